@@ -322,6 +322,12 @@ pub(in crate::graph) struct Layout {
     /// behind it. Nodes too cheap to be worth a thread count as nothing. Follows `costs` (`weigh`). Statistics:
     /// ORDERING Relaxed.
     pub worth: Vec<AtomicU32>,
+    /// How urgent each node is (`weigh::Rank`). As `worth`.
+    pub ranks: Vec<AtomicU32>,
+    /// How often the nodes were weighed.
+    pub weighed: AtomicU32,
+    /// Nothing is known of what some nodes cost until a run has measured them. ORDERING: Relaxed.
+    pub is_unknown: AtomicBool,
     /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
     pub total_ns: AtomicU64,
     pub longest_ns: AtomicU64,
@@ -440,6 +446,7 @@ impl Layout {
             + of(&self.scratch)
             + of(&self.costs)
             + of(&self.worth)
+            + of(&self.ranks)
             + of(&self.absence.own)
             + of(&self.absence.starts)
             + of(&self.absence.needs)

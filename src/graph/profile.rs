@@ -11,7 +11,7 @@ use crate::base::{Error, Result};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 const HEADER: &str = "weir profile 1";
 
@@ -54,7 +54,8 @@ impl Program {
             known += 1;
         }
         layout.primed.store(true, Relaxed);
-        layout.weigh(&(0..layout.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
+        layout.is_unknown.store(false, Relaxed);
+        layout.weigh();
         Ok(known)
     }
 }
@@ -89,7 +90,8 @@ pub(super) fn learn(part: &Layout, whole: &Layout, numbers: &[u32]) {
         }
     }
     part.primed.store(true, Relaxed);
-    part.weigh(&(0..part.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
+    part.is_unknown.store(false, Relaxed);
+    part.weigh();
 }
 
 /// The nodes that a profile tells of; of copies the first.

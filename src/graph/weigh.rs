@@ -2,11 +2,48 @@
 
 use super::builder::MAX_DEPTH;
 use super::layout::{Body, DIRECT, Layout, Release};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, Release as Publish};
 
 /// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
 /// move cost as much.
 const WORTH_A_THREAD_NS: u32 = 150;
+
+/// A node as long as this, in nanoseconds, is worth what it costs to show it to all workers, about 100 ns where two of
+/// them want the same cache line.
+const DEAR_NS: u32 = 3_000;
+
+/// How urgent a node is: the longest path from its beginning to the run's end, in nanoseconds; and before all others
+/// those that something waits for that is done elsewhere. Greater is more urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(u32);
+
+impl Rank {
+    const URGENT: u32 = 1 << 31;
+    /// Of a node that has none.
+    pub const NONE: Rank = Rank(0);
+
+    /// The bits of a float that is not negative are in the order of the floats, and its sign bit is free.
+    fn new(path: f32, is_urgent: bool) -> Rank {
+        Rank(path.to_bits() | if is_urgent { Rank::URGENT } else { 0 })
+    }
+
+    fn path(self) -> f32 {
+        f32::from_bits(self.0 & !Rank::URGENT)
+    }
+
+    /// Whether something that is done elsewhere is behind it.
+    pub fn is_urgent(self) -> bool {
+        self.0 & Rank::URGENT != 0
+    }
+
+    pub fn of_bits(bits: u32) -> Rank {
+        Rank(bits)
+    }
+
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+}
 
 /// How often nodes run in a walk from the last to the first: the product of the iterations of the loops around them.
 struct Factor<'a> {
@@ -43,10 +80,21 @@ impl<'a> Factor<'a> {
 }
 
 impl Layout {
-    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing:
-    /// `paths` is memory of the caller's, one word for each node, for the longest path from each to the end.
-    pub fn weigh(&self, paths: &[AtomicU32]) {
+    /// Recomputes `worth`, `ranks` and the sums from `costs`. Edges go up, so one pass from the end does; where loops
+    /// have several iterations at once a second one, in which a node that feeds the next iteration has that behind it,
+    /// as the first pass has found it. Allocates nothing.
+    pub fn weigh(&self) {
         self.spread_costs();
+        self.weigh_once(false);
+        if !self.overlaps.is_empty() {
+            self.weigh_once(true);
+        }
+        // ORDERING: Release pairs with the Acquire in `Step::rank`. Who looks while another thread weighs has an order
+        // between the old one and the new one.
+        self.weighed.fetch_add(1, Publish);
+    }
+
+    fn weigh_once(&self, leads_back: bool) {
         let (mut total, mut all) = (0u64, 0u64);
         let mut longest = 0f32;
         let mut factor = Factor::new(self);
@@ -57,12 +105,23 @@ impl Layout {
             total = total.saturating_add(u64::from(counts).saturating_mul(times));
             all = all.saturating_add(u64::from(cost).saturating_mul(times));
             let mut worth = counts;
-            let mut behind = 0f32;
-            let path = |target: u32| f32::from_bits(paths[target as usize].load(Relaxed));
+            let (mut behind, mut is_urgent) = (0f32, self.starts_elsewhere(node));
+            // With what the sign bit says: whether something that is done elsewhere is behind it.
+            let mut after = |target: u32| {
+                let rank = Rank(self.ranks[target as usize].load(Relaxed));
+                behind = behind.max(rank.path());
+                is_urgent |= rank.is_urgent();
+            };
             let starts = self.started(node).iter().map(|start| &start.edge);
             // Those to the next round of a loop's slots lead back: counted by the factor.
-            for edge in self.edges(node).iter().chain(starts).filter(|edge| edge.target as usize > node) {
-                behind = behind.max(path(edge.target));
+            for edge in self.edges(node).iter().chain(starts) {
+                if edge.target as usize <= node {
+                    if leads_back {
+                        after(edge.target);
+                    }
+                    continue;
+                }
+                after(edge.target);
                 if edge.counter == DIRECT {
                     worth = worth.saturating_add(self.worth[edge.target as usize].load(Relaxed));
                 }
@@ -70,21 +129,40 @@ impl Layout {
             for &target in self.released(node) {
                 // A Next releases what lies before it: another iteration, counted by the factor.
                 if target as usize > node {
-                    behind = behind.max(path(target));
+                    after(target);
                     worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
                 }
             }
             for guard in self.guards(node) {
-                behind = behind.max(path(guard.target));
+                after(guard.target);
             }
             self.worth[node].store(worth, Relaxed);
             let path = behind + counts as f32 * times as f32;
-            paths[node].store(path.to_bits(), Relaxed);
+            self.ranks[node].store(Rank::new(path, is_urgent).0, Relaxed);
             longest = longest.max(path);
         }
         self.total_ns.store(total, Relaxed);
         self.all_ns.store(all, Relaxed);
         self.longest_ns.store(longest as u64, Relaxed);
+    }
+
+    /// Whether a node only starts what is done elsewhere: by a device, or by whoever completes it later. Nothing else
+    /// is as cheap for what it brings about, so it comes before all that this thread computes itself.
+    fn starts_elsewhere(&self, node: usize) -> bool {
+        match self.bodies[node] {
+            Body::Async(_) => true,
+            Body::Kernel(kernel) => self.kernels[kernel as usize].kernel.engine().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether a node is long enough for others to be shown that it is ready, and for its order to matter.
+    pub fn is_dear(&self, node: usize) -> bool {
+        self.costs[node].load(Relaxed) >= DEAR_NS || self.starts_elsewhere(node)
+    }
+
+    pub fn rank(&self, node: u32) -> Rank {
+        Rank(self.ranks[node as usize].load(Relaxed))
     }
 
     /// The nodes that a node may release.

@@ -22,6 +22,7 @@
 //! - `Standing`: work that is given again while it is under way.
 //! - `Arrivals`: what a node of a run still waits for.
 //! - `Merge`: the same for a node that goes on with the first value that comes.
+//! - `ReadySet`: numbers of which any thread may take the least.
 //! - `Ring`: which iterations of a loop may begin.
 //! - `ambient`: which pools and queues the calling thread is working for.
 //! - `thread`: threads that the library starts: named, counted, listed.
@@ -50,6 +51,7 @@ mod pending;
 mod places;
 mod promise;
 mod ranges;
+mod ready_set;
 mod replaceable;
 mod ring;
 mod slots;
@@ -76,6 +78,7 @@ pub use pending::{Meeting, Returns};
 pub use places::Places;
 pub use promise::Promise;
 pub use ranges::{Draw, Ranges};
+pub use ready_set::ReadySet;
 pub use replaceable::Replaceable;
 pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;

@@ -31,7 +31,7 @@ mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
 use super::exec::Admission;
-use super::figures::NodeFigures;
+use super::figures::{NodeFigures, is_measured};
 use super::homes;
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
@@ -218,6 +218,8 @@ fn finish(
     }
     let ends = ends(&flat, &degree);
     let facts = std::mem::take(&mut flat.facts);
+    let is_unknown = (flat.costs.iter().zip(&flat.bodies))
+        .any(|(&ns, body)| u64::from(ns) == schedule::PRIOR_NS && is_measured(body));
     let (kernels, scratch) = kernels(&flat);
     let mut args = Vec::with_capacity(flat.args.len());
     for arg in &flat.args {
@@ -287,6 +289,9 @@ fn finish(
         hop_ns: options.hop_ns,
         blocking_pool: options.blocking_pool.clone(),
         worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
+        ranks: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
+        weighed: AtomicU32::new(0),
+        is_unknown: AtomicBool::new(is_unknown),
         costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
         total_ns: AtomicU64::new(0),
         longest_ns: AtomicU64::new(0),
@@ -302,7 +307,7 @@ fn finish(
         primed: AtomicBool::new(false),
     };
     layout.shrink();
-    layout.weigh(&(0..layout.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
+    layout.weigh();
     Ok(layout)
 }
 

@@ -69,7 +69,17 @@ fn whole(graph: &Contents, verified: &Verified) -> u64 {
     costs(graph, verified, &live).into_iter().fold(0, u64::saturating_add)
 }
 
-/// A topological order of the live nodes that takes the longest path of costs first, and the older node among equals.
+/// Greater than all paths.
+const URGENT: u64 = 1 << 62;
+
+/// Whether a node starts what is done elsewhere, by a device or by whoever completes it later.
+fn starts_elsewhere(node: &Node) -> bool {
+    let Body::Kernel { kernel, .. } = &node.body else { return false };
+    kernel.kernel().engine().is_some() || kernel.kernel().is_async()
+}
+
+/// A topological order of the live nodes that takes what starts something elsewhere first, and what that waits for;
+/// then the longest path of costs, and the older node among equals.
 pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[bool], costs: &[u64]) -> Vec<u32> {
     let n = graph.nodes.len();
     let (starts, successors) = successors(graph, live);
@@ -80,7 +90,8 @@ pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[boo
         let index = index as usize;
         if live[index] {
             let after = of(index).iter().map(|&next| ranks[next as usize]).max().unwrap_or(0);
-            ranks[index] = after.saturating_add(costs[index]);
+            let urgent = if starts_elsewhere(&graph.nodes[index]) { URGENT } else { 0 };
+            ranks[index] = after.saturating_add(costs[index]) | urgent;
             of(index).iter().for_each(|&next| waiting[next as usize] += 1);
         }
     }

@@ -60,6 +60,7 @@ mod role;
 mod run;
 mod serial;
 mod share;
+mod shown;
 mod step;
 mod together;
 mod visit;

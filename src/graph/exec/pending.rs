@@ -60,7 +60,7 @@ use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
 
 /// How long an owner looks for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
@@ -365,7 +365,13 @@ impl Step {
                 break;
             }
             if calls.returns.sleep() {
-                self.sleep_for_news(seen, &mut slice_ns);
+                // ORDERING: as in `stay_within_call`.
+                self.away.store(1, Relaxed);
+                fence(SeqCst);
+                if !self.shows_work() {
+                    self.sleep_for_news(seen, &mut slice_ns);
+                }
+                self.away.store(0, Relaxed);
                 calls.returns.wake();
             }
             if self.work_again(pool) == Exit::Closed {
@@ -398,7 +404,8 @@ impl Step {
     /// The owner comes in again.
     fn work_again(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let generation = self.tokens.generation();
-        if !self.calls.returns.any() || self.tokens.enter(generation) == Entry::Over {
+        let is_wanted = self.calls.returns.any() || self.shows_work();
+        if !is_wanted || self.tokens.enter(generation) == Entry::Over {
             return Exit::Open;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));

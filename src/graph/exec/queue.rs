@@ -63,6 +63,13 @@ impl WorkQueue {
         }
     }
 
+    /// The first node of the oldest offer, or of one that was. ORDERING: Relaxed; a hint.
+    pub fn peek(&self) -> Option<u32> {
+        let head = self.head.load(Relaxed);
+        let word = self.slots[(head % ROOM) as usize].load(Relaxed);
+        (head < self.tail.load(Relaxed)).then_some((word >> 32) as u32)
+    }
+
     /// Whether it looks empty. ORDERING: Relaxed; a hint.
     pub fn is_empty(&self) -> bool {
         self.head.load(Relaxed) >= self.tail.load(Relaxed)

@@ -3,6 +3,7 @@
 use super::ops::cancelled;
 use super::orders::Orders;
 use super::role::Role;
+use super::share::SHARE_NS;
 use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::object::tag;
@@ -16,10 +17,12 @@ use crate::stream::{Listener, Notice, Queue, Wait, What, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::{AtomicBool, Ordering::*, fence};
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
 pub(super) const JOIN_SPIN_NS: u64 = 20_000;
+/// A run in which a helper saves so many hops asks for one as soon as there is something to give.
+const MANY_HOPS: u64 = 4;
 /// The first runs measure the nodes, and then one in so many.
 const MEASURE_FIRST: u64 = 4;
 const MEASURE_EVERY: u64 = 512;
@@ -108,13 +111,19 @@ impl Step {
             // ORDERING: Relaxed here and in `share`; a hint. Who takes it back to 0 advances the gate, which orders the
             // rest.
             self.away.store(1, Relaxed);
+            // ORDERING: pairs with the fence in `wants_others`: who shows something sees that this thread is away, or
+            // this thread sees what is shown.
+            fence(SeqCst);
             if self.closed.reached() >= closed {
                 break;
             }
-            news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
-            if self.closed.reached() >= closed {
-                break;
+            if !self.shows_work() {
+                news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
+                if self.closed.reached() >= closed {
+                    break;
+                }
             }
+            self.away.store(0, Relaxed);
             let generation = self.tokens.generation();
             if self.tokens.enter(generation) == Entry::Over {
                 continue;
@@ -154,10 +163,11 @@ impl Step {
             layout.runs.fetch_add(1, Relaxed);
         }
         if run > 0 && measured(run - 1) {
-            // The step is not open: its links are free.
-            layout.weigh(&self.links);
+            layout.is_unknown.store(false, Relaxed);
+            layout.weigh();
         }
-        let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
+        let is_unknown = measure && layout.is_unknown.load(Relaxed);
+        let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool, is_unknown));
         if self.is_serial() {
             // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no
             // helper.
@@ -170,7 +180,7 @@ impl Step {
         }
         let turn = match pool {
             // Whoever says what a hop costs decides.
-            Some(_) if width > 0 && layout.hop_ns.is_some() => Turn { shared: true, timed: false },
+            Some(_) if width > 0 && (layout.hop_ns.is_some() || is_unknown) => Turn { shared: true, timed: false },
             Some(pool) if width > 0 => layout.ways.choose(pool.family(), layout.all_ns.load(Relaxed)),
             _ => Turn { shared: false, timed: false },
         };
@@ -189,7 +199,8 @@ impl Step {
         self.width.store(width as u32, Relaxed);
         self.measuring.store(measure, Relaxed);
         self.asked.store(0, Relaxed);
-        self.ask_above_ns.store(self.hop_ns(pool), Relaxed);
+        self.ask_above_ns.store(self.ask_above(pool), Relaxed);
+        self.set_shown(is_unknown && width > 0);
         let generation = self.tokens.open(layout.ends);
         let role = Role::of_caller(pool);
         match self.mode() {
@@ -224,17 +235,30 @@ impl Step {
         self.layout.hop_ns.unwrap_or_else(|| pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
 
-    /// How many helpers this run may ask for: none if they cannot save what a hop costs.
-    fn helpers_worth(&self, pool: &Ref<ThreadPool>) -> usize {
+    /// How many helpers this run may ask for: each one more must save what a hop costs, as far as costs are known.
+    fn helpers_worth(&self, pool: &Ref<ThreadPool>, is_unknown: bool) -> usize {
         let layout = &self.layout;
         let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
+        let hop_ns = if is_unknown { 0 } else { self.hop_ns(Some(pool)) };
         let most = self.workers().saturating_sub(1);
         // The host is asked only where there is something to ask for.
-        if most == 0 || total - longest.min(total) <= self.hop_ns(Some(pool)) || !pool.may_nest() {
+        if most == 0 || total.saturating_sub(longest) <= hop_ns || !pool.may_nest() {
             return 0;
         }
         // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
-        pool.num_threads().min(most)
+        let most = pool.num_threads().min(most);
+        let takes = |helpers: u64| (total / (helpers + 1)).max(longest);
+        let saves = |helpers: u64| is_unknown || takes(helpers - 1) - takes(helpers) > hop_ns;
+        (1..=most as u64).take_while(|&helpers| saves(helpers)).count()
+    }
+
+    /// What a list must be worth for a helper to be asked for: little, where a helper can save the run many hops.
+    fn ask_above(&self, pool: Option<&Ref<ThreadPool>>) -> u64 {
+        let layout = &self.layout;
+        let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
+        let hop_ns = self.hop_ns(pool);
+        let saved_ns = total - (total / 2).max(longest).min(total);
+        if saved_ns > MANY_HOPS * hop_ns { SHARE_NS } else { hop_ns }
     }
 
     /// By a helper that was the last one out.

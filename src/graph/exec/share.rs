@@ -20,12 +20,13 @@
 
 use super::queue::Offer;
 use super::role::Role;
+use super::shown::Show;
 use super::worker::{EMPTY, NONE, Worker};
 use crate::base::time::now_ns;
 use crate::sync::ambient;
 use crate::threadpool::Job;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{Ordering::*, fence};
 
 /// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
 /// and longer than most nodes, whose end it waits for.
@@ -100,13 +101,138 @@ impl<const MODE: u8> Worker<'_, MODE> {
         Go::On
     }
 
+    /// What to go on with where a run shows nodes: `next`, or the newest of the list, unless something more urgent is
+    /// shown. `None`: there is nothing but what others offer, which `take` finds.
+    pub(super) fn choose(&mut self, next: Option<u32>) -> Option<u32> {
+        let step = self.step;
+        let mut next = next;
+        loop {
+            if self.out {
+                return next;
+            }
+            let Some(node) = next.or_else(|| self.pop_one()) else {
+                // A feeder on offer may be more urgent than all that is shown.
+                let place = step.ready.first()?;
+                if self.is_offer_before(place) {
+                    return None;
+                }
+                if step.ready.remove(place)
+                    && let Some(node) = self.go_into(step.node_at(self.show, place))
+                {
+                    return Some(node);
+                }
+                continue;
+            };
+            next = None;
+            if let Some(place) = step.ready.first()
+                && !step.is_before(self.show, node, place)
+            {
+                self.push(node);
+                if step.ready.remove(place)
+                    && let Some(node) = self.go_into(step.node_at(self.show, place))
+                {
+                    return Some(node);
+                }
+                continue;
+            }
+            if step.place_of(self.show, node).is_none() {
+                if std::mem::take(&mut self.has_shown) {
+                    self.call_others();
+                }
+                return if self.list.worth_ns > SHARE_NS { self.weigh_up(node) } else { Some(node) };
+            }
+            if self.list.first != NONE && self.is_more_urgent(self.list.first, node) {
+                self.push(node);
+            } else if let Some(node) = self.go_into(node) {
+                return Some(node);
+            }
+        }
+    }
+
+    /// Before a worker goes into a dear node: what else it has is put where others see it, and somebody is called for
+    /// it. Gives the node to run; `None`: this one was put there too, and what to do is to be seen anew.
+    fn go_into(&mut self, node: u32) -> Option<u32> {
+        let step = self.step;
+        if self.list.first != NONE && !self.offers_list() {
+            // No room, or no queue: what is cheap comes first.
+            self.push(node);
+            return self.pop_one();
+        }
+        self.has_shown = false;
+        if !step.shows_work() || !self.wants_others() {
+            return Some(node);
+        }
+        match self.role {
+            Role::BulkCaller => {
+                // It comes back late, so others may have this one as well.
+                self.push(node);
+                let place = step.place_of(self.show, node)?;
+                (!self.ask() && step.ready.remove(place)).then_some(node)
+            }
+            Role::CallerInBulk if step.asked.load(Relaxed) == 0 => {
+                self.push(node);
+                self.out = true;
+                None
+            }
+            _ => {
+                self.call_one();
+                Some(node)
+            }
+        }
+    }
+
     /// Puts the whole list on offer; false if there is no room.
-    #[cold]
-    pub(super) fn offer_all(&mut self) -> bool {
+    fn offers_list(&mut self) -> bool {
         let offer = Offer { first: self.list.first, worth_ns: clamp(self.list.worth_ns) };
         let offered = self.own.is_some_and(|own| self.step.queues[own].push(offer));
         if offered {
             self.list = EMPTY;
+        }
+        offered
+    }
+
+    fn is_more_urgent(&self, node: u32, than: u32) -> bool {
+        self.show == Show::All || self.layout.rank(node) > self.layout.rank(than)
+    }
+
+    fn is_offer_before(&self, place: usize) -> bool {
+        let first = self.step.queues.iter().find_map(|queue| queue.peek());
+        first.is_some_and(|first| self.step.is_before(self.show, first, place))
+    }
+
+    /// Something is shown: sees to it that somebody comes for it.
+    fn call_others(&mut self) {
+        if self.wants_others() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
+            self.call_one();
+        }
+    }
+
+    /// Whether nobody is looking around who finds by himself what is shown, and somebody can be called.
+    fn wants_others(&self) -> bool {
+        let step = self.step;
+        // ORDERING: orders what was shown before the looks at the counts; pairs with the fences in `look_around` and
+        // `stay_within_call`.
+        fence(SeqCst);
+        if step.hungry.load(Relaxed) > 0 {
+            return false;
+        }
+        step.away.load(Relaxed) == 1 || step.asked.load(Relaxed) < step.width.load(Relaxed)
+    }
+
+    fn call_one(&mut self) {
+        let step = self.step;
+        if step.away.load(Relaxed) == 1 && step.away.swap(0, Relaxed) == 1 {
+            step.calls.news.advance(1);
+        } else if self.role != Role::BulkHelper && step.asked.load(Relaxed) < step.width.load(Relaxed) {
+            self.ask();
+        }
+    }
+
+    /// Puts the whole list on offer, and is on its way out; false if there is no room.
+    #[cold]
+    pub(super) fn offer_all(&mut self) -> bool {
+        let offered = self.offers_list();
+        if offered {
             self.out = true;
             self.has_offered = true;
         }
@@ -201,12 +327,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.link(last, offer.first);
     }
 
-    /// Asks the pool for one more helper, or for all; a refusal is the last question of this run.
-    fn ask(&mut self) {
-        let (step, Some(pool)) = (self.step, self.pool) else { return };
+    /// Asks the pool for one more helper, or for all; a refusal is the last question of this run. False if nobody comes.
+    fn ask(&mut self) -> bool {
+        let (step, Some(pool)) = (self.step, self.pool) else { return false };
         let width = step.width.load(Relaxed);
-        if step.asked.fetch_add(1, Relaxed) >= width {
-            return;
+        if step.asked.fetch_update(Relaxed, Relaxed, |asked| (asked < width).then_some(asked + 1)).is_err() {
+            return false;
         }
         let job = Arc::clone(step) as Arc<dyn Job>;
         if self.role == Role::BulkCaller {
@@ -214,7 +340,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             step.asked.store(helpers as u32, Relaxed);
             if helpers == 0 {
                 self.patience = PATIENCE;
-                return;
+                return false;
             }
             // Inside it works as another worker, with a queue of its own: there is one for each thread, not two.
             if let Some(own) = self.own.take() {
@@ -227,13 +353,37 @@ impl<const MODE: u8> Worker<'_, MODE> {
             self.own = step.owners.claim();
             // What comes up later is worth another region.
             step.asked.store(if accepted { 0 } else { width }, Relaxed);
-        } else if pool.take_helpers(1, pool.num_threads()) == 0 {
+            return accepted;
+        }
+        if pool.take_helpers(1, pool.num_threads()) == 0 {
             // Other work has the pool's threads now; look again when there is more to share.
             step.asked.fetch_sub(1, Relaxed);
             self.patience = PATIENCE;
-        } else if !pool.spawn_taken(job, self.generation, self.hop_ns()) {
+            return false;
+        }
+        let accepted = pool.spawn_taken(job, self.generation, self.hop_ns());
+        if !accepted {
             step.asked.store(width, Relaxed);
         }
+        accepted
+    }
+
+    /// Whether a worker that has found nothing may leave: nobody has shown anything to one who counted as here.
+    pub(super) fn may_leave(&mut self) -> bool {
+        let step = self.step;
+        let is_counted = matches!(self.role, Role::Helper | Role::BulkHelper);
+        if is_counted && !self.has_made_room {
+            step.asked.fetch_sub(1, Relaxed);
+        }
+        // ORDERING: pairs with the fence in `wants_others`: who has shown something before sees that this worker does
+        // not look any more, or this worker sees what was shown.
+        fence(SeqCst);
+        let leaves = !step.shows_work();
+        self.has_made_room = is_counted && leaves;
+        if is_counted && !leaves {
+            step.asked.fetch_add(1, Relaxed);
+        }
+        leaves
     }
 
     /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
@@ -243,7 +393,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
             let above = step.ask_above_ns.load(Relaxed);
             step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
         }
-        step.asked.fetch_sub(1, Relaxed);
+        if !self.has_made_room {
+            step.asked.fetch_sub(1, Relaxed);
+        }
     }
 
     /// An offer, from the own queue first.
@@ -267,14 +419,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if let Some(offer) = self.take() {
                 break Some(offer);
             }
+            if !step.ready.is_empty() {
+                break None;
+            }
             if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
             std::hint::spin_loop();
         };
         step.hungry.fetch_sub(1, Relaxed);
-        // Something may have been offered to a worker that was counted as hungry and is about to leave.
-        offer.or_else(|| self.take())
+        offer
     }
 }
 

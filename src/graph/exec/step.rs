@@ -6,6 +6,7 @@ use super::merged::Merged;
 use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
+use super::shown::MOST_SORTED;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
@@ -14,7 +15,7 @@ use crate::kernel::{Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
-use crate::sync::{Gate, HandOff, Mutex, OnceLock, Ring, Slots, Tokens};
+use crate::sync::{Gate, HandOff, Mutex, OnceLock, ReadySet, Ring, Slots, Tokens};
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -79,6 +80,14 @@ pub struct Step {
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
+    /// What everybody sees (`shown`): the nodes that are ready now; which nodes they may be; each node's place among
+    /// those, and the node at each place; how often the nodes had been weighed then.
+    pub(super) ready: ReadySet,
+    pub(super) shown: AtomicU32,
+    pub(super) dear: AtomicU32,
+    pub(super) places: Box<[AtomicU32]>,
+    pub(super) sorted: Box<[AtomicU32]>,
+    pub(super) ranked: AtomicU32,
     /// Which queues have an owner.
     pub(super) owners: Slots,
     pub(super) tokens: Tokens,
@@ -166,6 +175,7 @@ impl Step {
         let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
         let rings = layout.overlaps.iter().map(|overlap| Ring::create(overlap.count() - 1)).collect::<Result<_>>()?;
         let n = layout.len();
+        let sorted = if n <= MOST_SORTED { n } else { 0 };
         let counters = Counters::new(&layout.counters)?;
         let mut words = layout.merges.iter();
         let merges = heap::filled(layout.merges.len(), "a run's merges", || Merged::new(words.next()))?;
@@ -185,6 +195,12 @@ impl Step {
             counters,
             merges,
             links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
+            ready: ReadySet::create(n)?,
+            shown: AtomicU32::new(0),
+            dear: AtomicU32::new(0),
+            places: heap::filled(sorted, "a run's order", || AtomicU32::new(0))?,
+            sorted: heap::filled(sorted, "a run's order", || AtomicU32::new(0))?,
+            ranked: AtomicU32::new(0),
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),
             tokens: Tokens::new(),

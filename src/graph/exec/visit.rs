@@ -12,7 +12,7 @@ use crate::stream::{Joinable, Joined};
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{Ordering::*, fence};
 
 impl Step {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
@@ -120,7 +120,10 @@ impl Step {
         }
         // ORDERING: as in `stay_within_call`.
         self.away.store(1, Relaxed);
-        self.calls.news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
+        fence(SeqCst);
+        if !self.shows_work() {
+            self.calls.news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
+        }
         self.away.store(0, Relaxed);
         true
     }

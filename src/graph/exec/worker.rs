@@ -8,6 +8,7 @@ mod merges;
 use super::ops::After;
 use super::role::Role;
 use super::share::{Go, SHARE_NS};
+use super::shown::Show;
 use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
@@ -46,6 +47,11 @@ pub(super) struct Worker<'a, const MODE: u8> {
     pub(super) own: Option<usize>,
     pub(super) role: Role,
     pub(super) list: List,
+    /// What the run shows; and whether this worker has shown something that nobody was called for.
+    pub(super) show: Show,
+    pub(super) has_shown: bool,
+    /// It does not count as asked for any more.
+    pub(super) has_made_room: bool,
     /// The node in hand, for the case that it panics.
     current: u32,
     /// Ends reached and not yet reported.
@@ -74,6 +80,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             own,
             role,
             list: EMPTY,
+            show: step.shown(),
+            has_shown: false,
+            has_made_room: false,
             current: NONE,
             done: 0,
             patience: 0,
@@ -134,7 +143,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.chain(next);
         }
         loop {
-            while let Some(node) = self.pop() {
+            while let Some(node) = self.next_node() {
                 self.chain(node);
             }
             if self.out {
@@ -148,7 +157,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
                     self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
-                None if self.step.calls.returns.any() => {}
+                None if self.step.calls.returns.any() || !self.may_leave() => {}
                 None => return,
             }
         }
@@ -204,6 +213,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 self.follow_edges(node)
             }
         };
+        if self.show != Show::Nothing {
+            return next.and_then(|next| self.choose(Some(next)));
+        }
         match next {
             Some(next) if self.list.worth_ns > SHARE_NS => self.weigh_up(next),
             _ => next,
@@ -211,7 +223,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     }
 
     /// Before going on with a node: gives something away.
-    fn weigh_up(&mut self, next: u32) -> Option<u32> {
+    pub(super) fn weigh_up(&mut self, next: u32) -> Option<u32> {
         if self.role == Role::BulkCaller {
             // It may come back late.
             self.push(next);
@@ -404,19 +416,35 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         self.step.links[node as usize].store(next, Relaxed);
     }
 
+    /// A node that is ready, and that this worker does not go on with at once.
+    #[inline]
     pub(super) fn push(&mut self, node: u32) {
+        match self.step.place_of(self.show, node) {
+            None => self.push_cheap(node),
+            Some(place) => {
+                self.step.ready.insert(place);
+                self.has_shown = true;
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn push_cheap(&mut self, node: u32) {
         self.link(node, self.list.first);
         self.list.first = node;
         self.list.worth_ns += self.worth(node);
     }
 
-    fn pop(&mut self) -> Option<u32> {
+    fn next_node(&mut self) -> Option<u32> {
+        if self.show != Show::Nothing {
+            return self.choose(None);
+        }
         let node = self.pop_one()?;
         // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
         if self.list.worth_ns > SHARE_NS { self.weigh_up(node) } else { Some(node) }
     }
 
-    fn pop_one(&mut self) -> Option<u32> {
+    pub(super) fn pop_one(&mut self) -> Option<u32> {
         let node = self.list.first;
         if node == NONE {
             return None;

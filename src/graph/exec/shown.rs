@@ -1,0 +1,153 @@
+//! Which ready nodes of a run everybody sees, and in which order.
+//!
+//! A worker's list is its own: what is on it waits until the worker comes to it, or offers it (`share`). That is right
+//! for nodes that are cheaper than what it costs to show them. A *dear* node is long enough to be shown, and whoever
+//! waits for it would wait for long: so the step has a set of the dear nodes that are ready (`sync::ReadySet`), by rank,
+//! and whoever comes to an end takes the most urgent one, whichever worker has made it ready. And before a worker goes
+//! into a dear node it puts what is left of its list on offer. So while a worker is in a dear node nothing that is ready
+//! is out of the others' reach.
+//!
+//! *Order.* A node's place in the set is its place among the dear nodes, the longest path to the end first, as the step
+//! has found it when the nodes were last weighed. Paths are sorted by their logarithm, to two parts in a hundred, so it
+//! takes two passes over the nodes. A run whose costs are not known shows everything, in the order of the array, which
+//! is that of the longest paths as far as compile could tell.
+//!
+//! *Nobody is left waiting beside work.* Who shows something, or offers his list before he goes into a dear node, looks
+//! whether others have to be told: those who look around find it by themselves; else he calls the caller back, or asks
+//! the pool for one more worker, up to the run's width (`Worker::call_others`). Who leaves says so first and then looks
+//! once more. Between the two steps of each of them lies a fence, so that one of the two sees the other. And who takes
+//! something and sees that more is there calls the next one, so that one caller need not call all.
+
+use super::step::Step;
+use crate::graph::figures::is_measured;
+use crate::graph::weigh::Rank;
+use std::sync::atomic::Ordering::*;
+
+/// Programs with more nodes are not sorted: their dear nodes are shown in the order of the array.
+pub(super) const MOST_SORTED: usize = 1 << 16;
+/// Into how many parts of an octave paths are sorted, as a power of two; and the parts of all octaves, for what is
+/// urgent and for what is not.
+const STEPS_LOG2: u32 = 5;
+const BUCKETS: usize = 1 << 12;
+
+/// What a run shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Show {
+    /// Nothing: no node is dear.
+    Nothing,
+    /// The dear nodes, by rank, or in the order of the array.
+    ByRank,
+    InOrder,
+    /// All that computes something, in the order of the array.
+    All,
+}
+
+impl Show {
+    fn of(word: u32) -> Show {
+        match word {
+            0 => Show::Nothing,
+            1 => Show::ByRank,
+            2 => Show::InOrder,
+            _ => Show::All,
+        }
+    }
+}
+
+const NO_PLACE: u32 = u32::MAX;
+
+impl Step {
+    /// Sees to what the next run shows. Only by the owner of a closed step.
+    pub(super) fn set_shown(&self, all: bool) {
+        // ORDERING: Acquire pairs with the Release in `Layout::weigh`. The rest is Relaxed: the owner's, and published
+        // to others by `open`.
+        let weighed = self.layout.weighed.load(Acquire);
+        if self.ranked.load(Relaxed) != weighed {
+            let any = self.rank();
+            self.dear.store(any as u32, Relaxed);
+            self.ranked.store(weighed, Relaxed);
+        }
+        let show = if all { Show::All as u32 } else { self.dear.load(Relaxed) };
+        self.shown.store(show, Relaxed);
+    }
+
+    pub(super) fn shown(&self) -> Show {
+        Show::of(self.shown.load(Relaxed))
+    }
+
+    /// Gives the dear nodes their places.
+    fn rank(&self) -> Show {
+        let layout = &*self.layout;
+        let dear = || (0..layout.len()).filter(|&node| layout.is_dear(node));
+        if self.places.is_empty() {
+            return if dear().next().is_some() { Show::InOrder } else { Show::Nothing };
+        }
+        // The links of a closed step are free. Others may weigh meanwhile: what was read once stays as it was read.
+        let mut longest = [0; 2];
+        for node in 0..layout.len() {
+            let rank = if layout.is_dear(node) { layout.rank(node as u32) } else { Rank::NONE };
+            self.links[node].store(rank.bits(), Relaxed);
+            let longest = &mut longest[usize::from(!rank.is_urgent())];
+            *longest = rank.bits().max(*longest);
+        }
+        self.places.iter().for_each(|place| place.store(NO_PLACE, Relaxed));
+        if longest == [0; 2] {
+            return Show::Nothing;
+        }
+        let bucket = |rank: Rank| {
+            let half = usize::from(!rank.is_urgent());
+            let steps = (longest[half] - rank.bits()) >> (f32::MANTISSA_DIGITS - 1 - STEPS_LOG2);
+            half * BUCKETS / 2 + (steps as usize).min(BUCKETS / 2 - 1)
+        };
+        let ranks = || {
+            let ranks = self.links.iter().map(|rank| Rank::of_bits(rank.load(Relaxed))).enumerate();
+            ranks.filter(|(_, rank)| *rank != Rank::NONE)
+        };
+        let mut starts = [0u32; BUCKETS + 1];
+        ranks().for_each(|(_, rank)| starts[bucket(rank) + 1] += 1);
+        for i in 0..BUCKETS {
+            starts[i + 1] += starts[i];
+        }
+        for (node, rank) in ranks() {
+            let place = &mut starts[bucket(rank)];
+            self.places[node].store(*place, Relaxed);
+            self.sorted[*place as usize].store(node as u32, Relaxed);
+            *place += 1;
+        }
+        Show::ByRank
+    }
+
+    /// Whether others can find something to do: what is shown, or on offer.
+    pub(super) fn shows_work(&self) -> bool {
+        !self.ready.is_empty() || self.queues.iter().any(|queue| !queue.is_empty())
+    }
+
+    /// A node's place among those that are shown; None if it is not.
+    #[inline]
+    pub(super) fn place_of(&self, show: Show, node: u32) -> Option<usize> {
+        match show {
+            Show::Nothing => None,
+            Show::ByRank => {
+                let place = self.places[node as usize].load(Relaxed);
+                (place != NO_PLACE).then_some(place as usize)
+            }
+            Show::InOrder => self.layout.is_dear(node as usize).then_some(node as usize),
+            Show::All => is_measured(&self.layout.bodies[node as usize]).then_some(node as usize),
+        }
+    }
+
+    #[inline]
+    pub(super) fn node_at(&self, show: Show, place: usize) -> u32 {
+        if show == Show::ByRank { self.sorted[place].load(Relaxed) } else { place as u32 }
+    }
+
+    /// Whether a node comes before the one that has this place.
+    pub(super) fn is_before(&self, show: Show, node: u32, place: usize) -> bool {
+        match (show, self.place_of(show, node)) {
+            (_, Some(own)) => own < place,
+            // Its cheap nodes only steer.
+            (Show::All, None) => true,
+            (_, None) => self.layout.rank(node) >= self.layout.rank(self.node_at(show, place)),
+        }
+    }
+}

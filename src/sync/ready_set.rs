@@ -1,0 +1,171 @@
+//! A set of small numbers of which any thread may take the least: bits, and words that say where there are some.
+//!
+//! The lowest level has a bit for each number. A bit of a level above says that a word of the one below may have bits.
+//! Who puts a bit into an empty word raises the bit above it, and so on up to the first word that was not empty. Who
+//! takes the last bit out of a word clears the bit above and looks at the word again: if one has come meanwhile, whose
+//! owner may have found the bit above still raised and gone, it raises it once more. So between the two a number that is
+//! there is not found for a moment, and who has taken one must look after that whether others are there and have to be
+//! told of (`remove`).
+//!
+//! A number may be put in again when it has been taken, by the same rules: a bit has no history.
+
+use super::atomic::{AtomicU64, Ordering::*};
+use crate::base::{Error, Result};
+
+const BITS: usize = 64;
+/// Enough for 2^36 numbers.
+const MOST_LEVELS: usize = 6;
+
+#[derive(Debug)]
+pub struct ReadySet {
+    /// From the lowest level up; the last one has one word.
+    levels: Box<[Box<[AtomicU64]>]>,
+}
+
+impl ReadySet {
+    /// An empty set of numbers below `count`.
+    pub fn create(count: usize) -> Result<ReadySet> {
+        let exhausted = |bytes| move |_| Error::exhausted("a run's ready nodes", bytes);
+        let mut levels = Vec::new();
+        levels.try_reserve_exact(MOST_LEVELS).map_err(exhausted(MOST_LEVELS * size_of::<Box<[AtomicU64]>>()))?;
+        let mut words = count.div_ceil(BITS).max(1);
+        loop {
+            let mut level = Vec::new();
+            level.try_reserve_exact(words).map_err(exhausted(words * size_of::<AtomicU64>()))?;
+            level.resize_with(words, || AtomicU64::new(0));
+            levels.push(level.into_boxed_slice());
+            if words == 1 {
+                return Ok(ReadySet { levels: levels.into_boxed_slice() });
+            }
+            words = words.div_ceil(BITS);
+        }
+    }
+
+    /// Puts in a number that is not there. What its owner has written is seen by who removes it.
+    pub fn insert(&self, number: usize) {
+        self.raise(0, number);
+    }
+
+    fn raise(&self, first: usize, mut number: usize) {
+        for level in &self.levels[first..] {
+            // ORDERING: Release pairs with the Acquire in `remove` on the lowest level, and in `lower` above it. All
+            // who change a word do so by one operation, so that the chain of releases is never broken.
+            if level[number / BITS].fetch_or(bit(number), AcqRel) != 0 {
+                return;
+            }
+            number /= BITS;
+        }
+    }
+
+    /// The least number, or one that was the least a moment ago. ORDERING: Relaxed; `remove` finds out.
+    #[inline]
+    pub fn first(&self) -> Option<usize> {
+        let mut at = 0;
+        for level in self.levels.iter().rev() {
+            let word = level[at].load(Relaxed);
+            if word == 0 {
+                return None;
+            }
+            at = at * BITS + word.trailing_zeros() as usize;
+        }
+        Some(at)
+    }
+
+    /// Whether nothing is to be seen. Below the highest level a bit may be gone already.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.levels[self.levels.len() - 1][0].load(Relaxed) == 0
+    }
+
+    /// Takes a number out; false if it is not there (any more). Whoever takes one asks `is_empty` after that, not
+    /// before.
+    pub fn remove(&self, number: usize) -> bool {
+        // ORDERING: Acquire pairs with the Release in `raise`.
+        let before = self.levels[0][number / BITS].fetch_and(!bit(number), AcqRel);
+        if before == bit(number) {
+            self.lower(1, number / BITS);
+        }
+        before & bit(number) != 0
+    }
+
+    /// The word `at` of the level below has become empty.
+    fn lower(&self, level: usize, at: usize) {
+        let Some(words) = self.levels.get(level) else { return };
+        // ORDERING: Acquire pairs with the Release of a `raise` that found this bit still there: the look below sees
+        // what it has put in. A `raise` that comes later finds the bit gone.
+        let before = words[at / BITS].fetch_and(!bit(at), AcqRel);
+        if self.levels[level - 1][at].load(Acquire) != 0 {
+            self.raise(level, at);
+        } else if before == bit(at) {
+            self.lower(level + 1, at / BITS);
+        }
+    }
+}
+
+fn bit(number: usize) -> u64 {
+    1 << (number % BITS)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    fn take(set: &ReadySet) -> Option<usize> {
+        loop {
+            let first = set.first()?;
+            if set.remove(first) {
+                return Some(first);
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_comes_first() {
+        for count in [1, 64, 65, 5000, 300_000] {
+            let set = ReadySet::create(count).unwrap();
+            let numbers: Vec<usize> = (0..7).map(|i| i * (count - 1) / 6).collect();
+            for &number in numbers.iter().rev() {
+                if !numbers[..numbers.iter().position(|n| *n == number).unwrap()].contains(&number) {
+                    set.insert(number);
+                }
+            }
+            let mut expected = numbers.clone();
+            expected.dedup();
+            assert_eq!(std::iter::from_fn(|| take(&set)).collect::<Vec<_>>(), expected);
+            assert!(set.is_empty());
+            set.insert(count - 1);
+            assert!(!set.remove(0) || count == 1);
+        }
+    }
+
+    #[test]
+    fn threads_take_each_number_once_each_time_that_it_is_put_in() {
+        const COUNT: usize = 70_000;
+        const ROUNDS: u32 = 3;
+        let set = ReadySet::create(COUNT).unwrap();
+        let taken: Vec<AtomicU32> = (0..COUNT).map(|_| AtomicU32::new(0)).collect();
+        (0..COUNT).step_by(2).for_each(|number| set.insert(number));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while let Some(number) = take(&set) {
+                        if taken[number].fetch_add(1, Relaxed) + 1 < ROUNDS {
+                            set.insert(number);
+                        }
+                        if number % 2 == 0 && taken[number].load(Relaxed) == 1 {
+                            set.insert(number + 1);
+                        }
+                    }
+                });
+            }
+        });
+        // Whoever saw nothing for a moment has left; what is there then is still found.
+        while let Some(number) = take(&set) {
+            if taken[number].fetch_add(1, Relaxed) + 1 < ROUNDS {
+                set.insert(number);
+            }
+        }
+        assert!(taken.iter().step_by(2).all(|taken| taken.load(Relaxed) == ROUNDS));
+    }
+}
