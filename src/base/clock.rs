@@ -20,3 +20,21 @@ pub fn now_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
+
+/// The processor's own count of time, for spans within a thread: cheaper than the clock by half or more, and as true
+/// where the count does not change its pace, which holds on all processors of the last ten years.
+#[inline]
+pub fn ticks() -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: all x86-64 processors have the instruction, and it touches no memory.
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    {
+        let count: u64;
+        // SAFETY: the register can be read by all programs, and reading it touches no memory.
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags)) };
+        return count;
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    return now_ns();
+}

@@ -5,7 +5,7 @@ use crate::abi::WEIR_TIMEOUT_INFINITE;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-pub use super::clock::now_ns;
+pub use super::clock::{now_ns, ticks};
 
 /// What one look at the clock costs, in nanoseconds; measured once.
 pub fn clock_ns() -> u64 {
@@ -20,6 +20,23 @@ pub fn clock_ns() -> u64 {
         }
         cost => cost,
     }
+}
+
+/// How many nanoseconds so many ticks are, to a hundredth or so; the first call measures it, for 10 us.
+pub fn ticks_ns(ticks: u64) -> u64 {
+    static TICK: AtomicU64 = AtomicU64::new(0);
+    const MEASURE_NS: u64 = 10_000;
+    // ORDERING: as in `clock_ns`.
+    let mut tick = f64::from_bits(TICK.load(Relaxed));
+    if tick == 0.0 {
+        let (start_ns, start) = (now_ns(), super::clock::ticks());
+        while now_ns() - start_ns < MEASURE_NS {
+            std::hint::spin_loop();
+        }
+        tick = (now_ns() - start_ns) as f64 / super::clock::ticks().wrapping_sub(start).max(1) as f64;
+        TICK.store(tick.to_bits(), Relaxed);
+    }
+    (ticks as f64 * tick) as u64
 }
 
 /// A point in time, or never.

@@ -326,6 +326,12 @@ pub(in crate::graph) struct Layout {
     pub ranks: Vec<AtomicU32>,
     /// How often the nodes were weighed.
     pub weighed: AtomicU32,
+    /// Whether a node is dear (`weigh`). As `worth`.
+    pub has_dear: AtomicBool,
+    /// Whether anything in it can be done at once.
+    pub is_parallel: bool,
+    /// Nodes outside of conds and loops at which a run in one thread looks how late it is.
+    pub checkpoints: Vec<u32>,
     /// Nothing is known of what some nodes cost until a run has measured them. ORDERING: Relaxed.
     pub is_unknown: AtomicBool,
     /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
@@ -408,6 +414,34 @@ impl Layout {
     pub fn is_step(&self, node: u32) -> bool {
         use Body::{End, Guard, Move, Next, Retire, Test};
         !matches!(self.bodies[node as usize], End | Test(_) | Next(_) | Guard(_) | Retire(_) | Move(_))
+    }
+
+    /// Whether a run that one thread has begun can be gone on with by several: what is done makes its arrivals then.
+    /// Values that may be absent, and iterations side by side, would have left more behind than that.
+    pub fn may_be_promoted(&self) -> bool {
+        self.absence.own.is_empty() && self.merges.is_empty() && self.overlaps.is_empty() && self.calls.is_empty()
+    }
+
+    /// Places for `checkpoints`: after one part in sixteen of the nodes, an eighth, a quarter and a half.
+    pub fn set_checkpoints(&mut self) {
+        let n = self.len();
+        let is_fork = |node: usize| self.edges(node).len() > 1 || self.released(node).len() > 1;
+        self.is_parallel = self.roots.len() > 1 || (0..n).any(is_fork);
+        if !self.is_parallel || !self.may_be_promoted() {
+            return;
+        }
+        let (mut node, mut part) = (0, 16);
+        let mut checkpoints = Vec::new();
+        while (node as usize) < n && part > 1 {
+            node = self.behind(node);
+            if node as usize * part >= n && (node as usize) < n {
+                checkpoints.push(node);
+                while part > 1 && node as usize * part >= n {
+                    part /= 2;
+                }
+            }
+        }
+        self.checkpoints = checkpoints;
     }
 
     /// The name of the engine whose work a node is.

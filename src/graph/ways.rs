@@ -1,95 +1,198 @@
-//! Whether a program's runs are better made alone or shared, found out by trying.
+//! Whether a program's runs are better made alone or shared, and whether what is known of its costs still holds.
 //!
-//! What nodes cost and what a pool costs say when helpers can be worth it. Whether they are depends on more: whether
-//! the pool's threads get a processor at all, how its `parallel_for` waits, what the caches do. So runs are timed now
-//! and then, and the way that is faster is taken. The other one is tried again after 2, 4, 8 ... runs, up to one in
-//! 256, and after 2 again when the ways have changed places: a bad moment costs a few runs, and a bad way next to
-//! nothing. Being alone is not tried while sharing takes less than three quarters of what the nodes cost. It changes
-//! who runs what, never what comes out.
+//! What nodes cost and what a pool costs say when workers can be worth it. Whether they are depends on more: whether
+//! the pool's threads get a processor at all, how its `parallel_for` waits, what the caches do; and costs change, with
+//! the size of the inputs or with what else goes on. So runs are timed, and compared with what was expected.
+//!
+//! *Which way.* The way that is faster by the last figures is taken, a shared run's by the pool's family and a run's
+//! alone by the program. The other one is tried now and then, and each trial is paid for beforehand: what it is going
+//! to lose by the last figures must be less than a hundredth of what the runs since the last trial have taken; and
+//! where it would lose more than a twentieth of the run, less than a five-hundredth. Being alone is not tried at all
+//! where sharing is clearly better than what the nodes cost together. It changes who runs what, never what comes out.
+//!
+//! *Costs that change.* A run that takes more than twice as long as it should, or less than half, is strange. Two
+//! strange ones in a row, both too long or both too short, and the next run measures all nodes and is believed. One
+//! alone changes nothing: a thread may have been interrupted, and one batch in ten may be a large one.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// So many runs are shared and timed at first, and of the later ones one in so many is timed.
+/// So many runs are shared at first with a family that nothing is known of.
 const TIME_FIRST: u32 = 4;
-const TIME_EVERY: u32 = 16;
-/// After how many runs the other way is tried, at first and at most.
-const TRY_FIRST: u32 = 2;
-const TRY_LAST: u32 = 256;
+/// Families that a program tells apart.
+const FAMILIES: usize = 4;
+/// A trial may lose this part of what was run since the last one; and this part where it loses more than `MUCH` of a
+/// run.
+const CREDIT: u64 = 100;
+const CREDIT_FOR_MUCH: u64 = 500;
+const MUCH: u64 = 20;
+/// A run is strange beyond this factor and this much, in nanoseconds.
+const STRANGE: u64 = 2;
+const STRANGE_NS: u64 = 2_000;
+/// So many strange runs in a row.
+const STRANGE_RUNS: u32 = 2;
 
-/// Figures of one program with the family of pools that it was run with last. Statistics: ORDERING Relaxed throughout.
+/// What is known of a program with one family of pools. Statistics: ORDERING Relaxed throughout.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
+struct Way {
     family: AtomicU64,
-    turns: AtomicU32,
-    /// Times of a run in nanoseconds; 0 = not known.
-    alone_ns: AtomicU64,
+    /// What a shared run takes, in nanoseconds; 0 = not known.
     shared_ns: AtomicU64,
-    /// Timed runs that were shared, up to `TIME_FIRST`.
+    /// Shared runs that were timed, up to `TIME_FIRST`.
     timed: AtomicU32,
-    /// The next turn in which the other way is tried, and how long after that the next but one comes.
-    try_at: AtomicU32,
-    interval: AtomicU32,
+    /// What was run since the last trial of the other way.
+    since_ns: AtomicU64,
 }
 
-/// How a run is to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
-    pub shared: bool,
-    pub timed: bool,
+/// Figures of one program. Two threads may both change them; nothing but the way of some run depends on it.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    of: [Way; FAMILIES],
+    next: AtomicU32,
+    /// What a run alone takes, in nanoseconds; 0 = not known.
+    alone_ns: AtomicU64,
+    /// Strange runs in a row: how many were too long, or too short.
+    too_long: AtomicU32,
+    too_short: AtomicU32,
+    /// The costs are not to be relied on: the next run measures them.
+    in_doubt: AtomicBool,
 }
 
 impl Ways {
-    /// For a run with a pool of this family whose nodes cost `all_ns`.
-    pub fn choose(&self, family: u64, all_ns: u64) -> Turn {
-        if self.family.load(Relaxed) != family {
-            self.family.store(family, Relaxed);
-            let words = [&self.turns, &self.timed, &self.try_at];
-            words.into_iter().for_each(|word| word.store(0, Relaxed));
-            self.interval.store(TRY_FIRST, Relaxed);
-            self.alone_ns.store(0, Relaxed);
-            self.shared_ns.store(0, Relaxed);
+    fn of(&self, family: u64) -> &Way {
+        if let Some(way) = self.of.iter().find(|way| way.family.load(Relaxed) == family) {
+            return way;
         }
-        // Two threads may count one turn; nothing depends on it.
-        let turn = self.turns.load(Relaxed).wrapping_add(1);
-        self.turns.store(turn, Relaxed);
-        if self.timed.load(Relaxed) < TIME_FIRST {
-            return Turn { shared: true, timed: true };
-        }
-        let shared = self.is_shared_faster(all_ns);
-        if turn.wrapping_sub(self.try_at.load(Relaxed)) as i32 >= 0 {
-            let interval = self.interval.load(Relaxed);
-            self.interval.store((2 * interval).min(TRY_LAST), Relaxed);
-            self.try_at.store(turn.wrapping_add(interval), Relaxed);
-            // What nodes cost says well enough what being alone would take; who comes when says nothing but a try.
-            let is_clear = shared && self.shared_ns.load(Relaxed) < all_ns - all_ns / 4;
-            return Turn { shared: shared == is_clear, timed: true };
-        }
-        Turn { shared, timed: turn.is_multiple_of(TIME_EVERY) }
+        let way = &self.of[self.next.fetch_add(1, Relaxed) as usize % FAMILIES];
+        way.family.store(family, Relaxed);
+        way.forget();
+        way
     }
 
-    fn is_shared_faster(&self, all_ns: u64) -> bool {
+    /// Whether to share a run with a pool of this family, of `nodes` nodes that cost `all_ns` together.
+    pub fn choose(&self, family: u64, all_ns: u64, nodes: usize) -> bool {
+        let way = self.of(family);
+        if way.timed.load(Relaxed) < TIME_FIRST {
+            return true;
+        }
+        let shared_ns = way.shared_ns.load(Relaxed);
+        let shared = self.is_shared_faster(way, all_ns);
+        // Two looks at the clock make a cheap node look dearer than it is.
+        let is_fine = all_ns >= 1_000 * nodes as u64;
+        let is_clear = shared_ns < if is_fine { all_ns - all_ns / 20 } else { all_ns - all_ns / 4 };
+        let own_ns = if shared { shared_ns } else { self.alone_or(all_ns) };
+        let other_ns = if shared { self.alone_or(all_ns) } else { shared_ns };
+        let loss_ns = other_ns.saturating_sub(own_ns).max(own_ns / 50);
+        let credit = if loss_ns > own_ns / MUCH { CREDIT_FOR_MUCH } else { CREDIT };
+        let since_ns = way.since_ns.load(Relaxed) + own_ns;
+        if !(shared && is_clear) && since_ns / credit > loss_ns {
+            way.since_ns.store(0, Relaxed);
+            return !shared;
+        }
+        way.since_ns.store(since_ns, Relaxed);
+        shared
+    }
+
+    /// What a run alone takes, or else all its nodes.
+    pub fn alone_or(&self, all_ns: u64) -> u64 {
         match self.alone_ns.load(Relaxed) {
-            0 => self.shared_ns.load(Relaxed) < all_ns,
-            alone => self.shared_ns.load(Relaxed) < alone,
+            0 => all_ns,
+            alone_ns => alone_ns,
         }
     }
 
-    /// What a timed run took.
-    pub fn took(&self, turn: Turn, ns: u64, all_ns: u64) {
-        let before = self.is_shared_faster(all_ns);
-        let kept = if turn.shared { &self.shared_ns } else { &self.alone_ns };
-        let old = kept.load(Relaxed);
-        // Down at once, up by little: an interrupted run takes far too long, and none takes too short.
-        let new = if old == 0 { ns } else { ns.min(old + old / 4 + 100) };
-        kept.store(new.max(1), Relaxed);
-        let timed = self.timed.load(Relaxed);
-        if turn.shared && timed < TIME_FIRST {
-            self.timed.store(timed + 1, Relaxed);
+    fn is_shared_faster(&self, way: &Way, all_ns: u64) -> bool {
+        way.shared_ns.load(Relaxed) < self.alone_or(all_ns)
+    }
+
+    /// What a shared run with a pool of this family took, whose nodes should take at least `least_ns` and at most
+    /// `all_ns`.
+    pub fn was_shared(&self, family: u64, ns: u64, least_ns: u64, all_ns: u64) {
+        let way = self.of(family);
+        let timed = way.timed.load(Relaxed);
+        if timed < TIME_FIRST {
+            way.timed.store(timed + 1, Relaxed);
         }
-        if self.is_shared_faster(all_ns) != before {
-            self.interval.store(TRY_FIRST, Relaxed);
-            self.try_at.store(self.turns.load(Relaxed).wrapping_add(TRY_FIRST), Relaxed);
+        nearer(&way.shared_ns, ns);
+        self.compare(ns, least_ns, all_ns);
+    }
+
+    /// What a run alone took.
+    pub fn was_alone(&self, ns: u64) {
+        match self.alone_ns.load(Relaxed) {
+            0 => self.alone_ns.store(ns.max(1), Relaxed),
+            expected => {
+                if !self.compare(ns, expected, expected) {
+                    nearer(&self.alone_ns, ns);
+                }
+            }
         }
+    }
+
+    /// A run took much longer than it should.
+    pub fn was_too_long(&self) {
+        self.too_short.store(0, Relaxed);
+        let runs = self.too_long.load(Relaxed) + 1;
+        self.too_long.store(runs, Relaxed);
+        self.doubt(runs);
+    }
+
+    fn doubt(&self, runs: u32) {
+        if runs >= STRANGE_RUNS {
+            self.in_doubt.store(true, Relaxed);
+        }
+    }
+
+    /// Whether it was strange.
+    fn compare(&self, ns: u64, least_ns: u64, most_ns: u64) -> bool {
+        if ns > STRANGE * most_ns + STRANGE_NS {
+            self.was_too_long();
+            return true;
+        }
+        // Many threads may run the program: what does not change is not written.
+        if self.too_long.load(Relaxed) > 0 {
+            self.too_long.store(0, Relaxed);
+        }
+        let is_short = STRANGE * ns + STRANGE_NS < least_ns;
+        let runs = if is_short { self.too_short.load(Relaxed) + 1 } else { 0 };
+        if runs > 0 || self.too_short.load(Relaxed) > 0 {
+            self.too_short.store(runs, Relaxed);
+        }
+        self.doubt(runs);
+        is_short
+    }
+
+    /// Whether costs are in doubt; who asks measures them. `true`: they have grown.
+    pub fn take_doubt(&self) -> Option<bool> {
+        if !self.in_doubt.load(Relaxed) {
+            return None;
+        }
+        self.in_doubt.store(false, Relaxed);
+        Some(self.too_long.load(Relaxed) > 0)
+    }
+
+    /// The nodes cost something else now: what runs took before says nothing.
+    pub fn forget(&self) {
+        self.of.iter().for_each(Way::forget);
+        self.alone_ns.store(0, Relaxed);
+        self.too_long.store(0, Relaxed);
+        self.too_short.store(0, Relaxed);
+    }
+}
+
+impl Way {
+    fn forget(&self) {
+        self.shared_ns.store(0, Relaxed);
+        self.timed.store(0, Relaxed);
+        self.since_ns.store(0, Relaxed);
+    }
+}
+
+/// Down at once, up by little: an interrupted run takes far too long, and none takes too short.
+fn nearer(figure: &AtomicU64, ns: u64) {
+    let old = figure.load(Relaxed);
+    let new = if old == 0 { ns } else { ns.min(old + old / 4 + 100) }.max(1);
+    if new.abs_diff(old) > old / 16 {
+        figure.store(new, Relaxed);
     }
 }
 
@@ -97,48 +200,71 @@ impl Ways {
 mod tests {
     use super::*;
 
-    /// The way of each of so many runs, where a shared one takes `shared` (of its number) and one alone `alone`.
-    fn ways(runs: usize, shared: impl Fn(usize) -> u64, alone: u64) -> Vec<bool> {
-        let ways = Ways::default();
-        (0..runs)
-            .map(|run| {
-                let turn = ways.choose(7, 1000);
-                if turn.timed {
-                    ways.took(turn, if turn.shared { shared(run) } else { alone }, 1000);
-                }
-                turn.shared
-            })
-            .collect()
+    const NODES: usize = 10;
+    const ALL_NS: u64 = 100_000;
+
+    fn run(ways: &Ways, family: u64, shared_ns: u64, alone_ns: u64) -> bool {
+        let shared = ways.choose(family, ALL_NS, NODES);
+        match shared {
+            true => ways.was_shared(family, shared_ns, ALL_NS / 2, ALL_NS),
+            false => ways.was_alone(alone_ns),
+        }
+        shared
+    }
+
+    /// How many of so many runs were shared, where a shared one takes `shared` (of its number) and one alone `alone`.
+    fn shared(ways: &Ways, runs: usize, shared: impl Fn(usize) -> u64, alone: u64) -> usize {
+        (0..runs).filter(|&number| run(ways, 7, shared(number), alone)).count()
     }
 
     #[test]
-    fn the_faster_way_is_taken_and_the_other_one_tried_less_and_less() {
-        let good = ways(2000, |_| 800, 1000);
-        let alone = good.iter().filter(|shared| !**shared).count();
-        assert!((8..=18).contains(&alone), "{alone} of 2000");
-        assert!(ways(2000, |_| 550, 1000).iter().all(|shared| *shared));
-        let bad = ways(2000, |_| 5000, 1000);
-        assert!(bad[..TIME_FIRST as usize].iter().all(|shared| *shared));
-        let tried = bad[TIME_FIRST as usize..].iter().filter(|shared| **shared).count();
-        assert!((8..=18).contains(&tried), "{tried} of 1996");
+    fn the_faster_way_is_taken_and_the_other_one_tried_on_credit() {
+        assert_eq!(shared(&Ways::default(), 2000, |_| 55_000, 100_000), 2000);
+        // A gain of a fifth is clear where nodes are long enough to be measured well.
+        assert_eq!(shared(&Ways::default(), 2000, |_| 80_000, 100_000), 2000);
+        for (ns, alone) in [(97_000u64, 100_000u64), (105_000, 100_000), (150_000, 100_000), (199_000, 100_000)] {
+            let ways = Ways::default();
+            shared(&ways, TIME_FIRST as usize, |_| ns, alone);
+            let runs = 20_000;
+            let count = shared(&ways, runs, |_| ns, alone) as u64;
+            let tried = if ns < alone { runs as u64 - count } else { count };
+            assert!(tried > 0, "{ns}: never tried");
+            assert!(tried * ns.abs_diff(alone) <= runs as u64 * ns.min(alone) / 90, "{ns}: {tried} of {runs}");
+        }
     }
 
     #[test]
     fn a_bad_beginning_is_forgotten() {
-        let late = ways(200, |run| if run < 6 { 1300 } else { 550 }, 1000);
-        let shared = late[6..].iter().filter(|shared| **shared).count();
-        assert!(shared > 180, "{shared} of 194");
+        let late = shared(&Ways::default(), 600, |run| if run < 6 { 130_000 } else { 55_000 }, 100_000);
+        assert!(late > 90, "{late} of 600");
     }
 
     #[test]
-    fn another_pool_begins_anew() {
+    fn pools_by_turns_and_a_new_one_do_not_disturb_what_is_known() {
         let ways = Ways::default();
         for _ in 0..10 {
-            let turn = ways.choose(1, 1000);
-            ways.took(turn, if turn.shared { 9000 } else { 1000 }, 1000);
+            run(&ways, 1, 190_000, 100_000);
+            run(&ways, 2, 55_000, 100_000);
         }
-        let alone = (0..10).filter(|_| !ways.choose(1, 1000).shared).count();
-        assert!(alone >= 8, "{alone} of 10");
-        assert!(ways.choose(2, 1000).shared);
+        assert!((0..10).all(|_| !run(&ways, 1, 190_000, 100_000)));
+        assert!((0..10).all(|_| run(&ways, 2, 55_000, 100_000)));
+        assert!(run(&ways, 3, 55_000, 100_000));
+    }
+
+    #[test]
+    fn two_strange_runs_in_a_row_put_costs_in_doubt_and_one_does_not() {
+        let ways = Ways::default();
+        let alone = |ns: &[u64]| ns.iter().for_each(|&ns| ways.was_alone(ns));
+        alone(&[50_000, 5_000_000, 50_000, 5_000_000, 51_000, 10_000, 50_000, 5_000_000, 10_000]);
+        assert_eq!(ways.take_doubt(), None);
+        alone(&[50_000, 5_000_000, 4_000_000]);
+        assert_eq!(ways.take_doubt(), Some(true));
+        assert_eq!(ways.take_doubt(), None);
+        ways.forget();
+        alone(&[5_000_000, 50_000, 50_000]);
+        assert_eq!(ways.take_doubt(), Some(false));
+        ways.forget();
+        [30_000, 9_000, 8_000].iter().for_each(|&ns| ways.was_shared(7, ns, 50_000, 100_000));
+        assert_eq!(ways.take_doubt(), Some(false));
     }
 }

@@ -89,6 +89,7 @@ impl Layout {
         if !self.overlaps.is_empty() {
             self.weigh_once(true);
         }
+        self.has_dear.store((0..self.len()).any(|node| self.is_dear(node)), Relaxed);
         // ORDERING: Release pairs with the Acquire in `Step::rank`. Who looks while another thread weighs has an order
         // between the old one and the new one.
         self.weighed.fetch_add(1, Publish);
@@ -166,7 +167,7 @@ impl Layout {
     }
 
     /// The nodes that a node may release.
-    fn released(&self, node: usize) -> &[u32] {
+    pub fn released(&self, node: usize) -> &[u32] {
         let of = |release: Release| &self.releases[release.first as usize..release.end as usize];
         match self.bodies[node] {
             Body::Select(i) => {

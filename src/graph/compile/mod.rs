@@ -291,6 +291,9 @@ fn finish(
         worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
         ranks: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
         weighed: AtomicU32::new(0),
+        has_dear: AtomicBool::new(false),
+        is_parallel: false,
+        checkpoints: Vec::new(),
         is_unknown: AtomicBool::new(is_unknown),
         costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
         total_ns: AtomicU64::new(0),
@@ -307,6 +310,7 @@ fn finish(
         primed: AtomicBool::new(false),
     };
     layout.shrink();
+    layout.set_checkpoints();
     layout.weigh();
     Ok(layout)
 }

@@ -7,10 +7,9 @@ use super::share::SHARE_NS;
 use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::object::tag;
-use crate::base::time::{Deadline, now_ns};
+use crate::base::time::{Deadline, now_ns, ticks, ticks_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
 use crate::graph::layout::Layout;
-use crate::graph::ways::Turn;
 use crate::kernel::{Attached, Begun, Stop, Stoppable};
 use crate::memory::heap;
 use crate::stream::{Listener, Notice, Queue, Wait, What, until};
@@ -25,7 +24,45 @@ pub(super) const JOIN_SPIN_NS: u64 = 20_000;
 const MANY_HOPS: u64 = 4;
 /// The first runs measure the nodes, and then one in so many.
 const MEASURE_FIRST: u64 = 4;
-const MEASURE_EVERY: u64 = 512;
+const MEASURE_EVERY: u64 = 509;
+/// A run shorter than this, in nanoseconds, does not feel well what two looks at the time take.
+const SHORT_NS: u64 = 1_000;
+/// A run in one thread is late at a checkpoint when it has taken more than so many times what it should, and this much.
+const LATE: u64 = 2;
+const LATE_NS: u64 = 10_000;
+
+/// How a run is made.
+struct Planned {
+    /// How many workers may be asked for.
+    width: u32,
+    is_shared: bool,
+    measures: bool,
+    /// It is not known what its nodes cost.
+    is_unknown: bool,
+    /// Whether several threads could make it, if it were worth it.
+    may_share: bool,
+}
+
+/// A look at how long a run in one thread takes.
+struct Watch {
+    began: u64,
+    expected_ns: u64,
+    hop_ns: u64,
+}
+
+impl Watch {
+    fn elapsed_ns(&self) -> u64 {
+        ticks_ns(ticks().wrapping_sub(self.began))
+    }
+
+    /// Whether the nodes before this one have taken so much longer than they should that the others are worth sharing.
+    fn is_late(&self, nodes: usize, node: u32) -> bool {
+        let (done, nodes) = (u64::from(node), nodes as u64);
+        let elapsed_ns = self.elapsed_ns();
+        let left_ns = elapsed_ns / done.max(1) * (nodes - done);
+        elapsed_ns > LATE * self.expected_ns * done / nodes + LATE_NS && left_ns / 2 > MANY_HOPS * self.hop_ns
+    }
+}
 
 /// What a run is inside of.
 #[derive(Clone, Copy)]
@@ -157,17 +194,7 @@ impl Step {
         self.lineage.note();
         // By this step's own count: nothing that other threads write.
         let run = self.tally.begin();
-        let measured = |run: u64| run < MEASURE_FIRST || run.is_multiple_of(MEASURE_EVERY);
-        let measure = measured(run);
-        if measure {
-            layout.runs.fetch_add(1, Relaxed);
-        }
-        if run > 0 && measured(run - 1) {
-            layout.is_unknown.store(false, Relaxed);
-            layout.weigh();
-        }
-        let is_unknown = measure && layout.is_unknown.load(Relaxed);
-        let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool, is_unknown));
+        let plan = self.plan_run(pool, run);
         if self.is_serial() {
             // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no
             // helper.
@@ -178,36 +205,103 @@ impl Step {
             self.run_independent(pool);
             return Exit::Closed;
         }
-        let turn = match pool {
-            // Whoever says what a hop costs decides.
-            Some(_) if width > 0 && (layout.hop_ns.is_some() || is_unknown) => Turn { shared: true, timed: false },
-            Some(pool) if width > 0 => layout.ways.choose(pool.family(), layout.all_ns.load(Relaxed)),
-            _ => Turn { shared: false, timed: false },
-        };
-        // Measuring makes the nodes slower.
-        self.began.set((turn.timed && !measure && !self.is_careful()).then(|| (turn, now_ns())));
-        if !turn.shared && (!self.has_calls() || self.is_serial()) {
-            let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
+        if !plan.is_shared && (!self.has_calls() || self.is_serial()) {
             // A thread alone in a run is not asked for it, unless the program counts its runs.
             let is_asked = layout.admission.is_some() || self.has_calls();
             let _frame = is_asked.then(|| ambient::enter(ambient::Work::Run(self.id)));
-            self.run_alone(pool, mode);
-            return Exit::Closed;
+            let mode = if self.is_careful() { CAREFUL } else { u8::from(plan.measures) };
+            let watch = pool.filter(|_| plan.may_share && mode == FAST).and_then(|pool| self.watch(pool));
+            let left = match &watch {
+                Some(watch) => self.run_alone(pool, mode, |node| watch.is_late(layout.len(), node)),
+                None => {
+                    self.run_part(0, layout.len() as u32, pool, mode);
+                    None
+                }
+            };
+            return match (left, watch, pool) {
+                (Some(node), _, Some(pool)) => self.promote(pool, node),
+                (None, Some(watch), _) => {
+                    layout.ways.was_alone(watch.elapsed_ns());
+                    Exit::Closed
+                }
+                _ => Exit::Closed,
+            };
         }
+        if let Some(pool) = pool.filter(|_| plan.is_shared && !plan.measures && !self.is_careful()) {
+            self.began.set(pool.family(), now_ns());
+        }
+        self.width.store(plan.width, Relaxed);
+        self.share(pool, plan.is_unknown && plan.width > 0, 0)
+    }
+
+    /// How the next run is made.
+    fn plan_run(&self, pool: Option<&Ref<ThreadPool>>, run: u64) -> Planned {
+        let layout = &self.layout;
+        let doubt = layout.ways.take_doubt();
+        let number = layout.runs.load(Relaxed);
+        let measures = doubt.is_some() || number < MEASURE_FIRST || (run > 0 && run.is_multiple_of(MEASURE_EVERY));
+        let is_unknown = doubt == Some(true) || (number == 0 && layout.is_unknown.load(Relaxed));
+        let may_share = layout.is_parallel && self.workers() > 1 && !self.is_serial();
+        let pool = pool.filter(|pool| may_share && pool.may_nest());
+        let width = pool.map_or(0, |pool| self.helpers_worth(pool, is_unknown)) as u32;
+        let has_dear = layout.has_dear.load(Relaxed);
+        // What is measured beside others is dearer by the cache lines that two threads take from each other, which
+        // counts for nodes that are cheap.
+        let is_alone = (measures && number == 1 && !has_dear) || (doubt == Some(false) && !has_dear);
+        let is_shared = match pool {
+            Some(_) if width > 0 && layout.hop_ns.is_some() => true,
+            Some(_) if width > 0 && is_unknown => true,
+            Some(_) if width > 0 && is_alone => false,
+            Some(pool) if width > 0 => layout.ways.choose(pool.family(), layout.all_ns.load(Relaxed), layout.len()),
+            _ => false,
+        };
+        if measures {
+            layout.runs.store(if doubt == Some(true) { 1 } else { number + 1 }, Relaxed);
+            let is_first = number == 0 && !layout.primed.load(Relaxed);
+            // ORDERING: Relaxed; published to helpers by `open`.
+            self.believes.store(doubt.is_some() || is_first || (is_alone && !is_shared), Relaxed);
+        }
+        self.measuring.store(measures, Relaxed);
+        Planned { width, is_shared, measures, is_unknown, may_share: pool.is_some() }
+    }
+
+    /// Opens the run for others and works in it. `all`: everything is shown. Nodes before `from` are done.
+    fn share(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, all: bool, from: u32) -> Exit {
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         // ORDERING: Relaxed; published to helpers by `open`.
-        self.width.store(width as u32, Relaxed);
-        self.measuring.store(measure, Relaxed);
         self.asked.store(0, Relaxed);
         self.ask_above_ns.store(self.ask_above(pool), Relaxed);
-        self.set_shown(is_unknown && width > 0);
-        let generation = self.tokens.open(layout.ends);
+        self.set_shown(all);
+        let generation = self.tokens.open(self.layout.ends);
         let role = Role::of_caller(pool);
         match self.mode() {
-            CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).with_roots().work(),
-            MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).with_roots().work(),
-            _ => Worker::<FAST>::new(self, pool, generation, role).with_roots().work(),
+            CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).begin(from).work(),
+            MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).begin(from).work(),
+            _ => Worker::<FAST>::new(self, pool, generation, role).begin(from).work(),
         }
+    }
+
+    /// A run that one thread has made up to this node takes far too long: the rest is shared.
+    #[cold]
+    fn promote(self: &Arc<Self>, pool: &Ref<ThreadPool>, node: u32) -> Exit {
+        self.layout.ways.was_too_long();
+        let width = pool.num_threads().min(self.workers().saturating_sub(1)) as u32;
+        self.width.store(width, Relaxed);
+        self.share(Some(pool), true, node)
+    }
+
+    /// For a run in this thread that others could share: how long it takes, if it may be of interest.
+    fn watch(&self, pool: &Ref<ThreadPool>) -> Option<Watch> {
+        let began = ticks();
+        // ORDERING: Relaxed; the owner's alone.
+        let since = began.wrapping_sub(self.last.load(Relaxed));
+        self.last.store(began, Relaxed);
+        let expected_ns = self.layout.ways.alone_or(self.layout.all_ns.load(Relaxed));
+        // A short run is looked at only if the one before it may have been a long one.
+        if expected_ns < SHORT_NS && ticks_ns(since) < SHORT_NS + 8 * expected_ns {
+            return None;
+        }
+        Some(Watch { began, expected_ns, hop_ns: self.hop_ns(Some(pool)) })
     }
 
     /// Works in an open run that this thread has entered, until there is nothing to do.
@@ -239,10 +333,10 @@ impl Step {
     fn helpers_worth(&self, pool: &Ref<ThreadPool>, is_unknown: bool) -> usize {
         let layout = &self.layout;
         let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
-        let hop_ns = if is_unknown { 0 } else { self.hop_ns(Some(pool)) };
+        let hop_ns = self.hop_ns(Some(pool));
         let most = self.workers().saturating_sub(1);
         // The host is asked only where there is something to ask for.
-        if most == 0 || total.saturating_sub(longest) <= hop_ns || !pool.may_nest() {
+        if !is_unknown && total.saturating_sub(longest) <= hop_ns {
             return 0;
         }
         // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
@@ -283,6 +377,25 @@ impl Step {
             && self.merges.iter().zip(&self.layout.merges).all(|(merged, merge)| merged.is_clean(merge))
     }
 
+    /// After a run that succeeded: what it took, in all or node by node.
+    fn learn(&self) {
+        let layout = &self.layout;
+        if let Some((family, start_ns)) = self.began.take() {
+            let all_ns = layout.all_ns.load(Relaxed);
+            let least_ns = (all_ns / (u64::from(self.width.load(Relaxed)) + 1)).max(layout.longest_ns.load(Relaxed));
+            layout.ways.was_shared(family, now_ns() - start_ns, least_ns, all_ns);
+        }
+        if self.measuring.load(Relaxed) {
+            self.measuring.store(false, Relaxed);
+            layout.is_unknown.store(false, Relaxed);
+            layout.weigh();
+            if self.believes.load(Relaxed) {
+                self.believes.store(false, Relaxed);
+                layout.ways.forget();
+            }
+        }
+    }
+
     /// After closing: how the run ended. The step is ready for another run.
     pub(super) fn result(&self) -> Result<()> {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
@@ -292,11 +405,12 @@ impl Step {
         let stopped = self.is_stopped();
         self.report(!stopped);
         if !stopped {
-            if let Some((turn, start)) = self.began.take() {
-                self.layout.ways.took(turn, now_ns() - start, self.layout.all_ns.load(Relaxed));
-            }
+            self.learn();
             return Ok(());
         }
+        self.began.take();
+        self.measuring.store(false, Relaxed);
+        self.believes.store(false, Relaxed);
         self.stop.clear();
         self.calls.set_stop(false);
         let failure = std::mem::take(&mut *self.failure.lock());

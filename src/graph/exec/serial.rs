@@ -15,17 +15,41 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
 impl Step {
-    /// Runs everything here.
-    pub(super) fn run_alone(&self, pool: Option<&Ref<ThreadPool>>, mode: u8) {
-        let end = self.layout.len() as u32;
-        let at = AtomicU32::new(0);
+    /// Runs everything here. While `is_late` says so at one of the layout's checkpoints, the rest from there on is left
+    /// to others: gives the first node of that.
+    pub(super) fn run_alone(
+        &self,
+        pool: Option<&Ref<ThreadPool>>,
+        mode: u8,
+        is_late: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let n = self.layout.len() as u32;
+        let mut start = 0;
+        for &checkpoint in &self.layout.checkpoints {
+            self.run_part(start, checkpoint, pool, mode);
+            start = checkpoint;
+            if self.is_stopped() {
+                self.walk_rest(start, n);
+                return None;
+            }
+            if is_late(checkpoint) {
+                return Some(checkpoint);
+            }
+        }
+        self.run_part(start, n, pool, mode);
+        None
+    }
+
+    /// Runs the nodes `start..end` here, and what is inside of them.
+    pub(super) fn run_part(&self, start: u32, end: u32, pool: Option<&Ref<ThreadPool>>, mode: u8) {
+        let at = AtomicU32::new(start);
         let walk = || match (mode, self.layout.absence.own.is_empty()) {
-            (FAST, true) => self.walk::<FAST, false>(0, end, pool, &at),
-            (FAST, false) => self.walk::<FAST, true>(0, end, pool, &at),
-            (MEASURED, true) => self.walk::<MEASURED, false>(0, end, pool, &at),
-            (MEASURED, false) => self.walk::<MEASURED, true>(0, end, pool, &at),
-            (_, true) => self.walk::<CAREFUL, false>(0, end, pool, &at),
-            (_, false) => self.walk::<CAREFUL, true>(0, end, pool, &at),
+            (FAST, true) => self.walk::<FAST, false>(start, end, pool, &at),
+            (FAST, false) => self.walk::<FAST, true>(start, end, pool, &at),
+            (MEASURED, true) => self.walk::<MEASURED, false>(start, end, pool, &at),
+            (MEASURED, false) => self.walk::<MEASURED, true>(start, end, pool, &at),
+            (_, true) => self.walk::<CAREFUL, false>(start, end, pool, &at),
+            (_, false) => self.walk::<CAREFUL, true>(start, end, pool, &at),
         };
         // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(walk)) {
@@ -163,11 +187,11 @@ impl Step {
         {
             figures.add(u64::from(ns));
         }
-        // The first measurement replaces the prior. Later ones pull the figure down at once and up by little: a thread
+        // Who has reason to measure anew is believed. Otherwise a figure goes down at once and up by little: a thread
         // that was interrupted in a node measures far too much, and never too little.
-        let new = match layout.runs.load(Relaxed) {
-            0 | 1 if !layout.primed.load(Relaxed) => ns,
-            _ => ns.min(old.saturating_add(old / 2).saturating_add(10)),
+        let new = match self.believes.load(Relaxed) {
+            true => ns,
+            false => ns.min(old.saturating_add(old / 2).saturating_add(10)),
         };
         cost.store(new, Relaxed);
     }

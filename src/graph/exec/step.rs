@@ -10,7 +10,6 @@ use super::shown::MOST_SORTED;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
-use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
@@ -21,23 +20,27 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// A run that is timed: its beginning in nanoseconds, shared or not; 0 = none.
+/// A shared run that is timed: when it began, on the library's clock, and the family of its pool; 0 = none.
 #[derive(Default)]
-pub(super) struct Began(AtomicU64);
+pub(super) struct Began {
+    at_ns: AtomicU64,
+    family: AtomicU64,
+}
 
 impl Began {
-    pub fn set(&self, began: Option<(Turn, u64)>) {
+    pub fn set(&self, family: u64, at_ns: u64) {
         // ORDERING: Relaxed here and below; by the owner of the step alone, who hands it on with an order of its own.
-        self.0.store(began.map_or(0, |(turn, ns)| ns << 1 | u64::from(turn.shared)), Relaxed);
+        self.family.store(family, Relaxed);
+        self.at_ns.store(at_ns, Relaxed);
     }
 
-    pub fn take(&self) -> Option<(Turn, u64)> {
-        let word = self.0.load(Relaxed);
-        if word == 0 {
+    pub fn take(&self) -> Option<(u64, u64)> {
+        let at_ns = self.at_ns.load(Relaxed);
+        if at_ns == 0 {
             return None;
         }
-        self.0.store(0, Relaxed);
-        Some((Turn { shared: word & 1 == 1, timed: true }, word >> 1))
+        self.at_ns.store(0, Relaxed);
+        Some((self.family.load(Relaxed), at_ns))
     }
 }
 
@@ -67,7 +70,7 @@ pub struct Step {
     /// Its place among the program's steps; None if there was none left.
     pub(in crate::graph) home: Option<usize>,
     pub(super) args: Box<[View]>,
-    /// When a run began that is timed, and how it is made. As `runs`.
+    /// When a shared run began. As `runs`.
     pub(super) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
@@ -124,8 +127,11 @@ pub struct Step {
     /// Once it is set, nothing is begun any more.
     pub(super) stop: Stop,
     pub(super) failure: Mutex<Failure>,
-    /// Whether this run measures its nodes. As `width`.
+    /// Whether this run measures its nodes, and is believed whatever was known. As `width`.
     pub(super) measuring: AtomicBool,
+    pub(super) believes: AtomicBool,
+    /// When the last run of this step began, in ticks. As `width`.
+    pub(super) last: AtomicU64,
     /// What is out of the ordinary about this run, as bits of `orders`; 0 as a rule.
     pub(super) care: AtomicU32,
     pub(super) orders: Mutex<Orders>,
@@ -226,6 +232,8 @@ impl Step {
             stop: Stop::default(),
             failure: Mutex::new(Failure::default()),
             measuring: AtomicBool::new(false),
+            believes: AtomicBool::new(false),
+            last: AtomicU64::new(0),
             care: AtomicU32::new(0),
             orders: Mutex::default(),
             tally: layout.tallies.open(),

@@ -93,13 +93,39 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    /// Begins with the run's roots.
-    pub fn with_roots(mut self) -> Self {
-        for &root in &self.layout.roots {
+    /// Begins with the run's roots. What lies before the node `from` is done, and makes its arrivals here.
+    pub fn begin(mut self, from: u32) -> Self {
+        for &root in self.layout.roots.iter().filter(|&&root| root >= from) {
             self.is_ready(root);
             self.push(root);
         }
+        let mut node = 0;
+        while node < from {
+            self.is_done(node, from);
+            node = self.layout.behind(node);
+        }
         self
+    }
+
+    /// The arrivals behind a node that is done, with all that is in it, as if that had been left out.
+    #[cold]
+    fn is_done(&mut self, node: u32, from: u32) {
+        let layout = self.layout;
+        match layout.bodies[node as usize] {
+            Body::Select(index) => {
+                let select = &layout.selects[index as usize];
+                let _ = early::choose_none(self.step, select);
+                self.done += select.uncounted;
+            }
+            Body::Enter(index) => self.done += layout.loops[index as usize].uncounted,
+            _ => self.done += u32::from(layout.edges(node as usize).is_empty()),
+        }
+        for edge in layout.edges(node as usize) {
+            if (edge.counter == DIRECT || self.arrive(edge.counter)) && edge.target >= from {
+                self.is_ready(edge.target);
+                self.push(edge.target);
+            }
+        }
     }
 
     /// Works until there is nothing to do, and leaves the run.
