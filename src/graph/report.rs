@@ -2,7 +2,7 @@
 
 mod lists;
 
-use super::exec::Counters;
+use super::exec::{Counters, MOST_SORTED};
 use super::layout::{Body, DIRECT, Layout, Loop};
 use super::overlap::NO_OVERLAP;
 use super::place::{Placement, RunCounts};
@@ -239,6 +239,8 @@ fn step_bytes(layout: &Layout) -> usize {
     view_bytes(layout)
         + Counters::bytes(layout.counters.len())
         + layout.len() * size_of::<u32>()
+        + layout.len() / 8
+        + if layout.len() <= MOST_SORTED { 2 * layout.len() * size_of::<u32>() } else { 0 }
         + layout.absence.bits as usize
         + (layout.loops.len() + layout.slots.len()) * size_of::<u64>()
 }

@@ -60,7 +60,7 @@ use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 /// How long an owner looks for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
@@ -365,13 +365,10 @@ impl Step {
                 break;
             }
             if calls.returns.sleep() {
-                // ORDERING: as in `stay_within_call`.
-                self.away.store(1, Relaxed);
-                fence(SeqCst);
-                if !self.shows_work() {
+                if self.hands.goes_away(|| self.shows_work()) {
                     self.sleep_for_news(seen, &mut slice_ns);
                 }
-                self.away.store(0, Relaxed);
+                self.hands.is_back();
                 calls.returns.wake();
             }
             if self.work_again(pool) == Exit::Closed {
@@ -419,14 +416,13 @@ impl Step {
         let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::Work::Run(self.id))) else {
             return;
         };
-        let width = self.width.load(Relaxed);
-        if self.asked.fetch_update(Relaxed, Relaxed, |asked| (asked < width).then_some(asked + 1)).is_err() {
+        if !self.hands.take_place() {
             return;
         }
         if pool.take_helpers(1, pool.num_threads()) == 0 {
-            self.asked.fetch_sub(1, Relaxed);
+            self.hands.give_place();
         } else if !pool.spawn_taken(Arc::clone(self) as Arc<dyn Job>, generation, 0) {
-            self.asked.store(width, Relaxed);
+            self.hands.fill_places();
         }
     }
 

@@ -16,7 +16,7 @@ use crate::stream::{Listener, Notice, Queue, Wait, What, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*, fence};
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
 pub(super) const JOIN_SPIN_NS: u64 = 20_000;
@@ -145,22 +145,18 @@ impl Step {
         let news = &self.calls.news;
         loop {
             let seen = news.reached();
-            // ORDERING: Relaxed here and in `share`; a hint. Who takes it back to 0 advances the gate, which orders the
-            // rest.
-            self.away.store(1, Relaxed);
-            // ORDERING: pairs with the fence in `wants_others`: who shows something sees that this thread is away, or
-            // this thread sees what is shown.
-            fence(SeqCst);
+            // Who calls it back advances the gate, which orders the rest.
+            let is_away = self.hands.goes_away(|| self.shows_work());
             if self.closed.reached() >= closed {
                 break;
             }
-            if !self.shows_work() {
+            if is_away {
                 news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
                 if self.closed.reached() >= closed {
                     break;
                 }
             }
-            self.away.store(0, Relaxed);
+            self.hands.is_back();
             let generation = self.tokens.generation();
             if self.tokens.enter(generation) == Entry::Over {
                 continue;
@@ -172,7 +168,7 @@ impl Step {
                 break;
             }
         }
-        self.away.store(0, Relaxed);
+        self.hands.is_back();
     }
 
     /// The same over the memory of these inputs and outputs. Only by the owner of a closed step.
@@ -198,7 +194,7 @@ impl Step {
         if self.is_serial() {
             // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no
             // helper.
-            self.width.store(0, Relaxed);
+            self.hands.open(0);
         }
         if self.is_independent() {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
@@ -230,8 +226,7 @@ impl Step {
         if let Some(pool) = pool.filter(|_| plan.is_shared && !plan.measures && !self.is_careful()) {
             self.began.set(pool.family(), now_ns());
         }
-        self.width.store(plan.width, Relaxed);
-        self.share(pool, plan.is_unknown && plan.width > 0, 0)
+        self.share(pool, plan.width, plan.is_unknown && plan.width > 0, 0)
     }
 
     /// How the next run is made.
@@ -265,11 +260,11 @@ impl Step {
         Planned { width, is_shared, measures, is_unknown, may_share: pool.is_some() }
     }
 
-    /// Opens the run for others and works in it. `all`: everything is shown. Nodes before `from` are done.
-    fn share(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, all: bool, from: u32) -> Exit {
+    /// Opens the run for up to `width` others and works in it. `all`: everything is shown. Nodes before `from` are done.
+    fn share(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, width: u32, all: bool, from: u32) -> Exit {
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         // ORDERING: Relaxed; published to helpers by `open`.
-        self.asked.store(0, Relaxed);
+        self.hands.open(width);
         self.ask_above_ns.store(self.ask_above(pool), Relaxed);
         self.set_shown(all);
         let generation = self.tokens.open(self.layout.ends);
@@ -286,8 +281,7 @@ impl Step {
     fn promote(self: &Arc<Self>, pool: &Ref<ThreadPool>, node: u32) -> Exit {
         self.layout.ways.was_too_long();
         let width = pool.num_threads().min(self.workers().saturating_sub(1)) as u32;
-        self.width.store(width, Relaxed);
-        self.share(Some(pool), true, node)
+        self.share(Some(pool), width, true, node)
     }
 
     /// For a run in this thread that others could share: how long it takes, if it may be of interest.
@@ -382,7 +376,7 @@ impl Step {
         let layout = &self.layout;
         if let Some((family, start_ns)) = self.began.take() {
             let all_ns = layout.all_ns.load(Relaxed);
-            let least_ns = (all_ns / (u64::from(self.width.load(Relaxed)) + 1)).max(layout.longest_ns.load(Relaxed));
+            let least_ns = (all_ns / (u64::from(self.hands.width()) + 1)).max(layout.longest_ns.load(Relaxed));
             layout.ways.was_shared(family, now_ns() - start_ns, least_ns, all_ns);
         }
         if self.measuring.load(Relaxed) {

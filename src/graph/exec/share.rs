@@ -26,7 +26,7 @@ use crate::base::time::now_ns;
 use crate::sync::ambient;
 use crate::threadpool::Job;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering::*, fence};
+use std::sync::atomic::Ordering::*;
 
 /// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
 /// and longer than most nodes, whose end it waits for.
@@ -76,10 +76,10 @@ impl<const MODE: u8> Worker<'_, MODE> {
         }
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
         let company = queue.is_empty() && step.tokens.inside() > 1;
-        let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
-        let asked = step.asked.load(Relaxed);
+        let may_call = step.hands.is_away() && self.list.worth_ns > self.hop_ns();
+        let asked = step.hands.asked();
         let may_ask = self.list.worth_ns > step.ask_above_ns.load(Relaxed)
-            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < step.width.load(Relaxed) };
+            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < step.hands.width() };
         if !company && !may_ask && !may_call {
             return Go::On;
         }
@@ -93,9 +93,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.has_offered = queue.push(offer);
         if !self.has_offered {
             self.append(offer);
-        } else if may_call && step.away.swap(0, Relaxed) == 1 {
+        } else if may_call && step.hands.call_back() {
             step.calls.news.advance(1);
-        } else if may_ask && step.hungry.load(Relaxed) == 0 {
+        } else if may_ask && !step.hands.is_hungry() {
             self.ask();
         }
         Go::On
@@ -159,7 +159,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return self.pop_one();
         }
         self.has_shown = false;
-        if !step.shows_work() || !self.wants_others() {
+        if !step.shows_work() || !step.hands.is_missed() {
             return Some(node);
         }
         match self.role {
@@ -169,7 +169,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 let place = step.place_of(self.show, node)?;
                 (!self.ask() && step.ready.remove(place)).then_some(node)
             }
-            Role::CallerInBulk if step.asked.load(Relaxed) == 0 => {
+            Role::CallerInBulk if step.hands.asked() == 0 => {
                 self.push(node);
                 self.out = true;
                 None
@@ -202,28 +202,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
 
     /// Something is shown: sees to it that somebody comes for it.
     fn call_others(&mut self) {
-        if self.wants_others() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
+        if self.step.hands.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
             self.call_one();
         }
     }
 
-    /// Whether nobody is looking around who finds by himself what is shown, and somebody can be called.
-    fn wants_others(&self) -> bool {
-        let step = self.step;
-        // ORDERING: orders what was shown before the looks at the counts; pairs with the fences in `look_around` and
-        // `stay_within_call`.
-        fence(SeqCst);
-        if step.hungry.load(Relaxed) > 0 {
-            return false;
-        }
-        step.away.load(Relaxed) == 1 || step.asked.load(Relaxed) < step.width.load(Relaxed)
-    }
-
     fn call_one(&mut self) {
         let step = self.step;
-        if step.away.load(Relaxed) == 1 && step.away.swap(0, Relaxed) == 1 {
+        if step.hands.call_back() {
             step.calls.news.advance(1);
-        } else if self.role != Role::BulkHelper && step.asked.load(Relaxed) < step.width.load(Relaxed) {
+        } else if self.role != Role::BulkHelper {
             self.ask();
         }
     }
@@ -330,14 +318,13 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// Asks the pool for one more helper, or for all; a refusal is the last question of this run. False if nobody comes.
     fn ask(&mut self) -> bool {
         let (step, Some(pool)) = (self.step, self.pool) else { return false };
-        let width = step.width.load(Relaxed);
-        if step.asked.fetch_update(Relaxed, Relaxed, |asked| (asked < width).then_some(asked + 1)).is_err() {
+        if !step.hands.take_place() {
             return false;
         }
         let job = Arc::clone(step) as Arc<dyn Job>;
         if self.role == Role::BulkCaller {
-            let helpers = pool.take_helpers(width as usize, pool.num_threads());
-            step.asked.store(helpers as u32, Relaxed);
+            let helpers = pool.take_helpers(step.hands.width() as usize, pool.num_threads());
+            step.hands.come(helpers as u32);
             if helpers == 0 {
                 self.patience = PATIENCE;
                 return false;
@@ -352,37 +339,31 @@ impl<const MODE: u8> Worker<'_, MODE> {
             };
             self.own = step.owners.claim();
             // What comes up later is worth another region.
-            step.asked.store(if accepted { 0 } else { width }, Relaxed);
+            match accepted {
+                true => step.hands.come(0),
+                false => step.hands.fill_places(),
+            }
             return accepted;
         }
         if pool.take_helpers(1, pool.num_threads()) == 0 {
             // Other work has the pool's threads now; look again when there is more to share.
-            step.asked.fetch_sub(1, Relaxed);
+            step.hands.give_place();
             self.patience = PATIENCE;
             return false;
         }
         let accepted = pool.spawn_taken(job, self.generation, self.hop_ns());
         if !accepted {
-            step.asked.store(width, Relaxed);
+            step.hands.fill_places();
         }
         accepted
     }
 
-    /// Whether a worker that has found nothing may leave: nobody has shown anything to one who counted as here.
+    /// Whether a worker that has found nothing may leave.
     pub(super) fn may_leave(&mut self) -> bool {
         let step = self.step;
-        let is_counted = matches!(self.role, Role::Helper | Role::BulkHelper);
-        if is_counted && !self.has_made_room {
-            step.asked.fetch_sub(1, Relaxed);
-        }
-        // ORDERING: pairs with the fence in `wants_others`: who has shown something before sees that this worker does
-        // not look any more, or this worker sees what was shown.
-        fence(SeqCst);
-        let leaves = !step.shows_work();
-        self.has_made_room = is_counted && leaves;
-        if is_counted && !leaves {
-            step.asked.fetch_add(1, Relaxed);
-        }
+        let was_asked_for = matches!(self.role, Role::Helper | Role::BulkHelper) && !self.has_made_room;
+        let leaves = step.hands.leaves(was_asked_for, || step.shows_work());
+        self.has_made_room |= was_asked_for && leaves;
         leaves
     }
 
@@ -394,7 +375,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
         }
         if !self.has_made_room {
-            step.asked.fetch_sub(1, Relaxed);
+            step.hands.give_place();
         }
     }
 
@@ -413,7 +394,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             // Alone: nobody can offer anything.
             return self.take();
         }
-        step.hungry.fetch_add(1, Relaxed);
+        step.hands.looks();
         let start = now_ns();
         let offer = loop {
             if let Some(offer) = self.take() {
@@ -427,7 +408,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             }
             std::hint::spin_loop();
         };
-        step.hungry.fetch_sub(1, Relaxed);
+        step.hands.has_looked();
         offer
     }
 }

@@ -24,7 +24,7 @@ use crate::graph::weigh::Rank;
 use std::sync::atomic::Ordering::*;
 
 /// Programs with more nodes are not sorted: their dear nodes are shown in the order of the array.
-pub(super) const MOST_SORTED: usize = 1 << 16;
+pub(in crate::graph) const MOST_SORTED: usize = 1 << 12;
 /// Into how many parts of an octave paths are sorted, as a power of two; and the parts of all octaves, for what is
 /// urgent and for what is not.
 const STEPS_LOG2: u32 = 5;

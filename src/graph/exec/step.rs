@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use super::flight::Flight;
+use super::hands::Hands;
 use super::merged::Merged;
 use super::orders::Orders;
 use super::pending::Calls;
@@ -96,15 +97,9 @@ pub struct Step {
     pub(super) tokens: Tokens,
     /// What the owner is inside of. As `runs`.
     pub(super) lineage: Lineage,
-    /// Helpers that are out for this run, and the most that may be.
-    pub(super) asked: AtomicU32,
-    pub(super) width: AtomicU32,
+    pub(super) hands: Hands,
     /// How much must be waiting for another helper to be asked for, in nanoseconds; grows when helpers find too little.
     pub(super) ask_above_ns: AtomicU64,
-    /// Workers without work, looking around.
-    pub(super) hungry: AtomicU32,
-    /// 1: the caller has run out of work and waits, but comes back when it is called.
-    pub(super) away: AtomicU32,
     /// Advanced when somebody else than the caller closed the run.
     pub(super) closed: Gate,
 
@@ -127,10 +122,10 @@ pub struct Step {
     /// Once it is set, nothing is begun any more.
     pub(super) stop: Stop,
     pub(super) failure: Mutex<Failure>,
-    /// Whether this run measures its nodes, and is believed whatever was known. As `width`.
+    /// Whether this run measures its nodes, and is believed whatever was known. As `hands`.
     pub(super) measuring: AtomicBool,
     pub(super) believes: AtomicBool,
-    /// When the last run of this step began, in ticks. As `width`.
+    /// When the last run of this step began, in ticks. As `hands`.
     pub(super) last: AtomicU64,
     /// What is out of the ordinary about this run, as bits of `orders`; 0 as a rule.
     pub(super) care: AtomicU32,
@@ -211,11 +206,8 @@ impl Step {
             owners: Slots::new(slots),
             tokens: Tokens::new(),
             lineage: Lineage::default(),
-            asked: AtomicU32::new(0),
-            width: AtomicU32::new(0),
+            hands: Hands::default(),
             ask_above_ns: AtomicU64::new(0),
-            hungry: AtomicU32::new(0),
-            away: AtomicU32::new(0),
             closed: Gate::new(),
             calls,
             values: {

@@ -12,7 +12,6 @@ use crate::stream::{Joinable, Joined};
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::sync::Arc;
-use std::sync::atomic::{Ordering::*, fence};
 
 impl Step {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
@@ -118,13 +117,10 @@ impl Step {
         if self.has_calls() || self.tokens.is_finished() || self.tokens.inside() == 1 {
             return false;
         }
-        // ORDERING: as in `stay_within_call`.
-        self.away.store(1, Relaxed);
-        fence(SeqCst);
-        if !self.shows_work() {
+        if self.hands.goes_away(|| self.shows_work()) {
             self.calls.news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
         }
-        self.away.store(0, Relaxed);
+        self.hands.is_back();
         true
     }
 }
