@@ -25,21 +25,19 @@
 //! # Scheduling
 //!
 //! The finishing thread goes on with the first successor that is ready, the one with the longest path to the end. The
-//! others go onto its own list, which costs two plain stores per node. A list has a worth: the costs of its nodes and
-//! of all that is handed over directly behind them, without nodes that are too cheap to be worth a thread. What of it
-//! others are given, and when, is in `share`; when it is worth a hop the pool is asked for one more helper, unless as
-//! many are out as it has threads. Work that is worth less stays where it is: with cheap nodes a run is as fast on many
-//! threads as on one. A helper that found too little to do makes the next question dearer.
-//!
-//! A worker without work takes from its own queue, then from the others'; then it looks around for a bounded time,
-//! and leaves. It never waits.
+//! other cheap ones go onto its own list, which costs two plain stores per node; what of it others are given, and when,
+//! is in `share`. Dear ones, of a few microseconds and more, are shown to all workers, by rank (`shown`), and whoever
+//! goes into one leaves nothing on a list of his own. Who may be called for what is shown, and why nobody is missed, is
+//! in `hands`. Work that is worth less than a hop stays where it is: with cheap nodes a run is as fast on many threads as
+//! on one.
 //!
 //! # Costs
 //!
-//! A node's cost is the host's hint or the kernel's estimate, else a prior of a microsecond. The first run of a
-//! program measures each node and replaces the prior; the next three, and then one in 512, measure again: a smaller
-//! figure counts at once, a larger one by half at most, since an interrupted thread measures far too much. Costs
-//! decide who runs what, never what comes out.
+//! A node's cost is the host's hint or the kernel's estimate, else a prior of a microsecond. The first run of a program
+//! measures each node and replaces the prior; the next three, and then one in 509, measure again: a smaller figure counts
+//! at once, a larger one by half at most, since an interrupted thread measures far too much. Runs that take much longer
+//! or much less than they should lead to one that measures and is believed (`graph::ways`); and a run in one thread that
+//! is late is gone on with by several (`Step::promote`). Costs decide who runs what, never what comes out.
 
 mod admission;
 mod bind;

@@ -396,6 +396,7 @@ impl Step {
         // the flight's phase.
         self.tally.ended();
         debug_assert!(self.is_whole(), "a run of '{}' has left counters behind", self.layout.name);
+        self.wants_no_thread();
         let stopped = self.is_stopped();
         self.report(!stopped);
         if !stopped {

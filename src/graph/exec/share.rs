@@ -346,10 +346,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return accepted;
         }
         if pool.take_helpers(1, pool.num_threads()) == 0 {
-            // Other work has the pool's threads now; look again when there is more to share.
-            step.hands.give_place();
-            self.patience = PATIENCE;
-            return false;
+            // Other work has the pool's threads now; the first of them that is done comes.
+            match step.wants_thread(pool, self.generation) {
+                Some(true) => return true,
+                Some(false) => {}
+                None => {
+                    step.hands.give_place();
+                    self.patience = PATIENCE;
+                    return false;
+                }
+            }
         }
         let accepted = pool.spawn_taken(job, self.generation, self.hop_ns());
         if !accepted {

@@ -16,7 +16,7 @@ use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
 use crate::sync::{Gate, HandOff, Mutex, OnceLock, ReadySet, Ring, Slots, Tokens};
-use crate::threadpool::{MAX_SLOTS, ThreadPool};
+use crate::threadpool::{MAX_SLOTS, ThreadPool, Want};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -98,6 +98,9 @@ pub struct Step {
     /// What the owner is inside of. As `runs`.
     pub(super) lineage: Lineage,
     pub(super) hands: Hands,
+    /// A place among those who want a thread of the pool, and whether there is one.
+    pub(super) want: Mutex<Option<Want>>,
+    pub(super) has_want: AtomicBool,
     /// How much must be waiting for another helper to be asked for, in nanoseconds; grows when helpers find too little.
     pub(super) ask_above_ns: AtomicU64,
     /// Advanced when somebody else than the caller closed the run.
@@ -207,6 +210,8 @@ impl Step {
             tokens: Tokens::new(),
             lineage: Lineage::default(),
             hands: Hands::default(),
+            want: Mutex::default(),
+            has_want: AtomicBool::new(false),
             ask_above_ns: AtomicU64::new(0),
             closed: Gate::new(),
             calls,

@@ -10,8 +10,9 @@ use crate::base::time::Deadline;
 use crate::kernel::Begun;
 use crate::stream::{Joinable, Joined};
 use crate::sync::{Entry, Exit, ambient};
-use crate::threadpool::{Job, ThreadPool};
+use crate::threadpool::{Job, ThreadPool, Want};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Step {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
@@ -107,6 +108,26 @@ impl Job for Step {
 }
 
 impl Step {
+    /// For a run that the pool's budget has nothing left for: wants the first thread that is done with something else.
+    /// False if the budget has one after all, which is the caller's then. None: too many want one already.
+    pub(super) fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Option<bool> {
+        let mut want = self.want.lock();
+        if want.is_none() {
+            *want = Some(Want::claim(pool)?);
+            // ORDERING: Relaxed; read by who closes the run, after all others have left it.
+            self.has_want.store(true, Relaxed);
+        }
+        want.as_ref().map(|want| want.want(Arc::clone(self) as Arc<dyn Job>, generation))
+    }
+
+    /// Of a closed run.
+    pub(super) fn wants_no_thread(&self) {
+        if self.has_want.load(Relaxed) {
+            self.has_want.store(false, Relaxed);
+            drop(self.want.lock().take());
+        }
+    }
+
     /// The caller in its `parallel_for`, out of work: waits for news while others are in the run who may have some,
     /// instead of at the barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news
     /// before it went to work. The run does not close meanwhile, because the caller is in it a second time, outside of

@@ -24,5 +24,5 @@ pub use parallel::{parallel_for, parallel_for_then};
 pub use region::{Epilogue, Regions};
 pub use shell::{Life, Shell};
 pub use task::Task;
-pub use ticket::{Job, Need, Tickets};
+pub use ticket::{Job, Need, Tickets, Want};
 pub use vtable::HostVtable;

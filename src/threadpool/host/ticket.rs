@@ -7,10 +7,15 @@
 //! Life of a ticket: filled by the sender (who claimed it), then read by as many closures as were sent (`left`),
 //! freed by the last of them before it runs its job, so that the job itself can send again. Each closure out holds
 //! one reference to the pool, so the set outlives them. A refused ticket is freed by its sender.
+//!
+//! A job that finds the budget used up may say that it wants a thread all the same (`Want`): a closure that is done with
+//! what it came for, and has given back its part of the budget, does such a job before it leaves the pool's thread. So
+//! a run that begins while the helpers of the last one are on their way out is not left alone. Nobody is missed, as on
+//! the board of regions (`sync::Board`).
 
 use super::{Task, region};
 use crate::base::{Object, Ref};
-use crate::sync::{Slots, ambient};
+use crate::sync::{Board, HandOff, Slots, ambient};
 use crate::threadpool::ThreadPool;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -54,11 +59,14 @@ struct Body {
 }
 
 const PLACES: usize = Slots::MAX;
+/// Jobs that may want a thread at once.
+const MOST_WANTS: usize = 16;
 
 /// A pool's tickets.
 pub struct Tickets {
     free: Slots,
     fixed: Box<[Ticket]>,
+    wants: Wants,
 }
 
 // SAFETY: a ticket's body is written by the sender that claimed it, before the pool gets it; after that it is only
@@ -76,7 +84,7 @@ impl std::fmt::Debug for Tickets {
 impl Default for Tickets {
     fn default() -> Self {
         let ticket = |place| Ticket { left: AtomicUsize::new(0), body: UnsafeCell::new(None), place: Some(place) };
-        Tickets { free: Slots::new(PLACES), fixed: (0..PLACES).map(ticket).collect() }
+        Tickets { free: Slots::new(PLACES), fixed: (0..PLACES).map(ticket).collect(), wants: Wants::default() }
     }
 }
 
@@ -139,6 +147,84 @@ impl Tickets {
     }
 }
 
+/// Jobs that want a thread, with their tags.
+struct Wants {
+    free: Slots,
+    jobs: [HandOff<(Arc<dyn Job>, u64)>; MOST_WANTS],
+    board: Board,
+}
+
+impl Default for Wants {
+    fn default() -> Self {
+        Wants { free: Slots::new(MOST_WANTS), jobs: [const { HandOff::new() }; MOST_WANTS], board: Board::new() }
+    }
+}
+
+/// A place among the jobs that want a thread. Dropped, the job does not want one any more.
+pub struct Want {
+    pool: Ref<ThreadPool>,
+    place: usize,
+}
+
+impl Want {
+    /// None if all places are taken.
+    pub fn claim(pool: &Ref<ThreadPool>) -> Option<Want> {
+        let place = pool.tickets().wants.free.claim()?;
+        Some(Want { pool: Arc::clone(pool), place })
+    }
+
+    /// Wants a thread for this job, once. False if the budget has one after all, which is the caller's then.
+    pub fn want(&self, job: Arc<dyn Job>, tag: u64) -> bool {
+        let wants = &self.pool.tickets().wants;
+        if wants.jobs[self.place].put((job, tag)).is_err() {
+            // Nobody has come since it was last wanted.
+            return true;
+        }
+        wants.board.put_up(self.place);
+        if self.pool.take_helpers(1, self.pool.num_threads()) == 0 {
+            return true;
+        }
+        // Some closure may have it already.
+        let is_left = wants.jobs[self.place].take().is_some();
+        if !is_left {
+            self.pool.give_back_helpers(1);
+        }
+        !is_left
+    }
+}
+
+impl Drop for Want {
+    fn drop(&mut self) {
+        let wants = &self.pool.tickets().wants;
+        wants.board.take_down(self.place);
+        drop(wants.jobs[self.place].take());
+        wants.free.give_back(self.place);
+    }
+}
+
+/// By a closure that is done with what it came for and has given back its part of the budget.
+fn do_what_is_wanted(pool: &Ref<ThreadPool>) {
+    let wants = &pool.tickets().wants;
+    loop {
+        let wanted = wants.board.wanted_now();
+        if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
+            return;
+        }
+        // First the bit, and then the job: one that is put there between the two has its bit up.
+        let next = (0..MOST_WANTS).filter(|place| wanted & (1 << place) != 0).find_map(|place| {
+            wants.board.take_down(place);
+            wants.jobs[place].take()
+        });
+        if let Some((job, tag)) = &next {
+            let _ = catch_unwind(AssertUnwindSafe(|| Arc::clone(job).run(*tag, 0, pool))).map_err(std::mem::forget);
+        }
+        pool.give_back_helpers(1);
+        if next.is_none() {
+            return;
+        }
+    }
+}
+
 /// What pools call for a ticket.
 unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     let ticket = arg.cast_const().cast::<Ticket>();
@@ -174,6 +260,7 @@ pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<Th
         pool.give_back_helpers(1);
         // Not on top of other work of the library's, which would have to wait for it.
         if inside.is_some() && ambient::depth() == 1 {
+            do_what_is_wanted(&pool);
             region::lend_a_hand(&pool);
         }
         if need == Need::Owed {

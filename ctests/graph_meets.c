@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * No ready node waits for the end of another one while a thread is idle: shown without a clock.
+ *
+ * Two nodes of a graph, neither of which comes before the other, each wait until the other one has begun. The rest does
+ * nothing. Whoever leaves what is ready behind a node that it is in, or asks nobody to come for it, never ends. All
+ * graphs of up to five nodes, and a part of those of six, on every kind of pool that has a thread; several runs each,
+ * the first of which knows no costs.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "check.h"
+#include "test_pools.h"
+
+enum { MOST_NODES = 6, RUNS = 2 };
+
+/* The pair that meets, and whether it has: begun counts both. */
+static atomic_int begun;
+static atomic_int missed;
+
+/* A lie about costs is found out in a run in which nobody meets: who lies waits for so long only. */
+static uint64_t patience_ns;
+
+static int32_t meet(void *arg) {
+    (void)arg;
+    const uint64_t end = now_ns() + patience_ns;
+    atomic_fetch_add(&begun, 1);
+    while (atomic_load(&begun) < 2) {
+        if (now_ns() > end) {
+            atomic_fetch_add(&missed, 1);
+            break;
+        }
+        sleep_ns(20000);
+    }
+    sleep_ns(50000);
+    return WEIR_OK;
+}
+
+static int32_t nothing(void *arg) {
+    (void)arg;
+    return WEIR_OK;
+}
+
+/* A graph of `count` nodes: edge (a, b), a < b, is there if its bit is. */
+typedef struct shape {
+    int count;
+    bool edge[MOST_NODES][MOST_NODES];
+    bool before[MOST_NODES][MOST_NODES];
+} shape;
+
+static shape shape_of(int count, unsigned bits) {
+    shape s = {.count = count};
+    for (int b = 0; b < count; b++) {
+        for (int a = 0; a < b; a++, bits >>= 1) s.edge[a][b] = s.before[a][b] = (bits & 1) != 0;
+    }
+    for (int via = 0; via < count; via++) {
+        for (int a = 0; a < via; a++) {
+            for (int b = via + 1; b < count; b++) s.before[a][b] |= s.before[a][via] && s.before[via][b];
+        }
+    }
+    return s;
+}
+
+/* The pair with this number of those of which neither comes before the other; false if there are none. */
+static bool pair_of(const shape *s, unsigned number, int *first, int *second) {
+    int pairs = 0;
+    for (int round = 0; round < 2; round++) {
+        int at = 0;
+        for (int b = 0; b < s->count; b++) {
+            for (int a = 0; a < b; a++) {
+                if (s->before[a][b]) continue;
+                if (round == 1 && at == (int)(number % (unsigned)pairs)) {
+                    *first = a, *second = b;
+                    return true;
+                }
+                at++;
+            }
+        }
+        pairs = at;
+        if (pairs == 0) return false;
+    }
+    return false;
+}
+
+static weir_program *compile(weir_engine *cpu, const shape *s, int first, int second, uint64_t cost_ns) {
+    weir_compile_options *options = NULL;
+    weir_graph *graph = NULL;
+    weir_program *program = NULL;
+    weir_node nodes[MOST_NODES];
+    CHECK_OK(weir_graph_create("meets", &graph));
+    for (int i = 0; i < s->count; i++) {
+        const char name[2] = {(char)('a' + i), 0};
+        const bool meets = i == first || i == second;
+        CHECK_OK(weir_graph_add_task(graph, name, meets ? meet : nothing, NULL, NULL, cost_ns, &nodes[i]));
+    }
+    for (int b = 0; b < s->count; b++) {
+        for (int a = 0; a < b; a++) {
+            if (s->edge[a][b]) CHECK_OK(weir_graph_add_control_edge(graph, nodes[a], nodes[b]));
+        }
+    }
+    /* On a machine that is busy enough one thread would rightly do both. */
+    CHECK_OK(weir_compile_options_create(&options));
+    CHECK_OK(weir_compile_options_set_hop_ns(options, 1000));
+    CHECK_OK(weir_graph_compile(graph, &cpu, 1, options, &program));
+    weir_compile_options_destroy(options);
+    weir_graph_destroy(graph);
+    return program;
+}
+
+/* True if the two have met. */
+static bool run(weir_program *program, const weir_run_options *options) {
+    atomic_store(&begun, 0);
+    atomic_store(&missed, 0);
+    CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, options));
+    CHECK_EQ(atomic_load(&begun), 2);
+    return atomic_load(&missed) == 0;
+}
+
+/* Every graph of `count` nodes whose number is a multiple of `step`; another pair each time. */
+static void all_graphs(weir_engine *cpu, const weir_run_options *options, int count, unsigned step) {
+    const unsigned graphs = 1u << (count * (count - 1) / 2);
+    for (unsigned bits = 0; bits < graphs; bits += step) {
+        const shape s = shape_of(count, bits);
+        int first = 0, second = 0;
+        if (!pair_of(&s, bits * 2654435761u >> 16, &first, &second)) continue;
+        weir_program *program = compile(cpu, &s, first, second, 0);
+        for (int i = 0; i < RUNS; i++) CHECK(run(program, options));
+        weir_program_release(program);
+    }
+}
+
+/* Costs that lie: every node says that it takes a nanosecond. A run finds out; those after it meet. */
+static void lies(weir_engine *cpu, const weir_run_options *options, unsigned step) {
+    patience_ns = 3000000;
+    for (unsigned bits = 0; bits < 1024; bits += step) {
+        const shape s = shape_of(5, bits);
+        int first = 0, second = 0, runs = 0;
+        if (!pair_of(&s, bits, &first, &second)) continue;
+        weir_program *program = compile(cpu, &s, first, second, 1);
+        while (!run(program, options)) CHECK(++runs < 1000);
+        weir_program_release(program);
+    }
+    patience_ns = UINT64_C(60000000000);
+}
+
+static void on_pool(weir_engine *cpu, weir_threadpool *pool, unsigned step) {
+    weir_run_options *options = NULL;
+    CHECK_OK(weir_run_options_create(&options));
+    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    for (int count = 2; count <= 4; count++) all_graphs(cpu, options, count, 1);
+    all_graphs(cpu, options, 5, step);
+    all_graphs(cpu, options, 6, 37 * step);
+    lies(cpu, options, 41 * step);
+    weir_run_options_destroy(options);
+}
+
+int main(void) {
+    static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_PARALLEL_FOR, POOL_ASYNCHRONOUS, POOL_FULL};
+    weir_engine *cpu = NULL;
+    patience_ns = UINT64_C(60000000000);
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            weir_threadpool *pool = NULL;
+            test_pool *made = test_pool_create_exact(kinds[i], threads, &pool);
+            on_pool(cpu, pool, threads == 1 ? 3 : 17);
+            weir_threadpool_release(pool);
+            test_pool_destroy(made);
+        }
+    }
+    for (int threads = 1; threads <= 3; threads++) {
+        weir_threadpool_attr *attr = NULL;
+        weir_threadpool *pool = NULL;
+        CHECK_OK(weir_threadpool_attr_create(&attr));
+        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, threads));
+        CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
+        weir_threadpool_attr_destroy(attr);
+        on_pool(cpu, pool, threads == 1 ? 3 : 17);
+        weir_threadpool_release(pool);
+    }
+    weir_engine_release(cpu);
+    return 0;
+}
