@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 //     graphs [--rounds=N] [--quick] [--shape=PART] [--side=PART] [empty1] [empty2] [us1] [us20] [one] [control]
+//            [mixed] [uneven] [forks] [changing] [first] [paced]
 //
 // weir's graph executor against those of others, all in this process and in turn. A graph is built once and run many
 // times; after each run every node must have run once. Nothing is pinned. Prints Markdown.
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -28,6 +30,12 @@ struct section {
 constexpr section sections[] = {
     {"empty1", bench::bench_empty1}, {"empty2", bench::bench_empty2}, {"us1", bench::bench_us1},
     {"us20", bench::bench_us20},     {"one", bench::bench_one},       {"control", bench::bench_control},
+    {"mixed", bench::bench_mixed},
+    {"uneven", bench::bench_uneven_nodes},
+    {"forks", bench::bench_forks},
+    {"changing", bench::bench_changing},
+    {"first", bench::bench_first},
+    {"paced", bench::bench_paced},
 };
 
 [[noreturn]] void usage() {
@@ -81,6 +89,7 @@ void with_deep_stacks(char **argv) {
 int main(int argc, char **argv) {
     const auto options = parse(argc, argv);
     with_deep_stacks(argv);
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); // bodies that sleep end in time; all threads have it from this one
     try {
         std::printf("# weir %s: graph executors\n\n"
                     "%u processors. Nothing is pinned. Bodies that take time are chains of dependent multiplications,\n"

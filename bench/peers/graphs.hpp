@@ -41,6 +41,12 @@ enum class extent { all, medium, small };
 std::vector<shape> shapes(extent extent);
 /// One node.
 shape single();
+/// Nodes without edges.
+shape independent(std::uint32_t nodes);
+/// One after the other: a fork into `width` nodes, and a join that is the next fork.
+shape forks(std::uint32_t width, std::uint32_t stages);
+/// Blocks as in networks for images: branches of 1, 3 and 7 nodes between a split and a join, which is the next split.
+shape inference(std::uint32_t blocks);
 /// 10,000 nodes: a source, many, a sink; a square grid.
 std::vector<shape> ten_thousand();
 
@@ -56,6 +62,10 @@ struct schedule {
 };
 schedule best_of_two(const shape &graph);
 
+/// How long a schedule on so many machines takes that always starts the ready node with the longest way to the end, at
+/// no cost. Node i takes cost[i].
+double rank_schedule(const shape &graph, const std::vector<double> &cost, int machines);
+
 // ---- what a node does ----
 
 using body_fn = std::int32_t (*)(void *);
@@ -70,6 +80,10 @@ struct call {
 class bodies {
 public:
     bodies(std::uint32_t nodes, double ns);
+    /// Node i takes about ns[i]. Nodes of `asleep_from` ns and more sleep, so that they need no processor.
+    explicit bodies(const std::vector<double> &ns, double asleep_from = 1e18);
+    /// From the next run on, all nodes compute for about `ns`. For bodies that were made with a cost for each.
+    void set_all(double ns);
     const call *calls() const { return calls_.data(); }
     /// Throws unless each node has run exactly so often since the call before.
     void expect_runs(std::uint64_t runs, const std::string &who);
@@ -116,7 +130,7 @@ struct contender {
     std::function<std::unique_ptr<runner>(const job &)> make;
 };
 
-/// All that were compiled in, for one or two threads; the serial loop first, then plain Kahn.
+/// All that were compiled in, for this many threads; the serial loop first, then plain Kahn.
 std::vector<contender> contenders(int threads);
 /// Why the others are missing, one line each.
 std::vector<std::string> missing_contenders();
@@ -124,6 +138,8 @@ std::vector<std::string> missing_contenders();
 std::unique_ptr<runner> make_serial_loop(const job &job);
 std::unique_ptr<runner> make_plain_kahn(const job &job);
 std::unique_ptr<runner> make_two_loops(const job &job);
+/// `threads`, after TBB has been told to have as many, also where there are fewer processors.
+int tbb_arena_size(int threads);
 std::unique_ptr<runner> make_tbb_flow(const job &job);
 std::unique_ptr<runner> make_tbb_kahn(const job &job);
 std::unique_ptr<runner> make_openmp_kahn(const job &job); // libgomp
@@ -178,6 +194,12 @@ void bench_us1(const graph_options &options);
 void bench_us20(const graph_options &options);
 void bench_one(const graph_options &options);
 void bench_control(const graph_options &options);
+void bench_mixed(const graph_options &options);
+void bench_uneven_nodes(const graph_options &options);
+void bench_forks(const graph_options &options);
+void bench_changing(const graph_options &options);
+void bench_first(const graph_options &options);
+void bench_paced(const graph_options &options);
 
 } // namespace bench
 

@@ -2,6 +2,8 @@
 //
 // What the nodes do, and how it is known that they did.
 
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
@@ -27,6 +29,31 @@ std::int32_t count_and_spin(void *arg) {
     return 0;
 }
 
+// Three words in a line of their own: how often it ran, steps of spin(), nanoseconds of sleep.
+std::int32_t count_and_take_time(void *arg) {
+    auto *const words = static_cast<std::uint64_t *>(arg);
+    ++words[0];
+    if (words[2] == 0) {
+        spin(static_cast<std::uint32_t>(words[1]));
+        return 0;
+    }
+    const std::int64_t ns = static_cast<std::int64_t>(words[2]), end = now_ns() + ns;
+    // Sleeps end late by a few tens of microseconds, so the rest is waited for.
+    const std::int64_t wake = end - std::min<std::int64_t>(ns / 4, 60000);
+    const timespec time{static_cast<time_t>(wake / 1000000000), static_cast<long>(wake % 1000000000)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
+    while (now_ns() < end) {}
+    return 0;
+}
+
+constexpr std::size_t words_in_a_line = 8;
+
+// Where the first cache line begins.
+std::uint64_t *first_line(std::vector<std::uint64_t> &words) {
+    const auto misplaced = reinterpret_cast<std::uintptr_t>(words.data()) % 64 / sizeof(std::uint64_t);
+    return words.data() + (words_in_a_line - misplaced) % words_in_a_line;
+}
+
 } // namespace
 
 // Empty bodies are all about caches: eight counters to a line, as eight small objects might be. Where bodies take time,
@@ -34,9 +61,24 @@ std::int32_t count_and_spin(void *arg) {
 bodies::bodies(std::uint32_t nodes, double ns)
     : nodes_(nodes), stride_(ns > 0 ? 8 : 1), counters_(nodes * stride_ + 8), calls_(nodes) {
     if (ns > 0) steps = steps_for(ns);
-    const auto misplaced = reinterpret_cast<std::uintptr_t>(counters_.data()) % 64 / sizeof(std::uint64_t);
-    std::uint64_t *first = counters_.data() + (8 - misplaced) % 8;
+    std::uint64_t *const first = first_line(counters_);
     for (std::uint32_t i = 0; i < nodes; i++) calls_[i] = {ns > 0 ? count_and_spin : count, first + i * stride_};
+}
+
+bodies::bodies(const std::vector<double> &ns, double asleep_from)
+    : nodes_(static_cast<std::uint32_t>(ns.size())), stride_(words_in_a_line),
+      counters_((ns.size() + 1) * words_in_a_line), calls_(ns.size()) {
+    std::uint64_t *const first = first_line(counters_);
+    for (std::uint32_t i = 0; i < nodes_; i++) {
+        std::uint64_t *const words = first + i * stride_;
+        calls_[i] = {count_and_take_time, words};
+        words[1] = steps_for(ns[i]);
+        words[2] = ns[i] >= asleep_from ? static_cast<std::uint64_t>(ns[i]) : 0;
+    }
+}
+
+void bodies::set_all(double ns) {
+    for (const auto &call : calls_) static_cast<std::uint64_t *>(call.arg)[1] = steps_for(ns);
 }
 
 void bodies::expect_runs(std::uint64_t runs, const std::string &who) {

@@ -38,7 +38,7 @@ std::vector<contender> contenders(int threads) {
     list.push_back({"weir", role::weir, [](const job &job) { return make_weir(job, nullptr); }});
     if (threads > 1) {
         list.push_back({"machine", role::machine, make_two_loops});
-        for (const auto &pool : graph_pools()) {
+        for (const auto &pool : graph_pools(threads)) {
             list.push_back({"weir on " + pool.name, role::weir,
                             [&pool](const job &job) { return make_weir(job, &pool.pool); }});
         }

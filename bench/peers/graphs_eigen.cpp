@@ -6,6 +6,8 @@
 #define EIGEN_USE_THREADS
 #include <unsupported/Eigen/CXX11/ThreadPool>
 
+#include <map>
+
 #include "graphs_kahn.hpp"
 
 namespace bench {
@@ -13,8 +15,10 @@ namespace bench {
 namespace {
 
 Eigen::ThreadPool &pool_of(int threads) {
-    static Eigen::ThreadPool one(1), two(2);
-    return threads == 1 ? one : two;
+    static std::map<int, std::unique_ptr<Eigen::ThreadPool>> pools;
+    auto &pool = pools[threads];
+    if (!pool) pool = std::make_unique<Eigen::ThreadPool>(threads);
+    return *pool;
 }
 
 class on_eigen : public runner {

@@ -5,6 +5,7 @@
 #include <TaskScheduler.h>
 
 #include <deque>
+#include <map>
 
 #include "graphs.hpp"
 
@@ -13,14 +14,13 @@ namespace bench {
 namespace {
 
 enki::TaskScheduler &scheduler_of(int threads) {
-    const auto start = [](std::uint32_t count) {
-        auto scheduler = std::make_unique<enki::TaskScheduler>();
-        scheduler->Initialize(count);
-        return scheduler;
-    };
-    static const auto one = start(1);
-    static const auto two = start(2);
-    return threads == 1 ? *one : *two;
+    static std::map<int, std::unique_ptr<enki::TaskScheduler>> schedulers;
+    auto &scheduler = schedulers[threads];
+    if (!scheduler) {
+        scheduler = std::make_unique<enki::TaskScheduler>();
+        scheduler->Initialize(static_cast<std::uint32_t>(threads));
+    }
+    return *scheduler;
 }
 
 struct task : enki::ITaskSet {

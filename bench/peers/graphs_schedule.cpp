@@ -2,9 +2,11 @@
 //
 // What two threads could do at best, if starting a node cost nothing. All nodes take the same time. Then taking the nodes
 // with the longest way to the end first (Hu 1961) comes very close to the optimum; half of the nodes, or the
-// longest path, is below it. Where both are the same, that is the optimum.
+// longest path, is below it. Where both are the same, that is the optimum. With different costs and more machines the
+// same rule is the yardstick.
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 
 #include "graphs.hpp"
@@ -40,6 +42,36 @@ schedule best_of_two(const shape &graph) {
         length++;
     }
     return {std::max(longest, (graph.nodes + 1) / 2), length};
+}
+
+double rank_schedule(const shape &graph, const std::vector<double> &cost, int machines) {
+    std::vector<double> rank = cost;
+    for (std::uint32_t i = graph.nodes; i-- > 0;) {
+        for (std::uint32_t k = graph.first[i]; k < graph.first[i + 1]; k++) {
+            rank[i] = std::max(rank[i], cost[i] + rank[graph.next[k]]);
+        }
+    }
+    using timed_node = std::pair<double, std::uint32_t>;
+    std::priority_queue<timed_node> ready;                                                        // by rank
+    std::priority_queue<timed_node, std::vector<timed_node>, std::greater<timed_node>> running; // by their ends
+    for (const auto root : graph.roots) ready.emplace(rank[root], root);
+    std::vector<std::uint32_t> waits = graph.in_degree;
+    double now = 0;
+    for (;;) {
+        for (; !ready.empty() && running.size() < static_cast<std::size_t>(machines); ready.pop()) {
+            running.emplace(now + cost[ready.top().second], ready.top().second);
+        }
+        if (running.empty()) return now;
+        now = running.top().first;
+        while (!running.empty() && running.top().first <= now) {
+            const std::uint32_t done = running.top().second;
+            running.pop();
+            for (std::uint32_t k = graph.first[done]; k < graph.first[done + 1]; k++) {
+                const std::uint32_t to = graph.next[k];
+                if (--waits[to] == 0) ready.emplace(rank[to], to);
+            }
+        }
+    }
 }
 
 } // namespace bench

@@ -7,30 +7,13 @@
 #include <stdexcept>
 
 #include "graphs.hpp"
+#include "graphs_random.hpp"
 
 namespace bench {
 
 namespace {
 
 using edge_list = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-
-// splitmix64 (Steele, Lea and Flood 2014).
-class random_numbers {
-public:
-    explicit random_numbers(std::uint64_t seed) : state_(seed) {}
-    std::uint64_t next() {
-        state_ += 0x9E3779B97F4A7C15u;
-        std::uint64_t z = state_;
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-        return z ^ (z >> 31);
-    }
-    /// 1 to n.
-    std::uint32_t up_to(std::size_t n) { return static_cast<std::uint32_t>(next() % n) + 1; }
-
-private:
-    std::uint64_t state_;
-};
 
 shape chain(std::uint32_t nodes) {
     edge_list edges;
@@ -222,6 +205,43 @@ std::vector<shape> shapes(extent extent) {
         all.push_back(transformer(2, 12));
     }
     return all;
+}
+
+shape independent(std::uint32_t nodes) {
+    return make_shape(std::to_string(nodes) + " nodes", nodes, {});
+}
+
+shape forks(std::uint32_t width, std::uint32_t stages) {
+    edge_list edges;
+    for (std::uint32_t stage = 0; stage < stages; stage++) {
+        const std::uint32_t fork = stage * (width + 1);
+        for (std::uint32_t i = 1; i <= width; i++) {
+            edges.emplace_back(fork, fork + i);
+            edges.emplace_back(fork + i, fork + width + 1);
+        }
+    }
+    return make_shape("forks " + std::to_string(width) + "x" + std::to_string(stages), stages * (width + 1) + 1,
+                      std::move(edges));
+}
+
+shape inference(std::uint32_t blocks) {
+    edge_list edges;
+    std::uint32_t nodes = 1;
+    for (std::uint32_t block = 0; block < blocks; block++) {
+        const std::uint32_t split = nodes - 1;
+        std::vector<std::uint32_t> ends;
+        for (const std::uint32_t length : {1, 3, 7}) {
+            std::uint32_t last = split;
+            for (std::uint32_t i = 0; i < length; i++) {
+                edges.emplace_back(last, nodes);
+                last = nodes++;
+            }
+            ends.push_back(last);
+        }
+        for (const auto end : ends) edges.emplace_back(end, nodes);
+        nodes++;
+    }
+    return make_shape("inference " + std::to_string(blocks), nodes, std::move(edges));
 }
 
 shape single() {

@@ -70,6 +70,23 @@ void race_all(const graph_options &options, extent extent, int threads, double b
     if (!any) throw std::runtime_error("no shape is called *" + options.shape + "*");
 }
 
+std::vector<contender> side_by_side(const graph_options &options, int threads) {
+    std::vector<contender> list;
+    for (auto &contender : contenders(threads)) {
+        const bool is_asked_for = contender.plays == role::peer || contender.name == "weir on built-in" ||
+                                  contender.name == "weir on Eigen";
+        const bool is_base = contender.name == "serial loop";
+        if (is_base || (is_asked_for && contains(contender.name, options.side))) list.push_back(contender);
+    }
+    return list;
+}
+
+outcome race_one(const graph_options &options, shape graph, bodies &work, int threads) {
+    auto entries = line_up(side_by_side(options, threads), graph, work, threads);
+    auto times = race(entries, work, options.rounds);
+    return outcome(std::move(graph), std::move(entries), std::move(times));
+}
+
 std::vector<std::string> side_names(const graph_options &options, int threads, double body_ns) {
     std::vector<std::string> names;
     for (const auto &contender : chosen(options, threads, body_ns)) names.push_back(contender.name);

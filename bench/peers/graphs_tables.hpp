@@ -37,6 +37,13 @@ private:
 using outcome_fn = std::function<void(const outcome &)>;
 void race_all(const graph_options &options, extent extent, int threads, double body_ns, const outcome_fn &each);
 
+/// Who takes part where nodes have costs of their own: the serial loop, weir on its built-in pool and on Eigen's, and
+/// the peers whose nodes have bodies.
+std::vector<contender> side_by_side(const graph_options &options, int threads);
+
+/// The race of one graph between them.
+outcome race_one(const graph_options &options, shape graph, bodies &work, int threads);
+
 /// The names of the sides, as race_all will run them.
 std::vector<std::string> side_names(const graph_options &options, int threads, double body_ns);
 

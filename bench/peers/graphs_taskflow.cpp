@@ -4,6 +4,8 @@
 
 #include <taskflow/taskflow.hpp>
 
+#include <map>
+
 #include "graphs.hpp"
 
 namespace bench {
@@ -11,8 +13,10 @@ namespace bench {
 namespace {
 
 tf::Executor &executor_of(int threads) {
-    static tf::Executor one(1), two(2);
-    return threads == 1 ? one : two;
+    static std::map<int, std::unique_ptr<tf::Executor>> executors;
+    auto &executor = executors[threads];
+    if (!executor) executor = std::make_unique<tf::Executor>(static_cast<std::size_t>(threads));
+    return *executor;
 }
 
 class on_taskflow : public runner {

@@ -3,20 +3,31 @@
 // oneTBB: its flow graph, and counting on its task_group. The caller works in an arena of its own size.
 
 #include <tbb/flow_graph.h>
+#include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 
 #include <deque>
+#include <thread>
 
 #include "graphs_kahn.hpp"
 
 namespace bench {
 
+// TBB has no more workers than processors, however large its arenas are, unless it is told so.
+int tbb_arena_size(int threads) {
+    const int processors = static_cast<int>(std::thread::hardware_concurrency());
+    if (threads > processors) {
+        static const tbb::global_control more(tbb::global_control::max_allowed_parallelism, 16);
+    }
+    return threads;
+}
+
 namespace {
 
 class flow : public runner {
 public:
-    explicit flow(const job &job) : arena_(job.threads) {
+    explicit flow(const job &job) : arena_(tbb_arena_size(job.threads)) {
         arena_.execute([&] { build(job); }); // a flow graph runs in the arena in which it was made
     }
     ~flow() override {
@@ -53,7 +64,7 @@ private:
 
 class on_task_group : public runner {
 public:
-    explicit on_task_group(const job &job) : arena_(job.threads), kahn_(job) {}
+    explicit on_task_group(const job &job) : arena_(tbb_arena_size(job.threads)), kahn_(job) {}
     ~on_task_group() noexcept override {} // task_group's may throw, if somebody has not waited
     void run() override {
         arena_.execute([this] {

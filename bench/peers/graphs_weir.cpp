@@ -4,6 +4,8 @@
 
 #include "graphs_weir.hpp"
 
+#include <map>
+
 #include "weir/adapters/eigen.hpp"
 #include "weir/adapters/openmp.h"
 #include "weir/adapters/tbb.hpp"
@@ -14,18 +16,7 @@ namespace {
 
 class on_weir : public runner {
 public:
-    on_weir(const job &job, const weir::threadpool *pool) {
-        weir::graph graph(job.graph.name);
-        std::vector<weir_node> nodes(job.graph.nodes);
-        for (std::uint32_t i = 0; i < job.graph.nodes; i++) {
-            const std::string name = "n" + std::to_string(i);
-            weir::check(weir_graph_add_task(graph, name.c_str(), job.calls[i].fn, job.calls[i].arg, nullptr, 0,
-                                            &nodes[i]));
-        }
-        for (const auto &[from, to] : job.graph.edges) {
-            weir::check(weir_graph_add_control_edge(graph, nodes[from], nodes[to]));
-        }
-        program_ = graph.compile({cpu()});
+    on_weir(weir::program program, const weir::threadpool *pool) : program_(std::move(program)) {
         if (pool != nullptr) options_.set_threadpool(*pool);
     }
     void run() override {
@@ -37,33 +28,33 @@ private:
     weir::run_options options_;
 };
 
-weir::threadpool on_tbb() {
-    tbb::task_arena arena(2); // one of the two places is the caller's
-    return weir::adapters::tbb_threadpool(arena, 1);
+weir::threadpool on_tbb(int threads) {
+    tbb::task_arena arena(tbb_arena_size(threads)); // one of its places is the caller's
+    return weir::adapters::tbb_threadpool(arena, threads - 1);
 }
 
-weir::threadpool on_eigen() {
-    return weir::adapters::eigen_threadpool(std::make_shared<Eigen::ThreadPool>(1));
+weir::threadpool on_eigen(int threads) {
+    return weir::adapters::eigen_threadpool(std::make_shared<Eigen::ThreadPool>(threads - 1));
 }
 
-weir::threadpool on_openmp() {
+weir::threadpool on_openmp(int threads) {
     weir_threadpool *raw = nullptr;
-    weir::check(weir_openmp_threadpool_create(2, &raw));
+    weir::check(weir_openmp_threadpool_create(threads, &raw));
     return weir::threadpool(raw);
 }
 
 } // namespace
 
-const std::vector<named_pool> &graph_pools() {
-    static const std::vector<named_pool> pools = [] {
-        std::vector<named_pool> list;
-        list.push_back({"TBB", on_tbb()});
-        list.push_back({"Eigen", on_eigen()});
-        list.push_back({"OpenMP", on_openmp()});
-        list.push_back({"built-in", weir::threadpool::builtin(1)});
-        return list;
-    }();
-    return pools;
+const std::vector<named_pool> &graph_pools(int threads) {
+    static std::map<int, std::vector<named_pool>> pools;
+    auto &list = pools[threads];
+    if (list.empty()) {
+        list.push_back({"TBB", on_tbb(threads)});
+        list.push_back({"Eigen", on_eigen(threads)});
+        list.push_back({"OpenMP", on_openmp(threads)});
+        list.push_back({"built-in", weir::threadpool::builtin(threads - 1)});
+    }
+    return list;
 }
 
 const weir::engine &cpu() {
@@ -71,8 +62,23 @@ const weir::engine &cpu() {
     return engine;
 }
 
-std::unique_ptr<runner> make_weir(const job &job, const weir::threadpool *pool) {
-    return std::make_unique<on_weir>(job, pool);
+weir::program compile_tasks(const job &job, const std::vector<double> *cost_ns) {
+    weir::graph graph(job.graph.name);
+    std::vector<weir_node> nodes(job.graph.nodes);
+    for (std::uint32_t i = 0; i < job.graph.nodes; i++) {
+        const std::string name = "n" + std::to_string(i);
+        const std::uint64_t cost = cost_ns == nullptr ? 0 : static_cast<std::uint64_t>((*cost_ns)[i]);
+        weir::check(weir_graph_add_task(graph, name.c_str(), job.calls[i].fn, job.calls[i].arg, nullptr, cost,
+                                        &nodes[i]));
+    }
+    for (const auto &[from, to] : job.graph.edges) {
+        weir::check(weir_graph_add_control_edge(graph, nodes[from], nodes[to]));
+    }
+    return graph.compile({cpu()});
+}
+
+std::unique_ptr<runner> make_weir(const job &job, const weir::threadpool *pool, const std::vector<double> *cost_ns) {
+    return std::make_unique<on_weir>(compile_tasks(job, cost_ns), pool);
 }
 
 } // namespace bench
