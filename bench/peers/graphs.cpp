@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 //     graphs [--rounds=N] [--quick] [--shape=PART] [--side=PART] [empty1] [empty2] [us1] [us20] [one] [control]
-//            [mixed] [uneven] [forks] [changing] [first] [paced]
+//            [mixed] [uneven] [forks] [changing] [first] [paced] [networks]
 //
 // weir's graph executor against those of others, all in this process and in turn. A graph is built once and run many
 // times; after each run every node must have run once. Nothing is pinned. Prints Markdown.
@@ -36,6 +36,7 @@ constexpr section sections[] = {
     {"changing", bench::bench_changing},
     {"first", bench::bench_first},
     {"paced", bench::bench_paced},
+    {"networks", bench::bench_networks},
 };
 
 [[noreturn]] void usage() {

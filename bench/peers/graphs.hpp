@@ -200,6 +200,7 @@ void bench_forks(const graph_options &options);
 void bench_changing(const graph_options &options);
 void bench_first(const graph_options &options);
 void bench_paced(const graph_options &options);
+void bench_networks(const graph_options &options);
 
 } // namespace bench
 

@@ -32,11 +32,7 @@ void speed_ups(const graph_options &options, std::uint32_t width) {
         const outcome race = race_one(options, std::move(graph), work, 2);
         cells = {body, fixed(best)};
         for (std::size_t side = 1; side < race.size(); side++) cells.push_back(fixed(race.ratio(0, side)));
-        double worst = 0;
-        const auto peer = race.best_peer();
-        if (peer != race.size()) {
-            for (const auto side : race.all(role::weir)) worst = std::max(worst, race.ratio(side, peer));
-        }
+        const double worst = race.behind();
         if (worst > 0) behind.add(worst, body);
         cells.push_back(worst > 0 ? fixed(worst) : "");
         t.row(cells);

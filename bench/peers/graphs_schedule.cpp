@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What two threads could do at best, if starting a node cost nothing. All nodes take the same time. Then taking the nodes
-// with the longest way to the end first (Hu 1961) comes very close to the optimum; half of the nodes, or the
+// What two threads could do at best, if starting a node cost nothing. All nodes take the same time. Then taking the
+// nodes with the longest way to the end first (Hu 1961) comes very close to the optimum; half of the nodes, or the
 // longest path, is below it. Where both are the same, that is the optimum. With different costs and more machines the
 // same rule is the yardstick.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// The usual shapes of graph benchmarks. Random ones have fixed seeds, so that every run has the same graphs; chain, wide,
-// fanout, fanin and BM_executor are those of bench/shapes.rs.
+// The usual shapes of graph benchmarks. Random ones have fixed seeds, so that every run has the same graphs; chain,
+// wide, fanout, fanin and BM_executor are those of bench/shapes.rs.
 
 #include <algorithm>
 #include <stdexcept>

@@ -56,6 +56,14 @@ std::size_t outcome::best_peer() const {
     return best;
 }
 
+double outcome::behind() const {
+    const auto best = best_peer();
+    double worst = 0;
+    if (best == size()) return worst;
+    for (const auto side : all(role::weir)) worst = std::max(worst, ratio(side, best));
+    return worst;
+}
+
 void race_all(const graph_options &options, extent extent, int threads, double body_ns, const outcome_fn &each) {
     const auto sides = chosen(options, threads, body_ns);
     bool any = false;

@@ -24,6 +24,8 @@ public:
     double ratio(std::size_t side, std::size_t other) const { return times_.ratio(side, other); }
     /// The fastest peer; size() if there is none.
     std::size_t best_peer() const;
+    /// How many times longer the slowest of weir's sides takes than the fastest peer; 0 if either is missing.
+    double behind() const;
 
 private:
     shape graph_;

@@ -40,8 +40,8 @@ std::vector<double> uneven_costs(std::uint32_t nodes) {
 
 void bench_uneven_nodes(const graph_options &options) {
     std::printf("\n## Uneven nodes, two threads, ns a node\n\n"
-                "One node in eight takes 7.3 us, the others 100 ns; which ones is drawn once. %d rounds in turn, medians. Best:\n"
-                "the schedule that starts the ready node with the longest way to the end first, at no cost.\n",
+                "One node in eight takes 7.3 us, the others 100 ns; which ones is drawn once. %d rounds in turn, medians.\n"
+                "Best: the schedule that starts the ready node with the longest way to the end first, at no cost.\n",
                 options.rounds);
     std::vector<std::string> cells = {"shape", "nodes", "best"};
     for (const auto &side : side_by_side(options, 2)) cells.push_back(side.name);
@@ -55,11 +55,7 @@ void bench_uneven_nodes(const graph_options &options) {
         const outcome race = race_one(options, std::move(graph), work, 2);
         cells = {race.graph().name, std::to_string(race.graph().nodes), fixed(race.ns_per_node(0) * part, 0)};
         for (std::size_t side = 0; side < race.size(); side++) cells.push_back(fixed(race.ns_per_node(side), 0));
-        double worst = 0;
-        const auto best = race.best_peer();
-        if (best != race.size()) {
-            for (const auto side : race.all(role::weir)) worst = std::max(worst, race.ratio(side, best));
-        }
+        const double worst = race.behind();
         if (worst > 0) behind.add(worst, race.graph().name);
         cells.push_back(worst > 0 ? fixed(worst) : "");
         t.row(cells);
