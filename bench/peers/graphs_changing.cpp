@@ -85,10 +85,10 @@ there_and_back change(const contender &side, std::uint32_t nodes, int cheap_runs
 }
 
 void bench_changes(const graph_options &options, const std::vector<contender> &sides) {
-    std::printf("\nIndependent nodes of 20 ns for 5 or 1000 runs, then of 50 us: the first run that takes less than %s of\n"
-                "the serial loop, and how long the runs before it took. The way back, after 20 more runs: the first run that\n"
-                "takes less than %s times the serial loop and half a microsecond. In brackets: the last run where there was\n"
-                "none.\n",
+    std::printf("\nIndependent nodes of 20 ns for 5 or 1000 runs, then of 50 us: the first run that takes less than\n"
+                "%s of the serial loop, and how long the runs before it took. The way back, after 20 more runs: the\n"
+                "first run that takes less than %s times the serial loop and half a microsecond. In brackets: the\n"
+                "last run where there was none.\n",
                 fixed(shared_below, 1).c_str(), fixed(cheap_below, 0).c_str());
     const table t({"", "64, after 5", "64, after 1000", "8, after 5", "8, after 1000", "back, 64", "back, 8"});
     for (const auto &side : sides) {
@@ -116,8 +116,8 @@ constexpr regime regimes[] = {
 
 void bench_regimes(const graph_options &options, const std::vector<contender> &sides) {
     const int dear_runs = options.quick ? 20 : 60;
-    std::printf("\n64 independent nodes of 20 ns, in some runs of 20 us, %d of these in each program: medians of the dear\n"
-                "runs' speed-up over the serial loop / of what a cheap run takes.\n",
+    std::printf("\n64 independent nodes of 20 ns, in some runs of 20 us, %d of these in each program: medians of\n"
+                "the dear runs' speed-up over the serial loop / of what a cheap run takes.\n",
                 dear_runs);
     std::vector<std::string> cells = {""};
     for (const auto &regime : regimes) cells.push_back(regime.name);
@@ -167,7 +167,8 @@ private:
 };
 
 void bench_pools(const graph_options &options) {
-    std::printf("\nweir with other pools from run to run: 64 independent nodes, speed-up over the serial loop. Forks: 64 of 4.\n");
+    std::printf("\nweir with other pools from run to run: 64 independent nodes, or 64 forks of 4, speed-up over the serial\n"
+                "loop.\n");
     const auto eigen = std::make_shared<Eigen::ThreadPool>(1);
     const auto on_eigen = [eigen] { return weir::adapters::eigen_threadpool(eigen); };
     const weir::threadpool kept[] = {weir::threadpool::builtin(1), weir::threadpool::builtin(1)};

@@ -250,11 +250,12 @@ void bench_mixed(const graph_options &options) {
     graph_options mine = options;
     mine.rounds = std::max(options.rounds / 7, 3); // the dear graphs take long
     std::printf("\n## Mixed costs: the time taken / the time of a schedule by rank with free hops\n\n"
-                "One node in ten is dear (50 us, 500 us or 5 ms, a quarter more or less), the others take 0.1 to 2 us. The\n"
-                "schedule always starts the ready node with the longest way to the end; it is simulated with what the nodes\n"
-                "take in the serial loop of the same rounds. %d rounds in turn, medians. weir runs on its built-in pool: with\n"
-                "true hints, without any after 5 runs and more, and a program's first run. Goals: 1.04 with hints, 1.07 without\n"
-                "on average, none over 1.12; 1.03 of the best peer; hints never hurt.\n",
+                "One node in ten is dear (50 us, 500 us or 5 ms, a quarter more or less), the others take 0.1 to 2\n"
+                "us. The schedule always starts the ready node with the longest way to the end; it is simulated\n"
+                "with what the nodes take in the serial loop of the same rounds. %d rounds in turn, medians. weir\n"
+                "runs on its built-in pool: with true hints, without any after at least 5 runs, and a program's\n"
+                "first run. Goals: 1.04 with hints, 1.07 without on average, none over 1.12; 1.03 of the best peer;\n"
+                "hints never hurt.\n",
                 mine.rounds);
     for (const auto &kind : {kind{2, true}, kind{4, true}, kind{2, false}}) bench_kind(mine, kind);
 }

@@ -46,8 +46,8 @@ std::vector<contender> paced_sides(const graph_options &options) {
 void bench_paced(const graph_options &options) {
     const shape graph = inference(86);
     std::printf("\n## Runs with gaps, two threads\n\n"
-                "%s, bodies of 5 us: %u nodes. A run of each side in turn, and a pause after each. The processor time is\n"
-                "that of the whole process from the run's begin to the pause's end.\n",
+                "%s, bodies of 5 us: %u nodes. A run of each side in turn, and a pause after each. The processor\n"
+                "time is that of the whole process from the run's begin to the pause's end.\n",
                 graph.name.c_str(), graph.nodes);
     const table t({"gap", "runs", "", "p50", "p99", "p99 / p50", "processor time a run"});
     bodies work(std::vector<double>(graph.nodes, body_ns));

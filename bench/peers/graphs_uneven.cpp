@@ -40,8 +40,9 @@ std::vector<double> uneven_costs(std::uint32_t nodes) {
 
 void bench_uneven_nodes(const graph_options &options) {
     std::printf("\n## Uneven nodes, two threads, ns a node\n\n"
-                "One node in eight takes 7.3 us, the others 100 ns; which ones is drawn once. %d rounds in turn, medians.\n"
-                "Best: the schedule that starts the ready node with the longest way to the end first, at no cost.\n",
+                "One node in eight takes 7.3 us, the others 100 ns; which ones is drawn once. %d rounds in turn,\n"
+                "medians. Best: the schedule that starts the ready node with the longest way to the end first, at\n"
+                "no cost.\n",
                 options.rounds);
     std::vector<std::string> cells = {"shape", "nodes", "best"};
     for (const auto &side : side_by_side(options, 2)) cells.push_back(side.name);
