@@ -323,7 +323,7 @@ impl Step {
         self.layout.hop_ns.unwrap_or_else(|| pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
 
-    /// How many helpers this run may ask for: each one more must save what a hop costs, as far as costs are known.
+    /// How many helpers this run may ask for: none if they cannot save what a hop costs.
     fn helpers_worth(&self, pool: &Ref<ThreadPool>, is_unknown: bool) -> usize {
         let layout = &self.layout;
         let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
@@ -334,10 +334,8 @@ impl Step {
             return 0;
         }
         // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
-        let most = pool.num_threads().min(most);
-        let takes = |helpers: u64| (total / (helpers + 1)).max(longest);
-        let saves = |helpers: u64| is_unknown || takes(helpers - 1) - takes(helpers) > hop_ns;
-        (1..=most as u64).take_while(|&helpers| saves(helpers)).count()
+        // And as many as there are, since costs are estimates: who is asked for is asked for some node that is ready.
+        pool.num_threads().min(most)
     }
 
     /// What a list must be worth for a helper to be asked for: little, where a helper can save the run many hops.
