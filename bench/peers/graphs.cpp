@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 //     graphs [--rounds=N] [--quick] [--shape=PART] [--side=PART] [empty1] [empty2] [us1] [us20] [one] [control]
-//            [mixed] [uneven] [forks] [changing] [first] [paced] [networks]
+//            [mixed] [uneven] [forks] [changing] [first] [paced] [networks] [data]
 //
 // weir's graph executor against those of others, all in this process and in turn. A graph is built once and run many
 // times; after each run every node must have run once. Nothing is pinned. Prints Markdown.
@@ -37,6 +37,7 @@ constexpr section sections[] = {
     {"first", bench::bench_first},
     {"paced", bench::bench_paced},
     {"networks", bench::bench_networks},
+    {"data", bench::bench_data},
 };
 
 [[noreturn]] void usage() {

@@ -201,6 +201,7 @@ void bench_changing(const graph_options &options);
 void bench_first(const graph_options &options);
 void bench_paced(const graph_options &options);
 void bench_networks(const graph_options &options);
+void bench_data(const graph_options &options);
 
 } // namespace bench
 
