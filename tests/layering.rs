@@ -32,6 +32,7 @@ const UNSAFE: &[&str] = &[
     "threadpool/host/",
     "device/cuda/",
     "device/plugin/",
+    "kernel/call.rs",
     "kernel/vector/",
 ];
 

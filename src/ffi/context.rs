@@ -4,9 +4,9 @@ use super::argument::{array, string};
 use super::handle;
 use crate::abi::*;
 use crate::base::object;
-use crate::base::{Desc, Error, Result};
+use crate::base::{Desc, Error, Name, Result};
 use crate::ffi::task::Destroy;
-use crate::kernel::{Completion, Kernel, KernelContext, signature};
+use crate::kernel::{Completion, Kernel, KernelCall, KernelContext, signature};
 use crate::sync::ambient;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use std::sync::Arc;
 /// What the host gave: a body, or its beginning.
 #[derive(Clone, Copy)]
 enum HostBody {
-    Whole(unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32),
+    Whole(KernelCall),
     Begun(unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context, *mut weir_completion) -> i32),
 }
 
 /// A kernel that the host implements.
 pub(super) struct HostKernel {
-    name: String,
+    name: Name,
     body: HostBody,
     infer: weir_infer_fn,
     user: *mut c_void,
     destroy: Destroy,
     /// None = anything goes.
-    inputs: Option<Vec<Desc>>,
+    inputs: Option<Box<[Desc]>>,
     num_inputs: usize,
     /// What the outputs look like, where `infer` does not say.
-    outputs: Option<Vec<Desc>>,
+    outputs: Option<Box<[Desc]>>,
     num_outputs: usize,
     cost_ns: u64,
     scratch_bytes: usize,
@@ -49,7 +49,11 @@ impl HostKernel {
     /// The pointers in `desc` are NULL or point to what the C documentation says.
     pub(super) unsafe fn new(desc: &weir_host_kernel_desc) -> Result<Arc<HostKernel>> {
         let body = match (desc.compute, desc.compute_async) {
-            (Some(compute), None) => HostBody::Whole(compute),
+            (Some(compute), None) => {
+                // SAFETY: the host promises that its function may run on any thread, several calls at once, and does
+                // not unwind; the context is opaque to it.
+                HostBody::Whole(unsafe { KernelCall::new(compute, desc.user) })
+            }
             (None, Some(begin)) => HostBody::Begun(begin),
             (None, None) => return Err(Error::invalid("desc->compute is NULL, and desc->compute_async too")),
             (Some(_), Some(_)) => {
@@ -81,7 +85,7 @@ impl HostKernel {
             return Err(Error::invalid("desc->flags says WEIR_KERNEL_MAY_BLOCK, and compute_async must not block"));
         }
         Ok(Arc::new(HostKernel {
-            name: name.to_owned(),
+            name: name.into(),
             body,
             infer: desc.infer,
             user: desc.user,
@@ -107,7 +111,7 @@ impl HostKernel {
 
 /// # Safety
 /// `data` is NULL or points to `len` descriptors.
-unsafe fn patterns(data: *const weir_tensor_desc, len: usize, argument: &str) -> Result<Option<Vec<Desc>>> {
+unsafe fn patterns(data: *const weir_tensor_desc, len: usize, argument: &str) -> Result<Option<Box<[Desc]>>> {
     if data.is_null() {
         return Ok(None);
     }
@@ -117,7 +121,7 @@ unsafe fn patterns(data: *const weir_tensor_desc, len: usize, argument: &str) ->
         .iter()
         .enumerate()
         .map(|(i, desc)| desc.check_pattern().map_err(|error| error.within(format_args!("{argument}[{i}]"))));
-    checked.collect::<Result<Vec<_>>>().map(Some)
+    checked.collect::<Result<Box<[_]>>>().map(Some)
 }
 
 impl Kernel for HostKernel {
@@ -137,7 +141,8 @@ impl Kernel for HostKernel {
         if let Some(patterns) = &self.inputs {
             signature::check("input", patterns, inputs)?;
         }
-        let mut outputs = self.outputs.clone().unwrap_or_else(|| vec![Desc::new(0, &[]); self.num_outputs]);
+        let mut outputs =
+            self.outputs.as_ref().map_or_else(|| vec![Desc::new(0, &[]); self.num_outputs], |outputs| outputs.to_vec());
         if let Some(infer) = self.infer {
             // SAFETY: the host's function; both arrays have the lengths that it is told.
             let status = ambient::call(|| unsafe {
@@ -174,16 +179,16 @@ impl Kernel for HostKernel {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let HostBody::Whole(compute) = self.body else {
-            return Err(Error::internal("the whole of a kernel that completes later"));
-        };
-        // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and outlives the
-        // call.
-        let status = unsafe { compute(self.user, std::ptr::from_ref(context).cast_mut().cast()) };
-        match (context.take_failure(), status) {
-            (Some(error), _) => Err(error),
-            (None, 0) => Ok(()),
-            (None, status) => Err(Error::from_status(status, "its compute function")),
+        match self.body {
+            HostBody::Whole(call) => call.run(context),
+            HostBody::Begun(_) => Err(Error::internal("the whole of a kernel that completes later")),
+        }
+    }
+
+    fn call(&self) -> Option<KernelCall> {
+        match self.body {
+            HostBody::Whole(call) => Some(call),
+            HostBody::Begun(_) => None,
         }
     }
 

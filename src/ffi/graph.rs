@@ -8,6 +8,7 @@ use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::graph::{DumpFormat, Forwarding, Graph, NodeId, ValueId};
 use crate::kernel::Task;
+use crate::threadpool::HostCall;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
@@ -199,9 +200,16 @@ pub unsafe extern "C" fn weir_graph_add_task(
         // SAFETY: the caller's pointers, as documented.
         let (graph, name) = unsafe { (handle::borrow_mut(graph, "graph")?, string(name, "name")?) };
         let f = r#fn.ok_or_else(|| Error::null("fn"))?;
-        let task = task::HostTask::new(f, arg, destroy);
-        let node = graph.add_task(name, Arc::clone(&task) as Arc<dyn Task>, cost_ns)?;
-        task.adopt();
+        let node = match destroy {
+            // SAFETY: the host promises that its function may run on any thread and does not unwind.
+            None => graph.add_call(name, unsafe { HostCall::new(f, arg) }, cost_ns)?,
+            Some(_) => {
+                let task = task::HostTask::new(f, arg, destroy);
+                let node = graph.add_task(name, Arc::clone(&task) as Arc<dyn Task>, cost_ns)?;
+                task.adopt();
+                node
+            }
+        };
         if !out_node.is_null() {
             // SAFETY: the caller's pointer, as documented.
             unsafe { out_node.write(node.into()) }

@@ -30,6 +30,21 @@ pub unsafe extern "C" fn weir_kernel_context_get_inputs(
         }
         return 0;
     }
+    // SAFETY: the caller's pointers, as documented.
+    unsafe { refused_inputs(context, out_views, out_count) }
+}
+
+/// What is wrong with a call of the function above: not part of it, so that what is right needs no stack.
+///
+/// # Safety
+/// As there.
+#[cold]
+#[inline(never)]
+unsafe fn refused_inputs(
+    context: *const weir_kernel_context,
+    out_views: *mut *const weir_tensor_view,
+    out_count: *mut usize,
+) -> weir_status {
     guard("weir_kernel_context_get_inputs", || {
         // SAFETY: the caller's pointers, as documented.
         let (views, count, context) = unsafe {
@@ -65,6 +80,21 @@ pub unsafe extern "C" fn weir_kernel_context_get_outputs(
         }
         return 0;
     }
+    // SAFETY: the caller's pointers, as documented.
+    unsafe { refused_outputs(context, out_views, out_count) }
+}
+
+/// What is wrong with a call of the function above: not part of it, so that what is right needs no stack.
+///
+/// # Safety
+/// As there.
+#[cold]
+#[inline(never)]
+unsafe fn refused_outputs(
+    context: *const weir_kernel_context,
+    out_views: *mut *const weir_tensor_view,
+    out_count: *mut usize,
+) -> weir_status {
     guard("weir_kernel_context_get_outputs", || {
         // SAFETY: the caller's pointers, as documented.
         let (views, count, context) = unsafe {

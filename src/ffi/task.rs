@@ -67,7 +67,7 @@ impl Task for HostTask {
     fn run(&self) -> Result<()> {
         match self.call.run() {
             0 => Ok(()),
-            status => Err(self.failed(status)),
+            status => Err(self.call.failed(status)),
         }
     }
 

@@ -5,14 +5,30 @@ use super::ids::{NodeId, ValueId};
 use super::nested::Nested;
 use super::options::Forwarding;
 use super::program::Program;
+use crate::base::index::{self, Index};
 use crate::base::object::tag;
-use crate::base::{Code, Desc, Error, Kind, Ref, Result, live, with_article};
+use crate::base::{Code, Desc, Error, Kind, Name, Ref, Result, live, with_article};
 use crate::engine::{BoundKernel, Tensor};
 use crate::kernel::{Task, signature};
 use crate::memory::heap;
+use crate::threadpool::HostCall;
+use smallvec::SmallVec;
+use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a task does.
+#[derive(Clone)]
+pub(super) enum Work {
+    /// A function that needs nothing to be kept or released.
+    Call(HostCall),
+    Task(Arc<dyn Task>),
+}
+
+/// Nodes, of which there are few as a rule.
+pub(super) type After = SmallVec<[usize; 2]>;
 
 /// What a node does.
 #[derive(Clone)]
@@ -25,7 +41,7 @@ pub(super) enum Body {
         num_outputs: usize,
     },
     Task {
-        task: Arc<dyn Task>,
+        task: Work,
         cost_ns: u64,
     },
     /// One of several sub-graphs, chosen by the first input; the others are the sub-graphs' inputs.
@@ -56,10 +72,10 @@ pub(super) type Value = (usize, usize);
 
 #[derive(Clone)]
 pub(super) struct Node {
-    pub name: String,
+    pub name: Name,
     pub body: Body,
     /// Nodes that this one waits for without data.
-    pub after: Vec<usize>,
+    pub after: After,
 }
 
 impl Node {
@@ -148,7 +164,9 @@ pub(super) const MAX_DEPTH: usize = 32;
 pub struct Graph {
     serial: u16,
     pub(super) contents: Contents,
-    names: HashMap<String, usize>,
+    /// Its nodes by their names, and what these are hashed with.
+    names: Index,
+    seed: u64,
     /// The names of its outputs.
     outputs: HashSet<String>,
     num_inputs: usize,
@@ -168,7 +186,8 @@ impl Graph {
         Graph {
             serial,
             contents: Contents { name: name.to_owned(), ..Contents::default() },
-            names: HashMap::new(),
+            names: Index::default(),
+            seed: RandomState::new().hash_one(serial),
             outputs: HashSet::new(),
             num_inputs: 0,
         }
@@ -251,7 +270,7 @@ impl Graph {
             return Err(Error::invalid(format!("node '{name}': num_branches is 0")));
         };
         let mut all =
-            vec![self.resolve(selector, &format!("node '{name}' {}", if is_cond { "predicate" } else { "index" }))?];
+            vec![self.resolve(selector, &|| format!("node '{name}' {}", if is_cond { "predicate" } else { "index" }))?];
         all.extend(self.resolve_all(name, "input", inputs)?);
         for branch in branches {
             self.check_inner(name, branch, inputs.len(), first.contents.outputs.len())?;
@@ -284,8 +303,8 @@ impl Graph {
 
     /// Passes a value on to output 0 (false) or 1 (true); the other one is absent.
     pub fn add_switch(&mut self, name: &str, value: ValueId, predicate: ValueId) -> Result<NodeId> {
-        let value = self.resolve(value, &format!("node '{name}' value"))?;
-        let predicate = self.resolve(predicate, &format!("node '{name}' predicate"))?;
+        let value = self.resolve(value, &|| format!("node '{name}' value"))?;
+        let predicate = self.resolve(predicate, &|| format!("node '{name}' predicate"))?;
         self.add(name, Body::Switch { inputs: [value, predicate] })
     }
 
@@ -317,13 +336,18 @@ impl Graph {
     fn resolve_all(&self, name: &str, what: &str, values: &[ValueId]) -> Result<Vec<Value>> {
         let mut resolved = heap::room(values.len(), "a node's inputs")?;
         for (i, value) in values.iter().enumerate() {
-            resolved.push(self.resolve(*value, &format!("node '{name}' {what} {i}"))?);
+            resolved.push(self.resolve(*value, &|| format!("node '{name}' {what} {i}"))?);
         }
         Ok(resolved)
     }
 
     pub fn add_task(&mut self, name: &str, task: Arc<dyn Task>, cost_ns: u64) -> Result<NodeId> {
-        self.add(name, Body::Task { task, cost_ns })
+        self.add(name, Body::Task { task: Work::Task(task), cost_ns })
+    }
+
+    /// As `add_task`, for a function of the host's that needs nothing to be kept or released.
+    pub fn add_call(&mut self, name: &str, call: HostCall, cost_ns: u64) -> Result<NodeId> {
+        self.add(name, Body::Task { task: Work::Call(call), cost_ns })
     }
 
     pub fn add_control_edge(&mut self, from: NodeId, to: NodeId) -> Result<()> {
@@ -351,7 +375,7 @@ impl Graph {
         if self.outputs.contains(name) {
             return Err(Error::new(Code::AlreadyExists, format!("name: the graph has an output '{name}' already")));
         }
-        let value = self.resolve(value, "value")?;
+        let value = self.resolve(value, &|| "value".to_owned())?;
         let bytes = self.num_outputs() * size_of::<(String, Value)>();
         let refused = || Error::exhausted("the graph's outputs", bytes);
         self.outputs.try_reserve(1).map_err(|_| refused())?;
@@ -390,7 +414,8 @@ impl Graph {
 
     fn add(&mut self, name: &str, body: Body) -> Result<NodeId> {
         check_name(name)?;
-        if self.names.contains_key(name) {
+        let (hash, nodes) = (index::hash(self.seed, name.as_bytes()), &self.contents.nodes);
+        if self.names.find(hash, |node| nodes[node as usize].name.as_bytes() == name.as_bytes()).is_some() {
             return Err(Error::new(Code::AlreadyExists, format!("name: the graph has a node '{name}' already")));
         }
         let index = self.contents.nodes.len();
@@ -401,21 +426,21 @@ impl Graph {
             .nodes
             .try_reserve(1)
             .map_err(|_| Error::exhausted("the graph's nodes", index * size_of::<Node>()))?;
-        self.names.try_reserve(1).map_err(|_| Error::exhausted("the graph's names", index * size_of::<String>()))?;
-        self.names.insert(name.to_owned(), index);
-        let node = Node { name: name.to_owned(), body, after: Vec::new() };
+        self.names.reserve("the graph's names")?;
+        let node = Node { name: Name::from(name), body, after: After::new() };
         let inner = node.inner().map(|inner| inner.depth + 1).max().unwrap_or(0);
         self.contents.depth = self.contents.depth.max(inner);
         self.num_inputs += usize::from(matches!(node.body, Body::Input(_)));
         self.contents.nodes.push(node);
+        self.names.insert(hash, index as u32);
         Ok(NodeId::new(self.serial, index))
     }
 
-    fn resolve(&self, value: ValueId, what: &str) -> Result<(usize, usize)> {
+    fn resolve(&self, value: ValueId, what: &dyn Fn() -> String) -> Result<(usize, usize)> {
         value
             .index(self.serial)
             .filter(|&(node, output)| self.contents.nodes.get(node).is_some_and(|node| output < node.num_outputs()))
-            .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no value of this graph", u64::from(value))))
+            .ok_or_else(|| Error::invalid(format!("{}: {:#x} is no value of this graph", what(), u64::from(value))))
     }
 
     pub(super) fn index(&self, node: NodeId, what: &str) -> Result<usize> {

@@ -42,7 +42,7 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
         .nodes
         .iter()
         .map(|node| Item {
-            name: node.name.clone(),
+            name: node.name.to_string(),
             kind: node.kind().to_owned(),
             engine: None,
             facts: match &node.body {
@@ -99,13 +99,15 @@ fn item(layout: &Layout, index: usize) -> Item {
                 _ => number,
             };
             let node = &layout.kernels[number as usize];
-            let args = &layout.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)];
+            let views: Vec<u32> = layout.views(number).collect();
+            let args: Vec<Arg> = views.iter().map(|&view| layout.args[view as usize]).collect();
             let (inputs, outputs) = args.split_at(usize::from(node.num_inputs));
-            let descs: Vec<_> = outputs.iter().map(|arg| json_string(&arg.desc.text())).collect();
+            let descs: Vec<_> =
+                outputs.iter().map(|arg| json_string(&layout.descs[arg.desc as usize].0.text())).collect();
             facts.push(("outputs", format!("[{}]", descs.join(","))));
             facts.push(("reads", places(inputs)));
             facts.push(("writes", places(outputs)));
-            node.kernel.name().to_owned()
+            layout.kernel(number).name().to_owned()
         }
         Body::Call(..) | Body::Task(_) => "task".to_owned(),
         Body::Select(_) => "select".to_owned(),

@@ -24,7 +24,7 @@ use super::place::{Choice, Direct, Lanes};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
-use crate::kernel::{Effect, Kernel, Task};
+use crate::kernel::{Effect, Kernel, KernelCall, Task};
 use crate::sync::MergeShape;
 use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
@@ -43,8 +43,7 @@ pub struct Port {
 /// What a node does when it is run. The numbers are indices into the layout's tables.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum Body {
-    /// A function of the host's, of the task with this index.
-    Call(u32, HostCall),
+    Call(HostCall),
     Task(u32),
     Kernel(u32),
     /// A kernel that completes later, or runs on the pool for kernels that block: of the call with this index.
@@ -66,17 +65,40 @@ pub(in crate::graph) enum Body {
     Move(u32),
 }
 
-/// A kernel and its arguments: inputs, then outputs, as views.
+/// A kernel and its arguments. With its `Body` it fills one line of the cache.
 pub(in crate::graph) struct KernelNode {
-    pub kernel: Arc<dyn Kernel>,
-    pub args: u32,
+    /// What a run calls; None: `Kernel::compute`.
+    pub call: Option<KernelCall>,
+    /// Index into `Layout::distinct`.
+    pub kernel: u32,
+    /// Where its views begin, in `Layout::args`. Other nodes may have the same ones.
+    pub inputs: u32,
+    pub outputs: u32,
+    /// Or where their numbers do, in `Layout::picks`: inputs, then outputs. Else NOT_PICKED.
+    pub picks: u32,
     pub num_inputs: u16,
     pub num_outputs: u16,
     /// Index into `Layout::scratch`, or NO_SCRATCH.
     pub scratch: u32,
 }
 
+const _: () = assert!(size_of::<Body>() + size_of::<KernelNode>() <= 64);
+
+impl KernelNode {
+    pub fn inputs(&self) -> Range<usize> {
+        self.inputs as usize..self.inputs as usize + usize::from(self.num_inputs)
+    }
+
+    pub fn outputs(&self) -> Range<usize> {
+        self.outputs as usize..self.outputs as usize + usize::from(self.num_outputs)
+    }
+}
+
 pub(in crate::graph) const NO_SCRATCH: u32 = u32::MAX;
+pub(in crate::graph) const NOT_PICKED: u32 = u32::MAX;
+
+/// Most arguments that are picked one by one.
+pub(in crate::graph) const MOST_PICKED: usize = 6;
 
 /// Nodes that wait for nothing but their release, by position in `Layout::releases`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -224,12 +246,12 @@ pub(in crate::graph) enum Place {
     Slot(usize),
 }
 
-/// One argument of one node.
-#[derive(Clone, Copy, Debug)]
+/// What a view shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) struct Arg {
-    pub desc: Desc,
-    pub bytes: usize,
     pub place: Place,
+    /// Index into `Layout::descs`.
+    pub desc: u32,
 }
 
 /// Which nodes can be skipped because an input is absent. Empty in a program without a switch.
@@ -272,6 +294,8 @@ pub(in crate::graph) struct Layout {
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<KernelNode>,
+    /// Their kernels, each once.
+    pub distinct: Vec<Arc<dyn Kernel>>,
     /// These kernels: each one's index in `kernels`, and its node.
     pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
@@ -303,6 +327,10 @@ pub(in crate::graph) struct Layout {
     /// How many ends a run has: nodes that nobody waits for.
     pub ends: u32,
     pub args: Vec<Arg>,
+    /// The views of nodes that have no list of their own.
+    pub picks: Vec<u32>,
+    /// What they look like, and how many bytes they have if that is known.
+    pub descs: Vec<(Desc, usize)>,
     /// The arguments that are a run's inputs and outputs: those outside of branches, then those of each branch, which
     /// are bound when it is taken.
     pub bound: Vec<u32>,
@@ -447,11 +475,38 @@ impl Layout {
     /// The name of the engine whose work a node is.
     pub fn engine_of(&self, node: u32) -> String {
         let of_kernel = match self.bodies[node as usize] {
-            Body::Kernel(index) => self.kernels[index as usize].kernel.engine(),
-            Body::Async(index) => self.kernels[self.calls[index as usize].0 as usize].kernel.engine(),
+            Body::Kernel(index) => self.kernel(index).engine(),
+            Body::Async(index) => self.kernel(self.calls[index as usize].0).engine(),
             _ => None,
         };
         of_kernel.map_or_else(|| self.engines[0].label(), str::to_owned)
+    }
+
+    /// The kernel of a node of kernels.
+    #[inline]
+    pub fn kernel(&self, node: u32) -> &Arc<dyn Kernel> {
+        &self.distinct[self.kernels[node as usize].kernel as usize]
+    }
+
+    /// The views of a node of kernels: inputs, then outputs.
+    pub fn views(&self, node: u32) -> impl Iterator<Item = u32> {
+        let node = &self.kernels[node as usize];
+        let own = |range: Range<usize>| (node.picks == NOT_PICKED).then_some(range.start as u32..range.end as u32);
+        let picked = (node.picks != NOT_PICKED).then(|| self.picked(node));
+        let lists = [own(node.inputs()), own(node.outputs())];
+        lists.into_iter().flatten().flatten().chain(picked.into_iter().flatten().copied())
+    }
+
+    /// The numbers of the views of a node whose arguments are picked.
+    #[inline]
+    pub fn picked(&self, node: &KernelNode) -> &[u32] {
+        let first = node.picks as usize;
+        &self.picks[first..first + usize::from(node.num_inputs) + usize::from(node.num_outputs)]
+    }
+
+    /// What an argument looks like, and its bytes.
+    pub fn desc(&self, arg: u32) -> &(Desc, usize) {
+        &self.descs[self.args[arg as usize].desc as usize]
     }
 
     pub fn name_of(&self, node: u32) -> &str {
@@ -467,6 +522,7 @@ impl Layout {
             + of(&self.bodies)
             + of(&self.tasks)
             + of(&self.kernels)
+            + of(&self.distinct)
             + of(&self.calls)
             + of(&self.first_edge)
             + of(&self.edges)
@@ -477,6 +533,8 @@ impl Layout {
             + of(&self.leaf_of)
             + of(&self.roots)
             + of(&self.args)
+            + of(&self.descs)
+            + of(&self.picks)
             + of(&self.scratch)
             + of(&self.costs)
             + of(&self.worth)

@@ -26,6 +26,7 @@ mod presence;
 mod profile;
 mod program;
 mod report;
+mod shapes;
 mod verify;
 mod ways;
 mod weigh;

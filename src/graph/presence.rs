@@ -50,11 +50,9 @@ impl Presences {
     }
 }
 
+/// Of a graph that has a switch, or one inside of it that has.
 pub(super) fn find(graph: &Contents, order: &[u32]) -> Presences {
     let mut found = Presences::default();
-    if !graph.nodes.iter().any(|node| matches!(node.body, Body::Switch { .. })) {
-        return found;
-    }
     for &index in order {
         let index = index as usize;
         let node = &graph.nodes[index];

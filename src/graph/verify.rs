@@ -2,8 +2,11 @@
 
 use super::builder::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
+use super::shapes::{Answers, Shapes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Engine;
+use crate::kernel::Kernel;
+use crate::memory::heap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -11,8 +14,12 @@ use std::sync::Arc;
 pub(super) struct Verified {
     /// Every node comes after what it waits for.
     pub order: Vec<u32>,
+    /// What each node waits for.
+    pub links: Links,
+    /// What it has, graphs inside of it too.
+    pub kinds: Kinds,
     /// What each node's outputs look like.
-    pub descs: Vec<Vec<Desc>>,
+    pub descs: Shapes,
     /// The graphs inside of a node: the branches, or condition and body.
     pub inner: HashMap<usize, Vec<Verified>>,
     /// Which values can be absent.
@@ -22,6 +29,101 @@ pub(super) struct Verified {
 impl Verified {
     pub fn desc(&self, (node, output): Value) -> &Desc {
         &self.descs[node][output]
+    }
+
+    fn has_inside(&mut self, node: usize, inner: Vec<Verified>) {
+        self.kinds.add(Kinds::COMPOUND);
+        inner.iter().for_each(|inner| self.kinds.add(inner.kinds));
+        self.inner.insert(node, inner);
+    }
+}
+
+/// What there is in a graph, so that who looks for something else need not go through its nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kinds(u8);
+
+impl Kinds {
+    pub const KERNEL: Kinds = Kinds(1);
+    pub const CONSTANT: Kinds = Kinds(2);
+    /// A cond, case or while.
+    pub const COMPOUND: Kinds = Kinds(4);
+    pub const SWITCH: Kinds = Kinds(8);
+    /// A kernel that does something besides its outputs.
+    pub const EFFECT: Kinds = Kinds(16);
+    /// One that may block.
+    pub const BLOCKING: Kinds = Kinds(32);
+    pub const PURE: Kinds = Kinds(64);
+    /// An input or a merge.
+    pub const OTHER: Kinds = Kinds(128);
+
+    /// Whether there is any of these.
+    pub fn has(self, any: Kinds) -> bool {
+        self.0 & any.0 != 0
+    }
+
+    /// Whether there are tasks and nothing else.
+    pub fn is_tasks(self) -> bool {
+        self.0 == 0
+    }
+
+    pub const fn or(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    fn add(&mut self, kinds: Kinds) {
+        self.0 |= kinds.0;
+    }
+}
+
+/// What each node waits for, one behind the other: data first.
+#[derive(Default)]
+pub(super) struct Links {
+    starts: Vec<u32>,
+    before: Vec<u32>,
+}
+
+impl Links {
+    /// Also refuses nodes that are on none of the engines. And whether every node comes after what it waits for.
+    fn new(graph: &Contents, engines: &[Ref<Engine>]) -> Result<(Links, bool)> {
+        let n = graph.nodes.len();
+        let mut links = Links { starts: heap::room(n + 1, "the graph's edges")?, before: Vec::with_capacity(2 * n) };
+        let (mut goes_up, mut last) = (true, None);
+        for (index, node) in graph.nodes.iter().enumerate() {
+            check_engine(node, engines, &mut last)?;
+            links.starts.push(links.before.len() as u32);
+            for before in predecessors(node) {
+                goes_up &= before < index;
+                links.before.push(before as u32);
+            }
+        }
+        links.starts.push(links.before.len() as u32);
+        Ok((links, goes_up))
+    }
+
+    pub fn of(&self, node: usize) -> &[u32] {
+        &self.before[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+
+    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each edge
+    /// from a node that counts to one that does.
+    pub fn turned(&self, counts: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
+        let n = self.starts.len() - 1;
+        let mut starts = vec![0u32; n + 1];
+        let nodes = || (0..n).filter(|&node| counts(node));
+        nodes().for_each(|node| self.of(node).iter().for_each(|&before| starts[before as usize + 1] += 1));
+        for i in 0..n {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut list = vec![0u32; starts[n] as usize];
+        for node in nodes() {
+            for &before in self.of(node) {
+                let place = &mut next[before as usize];
+                list[*place as usize] = node as u32;
+                *place += 1;
+            }
+        }
+        (starts, list)
     }
 }
 
@@ -45,11 +147,13 @@ pub(super) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_absent: bo
 
 /// A graph whose inputs look like `inputs`, which those of an inner graph must match.
 fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
-    check_engines(graph, engines)?;
-    let order = order(graph)?;
+    let (links, goes_up) = Links::new(graph, engines)?;
+    let order = if goes_up { (0..graph.nodes.len() as u32).collect() } else { order(graph, &links)? };
     let mut verified = Verified {
         order,
-        descs: vec![Vec::new(); graph.nodes.len()],
+        links,
+        kinds: Kinds::default(),
+        descs: Shapes::of(graph.nodes.len()),
         inner: HashMap::new(),
         presences: Presences::default(),
     };
@@ -67,35 +171,40 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     }
     // What is known outside of an inner graph is known inside, too.
     for (index, desc) in graph.inputs().zip(inputs) {
-        verified.descs[index] = vec![*desc];
+        verified.descs.set(index, std::slice::from_ref(desc));
     }
+    let mut answers = Answers::default();
     for at in 0..verified.order.len() {
         let index = verified.order[at] as usize;
         let node = &graph.nodes[index];
         // "node 'conv1' input 2: expected ...", without a colon between name and input.
         let named = |error: Error| Error::new(error.code(), format!("node '{}' {}", node.name, error.message()));
-        let descs = infer(node, &mut verified, engines, index).map_err(named)?;
-        verified.descs[index] = descs;
+        infer(node, &mut verified, engines, index, &mut answers).map_err(named)?;
     }
-    verified.presences = presence::find(graph, &verified.order);
+    if verified.kinds.has(Kinds::SWITCH) {
+        verified.presences = presence::find(graph, &verified.order);
+    }
     Ok(verified)
 }
 
-fn check_engines(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
-    for node in &graph.nodes {
-        let engine = match &node.body {
-            Body::Kernel { kernel, .. } => kernel.engine(),
-            Body::Constant(tensor) => tensor.engine(),
-            _ => continue,
-        };
-        if !engines.iter().any(|listed| listed.is_same_device(engine)) {
-            return Err(Error::invalid(format!(
-                "node '{}': its engine {} is not among the engines of the program",
-                node.name,
-                engine.label()
-            )));
-        }
+/// `last` is the engine that was found right last.
+fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&'a Ref<Engine>>) -> Result<()> {
+    let engine = match &node.body {
+        Body::Kernel { kernel, .. } => kernel.engine(),
+        Body::Constant(tensor) => tensor.engine(),
+        _ => return Ok(()),
+    };
+    if last.is_some_and(|last| Ref::ptr_eq(last, engine)) {
+        return Ok(());
     }
+    if !engines.iter().any(|listed| listed.is_same_device(engine)) {
+        return Err(Error::invalid(format!(
+            "node '{}': its engine {} is not among the engines of the program",
+            node.name,
+            engine.label()
+        )));
+    }
+    *last = Some(engine);
     Ok(())
 }
 
@@ -121,26 +230,17 @@ pub(in crate::graph) fn predecessors(node: &Node) -> impl Iterator<Item = usize>
     node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())
 }
 
-/// An order in which every node comes after what it waits for: that in which they were added, if it is one; else by
-/// Kahn's algorithm, first come, first served.
-fn order(graph: &Contents) -> Result<Vec<u32>> {
+/// An order in which every node comes after what it waits for, where that in which they were added is none: by Kahn's
+/// algorithm, first come, first served.
+fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
     let n = graph.nodes.len();
-    let goes_up = |(index, node): (usize, &Node)| predecessors(node).all(|before| before < index);
-    if graph.nodes.iter().enumerate().all(goes_up) {
-        return Ok((0..n as u32).collect());
-    }
-    let mut waiting = vec![0usize; n];
-    let mut successors = vec![Vec::new(); n];
-    for (index, node) in graph.nodes.iter().enumerate() {
-        for before in predecessors(node) {
-            waiting[index] += 1;
-            successors[before].push(index as u32);
-        }
-    }
+    let mut waiting: Vec<usize> = (0..n).map(|index| links.of(index).len()).collect();
+    let (starts, successors) = links.turned(|_| true);
     let mut order: Vec<u32> = (0..n as u32).filter(|&index| waiting[index as usize] == 0).collect();
     let mut at = 0;
     while at < order.len() {
-        for &next in &successors[order[at] as usize] {
+        let from = order[at] as usize;
+        for &next in &successors[starts[from] as usize..starts[from + 1] as usize] {
             waiting[next as usize] -= 1;
             if waiting[next as usize] == 0 {
                 order.push(next);
@@ -170,43 +270,71 @@ fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
     Error::invalid(format!("graph '{}' has a cycle: {text}", graph.name))
 }
 
-/// What a node's outputs look like. What its inputs are is known already.
-fn infer(node: &Node, verified: &mut Verified, engines: &[Ref<Engine>], index: usize) -> Result<Vec<Desc>> {
-    let inputs = || -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
+/// Finds out what a node's outputs look like. What its inputs are is known already.
+fn infer<'a>(
+    node: &'a Node,
+    verified: &mut Verified,
+    engines: &[Ref<Engine>],
+    index: usize,
+    answers: &mut Answers<'a>,
+) -> Result<()> {
+    let inputs =
+        |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
     match &node.body {
-        Body::Input(_) => Ok(verified.descs[index].clone()),
-        Body::Constant(tensor) => Ok(vec![*tensor.desc()]),
-        Body::Task { .. } => Ok(Vec::new()),
-        Body::Kernel { kernel, .. } => kernel.infer_unnamed(&inputs()),
+        Body::Task { .. } => {}
+        // What it looks like is known from outside.
+        Body::Input(_) => verified.kinds.add(Kinds::OTHER),
+        Body::Constant(tensor) => {
+            verified.kinds.add(Kinds::CONSTANT);
+            verified.descs.set(index, std::slice::from_ref(tensor.desc()));
+        }
+        Body::Kernel { kernel, inputs, .. } => {
+            verified.kinds.add(kinds_of(&**kernel.kernel()));
+            answers.inputs.clear();
+            answers.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
+            answers.set(&mut verified.descs, index, kernel, |inputs| kernel.infer_unnamed(inputs))?;
+        }
         Body::Switch { .. } => {
-            let inputs = inputs();
+            verified.kinds.add(Kinds::SWITCH);
+            let inputs = inputs(verified);
             check_selector("predicate", &inputs[1])?;
-            Ok(vec![inputs[0]; 2])
+            verified.descs.set(index, &[inputs[0]; 2]);
         }
         Body::Merge { .. } => {
-            let inputs = inputs();
+            verified.kinds.add(Kinds::OTHER);
+            let inputs = inputs(verified);
             let mut value = inputs[0];
             for (i, desc) in inputs.iter().enumerate() {
                 value = value.join(desc).ok_or_else(|| mismatch(&format!("input {i}"), &value, desc))?;
             }
-            Ok(vec![value, Desc::new(dtype::S32, &[1])])
+            verified.descs.set(index, &[value, Desc::new(dtype::S32, &[1])]);
         }
         Body::Case { branches, is_cond, .. } => {
-            let inputs = inputs();
+            let inputs = inputs(verified);
             check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
             let inner = verify_branches(branches, engines, &inputs[1..])?;
-            let outputs = joined(branches, &inner)?;
-            verified.inner.insert(index, inner);
-            Ok(outputs)
+            verified.descs.set(index, &joined(branches, &inner)?);
+            verified.has_inside(index, inner);
         }
         Body::While { condition, body, num_variables, .. } => {
-            let mut inputs = inputs();
+            let mut inputs = inputs(verified);
             declare_variables(body, &mut inputs[..*num_variables]);
             let inner = verify_loop(condition, body, engines, &inputs, *num_variables)?;
-            verified.inner.insert(index, inner);
-            Ok(inputs[..*num_variables].to_vec())
+            verified.descs.set(index, &inputs[..*num_variables]);
+            verified.has_inside(index, inner);
         }
     }
+    Ok(())
+}
+
+fn kinds_of(kernel: &dyn Kernel) -> Kinds {
+    let mut kinds = Kinds::KERNEL;
+    let has = [(kernel.may_block(), Kinds::BLOCKING), (kernel.is_pure(), Kinds::PURE)];
+    has.into_iter().filter(|(has, _)| *has).for_each(|(_, kind)| kinds.add(kind));
+    if !kernel.effects().is_empty() {
+        kinds.add(Kinds::EFFECT);
+    }
+    kinds
 }
 
 fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Vec<Verified>> {

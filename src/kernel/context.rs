@@ -262,6 +262,12 @@ impl<'a> KernelContext<'a> {
         let _ = self.failure.put(error);
     }
 
+    /// Whether `fail` has kept one.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_full()
+    }
+
     /// The failure that `fail` kept.
     pub fn take_failure(&self) -> Option<Error> {
         self.failure.take()

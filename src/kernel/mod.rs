@@ -6,6 +6,7 @@
 
 pub mod builtin;
 pub mod cache;
+mod call;
 mod completion;
 mod context;
 mod effect;
@@ -14,13 +15,14 @@ pub mod signature;
 mod stop;
 pub mod vector;
 
+pub use call::KernelCall;
 pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Kept, KernelContext, Makes, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
 pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};
 
-use crate::base::{Desc, Error, Ref, Result};
+use crate::base::{Desc, Ref, Result};
 use crate::device::Relation;
 use crate::threadpool::{HostCall, ThreadPool};
 use std::sync::Arc;
@@ -105,6 +107,11 @@ pub trait Kernel: Send + Sync {
     /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
 
+    /// The same as a plain C function, for those who call it often.
+    fn call(&self) -> Option<KernelCall> {
+        None
+    }
+
     /// Whether the host can do the work. If not, only a device knows how, and `compute` is not for use.
     fn is_on_host(&self) -> bool {
         true
@@ -141,14 +148,9 @@ pub trait Kernel: Send + Sync {
 pub trait Task: Send + Sync {
     fn run(&self) -> Result<()>;
 
-    /// The same as a plain C function, for those who call it often; `failed` words its failure.
+    /// The same as a plain C function, for those who call it often.
     fn call(&self) -> Option<HostCall> {
         None
-    }
-
-    /// The error for a status other than OK that `call` gave.
-    fn failed(&self, status: i32) -> Error {
-        Error::from_status(status, "the host's function")
     }
 
     /// From now on the task owns its argument, and releases it when it dies. Called once the task was accepted.

@@ -9,7 +9,7 @@
 
 use crate::base::{Error, Result};
 use crate::graph::builder::{Body, Contents, Node};
-use crate::graph::verify::Verified;
+use crate::graph::verify::{Kinds, Verified};
 use crate::kernel::Effect;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,10 @@ pub(in crate::graph::compile) fn is_ordered(graph: &Contents) -> bool {
 }
 
 /// What a program does to things outside, each once: it writes what any of its nodes writes.
-pub(super) fn of(graph: &Contents) -> Vec<Effect> {
+pub(super) fn of(graph: &Contents, verified: &Verified) -> Vec<Effect> {
+    if !verified.kinds.has(Kinds::EFFECT) {
+        return Vec::new();
+    }
     let mut all: BTreeMap<u64, Effect> = BTreeMap::new();
     each(graph, "", &mut |_, effect| {
         all.entry(effect.thing).or_insert_with(|| effect.clone()).writes |= effect.writes;
@@ -69,7 +72,7 @@ struct Touch {
 
 /// Refuses a graph in which what is written has no order with what else touches it.
 pub(super) fn check(graph: &Contents, verified: &Verified) -> Result<()> {
-    if !has_any(graph) {
+    if !verified.kinds.has(Kinds::EFFECT) {
         return Ok(());
     }
     for inner in graph.nodes.iter().enumerate().flat_map(|(index, node)| {

@@ -1,9 +1,9 @@
 //! The flat form while it grows: nodes, arrivals, storages.
 
-use crate::base::Ref;
-use crate::base::{Desc, Result};
+use crate::base::index::{Index, mix};
+use crate::base::{Desc, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::builder::{Body as NodeBody, Contents};
+use crate::graph::builder::{Body as NodeBody, Contents, Work};
 use crate::graph::dynamics::Dynamics;
 use crate::graph::layout::{Absence, Body, Drop, Edge, Loop, Merge, MergeEdge, NO_BIT, Release, Select, Switch};
 use crate::graph::names::Names;
@@ -13,6 +13,7 @@ use crate::kernel::{Kernel, Task};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::descs::Descs;
 use super::entries::Entry;
 use super::joins::Joins;
 
@@ -70,12 +71,14 @@ impl Val {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlatArg {
-    pub desc: Desc,
+    /// Index into `Flat::descs`.
+    pub desc: u32,
     pub storage: u32,
 }
 
 pub(super) struct FlatKernel {
-    pub kernel: Arc<dyn Kernel>,
+    /// Index into `Flat::distinct`.
+    pub kernel: u32,
     pub args: u32,
     pub num_inputs: u16,
     pub num_outputs: u16,
@@ -99,6 +102,9 @@ pub(super) struct Flat {
     pub costs: Vec<u32>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<FlatKernel>,
+    /// Their kernels, each once, and these by where they are.
+    pub distinct: Vec<Arc<dyn Kernel>>,
+    pub known: Index,
     /// Those that complete later: index above, and node.
     pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
@@ -117,6 +123,7 @@ pub(super) struct Flat {
     pub absence: Absence,
     pub has_absence: bool,
     pub args: Vec<FlatArg>,
+    pub descs: Descs,
     pub storages: Vec<Storage>,
     pub constants: Vec<Ref<Tensor>>,
     /// From which node, and the edge.
@@ -140,13 +147,40 @@ pub(super) struct Flat {
 }
 
 impl Flat {
-    /// Room for more nodes, and for two edges to each.
-    pub fn reserve(&mut self, nodes: usize) {
+    /// Room for more nodes, and for two edges to each; of kernels with an input or two.
+    pub fn reserve(&mut self, nodes: usize, has_kernels: bool) {
+        if has_kernels {
+            self.kernels.reserve(nodes);
+            self.storages.reserve(nodes);
+            self.args.reserve(3 * nodes);
+        }
         self.bodies.reserve(nodes);
         self.costs.reserve(nodes);
         self.into.reserve(nodes);
         self.met.reserve(nodes);
         self.edges.reserve(2 * nodes);
+    }
+
+    /// The number of a kernel.
+    pub fn kernel(&mut self, kernel: &Arc<dyn Kernel>) -> Result<u32> {
+        let place = |kernel: &Arc<dyn Kernel>| Arc::as_ptr(kernel).addr();
+        let last = self.distinct.len().wrapping_sub(1);
+        if self.distinct.get(last).is_some_and(|known| place(known) == place(kernel)) {
+            return Ok(last as u32);
+        }
+        let hash = mix(place(kernel) as u64, 0);
+        if let Some(number) = self.known.find(hash, |number| place(&self.distinct[number as usize]) == place(kernel)) {
+            return Ok(number);
+        }
+        let number = self.distinct.len() as u32;
+        self.known.reserve("the kernels of a program")?;
+        self.known.insert(hash, number);
+        self.distinct.push(Arc::clone(kernel));
+        Ok(number)
+    }
+
+    pub fn kernel_of(&self, node: &FlatKernel) -> &Arc<dyn Kernel> {
+        &self.distinct[node.kernel as usize]
     }
 
     /// Takes the live tasks, and gives a body for each, by node. In the order of the graph, which is mostly that in
@@ -156,10 +190,11 @@ impl Flat {
             return Vec::new();
         }
         let bodies = graph.nodes.iter().zip(live).map(|(node, live)| match &node.body {
-            NodeBody::Task { task, .. } if *live => {
+            NodeBody::Task { task: Work::Call(call), .. } if *live => Body::Call(*call),
+            NodeBody::Task { task: Work::Task(task), .. } if *live => {
                 let number = self.tasks.len() as u32;
                 self.tasks.push(Arc::clone(task));
-                task.call().map_or(Body::Task(number), |call| Body::Call(number, call))
+                task.call().map_or(Body::Task(number), Body::Call)
             }
             _ => Body::End,
         });
@@ -322,16 +357,17 @@ impl Flat {
         first..self.guards.len() as u32
     }
 
-    pub fn arg(&mut self, desc: Desc, storage: u32) -> u32 {
-        self.args.push(FlatArg { desc, storage });
-        self.args.len() as u32 - 1
+    pub fn arg(&mut self, desc: &Desc, storage: u32) -> Result<u32> {
+        self.args.push(FlatArg { desc: self.descs.number(desc)?, storage });
+        Ok(self.args.len() as u32 - 1)
     }
 
     pub fn storage(&mut self, desc: &Desc, kind: StorageKind) -> Result<u32> {
         if !desc.is_concrete() {
             return Ok(self.slot(desc, kind));
         }
-        self.storages.push(Storage { bytes: desc.bytes()?, kind });
+        let number = self.descs.number(desc)?;
+        self.storages.push(Storage { bytes: self.descs.bytes(number), kind });
         Ok(self.storages.len() as u32 - 1)
     }
 

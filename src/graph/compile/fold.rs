@@ -12,9 +12,9 @@ mod unroll;
 use super::schedule::has_effects;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
-use crate::graph::builder::{Body, Contents, Node, Value};
+use crate::graph::builder::{After, Body, Contents, Node, Value};
 use crate::graph::options::Forwarding;
-use crate::graph::verify::Verified;
+use crate::graph::verify::{Kinds, Verified};
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ impl Folded {
 
 /// None if there is nothing to fold.
 pub(super) fn fold(graph: &Contents, verified: &Verified) -> Option<Folded> {
-    if !may_fold(graph) {
+    if !verified.kinds.has(Kinds::PURE.or(Kinds::COMPOUND)) || !may_fold(graph) {
         return None;
     }
     Some(rewrite(graph, verified, &[])).filter(Folded::is_new)
@@ -128,7 +128,7 @@ impl Work<'_> {
     }
 
     fn constant(&mut self, name: &str, tensor: Ref<Tensor>) -> Value {
-        self.nodes.push(Node { name: name.to_owned(), body: Body::Constant(tensor), after: Vec::new() });
+        self.nodes.push(Node { name: name.into(), body: Body::Constant(tensor), after: After::new() });
         (self.nodes.len() - 1, 0)
     }
 
@@ -184,7 +184,7 @@ impl Work<'_> {
             }
             _ => {}
         }
-        self.nodes.push(Node { name: old.name.clone(), body, after });
+        self.nodes.push(Node { name: old.name.clone(), body, after: after.into() });
         let new = self.nodes.len() - 1;
         for output in 0..old.num_outputs() {
             self.values[index].push((new, output));
@@ -215,7 +215,7 @@ impl Work<'_> {
         let Some(inputs) = known.collect::<Option<Vec<_>>>() else { return false };
         let Ok(outputs) = call(kernel, &inputs, &self.verified.descs[index]) else { return false };
         for (output, tensor) in outputs.into_iter().enumerate() {
-            let name = if output == 0 { node.name.clone() } else { format!("{}:{output}", node.name) };
+            let name = if output == 0 { node.name.to_string() } else { format!("{}:{output}", node.name) };
             let constant = self.constant(&name, tensor);
             self.values[index].push(constant);
         }
@@ -305,7 +305,7 @@ impl Work<'_> {
             // At least one, for those who wait without data.
             places.push((0..inner.num_outputs().max(1)).map(|output| (new, output)).collect());
             let name = format!("{outer}/{}", inner.name);
-            self.nodes.push(Node { name, body: with_inputs(&inner.body, moved), after });
+            self.nodes.push(Node { name: name.into(), body: with_inputs(&inner.body, moved), after: after.into() });
         }
         for (&(old, output), &how) in &branch.forwarding {
             self.forwarding.insert(places[old][output], how);

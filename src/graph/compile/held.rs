@@ -1,5 +1,7 @@
 //! Free memory, and shares of memory that is not yet free, on their way along the edges (`memory`).
 
+use smallvec::SmallVec;
+
 /// How many free blocks a node looks at, and how many shares of unfinished storages it carries: bounds that keep
 /// compile linear. What goes beyond is not found or not used again.
 pub(super) const WINDOW: usize = 64;
@@ -13,10 +15,13 @@ pub(super) struct Block {
 /// What a node was given.
 #[derive(Default)]
 pub(super) struct Held {
-    pub free: Vec<Block>,
+    pub free: SmallVec<[Block; 1]>,
     /// Storages and the number of their shares, by storage.
-    pub shares: Vec<(u32, u32)>,
+    pub shares: SmallVec<[(u32, u32); 2]>,
 }
+
+// Most nodes hold a block or two shares: that takes no more memory than the two lists do anyway.
+const _: () = assert!(size_of::<Held>() == 2 * size_of::<Vec<Block>>());
 
 impl Held {
     /// Adds a reader's own share of a storage that has `all`; true if these are all.

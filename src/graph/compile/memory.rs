@@ -345,7 +345,7 @@ impl<'a> Planner<'a> {
             match how.map_or(Forwarding::ByLastUse, |&(_, how)| how) {
                 Forwarding::Never => {}
                 Forwarding::ByLastUse => {
-                    if ending.is_empty() || kernel.num_outputs != 1 || !kernel.kernel.in_place() {
+                    if ending.is_empty() || kernel.num_outputs != 1 || !self.flat.kernel_of(kernel).in_place() {
                         continue;
                     }
                     let fits = |arg: &&super::flat::FlatArg| self.why_not(node, ending, arg.storage, to).is_none();
@@ -359,7 +359,7 @@ impl<'a> Planner<'a> {
                         // A variable of a loop that is written in place already.
                         continue;
                     }
-                    let why = if kernel.kernel.in_place() {
+                    let why = if self.flat.kernel_of(kernel).in_place() {
                         self.why_not(node, ending, from, to)
                     } else {
                         Some("the kernel does not work in place")

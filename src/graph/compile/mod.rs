@@ -13,6 +13,7 @@
 //!    runs.
 
 mod accesses;
+mod descs;
 mod dynamic;
 mod effects;
 mod entries;
@@ -28,19 +29,21 @@ mod part;
 mod proof;
 mod region;
 mod schedule;
+mod views;
 
-use super::builder::{Body as NodeBody, Contents, Graph};
+use super::builder::{Contents, Graph};
 use super::exec::Admission;
 use super::figures::{NodeFigures, is_measured};
 use super::homes;
-use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
+use super::layout::{Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Port};
 use super::options::CompileOptions;
 use super::partial::Parts;
 use super::place;
 use super::program::Program;
 use super::report::Compiled as Facts;
-use super::verify::{self, Verified};
+use super::verify::{self, Kinds, Verified};
 use super::ways::Ways;
+use crate::base::index::{Index, mix};
 use crate::base::{Desc, Object, Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
@@ -52,6 +55,7 @@ pub(super) use schedule::{costs, live, order};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use views::{Lists, Views};
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
@@ -66,7 +70,7 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let verified = verify::verify(contents, &engines, options.allow_absent)?;
-        if options.blocking_pool.is_none() {
+        if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
             verify::check_blocking(contents)?;
         }
         homes::check(contents, &engines)?;
@@ -144,7 +148,7 @@ fn compile(
     options: &CompileOptions,
     facts: Facts,
 ) -> Result<Layout> {
-    let mut flat = Flat { has_absence: has_switch(graph), facts, ..Flat::default() };
+    let mut flat = Flat { has_absence: verified.kinds.has(Kinds::SWITCH), facts, ..Flat::default() };
     let mut inputs = Vec::new();
     for (i, index) in graph.inputs().enumerate() {
         let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
@@ -170,13 +174,6 @@ fn add_end(flat: &mut Flat, region: &Region) {
         flat.wait_for(end, &mut sources);
         flat.end = Some(end);
     }
-}
-
-fn has_switch(graph: &Contents) -> bool {
-    graph
-        .nodes
-        .iter()
-        .any(|node| matches!(node.body, NodeBody::Switch { .. }) || node.inner().any(|inner| has_switch(inner)))
 }
 
 fn finish(
@@ -220,13 +217,8 @@ fn finish(
     let facts = std::mem::take(&mut flat.facts);
     let is_unknown = (flat.costs.iter().zip(&flat.bodies))
         .any(|(&ns, body)| u64::from(ns) == schedule::PRIOR_NS && is_measured(body));
-    let (kernels, scratch) = kernels(&flat);
-    let mut args = Vec::with_capacity(flat.args.len());
-    for arg in &flat.args {
-        let bytes = if arg.desc.is_concrete() { arg.desc.bytes()? } else { 0 };
-        args.push(Arg { desc: arg.desc, bytes, place: places.of[arg.storage as usize] });
-    }
-    let (bound, always_bound) = bound(&args, &mut flat.selects);
+    let views = views::lay(&mut flat, &places)?;
+    let (kernels, scratch) = kernels(&flat, &views)?;
     if flat.has_absence {
         flat.absence.starts.push(flat.absence.needs.len() as u32);
     }
@@ -252,11 +244,12 @@ fn finish(
             .map(|(o, (name, value))| port(name, *verified.desc(*value), graph.homes.output(o)))
             .collect(),
         output_bits: region.outputs.iter().map(|output| output.bit).collect(),
-        effects: effects::of(graph),
+        effects: effects::of(graph, verified),
         names: flat.names,
         bodies: flat.bodies,
         tasks: flat.tasks,
         kernels,
+        distinct: flat.distinct,
         calls: flat.calls,
         selects: flat.selects,
         loops: flat.loops,
@@ -280,9 +273,11 @@ fn finish(
         // The most urgent goes to the end, where it is popped first.
         roots: region.roots.iter().rev().copied().collect(),
         ends,
-        args,
-        bound,
-        always_bound,
+        args: views.args,
+        picks: views.picks,
+        descs: flat.descs.list,
+        bound: views.bound,
+        always_bound: views.always,
         constants: flat.constants,
         arena_bytes: places.arena_bytes,
         scratch,
@@ -313,25 +308,6 @@ fn finish(
     layout.set_checkpoints();
     layout.weigh();
     Ok(layout)
-}
-
-/// The arguments that are inputs and outputs of a run: those outside of branches, then branch by branch.
-fn bound(args: &[Arg], selects: &mut [Select]) -> (Vec<u32>, u32) {
-    let is_bound = |arg: &u32| matches!(args[*arg as usize].place, Place::Input(_) | Place::Output(_));
-    // The innermost branch of each argument: a Select comes before those that lie inside of it.
-    let mut owner = vec![u32::MAX; args.len()];
-    for (number, branch) in (0u32..).zip(selects.iter().flat_map(|select| &select.branches)) {
-        owner[branch.args.start as usize..branch.args.end as usize].fill(number);
-    }
-    let mut bound: Vec<u32> = (0..args.len() as u32).filter(is_bound).collect();
-    bound.sort_by_key(|&arg| owner[arg as usize].wrapping_add(1));
-    for (number, branch) in (0u32..).zip(selects.iter_mut().flat_map(|select| &mut select.branches)) {
-        let start = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) < number + 1);
-        let end = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) <= number + 1);
-        branch.bound = start as u32..end as u32;
-    }
-    let always = bound.partition_point(|&arg| owner[arg as usize] == u32::MAX);
-    (bound, always as u32)
 }
 
 /// The edges in rows, by the node that they leave: deliveries, so that nothing is behind a node before it has
@@ -388,27 +364,62 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
     ends
 }
 
-fn kernels(flat: &Flat) -> (Vec<KernelNode>, Vec<usize>) {
+/// The nodes of kernels; and the scratch that some want.
+fn kernels(flat: &Flat, views: &Views) -> Result<(Vec<KernelNode>, Vec<usize>)> {
     let mut scratch = Vec::new();
-    let nodes = flat.kernels.iter().map(|node| {
-        let args = &flat.args[node.args as usize..];
-        let descs = |from: usize, count: u16| -> Vec<Desc> {
-            args[from..from + usize::from(count)].iter().map(|arg| arg.desc).collect()
-        };
-        let (inputs, outputs) = (descs(0, node.num_inputs), descs(usize::from(node.num_inputs), node.num_outputs));
-        let bytes = node.kernel.scratch_bytes(&inputs, &outputs);
-        let number = if bytes > 0 { scratch.len() as u32 } else { NO_SCRATCH };
-        scratch.extend((bytes > 0).then_some(bytes));
-        KernelNode {
-            kernel: node.kernel.clone(),
-            args: node.args,
+    let mut asked = Asked { flat, index: Index::default(), bytes: Vec::new() };
+    let mut nodes = heap::room(flat.kernels.len(), "the kernels of a program")?;
+    for (number, (node, &Lists { inputs, outputs, picks })) in flat.kernels.iter().zip(&views.lists).enumerate() {
+        let bytes = asked.scratch_bytes(number as u32)?;
+        nodes.push(KernelNode {
+            call: flat.kernel_of(node).call(),
+            kernel: node.kernel,
+            inputs,
+            outputs,
+            picks,
             num_inputs: node.num_inputs,
             num_outputs: node.num_outputs,
-            scratch: number,
+            scratch: if bytes > 0 { scratch.len() as u32 } else { NO_SCRATCH },
+        });
+        scratch.extend((bytes > 0).then_some(bytes));
+    }
+    Ok((nodes, scratch))
+}
+
+/// What kernels have said of their scratch, for nodes of which another one has the same kernel and looks the same.
+struct Asked<'a> {
+    flat: &'a Flat,
+    /// By index in the next.
+    index: Index,
+    /// A node that was asked for, and the answer.
+    bytes: Vec<(u32, usize)>,
+}
+
+impl Asked<'_> {
+    fn scratch_bytes(&mut self, number: u32) -> Result<usize> {
+        let flat = self.flat;
+        let args = |number: u32| {
+            let node = &flat.kernels[number as usize];
+            &flat.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)]
+        };
+        let node = &flat.kernels[number as usize];
+        let hash = args(number).iter().fold(u64::from(node.kernel), |hash, arg| mix(hash, arg.desc.into()));
+        let is_alike = |other: u32| {
+            let other = self.bytes[other as usize].0;
+            let (a, b) = (args(other).iter(), args(number).iter());
+            flat.kernels[other as usize].kernel == node.kernel && a.map(|arg| arg.desc).eq(b.map(|arg| arg.desc))
+        };
+        if let Some(found) = self.index.find(hash, is_alike) {
+            return Ok(self.bytes[found as usize].1);
         }
-    });
-    let nodes = nodes.collect();
-    (nodes, scratch)
+        let descs: Vec<Desc> = args(number).iter().map(|arg| *flat.descs.get(arg.desc)).collect();
+        let (inputs, outputs) = descs.split_at(usize::from(node.num_inputs));
+        let bytes = flat.kernel_of(node).scratch_bytes(inputs, outputs);
+        self.index.reserve("the kernels of a program")?;
+        self.index.insert(hash, self.bytes.len() as u32);
+        self.bytes.push((number, bytes));
+        Ok(bytes)
+    }
 }
 
 fn port(name: &str, desc: Desc, home: Option<&Ref<Engine>>) -> Port {

@@ -117,7 +117,7 @@ fn waits(graph: &Contents) -> bool {
 /// Whether a graph has values whose shapes only a run knows.
 fn is_open(verified: &Verified) -> bool {
     let inner = verified.inner.values().flatten();
-    verified.descs.iter().flatten().any(|desc| !desc.is_concrete()) || inner.into_iter().any(is_open)
+    verified.descs.all().iter().any(|desc| !desc.is_concrete()) || inner.into_iter().any(is_open)
 }
 
 fn is_reserved(body: &Contents, value: Value) -> bool {

@@ -93,7 +93,7 @@ fn is_one_or_other(flat: &Flat, x: u32, y: u32) -> bool {
 /// Whether a kernel may read the one and write the other in the same memory.
 fn replaces(flat: &Flat, x: Touch, y: Touch) -> bool {
     match flat.bodies[x.node as usize] {
-        Body::Kernel(i) => flat.kernels[i as usize].kernel.in_place() && !x.writes && y.writes,
+        Body::Kernel(i) => flat.kernel_of(&flat.kernels[i as usize]).in_place() && !x.writes && y.writes,
         _ => false,
     }
 }

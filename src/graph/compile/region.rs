@@ -12,7 +12,7 @@ use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::{Copy, CopyOpen};
 use crate::graph::layout::{Body as FlatBody, Edge, NO_BIT, Switch};
-use crate::graph::verify::Verified;
+use crate::graph::verify::{Kinds, Verified};
 use crate::kernel::Kernel;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -50,11 +50,13 @@ pub(super) struct Scope {
     is_guarded: bool,
     /// How many copies of it there are.
     copies: usize,
+    /// Whether it lies in no other one: nobody waits for the whole of it.
+    is_outermost: bool,
 }
 
 impl Scope {
     pub fn top() -> Scope {
-        Scope { prefix: String::new(), is_guarded: false, copies: 1 }
+        Scope { prefix: String::new(), is_guarded: false, copies: 1, is_outermost: true }
     }
 
     /// Adds the condition to what a node waits for, if nothing else says that it is true.
@@ -72,7 +74,7 @@ impl Scope {
     }
 
     fn inside(&self, name: &str) -> Scope {
-        Scope { prefix: format!("{}{name}/", self.prefix), is_guarded: false, copies: self.copies }
+        Scope { prefix: format!("{}{name}/", self.prefix), is_guarded: false, copies: self.copies, is_outermost: false }
     }
 }
 
@@ -106,6 +108,8 @@ struct Work<'a> {
     bound: HashMap<Value, u32>,
     roots: Vec<u32>,
     guards: Vec<Edge>,
+    /// What the node at hand waits for.
+    sources: Vec<Source>,
 }
 
 /// Lays a graph out. `inputs` are the values of its inputs.
@@ -131,7 +135,7 @@ pub(super) fn lay(
     });
     let nothing = Val { storage: 0, source: Source::Nobody, bit: NO_BIT };
     let tasks = flat.take_tasks(graph, &live);
-    flat.reserve(order.len());
+    flat.reserve(order.len(), verified.kinds.has(Kinds::KERNEL));
     let mut work = Work {
         flat,
         graph,
@@ -152,6 +156,7 @@ pub(super) fn lay(
         bound: HashMap::new(),
         roots: Vec::new(),
         guards: Vec::new(),
+        sources: Vec::new(),
     };
     work.look_ahead(&live, &wanted);
     for (index, input) in graph.inputs().zip(inputs) {
@@ -162,7 +167,7 @@ pub(super) fn lay(
         work.add(index as usize)?;
     }
     let outputs = work.outputs(want)?;
-    let dangling = work.dangling(&order, want);
+    let dangling = if scope.is_outermost { Vec::new() } else { work.dangling(&order, want) };
     let loose = work.loose(&|_| false);
     let (roots, guards) = (std::mem::take(&mut work.roots), std::mem::take(&mut work.guards));
     let end = work.flat.bodies.len() as u32;
@@ -186,7 +191,10 @@ impl Work<'_> {
 
     fn look_ahead(&mut self, live: &[bool], wanted: &[bool]) {
         let graph = self.graph;
-        for (_, node) in graph.nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
+        // Only conds ask who is followed.
+        let kinds = self.verified.kinds;
+        let nodes = if kinds.is_tasks() { &[] } else { &graph.nodes[..] };
+        for (_, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
             for value in node.inputs() {
                 let at = self.at(*value);
                 self.used[at] = true;
@@ -250,7 +258,11 @@ impl Work<'_> {
 
     /// Makes a flat node wait for what a node of the graph waits for.
     fn arrive(&mut self, id: u32, node: &Node) {
-        self.arrive_behind(id, node, Vec::new());
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.clear();
+        self.add_sources(node.inputs(), node, &mut sources);
+        self.wait_for(id, &mut sources);
+        self.sources = sources;
     }
 
     /// The same, and for other sources.
@@ -262,6 +274,11 @@ impl Work<'_> {
     /// What says that these values are there, and that what a node waits for without data is done.
     fn sources(&mut self, values: &[Value], node: &Node) -> Vec<Source> {
         let mut sources = Vec::with_capacity(values.len() + node.after.len());
+        self.add_sources(values, node, &mut sources);
+        sources
+    }
+
+    fn add_sources(&mut self, values: &[Value], node: &Node, sources: &mut Vec<Source>) {
         for &value in values {
             let at = self.at(value);
             (self.awaited[value.0], self.awaited_values[at]) = (true, true);
@@ -271,7 +288,6 @@ impl Work<'_> {
             self.awaited[before] = true;
             sources.push(self.done[before]);
         }
-        sources
     }
 
     fn wait_for(&mut self, id: u32, sources: &mut Vec<Source>) {
@@ -330,16 +346,17 @@ impl Work<'_> {
         let args = self.flat.args.len() as u32;
         for value in node.inputs() {
             let storage = self.value(*value).storage;
-            self.flat.arg(*self.verified.desc(*value), storage);
+            self.flat.arg(self.verified.desc(*value), storage)?;
         }
         for (output, desc) in descs.iter().enumerate() {
             let storage = self.storage_of((index, output), desc)?;
-            self.flat.arg(*desc, storage);
+            self.flat.arg(desc, storage)?;
             self.set((index, output), Val { storage, source: Source::Node(id), bit });
         }
         self.done[index] = Source::Node(id);
+        let number_of_kernel = self.flat.kernel(kernel)?;
         self.flat.kernels.push(FlatKernel {
-            kernel: Arc::clone(kernel),
+            kernel: number_of_kernel,
             args,
             num_inputs: node.inputs().len() as u16,
             num_outputs: descs.len() as u16,
@@ -363,7 +380,7 @@ impl Work<'_> {
         self.skip_bit(id, index);
         let sides = [self.flat.bit(), self.flat.bit()];
         let (passed, decides) = (self.value(*value), self.value(*predicate));
-        let predicate = self.flat.arg(*self.verified.desc(*predicate), decides.storage);
+        let predicate = self.flat.arg(self.verified.desc(*predicate), decides.storage)?;
         self.flat.switches.push(Switch { predicate, sides });
         for (output, bit) in sides.into_iter().enumerate() {
             self.set((index, output), Val { storage: passed.storage, source: Source::Node(id), bit });
@@ -410,9 +427,10 @@ impl Work<'_> {
         (self.awaited[value.0], self.awaited_values[at]) = (true, true);
         self.wait_for(id, &mut vec![from.source]);
         let bit = if from.bit == NO_BIT { NO_BIT } else { self.flat.may_be_skipped(id, &[from.bit]) };
-        let args = self.flat.arg(desc, from.storage);
-        self.flat.arg(desc, storage);
+        let args = self.flat.arg(&desc, from.storage)?;
+        self.flat.arg(&desc, storage)?;
         let kernel: Arc<dyn Kernel> = if desc.is_concrete() { Arc::new(Copy) } else { Arc::new(CopyOpen) };
+        let kernel = self.flat.kernel(&kernel)?;
         self.flat.kernels.push(FlatKernel {
             kernel,
             args,

@@ -1,7 +1,7 @@
 //! The order of one graph's nodes: what matters, and the longest path to the end first.
 
 use crate::graph::builder::{Body, Contents, Node};
-use crate::graph::verify::{Verified, predecessors};
+use crate::graph::verify::Verified;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -12,6 +12,9 @@ const PRIOR_ITERATIONS: u64 = 8;
 
 /// Which nodes matter: the wanted outputs, what has effects, and whatever those wait for.
 pub(in crate::graph) fn live(graph: &Contents, verified: &Verified, wanted: &[bool]) -> Vec<bool> {
+    if verified.kinds.is_tasks() {
+        return vec![true; graph.nodes.len()];
+    }
     let mut live = vec![false; graph.nodes.len()];
     for ((_, (node, _)), _) in graph.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted) {
         live[*node] = true;
@@ -21,7 +24,7 @@ pub(in crate::graph) fn live(graph: &Contents, verified: &Verified, wanted: &[bo
         let node = &graph.nodes[index];
         live[index] |= has_effects(node);
         if live[index] {
-            predecessors(node).for_each(|before| live[before] = true);
+            verified.links.of(index).iter().for_each(|&before| live[before as usize] = true);
         }
     }
     live
@@ -42,12 +45,14 @@ pub(super) fn has_effects(node: &Node) -> bool {
 pub(in crate::graph) fn costs(graph: &Contents, verified: &Verified, live: &[bool]) -> Vec<u64> {
     let or_prior = |ns: u64| if ns == 0 { PRIOR_NS } else { ns };
     let mut costs = vec![0; graph.nodes.len()];
+    let mut descs = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
         costs[index] = match &node.body {
             Body::Task { cost_ns, .. } => or_prior(*cost_ns),
             Body::Kernel { kernel, inputs, .. } => {
-                let inputs: Vec<_> = inputs.iter().map(|&value| *verified.desc(value)).collect();
-                or_prior(kernel.cost_ns(&inputs, &verified.descs[index]))
+                descs.clear();
+                descs.extend(inputs.iter().map(|&value| *verified.desc(value)));
+                or_prior(kernel.cost_ns(&descs, &verified.descs[index]))
             }
             Body::Case { branches, .. } => {
                 let inner = &verified.inner[&index];
@@ -79,29 +84,47 @@ fn starts_elsewhere(node: &Node) -> bool {
 }
 
 /// A topological order of the live nodes that takes what starts something elsewhere first, and what that waits for;
-/// then the longest path of costs, and the older node among equals.
+/// then the longest path of costs, and the older node among equals. What is there before a run begins comes before all
+/// others.
 pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[bool], costs: &[u64]) -> Vec<u32> {
-    let n = graph.nodes.len();
-    let (starts, successors) = successors(graph, live);
-    let of = |index: usize| &successors[starts[index] as usize..starts[index + 1] as usize];
-    let mut ranks = vec![0u64; n];
-    let mut waiting = vec![0u32; n];
-    for &index in verified.order.iter().rev() {
-        let index = index as usize;
-        if live[index] {
-            let after = of(index).iter().map(|&next| ranks[next as usize]).max().unwrap_or(0);
-            let urgent = if starts_elsewhere(&graph.nodes[index]) { URGENT } else { 0 };
-            ranks[index] = after.saturating_add(costs[index]) | urgent;
-            of(index).iter().for_each(|&next| waiting[next as usize] += 1);
-        }
+    let (starts, successors) = verified.links.turned(|index| live[index]);
+    let of = |index: u32| &successors[starts[index as usize] as usize..starts[index as usize + 1] as usize];
+    let mut ranks = vec![0u64; graph.nodes.len()];
+    let mut is_strict = true;
+    for &index in verified.order.iter().rev().filter(|&&index| live[index as usize]) {
+        let after = of(index).iter().map(|&next| ranks[next as usize]).max().unwrap_or(0);
+        let (cost, waits) = (costs[index as usize], !verified.links.of(index as usize).is_empty());
+        let urgent = if starts_elsewhere(&graph.nodes[index as usize]) { URGENT } else { 0 };
+        ranks[index as usize] = after.saturating_add(cost) | urgent;
+        is_strict &= ranks[index as usize] > after || !waits;
     }
+    let first = |index: u32| verified.links.of(index as usize).is_empty() && costs[index as usize] == 0;
+    // A node whose rank is above those of all that wait for it comes before them where the ranks are sorted; what costs
+    // nothing and waits for nothing comes before everything.
+    if is_strict {
+        let lives = (0..graph.nodes.len() as u32).filter(|&index| live[index as usize]);
+        let mut order: Vec<u32> = lives.collect();
+        let key = |index: &u32| (Reverse(first(*index)), Reverse(ranks[*index as usize]));
+        // Graphs are mostly built along their edges, and then there is little to sort.
+        if !order.is_sorted_by_key(key) {
+            order.sort_by_cached_key(key);
+        }
+        return order;
+    }
+    by_queue(graph.nodes.len(), live, &ranks, of)
+}
+
+/// The same where a node may have the rank of one that waits for it.
+fn by_queue<'a>(n: usize, live: &[bool], ranks: &[u64], of: impl Fn(u32) -> &'a [u32]) -> Vec<u32> {
+    let lives = || (0..n as u32).filter(|&index| live[index as usize]);
+    let mut waiting = vec![0u32; n];
+    lives().for_each(|index| of(index).iter().for_each(|&next| waiting[next as usize] += 1));
     let entry = |index: u32| (ranks[index as usize], Reverse(index));
-    let mut ready: BinaryHeap<_> =
-        (0..n as u32).filter(|&i| live[i as usize] && waiting[i as usize] == 0).map(entry).collect();
+    let mut ready: BinaryHeap<_> = lives().filter(|&i| waiting[i as usize] == 0).map(entry).collect();
     let mut order = Vec::with_capacity(n);
     while let Some((_, Reverse(index))) = ready.pop() {
         order.push(index);
-        for &next in of(index as usize) {
+        for &next in of(index) {
             waiting[next as usize] -= 1;
             if waiting[next as usize] == 0 {
                 ready.push(entry(next));
@@ -109,24 +132,4 @@ pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[boo
         }
     }
     order
-}
-
-/// Each node's successors, as many times as it has edges to them.
-fn successors(graph: &Contents, live: &[bool]) -> (Vec<u32>, Vec<u32>) {
-    let n = graph.nodes.len();
-    let nodes = || graph.nodes.iter().enumerate().filter(|(index, _)| live[*index]);
-    let mut starts = vec![0u32; n + 1];
-    nodes().for_each(|(_, node)| predecessors(node).for_each(|before| starts[before + 1] += 1));
-    for i in 0..n {
-        starts[i + 1] += starts[i];
-    }
-    let mut next = starts.clone();
-    let mut list = vec![0u32; starts[n] as usize];
-    for (index, node) in nodes() {
-        for before in predecessors(node) {
-            list[next[before] as usize] = index as u32;
-            next[before] += 1;
-        }
-    }
-    (starts, list)
 }

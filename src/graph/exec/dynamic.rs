@@ -30,7 +30,7 @@ impl Outputs<'_> {
         let Some(view) = self.views.get(index) else {
             return Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.views.len())));
         };
-        let declared = |write: &Write| step.layout.args[write.arg as usize].desc;
+        let declared = |write: &Write| step.layout.desc(write.arg).0;
         let is_open = |write: &&Write| usize::from(write.output) == index && !declared(write).is_concrete();
         let Some(write) = self.node.writes.iter().find(is_open) else { return Err(settled(index, view)) };
         let declared = declared(write);
@@ -69,27 +69,25 @@ impl Step {
         let layout = &*self.layout;
         let node = &layout.dynamics.nodes[index];
         let kernel = &layout.kernels[node.kernel as usize];
-        let args = &self.args[kernel.args as usize..];
-        let (inputs, rest) = args.split_at(usize::from(kernel.num_inputs));
-        let views = &rest[..usize::from(kernel.num_outputs)];
+        let (inputs, views) = (&self.args[kernel.inputs()], &self.args[kernel.outputs()]);
         for &(arg, slot) in &node.reads {
             let value = self.values[slot as usize].view();
             self.args[arg as usize].reshape(value.data(), value.bytes(), *value.desc());
         }
         for write in &node.writes {
-            let (slot, desc) = (&self.values[write.slot as usize], layout.args[write.arg as usize].desc);
+            let (slot, &(desc, bytes)) = (&self.values[write.slot as usize], layout.desc(write.arg));
             slot.begin();
             let mut data = std::ptr::null_mut();
             if desc.is_concrete() {
                 let more = |bytes: usize| self.grow(bytes, node.node, write.output.into(), &desc);
                 data = slot.allocate(desc, &more)?.unwrap_or(data);
             }
-            self.args[write.arg as usize].reshape(data, layout.args[write.arg as usize].bytes, desc);
+            self.args[write.arg as usize].reshape(data, bytes, desc);
         }
         let outputs = Outputs { step: self, node, views, refused: Mutex::default() };
         let scratch = self.scratch(kernel.scratch);
         let context = KernelContext::open((inputs, views), pool, scratch, &self.stop, &outputs);
-        let result = kernel.kernel.compute(&context);
+        let result = layout.distinct[kernel.kernel as usize].compute(&context);
         if let Err(error) = result {
             let refused = outputs.refused.lock().take().filter(|refused| refused.code() == error.code());
             return Err(refused.unwrap_or(error));
@@ -99,7 +97,7 @@ impl Step {
             Some(write) => Err(Error::precondition(format!(
                 "output {}, {}, was not allocated by the kernel (weir_kernel_context_allocate_output)",
                 write.output,
-                layout.args[write.arg as usize].desc.text()
+                layout.desc(write.arg).0.text()
             ))),
         }
     }

@@ -3,9 +3,13 @@
 use super::merged::Fired;
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{Body, Branch, Loop, Merge, NO_BIT, NOT_OPEN, Release, Select};
+use crate::graph::layout::{
+    Body, Branch, KernelNode, Loop, MOST_PICKED, Merge, NO_BIT, NOT_OPEN, NOT_PICKED, Release, Select,
+};
 use crate::kernel::KernelContext;
+use crate::memory::View;
 use crate::threadpool::ThreadPool;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::*;
 
 /// Where a run goes on behind a node.
@@ -32,11 +36,11 @@ impl Step {
     #[inline]
     pub(super) fn compute(&self, body: Body, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         match body {
-            Body::Call(task, call) => match call.run() {
+            Body::Call(call) => match call.run() {
                 0 => Ok(()),
-                status => Err(self.layout.tasks[task as usize].failed(status)),
+                status => Err(call.failed(status)),
             },
-            Body::Kernel(kernel) => self.compute_kernel(kernel as usize, pool),
+            Body::Kernel(kernel) => self.compute_kernel_apart(kernel as usize, pool),
             // Only workers start these.
             Body::Async(_) => Err(Error::internal("a kernel that completes later")),
             Body::Task(task) => self.layout.tasks[task as usize].run(),
@@ -55,14 +59,73 @@ impl Step {
         }
     }
 
-    #[inline]
+    #[inline(never)]
+    fn compute_kernel_apart(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        self.compute_kernel(index, pool)
+    }
+
+    /// Part of the one loop that does little else.
+    #[inline(always)]
     pub(super) fn compute_kernel(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        let node = &self.layout.kernels[index];
-        let args = &self.args[node.args as usize..];
-        let (inputs, rest) = args.split_at(usize::from(node.num_inputs));
-        let outputs = &rest[..usize::from(node.num_outputs)];
+        let layout = &*self.layout;
+        let node = &layout.kernels[index];
+        if node.picks != NOT_PICKED {
+            return self.compute_picked(node, pool);
+        }
+        let (inputs, outputs) = (&self.args[node.inputs()], &self.args[node.outputs()]);
+        self.compute_with(node, (inputs, outputs), pool)
+    }
+
+    #[inline(always)]
+    fn compute_with(
+        &self,
+        node: &KernelNode,
+        (inputs, outputs): (&[View], &[View]),
+        pool: Option<&Ref<ThreadPool>>,
+    ) -> Result<()> {
+        let Some(call) = node.call else { return self.compute_by_trait(node, (inputs, outputs), pool) };
         let scratch = self.scratch(node.scratch);
-        node.kernel.compute(&KernelContext::new(inputs, outputs, pool, scratch, &self.stop))
+        // All of it is borrowed, so nothing is left to be dropped. It is made in its place and not moved: that would
+        // read back what was just written, in larger pieces, and wait for it.
+        let context = ManuallyDrop::new(KernelContext::new(inputs, outputs, pool, scratch, &self.stop));
+        call.run(&context)
+    }
+
+    #[inline(never)]
+    fn compute_by_trait(
+        &self,
+        node: &KernelNode,
+        (inputs, outputs): (&[View], &[View]),
+        pool: Option<&Ref<ThreadPool>>,
+    ) -> Result<()> {
+        let context = KernelContext::new(inputs, outputs, pool, self.scratch(node.scratch), &self.stop);
+        self.layout.distinct[node.kernel as usize].compute(&context)
+    }
+
+    /// With views that are picked one by one. They are copied side by side here, which takes less than reading lists
+    /// that are in no cache.
+    #[inline(never)]
+    fn compute_picked(&self, node: &KernelNode, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        let picks = self.layout.picked(node);
+        match picks.len() {
+            1 => self.compute_copied::<1>(node, picks, pool),
+            2 => self.compute_copied::<2>(node, picks, pool),
+            3 => self.compute_copied::<3>(node, picks, pool),
+            4 => self.compute_copied::<4>(node, picks, pool),
+            5 => self.compute_copied::<5>(node, picks, pool),
+            _ => self.compute_copied::<MOST_PICKED>(node, picks, pool),
+        }
+    }
+
+    #[inline(always)]
+    fn compute_copied<const N: usize>(
+        &self,
+        node: &KernelNode,
+        picks: &[u32],
+        pool: Option<&Ref<ThreadPool>>,
+    ) -> Result<()> {
+        let views: [View; N] = std::array::from_fn(|i| self.args[picks[i] as usize].clone());
+        self.compute_with(node, views.split_at(usize::from(node.num_inputs)), pool)
     }
 
     /// Hands on the one input that is there. Not part of the loops that call it: they are as small as they can be.

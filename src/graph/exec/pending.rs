@@ -53,7 +53,7 @@ use super::step::Step;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::layout::Layout;
-use crate::kernel::{Begun, Caller, Completion, Kept, KernelContext, Pending, Rest, Scratch, Stop};
+use crate::kernel::{Begun, Caller, Completion, Kept, Kernel, KernelContext, Pending, Rest, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::{GRACE_NS, Queue};
 use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
@@ -130,19 +130,19 @@ impl Calls {
         list.try_reserve_exact(layout.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
         for &(kernel, _) in &layout.calls {
             let node = &layout.kernels[kernel as usize];
-            let (inputs, outputs) = (usize::from(node.num_inputs), usize::from(node.num_outputs));
-            // The step's views follow its tensors from run to run; so must these, which `point` sees to.
-            let views = &args[node.args as usize..][..inputs + outputs];
-            heap::probe(size_of_val(views), "a run's calls")?;
+            let kernel = layout.kernel(kernel);
+            let (inputs, outputs) = (&args[node.inputs()], &args[node.outputs()]);
+            heap::probe(size_of_val(inputs) + size_of_val(outputs), "a run's calls")?;
             let kept = Kept {
-                args: views.iter().cloned().collect(),
-                bounds: [0, inputs, inputs + outputs],
+                // The step's views follow its tensors from run to run; so must these, which `begin_call` sees to.
+                args: inputs.iter().chain(outputs).cloned().collect(),
+                bounds: [0, inputs.len(), inputs.len() + outputs.len()],
                 pool: Mutex::new(None),
                 stop: Arc::clone(&stop),
             };
             let context = KernelContext::kept(kept, scratch(node.scratch));
             let call = list.len() as u32;
-            let lane = (node.kernel.may_block() || node.kernel.launcher().is_some())
+            let lane = (kernel.may_block() || kernel.launcher().is_some())
                 .then(|| Arc::new(Lane { call, handed: HandOff::default(), since_ns: AtomicU64::new(0) }));
             list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
         }
@@ -188,6 +188,10 @@ impl Step {
     #[inline]
     pub(super) fn has_calls(&self) -> bool {
         !self.layout.calls.is_empty()
+    }
+
+    fn kernel_of(&self, call: u32) -> &Arc<dyn Kernel> {
+        self.layout.kernel(self.layout.calls[call as usize].0)
     }
 
     /// Whether a round of this call is over, and what is left of it can go on.
@@ -244,14 +248,14 @@ impl Step {
         let (kernel, _) = self.layout.calls[index as usize];
         let Call { pending, context, lane, has_failed } = &self.calls.list[index as usize];
         has_failed.store(false, Relaxed);
-        let kernel = &self.layout.kernels[kernel as usize];
-        let args = &self.args[kernel.args as usize..];
+        let node = &self.layout.kernels[kernel as usize];
+        let args = self.args[node.inputs()].iter().chain(&self.args[node.outputs()]);
         context.inputs().iter().chain(context.outputs()).zip(args).for_each(|(view, arg)| view.set_data(arg.data()));
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
         let started = match lane {
             Some(lane) => self.send_to_lane(lane, done, pool),
-            None => caught(|| kernel.kernel.start(context, done)),
+            None => caught(|| self.layout.kernel(kernel).start(context, done)),
         };
         self.settle(index, done, started);
         pending.returned()
@@ -265,7 +269,7 @@ impl Step {
         done: Completion,
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
-        let launcher = self.layout.kernels[self.layout.calls[lane.call as usize].0 as usize].kernel.launcher();
+        let launcher = self.kernel_of(lane.call).launcher();
         let Some(lanes) = launcher.or(self.layout.blocking_pool.as_ref()) else {
             return Err(Error::internal("no pool for what blocks"));
         };
@@ -286,7 +290,7 @@ impl Step {
     }
 
     fn compute_on_lane(&self, call: u32, number: usize) {
-        let kernel = &self.layout.kernels[self.layout.calls[call as usize].0 as usize].kernel;
+        let kernel = self.kernel_of(call);
         let Some(done) = Completion::from_number(number) else { return };
         let context = &self.calls.list[call as usize].context;
         if kernel.is_async() {
@@ -313,7 +317,7 @@ impl Step {
         let mut most = Begun::Nothing;
         if let Some(pool) = &self.layout.blocking_pool {
             for lane in self.calls.list.iter().filter_map(|call| call.lane.as_ref()) {
-                let kernel = &self.layout.kernels[self.layout.calls[lane.call as usize].0 as usize].kernel;
+                let kernel = self.kernel_of(lane.call);
                 if kernel.launcher().is_some() || !lane.handed.is_full() {
                     continue;
                 }

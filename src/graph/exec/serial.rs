@@ -83,12 +83,12 @@ impl Step {
                 continue;
             }
             at.store(node, Relaxed);
-            let body = layout.bodies[node as usize];
-            match body {
-                Body::Call(task, call) if MODE == FAST => {
+            let body = &layout.bodies[node as usize];
+            match *body {
+                Body::Call(call) if MODE == FAST => {
                     let status = call.run();
                     if status != 0 {
-                        self.fail_at(node, &layout.tasks[task as usize].failed(status));
+                        self.fail_at(node, &call.failed(status));
                     }
                     node += 1;
                 }
@@ -110,7 +110,7 @@ impl Step {
                 }
                 _ => {
                     let start = if MODE != FAST { now_ns() } else { 0 };
-                    let result = match body {
+                    let result = match *body {
                         Body::Async(call) => self.see_through(call, pool).map(drop),
                         body => self.compute(body, pool),
                     };

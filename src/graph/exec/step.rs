@@ -165,7 +165,8 @@ impl Step {
                 Place::Constant(index) => layout.constants[index].data(),
                 Place::Input(_) | Place::Output(_) | Place::Slot(_) => std::ptr::null_mut(),
             };
-            args.push(View::new(data, arg.bytes, arg.desc));
+            let (desc, bytes) = layout.descs[arg.desc as usize];
+            args.push(View::new(data, bytes, desc));
         }
         let slots = workers.clamp(1, MAX_SLOTS);
         let mut scratch = heap::room(layout.scratch.len(), "a run's scratch")?;

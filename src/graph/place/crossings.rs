@@ -150,7 +150,7 @@ impl Placer {
             name: name.to_owned(),
         };
         let mut node = self.node(name, Arc::new(copy), inputs, usize::from(has_output))?;
-        node.after = if writer.is_some() { vec![value.0] } else { Vec::new() };
+        node.after = writer.is_some().then_some(value.0).into_iter().collect();
         Ok(region.push_work(node))
     }
 
@@ -186,7 +186,7 @@ impl Placer {
         let done: Arc<dyn Kernel> = Arc::new(done);
         self.made.bounds.push(Arc::clone(&done));
         let mut node = self.node(&name, done, vec![region.token], 0)?;
-        node.after = vec![before];
+        node.after = std::iter::once(before).collect();
         region.done.insert(before, region.new.len());
         Ok(region.push_work(node))
     }

@@ -215,7 +215,7 @@ pub(super) fn place(
     let first = placer.node("begin on devices", begin, Vec::new(), 1)?;
     let InPlace { mut contents, work, token } = placer.region(contents, &verified, first)?;
     let mut last = placer.node("end on devices", end, vec![token], 0)?;
-    last.after = work;
+    last.after = work.into();
     contents.nodes.push(last);
 
     let Placer { needs, devices, made, mut placement, way, constants, .. } = placer;

@@ -10,7 +10,7 @@ use super::lower::{self, Lowered, Surroundings};
 use super::units::MOST;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
-use crate::graph::builder::{Body, Contents, Node};
+use crate::graph::builder::{After, Body, Contents, Node};
 use crate::graph::verify::Verified;
 use crate::kernel::{Kernel, KernelContext};
 use std::collections::HashMap;
@@ -219,16 +219,16 @@ impl Placer {
         let label = self.devices[engine].label();
         facts.decided.push(Decided { node: name, engine: Some(label), why });
         let is_loop = matches!(node.body, Body::While { .. });
-        let (num_inputs, outputs) = (first + constants.len(), verified.descs[index].clone());
+        let (num_inputs, outputs) = (first + constants.len(), verified.descs[index].to_vec());
         let num_outputs = outputs.len();
         let cost_ns = ISSUE_NS.saturating_mul(size as u64);
         let whole = Whole { is_loop, num_inputs, outputs, cost_ns };
         let mut inputs = node.inputs().to_vec();
-        let attr = KernelAttr { name: node.name.clone(), ..KernelAttr::default() };
+        let attr = KernelAttr { name: node.name.to_string(), ..KernelAttr::default() };
         let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(whole), &attr)?;
         for (name, tensor) in constants {
             inputs.push((contents.nodes.len(), 0));
-            contents.nodes.push(Node { name, body: Body::Constant(tensor), after: Vec::new() });
+            contents.nodes.push(Node { name: name.into(), body: Body::Constant(tensor), after: After::new() });
         }
         contents.nodes[index].body = Body::Kernel { kernel: kernel.clone(), inputs, num_outputs };
         self.taken.push(Taken { kernel, lowered: Arc::new(lowered), by_device });
@@ -249,7 +249,7 @@ fn host_constants(contents: &Contents, all: &mut Vec<(String, Ref<Tensor>)>) {
             && tensor.engine().accelerator().is_none()
             && !all.iter().any(|(_, known)| lower::key(known) == lower::key(tensor))
         {
-            all.push((node.name.clone(), tensor.clone()));
+            all.push((node.name.to_string(), tensor.clone()));
         }
         node.inner().for_each(|inner| host_constants(inner, all));
     }

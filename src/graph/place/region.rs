@@ -11,7 +11,7 @@ use super::segments::Segments;
 use super::units::Units;
 use crate::base::{Code, Desc, Error, Result};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
-use crate::graph::builder::{Body, Contents, Node, Value};
+use crate::graph::builder::{After, Body, Contents, Node, Value};
 use crate::graph::compile;
 use crate::graph::verify::{self, Verified};
 use crate::kernel::Kernel;
@@ -156,12 +156,11 @@ impl Placer {
         let nodes = graph.nodes.iter().enumerate().filter_map(|(index, node)| {
             let inputs = node.inputs().iter().map(|&value| verified.desc(value));
             let is_known = inputs.chain(&verified.descs[index]).all(Desc::is_concrete);
-            Some((region.device[index]?, "node", &node.name, is_known))
+            Some((region.device[index]?, "node", node.name.as_str(), is_known))
         });
-        let outputs =
-            graph.outputs.iter().zip(&region.homes).filter_map(|((name, value), home)| {
-                Some(((*home)?, "output", name, verified.desc(*value).is_concrete()))
-            });
+        let outputs = graph.outputs.iter().zip(&region.homes).filter_map(|((name, value), home)| {
+            Some(((*home)?, "output", name.as_str(), verified.desc(*value).is_concrete()))
+        });
         for (engine, what, name, is_known) in nodes.chain(outputs) {
             let why = match is_known {
                 _ if has_switch => "takes no nodes of a graph with switches; use a cond",
@@ -187,7 +186,7 @@ impl Placer {
         num_outputs: usize,
     ) -> Result<Node> {
         let kernel = BoundKernel::create(self.host.clone(), kernel, &KernelAttr::default())?;
-        Ok(Node { name: name.to_owned(), body: Body::Kernel { kernel, inputs, num_outputs }, after: Vec::new() })
+        Ok(Node { name: name.into(), body: Body::Kernel { kernel, inputs, num_outputs }, after: After::new() })
     }
 
     /// Constants on engines are held besides the nodes, none of which has one any more for an input. Another stands in
@@ -214,7 +213,7 @@ impl Placer {
             region.new[index].add_inner_input(region.token);
             region.work.push(index);
             for (graph, verified) in region.new[index].inner_mut().into_iter().zip(verified) {
-                let input = Node { name: "lane".to_owned(), body: Body::Input(token()), after: Vec::new() };
+                let input = Node { name: "lane".into(), body: Body::Input(token()), after: After::new() };
                 let placed = self.region(Contents::clone(graph), verified, input)?;
                 *graph = Arc::new(placed.contents);
             }

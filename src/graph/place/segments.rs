@@ -203,7 +203,7 @@ impl Placer {
         let Some(segments) = &on.segments else {
             for Issued { node, issue, reads, after } in issued {
                 let num_outputs = issue.given.len();
-                let name = region.old.nodes[node].name.clone();
+                let name = region.old.nodes[node].name.to_string();
                 let kernel: Arc<dyn Kernel> = match issue.control {
                     Some(_) => {
                         let segment = Segment::alone(issue);
@@ -217,7 +217,7 @@ impl Placer {
                     }
                 };
                 let mut placed = self.node(&name, kernel, reads, num_outputs)?;
-                placed.after = after;
+                placed.after = after.into();
                 region.new[node] = placed;
                 region.work.push(node);
             }
@@ -296,7 +296,7 @@ impl Placer {
             after.retain(|&before| region.joined.of(before) != last);
             let first = &region.old.nodes[on.nodes[range.start]].name;
             let name = match range.len() {
-                1 => first.clone(),
+                1 => first.to_string(),
                 n => format!("{n} nodes from '{first}' to '{}'", region.old.nodes[last].name),
             };
             let (num_inputs, num_outputs) = (inputs.len(), given.len());
@@ -322,7 +322,7 @@ impl Placer {
             });
             self.made.pieces.push(direct::Piece::Segment(Arc::clone(&node)));
             let mut node = self.node(&name, node, inputs, num_outputs)?;
-            node.after = after;
+            node.after = after.into();
             region.new[last] = node;
             region.work.push(last);
         }

@@ -1,5 +1,6 @@
 //! A function of the host's, with its argument.
 
+use crate::base::Error;
 use std::ffi::c_void;
 
 /// A C function that returns a status, and its argument.
@@ -20,6 +21,12 @@ impl HostCall {
     /// unwind.
     pub unsafe fn new(f: unsafe extern "C" fn(*mut c_void) -> i32, arg: *mut c_void) -> HostCall {
         HostCall { f, arg }
+    }
+
+    /// The error for a status other than OK that it gave.
+    #[cold]
+    pub fn failed(self, status: i32) -> Error {
+        Error::from_status(status, "the host's function")
     }
 
     /// Calls it; gives its status.

@@ -28,7 +28,7 @@ impl Work<'_> {
         self.arrive_but_for(id, node, &late);
         let bit = self.skip_bit(id, index);
         let selector = node.inputs()[0];
-        let selector = self.flat.arg(*self.verified.desc(selector), self.value(selector).storage);
+        let selector = self.flat.arg(self.verified.desc(selector), self.value(selector).storage)?;
         self.flat.selects.push(Select {
             selector,
             branches: Vec::new(),
@@ -143,8 +143,8 @@ impl Work<'_> {
         for (i, input) in inputs.iter_mut().enumerate().take(num_variables) {
             let (storage, is_copied) = storages[i];
             if !is_copied {
-                let desc = *self.verified.desc(node.inputs()[i]);
-                first_values.push((self.flat.arg(desc, input.storage), self.flat.arg(desc, storage)));
+                let desc = self.verified.desc(node.inputs()[i]);
+                first_values.push((self.flat.arg(desc, input.storage)?, self.flat.arg(desc, storage)?));
             }
             input.storage = storage;
         }
@@ -161,7 +161,7 @@ impl Work<'_> {
         let mut roots = tested.roots.clone();
         roots.extend((!waits).then_some(test));
         let release_condition = self.flat.release(&roots);
-        let predicate = self.flat.arg(*inner_condition.desc(condition.outputs[0].1), tested.outputs[0].storage);
+        let predicate = self.flat.arg(inner_condition.desc(condition.outputs[0].1), tested.outputs[0].storage)?;
 
         let (want, next_values, moves) = self.next_values(body, &inputs, num_variables)?;
         let scope = self.scope.inside(&format!("{}/body", node.name));
@@ -239,7 +239,7 @@ impl Work<'_> {
             }
             let storage = self.flat.storage(desc, StorageKind::Arena)?;
             want.push(Want::In(storage));
-            copies.push((self.flat.arg(*desc, storage), self.flat.arg(*desc, inputs[i].storage)));
+            copies.push((self.flat.arg(desc, storage)?, self.flat.arg(desc, inputs[i].storage)?));
         }
         Ok((want, copies, moves))
     }

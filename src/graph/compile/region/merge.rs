@@ -32,7 +32,7 @@ impl Work<'_> {
                 Source::Node(node) => node,
                 Source::OneOf(list) => self.flat.alternatives[list as usize].last().copied().unwrap_or(NO_BIT),
             };
-            let view = self.flat.arg(*self.verified.desc(*value), input.storage);
+            let view = self.flat.arg(self.verified.desc(*value), input.storage)?;
             let group = sources.iter().position(|other| *other == source).unwrap_or(0) as u16;
             from.push(MergeInput { view, bit: input.bit, from: made_by, group });
         }
@@ -40,7 +40,7 @@ impl Work<'_> {
         for (output, view) in views.iter_mut().enumerate() {
             let desc = *self.verified.desc((index, output));
             let storage = self.storage_of((index, output), &desc)?;
-            *view = self.flat.arg(desc, storage);
+            *view = self.flat.arg(&desc, storage)?;
             self.set((index, output), Val { storage, source: Source::Node(id), bit });
         }
         self.flat.merges.push(Merge {

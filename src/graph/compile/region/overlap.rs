@@ -82,7 +82,7 @@ impl Work<'_> {
         let mut first_values = Vec::with_capacity(num_variables);
         for (i, desc) in descs.iter().enumerate() {
             let storage = self.storage_of((index, i), desc)?;
-            first_values.push((self.flat.arg(*desc, parts.given[i].storage), self.flat.arg(*desc, storage)));
+            first_values.push((self.flat.arg(desc, parts.given[i].storage)?, self.flat.arg(desc, storage)?));
             let mut storages = vec![storage; count as usize];
             let is_kept = body.outputs[i].1.0 == ports[i];
             for other in storages.iter_mut().skip(1).filter(|_| !is_kept) {
@@ -106,7 +106,7 @@ impl Work<'_> {
         self.flat.facts.copied += (end - first - (end - first) / count) as usize;
         let exit = self.push(FlatBody::End, index);
         let leave = self.start(&mut vec![Start { edge: Edge { target: exit, counter: DIRECT }, amount: 1 }]);
-        let begin = self.connect(&parts, &laid, &descs, &first_values);
+        let begin = self.connect(&parts, &laid, &descs, &first_values)?;
         let overlap = self.flat.loops[number].overlap as usize;
         self.flat.overlaps[overlap] =
             Overlap { slots: parts.slots.clone(), first, len: (end - first) / count, begin, exit, leave };
@@ -164,8 +164,8 @@ impl Work<'_> {
         let waits = self.flat.wait_for(guard, &mut sources);
         let mut roots = condition.roots.clone();
         roots.extend((!waits).then_some(guard));
-        let desc = *inner_condition.desc(parts.condition.outputs[0].1);
-        let predicate = self.flat.arg(desc, condition.outputs[0].storage);
+        let desc = inner_condition.desc(parts.condition.outputs[0].1);
+        let predicate = self.flat.arg(desc, condition.outputs[0].storage)?;
         let in_condition = self.flat.promised.split_off(promised);
 
         let next = |i: usize| Want::In(parts.storages[i][(slot + 1) % count]);
@@ -188,7 +188,13 @@ impl Work<'_> {
     }
 
     /// Ties the slots together. What the Enter starts is returned.
-    fn connect(&mut self, parts: &Parts<'_>, laid: &[Laid], descs: &[Desc], first_values: &[(u32, u32)]) -> Release {
+    fn connect(
+        &mut self,
+        parts: &Parts<'_>,
+        laid: &[Laid],
+        descs: &[Desc],
+        first_values: &[(u32, u32)],
+    ) -> Result<Release> {
         let count = laid.len();
         let mut begin = Release::default();
         for (slot, here) in laid.iter().enumerate() {
@@ -225,7 +231,10 @@ impl Work<'_> {
             let written: HashMap<u32, u32> = if slot > 0 { written.collect() } else { HashMap::new() };
             for (i, desc) in descs.iter().enumerate().filter(|(i, _)| slot > 0 && !parts.kept[*i]) {
                 let storage = parts.storages[i][slot];
-                let from = written.get(&storage).copied().unwrap_or_else(|| self.flat.arg(*desc, storage));
+                let from = match written.get(&storage) {
+                    Some(&from) => from,
+                    None => self.flat.arg(desc, storage)?,
+                };
                 leave.push((from, first_values[i].1));
             }
             let own = &mut self.flat.slots[parts.slots.start as usize + slot];
@@ -233,7 +242,7 @@ impl Work<'_> {
             (own.condition, own.body) = (here.condition.nodes.clone(), here.body.nodes.clone());
             (own.open, own.retire, own.delivered, own.leave) = (open, retire, delivered, leave);
         }
-        begin
+        Ok(begin)
     }
 
     fn deliver(&mut self, maker: Source, edge: Edge) {

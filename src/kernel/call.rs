@@ -1,0 +1,48 @@
+//! A kernel's body as a plain C function.
+
+use super::KernelContext;
+use crate::abi::weir_kernel_context;
+use crate::base::{Error, Result};
+use std::ffi::c_void;
+
+/// A function of the host's, and its argument. A node of a graph has a copy of it, so that a run need not look at the
+/// kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelCall {
+    f: unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32,
+    user: *mut c_void,
+}
+
+// SAFETY: whoever makes a KernelCall promises that it may run on any thread.
+unsafe impl Send for KernelCall {}
+// SAFETY: as above.
+unsafe impl Sync for KernelCall {}
+
+impl KernelCall {
+    /// # Safety
+    /// `f(user, context)` may be called from any thread, any number of times at once while the kernel exists, reads the
+    /// context through the C API alone and not after its return, and does not unwind.
+    pub unsafe fn new(
+        f: unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32,
+        user: *mut c_void,
+    ) -> KernelCall {
+        KernelCall { f, user }
+    }
+
+    /// Calls it. No failure is left in the context behind it.
+    #[inline]
+    pub fn run(self, context: &KernelContext<'_>) -> Result<()> {
+        // SAFETY: by the contract of `new`. The context is behind a tag, and outlives the call.
+        let status = unsafe { (self.f)(self.user, std::ptr::from_ref(context).cast_mut().cast()) };
+        if status == 0 && !context.has_failed() { Ok(()) } else { failed(context, status) }
+    }
+}
+
+#[cold]
+fn failed(context: &KernelContext<'_>, status: i32) -> Result<()> {
+    match (context.take_failure(), status) {
+        (Some(error), _) => Err(error),
+        (None, 0) => Ok(()),
+        (None, status) => Err(Error::from_status(status, "its compute function")),
+    }
+}
