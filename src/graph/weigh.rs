@@ -152,7 +152,7 @@ impl Layout {
     fn starts_elsewhere(&self, node: usize) -> bool {
         match self.bodies[node] {
             Body::Async(_) => true,
-            Body::Kernel(kernel) => self.kernels[kernel as usize].kernel.engine().is_some(),
+            Body::Kernel(kernel) => self.kernel(kernel).engine().is_some(),
             _ => false,
         }
     }
