@@ -6,6 +6,9 @@
  * under way as there are threads, or when all have begun that could have. A node could have begun if all long nodes that
  * come before it have ended, whatever short ones lie between. So a run that leaves a node behind another one stays
  * where it is, and the test says which node nobody came for.
+ *
+ * A pool that has a parallel_for only, and waits in it, is left out: who has left that call cannot be called again before
+ * all have.
  */
 
 #include <pthread.h>
@@ -161,7 +164,7 @@ static void on_pool(weir_engine *cpu, weir_threadpool *pool, const char *name, i
 }
 
 int main(int argc, char **argv) {
-    static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_PARALLEL_FOR, POOL_ASYNCHRONOUS, POOL_FULL};
+    static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_ASYNCHRONOUS, POOL_FULL};
     const int graphs = argc > 1 ? atoi(argv[1]) : 12;
     weir_engine *cpu = NULL;
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
@@ -169,9 +172,8 @@ int main(int argc, char **argv) {
         for (int threads = 2; threads <= 8; threads += 3) {
             weir_threadpool *pool = NULL;
             test_pool *made = test_pool_create_exact(kinds[i], threads, &pool);
-            /* The caller is one more, but in a parallel_for that waits it may only wait. */
-            const bool waits = kinds[i] == POOL_PARALLEL_FOR;
-            on_pool(cpu, pool, pool_kind_name(kinds[i]), waits ? threads : threads + 1, graphs);
+            /* The caller is one more. */
+            on_pool(cpu, pool, pool_kind_name(kinds[i]), threads + 1, graphs);
             weir_threadpool_release(pool);
             test_pool_destroy(made);
         }
