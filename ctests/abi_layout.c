@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 216);
+SIZE(weir_runtime_info, 224);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -46,6 +46,7 @@ OFFSET(weir_runtime_info, buffers, 184);
 OFFSET(weir_runtime_info, resources, 192);
 OFFSET(weir_runtime_info, leaked_resources, 200);
 OFFSET(weir_runtime_info, domains, 208);
+OFFSET(weir_runtime_info, task_groups, 216);
 
 SIZE(weir_allocator_vtable, 48);
 OFFSET(weir_allocator_vtable, struct_size, 0);

@@ -1000,6 +1000,8 @@ typedef struct weir_runtime_info {
   uint64_t leaked_resources;
   /** Domains alive, those too that only engines refer to. */
   uint64_t domains;
+  /** Groups that are held or have tasks left. */
+  uint64_t task_groups;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */

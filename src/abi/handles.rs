@@ -9,6 +9,10 @@ pub struct weir_threadpool {
 pub struct weir_threadpool_attr {
     _opaque: [u8; 0],
 }
+/// Tasks that are spawned while others run, and waited for together. Shared: create, retain, release.
+pub struct weir_task_group {
+    _opaque: [u8; 0],
+}
 /// What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain,
 /// release.
 pub struct weir_domain {

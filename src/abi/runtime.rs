@@ -60,6 +60,8 @@ pub struct weir_runtime_info {
     pub leaked_resources: u64,
     /// Domains alive, those too that only engines refer to.
     pub domains: u64,
+    /// Groups that are held or have tasks left.
+    pub task_groups: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

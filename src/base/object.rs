@@ -84,6 +84,7 @@ pub mod tag {
         "buffer" = BUFFER: 19,
         "resource" = RESOURCE: 20,
         "domain" = DOMAIN: 21,
+        "task_group" = TASK_GROUP: 22,
     }
     use super::DEAD;
 }

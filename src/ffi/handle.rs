@@ -1,8 +1,10 @@
 //! Opaque C handles and the Rust objects behind them: all pointer casts of handles are here.
 
 use crate::abi::*;
+use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result};
 use crate::memory::heap;
+use crate::threadpool::group::Group;
 use crate::threadpool::{ThreadPool, Watch};
 use std::sync::Arc;
 
@@ -82,6 +84,29 @@ pub(super) fn inherited(argument: &str) -> Error {
     Error::precondition(format!(
         "{argument} is of the process that this one was forked from, and can only be released here"
     ))
+}
+
+/// The task group behind a handle. Groups are no `Object`s, and begin as these do.
+///
+/// # Safety
+/// `handle` is NULL or points to readable memory of a live weir handle, kept by the caller during its call.
+#[inline]
+pub(super) unsafe fn group(handle: *const weir_task_group) -> Result<&'static Group> {
+    if handle.is_null() {
+        return Err(Error::null("group"));
+    }
+    let name = Group::NAME;
+    if !handle.cast::<u64>().is_aligned() {
+        return Err(Error::wrong_handle("group", name, None));
+    }
+    // SAFETY: as demanded of the caller: every handle points to a tag.
+    let found = unsafe { handle.cast::<u32>().read() };
+    if found != tag::TASK_GROUP {
+        return Err(Error::wrong_handle("group", name, Some(found)));
+    }
+    // SAFETY: the tag proves the type, and cells of groups stay for ever.
+    let group = unsafe { &*handle.cast::<Group>() };
+    if group.is_inherited() { Err(inherited("group")) } else { Ok(group) }
 }
 
 /// Borrows an exclusively owned object (attribute, builder) for change.

@@ -61,6 +61,7 @@ mod sync;
 mod table;
 mod table_kernels;
 mod task;
+mod task_group;
 mod tensor;
 mod threadpool;
 mod threadpool_attr;

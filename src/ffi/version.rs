@@ -149,6 +149,7 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             resources: alive.resources,
             leaked_resources: crate::resource::leak_count() as u64,
             domains: alive.domains,
+            task_groups: crate::threadpool::group::alive(),
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }

@@ -15,6 +15,8 @@
 //! - `Places`: so many may be in, and the others wait in a line.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
+//! - `Deque`: work that one thread lays down and any thread may take.
+//! - `Tally`: what is left of a group of tasks, and who waits for its end.
 //! - `Board`: where more of them are wanted.
 //! - `Door`: who is inside of something that can be closed for good.
 //! - `Keepsake`: a value of each thread's own that is dropped with it.
@@ -35,6 +37,7 @@ pub mod atomic;
 mod board;
 mod budget;
 mod claim;
+mod deque;
 mod door;
 pub mod fork;
 pub mod futex;
@@ -56,6 +59,7 @@ mod replaceable;
 mod ring;
 mod slots;
 mod standing;
+mod tally;
 pub mod thread;
 mod tokens;
 mod turn;
@@ -64,6 +68,7 @@ pub use arrivals::{Arrival, Arrivals};
 pub use board::Board;
 pub use budget::Budget;
 pub use claim::Claim;
+pub use deque::{Deque, LEN as DEQUE_LEN, Record, WORDS as RECORD_WORDS};
 pub use door::{Door, Inside};
 pub use gate::{Gate, Watch};
 pub use global::Global;
@@ -83,6 +88,7 @@ pub use replaceable::Replaceable;
 pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
 pub use standing::{Giver, MOST_WORDS, Standing};
+pub use tally::{Count, Tally};
 pub use tokens::{Entry, Exit, Tokens};
 pub use turn::{Turn, TurnGuard};
 

@@ -18,11 +18,15 @@ use super::trials::Trials;
 use crate::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
+const TASKS: usize = 256;
+
 /// What is known of a family.
 #[derive(Debug)]
 pub struct Learned {
     pub costs: Costs,
     pub sites: Sites,
+    /// What tasks of groups take, by function and depth.
+    pub tasks: Sites<TASKS>,
     pub trials: Trials,
     /// Whether the costs were measured, or need not be.
     pub measured: AtomicBool,
@@ -33,6 +37,7 @@ impl Learned {
         Learned {
             costs: Costs::new(given),
             sites: Sites::default(),
+            tasks: Sites::default(),
             trials: Trials::default(),
             measured: AtomicBool::new(given.is_some()),
         }
@@ -42,6 +47,7 @@ impl Learned {
     fn forget(&self, given: Option<Cost>) {
         self.costs.forget(given);
         self.sites.forget();
+        self.tasks.forget();
         self.trials.forget();
         self.measured.store(given.is_some(), Relaxed);
     }

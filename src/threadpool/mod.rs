@@ -33,6 +33,7 @@ mod trials;
 pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
 pub use costs::{Cost, Way};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
+pub use host::group;
 pub use host::{
     Checks, Epilogue, HostCall, HostVtable, Job, Task, Want, into_ctx, parallel_for, parallel_for_then, vtable_of,
 };

@@ -3,6 +3,7 @@
 
 use super::attr::{self, PoolAttr};
 use super::costs::{Cost, Way};
+use super::host::group::Crew;
 use super::host::{self, Checked, Checks, Conduct, HostVtable, Job, Life, Need, Regions, Shell, Task, Tickets};
 use super::learned::{Family, Key, Learned};
 use super::{builtin, inline, measure, seeded};
@@ -219,6 +220,10 @@ impl ThreadPool {
 
     pub(in crate::threadpool) fn regions(&self) -> &Regions {
         &self.shell.regions
+    }
+
+    pub(in crate::threadpool) fn crew(&self) -> &Crew {
+        &self.shell.crew
     }
 
     /// What is known of this pool and its like.

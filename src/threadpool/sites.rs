@@ -7,32 +7,35 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-const ENTRIES: usize = 64;
+/// Entries of a table of loops.
+const LOOPS: usize = 64;
 /// One use of the table in so many is measured again.
 const REFRESH: u32 = 16;
 /// No item is believed to cost less, in nanoseconds.
 const LEAST_NS: f32 = 0.01;
 
 #[derive(Debug)]
-pub struct Sites {
+pub struct Sites<const ENTRIES: usize = LOOPS> {
     table: [AtomicU64; ENTRIES],
     uses: AtomicU32,
 }
 
-impl Default for Sites {
+impl<const ENTRIES: usize> Default for Sites<ENTRIES> {
     fn default() -> Self {
         Sites { table: [const { AtomicU64::new(0) }; ENTRIES], uses: AtomicU32::new(0) }
     }
 }
 
 /// The entry of a site, and what tells it from others there.
-fn place(site: usize) -> (usize, u64) {
+#[inline(always)]
+fn place<const ENTRIES: usize>(site: usize) -> (usize, u64) {
+    const { assert!(ENTRIES.is_power_of_two()) };
     // Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4).
     let hash = (site as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    ((hash >> 58) as usize, (hash >> 16 & 0xFFFF_FFFF) | 1)
+    ((hash >> (64 - ENTRIES.trailing_zeros())) as usize, (hash >> 16 & 0xFFFF_FFFF) | 1)
 }
 
-impl Sites {
+impl<const ENTRIES: usize> Sites<ENTRIES> {
     /// As if new.
     pub fn forget(&self) {
         self.table.iter().for_each(|word| word.store(0, Relaxed));
@@ -40,8 +43,9 @@ impl Sites {
     }
 
     /// What an item of this site took, in nanoseconds. Sites are addresses; 0 is none.
+    #[inline]
     pub fn get(&self, site: usize) -> Option<f32> {
-        let (at, tag) = place(site);
+        let (at, tag) = place::<ENTRIES>(site);
         // ORDERING: Relaxed, as all here: a word is a whole figure, and nothing is read on the strength of it.
         let word = self.table[at].load(Relaxed);
         (site != 0 && word >> 32 == tag).then(|| f32::from_bits(word as u32))
@@ -53,7 +57,7 @@ impl Sites {
         if site == 0 || !item_ns.is_finite() {
             return;
         }
-        let (at, tag) = place(site);
+        let (at, tag) = place::<ENTRIES>(site);
         let item_ns = item_ns.max(LEAST_NS);
         let item_ns = self.get(site).map_or(item_ns, |old| (old * item_ns).sqrt());
         self.table[at].store(tag << 32 | u64::from(item_ns.to_bits()), Relaxed);
@@ -71,7 +75,7 @@ mod tests {
 
     #[test]
     fn figures_are_kept_apart_and_follow_what_is_seen() {
-        let sites = Sites::default();
+        let sites = Sites::<LOOPS>::default();
         assert_eq!(sites.get(0x1000), None);
         sites.put(0x1000, 100.0);
         sites.put(0x2000, 7.0);

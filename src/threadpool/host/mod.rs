@@ -8,6 +8,7 @@ mod checked;
 mod checks;
 mod export;
 mod frame;
+pub mod group;
 mod parallel;
 mod record;
 mod region;

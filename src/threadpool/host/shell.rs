@@ -3,6 +3,7 @@
 //! A pool that ends leaves a shell in which nothing is under way: closures hold the pool, and so does whoever is in a
 //! region. So the next pool takes it as it is. Only `Life` outlives the pool, by those who are on their way out.
 
+use super::group::Crew;
 use super::region::{self, Regions};
 use super::ticket::Tickets;
 use crate::sync::{Budget, Door, Gate, HandOff};
@@ -39,6 +40,7 @@ pub struct Parts {
     pub(in crate::threadpool) life: Arc<Life>,
     pub(in crate::threadpool) tickets: Tickets,
     pub(in crate::threadpool) regions: Regions,
+    pub(in crate::threadpool) crew: Crew,
 }
 
 /// A pool's parts. Dropped, it keeps them for another pool.
@@ -69,12 +71,14 @@ impl Shell {
                     Some(life) => *life = Life::default(),
                     None => parts.life = Arc::default(),
                 }
+                parts.crew.renew();
                 return Shell(ManuallyDrop::new(parts));
             }
             // Of another size. If its place was taken meanwhile, it is one too many.
             drop(cell.put(parts));
         }
-        let parts = Parts { life: Arc::default(), tickets: Tickets::default(), regions: Regions::new(most_threads) };
+        let regions = Regions::new(most_threads);
+        let parts = Parts { life: Arc::default(), tickets: Tickets::default(), regions, crew: Crew::new() };
         Shell(ManuallyDrop::new(Box::new(parts)))
     }
 }

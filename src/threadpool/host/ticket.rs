@@ -13,7 +13,7 @@
 //! a run that begins while the helpers of the last one are on their way out is not left alone. Nobody is missed, as on
 //! the board of regions (`sync::Board`).
 
-use super::{Task, region};
+use super::{Task, group, region};
 use crate::base::{Object, Ref};
 use crate::sync::{Board, HandOff, Slots, ambient};
 use crate::threadpool::ThreadPool;
@@ -262,6 +262,7 @@ pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<Th
         if inside.is_some() && ambient::depth() == 1 {
             do_what_is_wanted(&pool);
             region::lend_a_hand(&pool);
+            group::lend_a_hand(&pool);
         }
         if need == Need::Owed {
             life.door.settle();

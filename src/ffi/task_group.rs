@@ -1,0 +1,249 @@
+//! Task groups.
+
+use super::argument::{out_ptr, out_value};
+use super::guard::{guard, guard_release};
+use super::task::borrow_pool;
+use super::{context, handle, notice};
+use crate::abi::*;
+use crate::base::{Error, Ref, Result};
+use crate::memory::heap;
+use crate::stream::Listener;
+use crate::sync::fork;
+use crate::threadpool::ThreadPool;
+use crate::threadpool::group::{self, Argument, Done, Group};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Makes a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait does what has not begun of them and
+/// waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
+/// shared with it. NULL: the tasks are run by the threads that spawn and wait.
+///
+/// A group takes no memory after the first ones of its thread, nor does a task. A thread holds 256 tasks that have not
+/// begun, of all its groups; what it spawns beyond that is run by weir_task_group_spawn itself. At most 64 threads hold
+/// tasks at a time; on others each task is run by its spawn. A group that is made inside of a task belongs to that
+/// task's group: cancelling that one stops this one, too, and a wait for that one helps with this one.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
+/// the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_create(
+    pool: *mut weir_threadpool,
+    out_group: *mut *mut weir_task_group,
+) -> weir_status {
+    guard("weir_task_group_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, pool) = unsafe { (out_ptr(out_group, "out_group")?, borrow_pool(pool.cast_const())?) };
+        make(pool.as_deref(), out)
+    })
+}
+
+/// As weir_task_group_create, on the pool of a kernel's call. The group may be used until the kernel returns.
+///
+/// Thread safety: the kernel's thread. Blocking: never. Ownership: the caller owns one reference to *out_group.
+/// Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_context_create_task_group(
+    context: *mut weir_kernel_context,
+    out_group: *mut *mut weir_task_group,
+) -> weir_status {
+    guard("weir_kernel_context_create_task_group", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, context) = unsafe { (out_ptr(out_group, "out_group")?, context::borrow(context, "context")?) };
+        context.with_pool(|pool| make(pool, out))
+    })
+}
+
+#[inline]
+fn make(pool: Option<&Ref<ThreadPool>>, out: &mut *mut weir_task_group) -> Result<()> {
+    fork::check()?;
+    let group = match group::create(pool) {
+        Some(group) => group,
+        None => {
+            heap::whole(|| {
+                group::grow();
+                Ok(())
+            })?;
+            group::create(pool).ok_or_else(|| Error::exhausted("a task group", size_of::<Group>()))?
+        }
+    };
+    *out = std::ptr::from_ref(group).cast_mut().cast();
+    Ok(())
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_retain(group: *mut weir_task_group) -> weir_status {
+    guard("weir_task_group_retain", || {
+        // SAFETY: the caller's handle, as documented.
+        group::retain(unsafe { handle::group(group.cast_const()) }?);
+        Ok(())
+    })
+}
+
+/// Gives up one reference. NULL does nothing. If it was the last one and tasks are left, those that have not begun are
+/// skipped and their arguments destroyed, now or where they would have begun; those that have go on. A group with a
+/// notice (weir_task_group_notify) goes on whole, until that is told.
+///
+/// Thread safety: any thread, also a task of the group. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_release(group: *mut weir_task_group) {
+    guard_release("weir_task_group_release", || {
+        // SAFETY: the caller's handle, as documented.
+        if let Ok(group) = unsafe { handle::group(group.cast_const()) } {
+            group::release(group);
+        }
+    });
+}
+
+/// Adds a task: fn(arg), once, on any thread that may work for the pool, now or later; this call may run it itself. It
+/// does where much is waiting already and tasks of this function have turned out small, and where there is no room.
+/// Lock nothing around a spawn that the task locks, too. A status other than WEIR_OK stops the group: tasks that have
+/// not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if it
+/// is not NULL, is called once with `arg` when the task is done or skipped.
+///
+/// Thread safety: any thread; who spawns from outside of the group's tasks holds a reference, and does so before the
+/// wait that is to cover it. Blocking: never, but for what the task does if it is run here. Ownership: `arg` until it
+/// is destroyed. Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_spawn(
+    group: *mut weir_task_group,
+    r#fn: weir_host_fn,
+    arg: *mut c_void,
+    destroy: weir_destroy_fn,
+) -> weir_status {
+    guard("weir_task_group_spawn", || {
+        // SAFETY: the caller's handle, as documented.
+        let (group, task) = unsafe { (handle::group(group.cast_const())?, r#fn.ok_or_else(|| Error::null("fn"))?) };
+        group::spawn(group, task, Argument::Pointer(arg, destroy));
+        Ok(())
+    })
+}
+
+/// As weir_task_group_spawn, with a copy of `size` bytes at `data`, 40 at most: `fn` is called with the address of a
+/// copy, which is aligned as a uint64_t and lives during the call.
+///
+/// Thread safety: as weir_task_group_spawn. Blocking: as there. Ownership: `data` is read during the call.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if size is above 40.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_spawn_copy(
+    group: *mut weir_task_group,
+    r#fn: weir_host_fn,
+    data: *const c_void,
+    size: usize,
+) -> weir_status {
+    guard("weir_task_group_spawn_copy", || {
+        // SAFETY: the caller's handle, as documented.
+        let (group, task) = unsafe { (handle::group(group.cast_const())?, r#fn.ok_or_else(|| Error::null("fn"))?) };
+        if size > group::ROOM {
+            return Err(Error::out_of_range(format!("size is {size}, expected {} or less", group::ROOM)));
+        }
+        if data.is_null() && size > 0 {
+            return Err(Error::null("data"));
+        }
+        // SAFETY: so many bytes of the caller's, as documented.
+        let bytes = if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) } };
+        group::spawn(group, task, Argument::Bytes(bytes));
+        Ok(())
+    })
+}
+
+/// Waits until all tasks are done that were spawned before, and those that they spawned into the group. It does what
+/// has not begun of them, and of groups that were made inside of them; never anything else. It sleeps only for what
+/// other threads are running, after a look of 20 us. Then the group is as new and may be used again.
+///
+/// The stack grows with the depth of tasks that wait inside of one another, as that of a recursive function would: by
+/// less than 1 KiB for each, besides what the tasks themselves need.
+///
+/// On a pool with WEIR_THREADPOOL_OWN_THREADS_ONLY another thread does none of the work, and sleeps; it does what the
+/// pool refuses.
+///
+/// Thread safety: any thread; of several that wait at once for a group that was stopped, one is told why.
+/// Blocking: until the tasks are done. Ownership: none.
+/// Errors: the first status other than WEIR_OK that a task returned; CANCELLED (weir_task_group_cancel);
+/// INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one that was made inside of its tasks.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_wait(group: *mut weir_task_group) -> weir_status {
+    guard("weir_task_group_wait", || {
+        // SAFETY: the caller's handle, as documented.
+        group::wait(unsafe { handle::group(group.cast_const()) }?)
+    })
+}
+
+/// Has tasks skipped that have not begun, of this group and of groups that were made inside of its tasks. Those that
+/// run go on, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice was
+/// told; so a cancel that comes before the first spawn is not lost. A group that a task has stopped keeps that status.
+///
+/// Thread safety: any thread, also a task of the group. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_cancel(group: *mut weir_task_group) -> weir_status {
+    guard("weir_task_group_cancel", || {
+        // SAFETY: the caller's handle, as documented.
+        group::cancel(unsafe { handle::group(group.cast_const()) }?);
+        Ok(())
+    })
+}
+
+/// Whether tasks of the group that have not begun are skipped (1) or not (0): it was cancelled, a task of it has failed,
+/// or so for a group that it was made inside of. For long tasks that end early then.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_is_stopped(
+    group: *const weir_task_group,
+    out_stopped: *mut i32,
+) -> weir_status {
+    guard("weir_task_group_is_stopped", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, group) = unsafe { (out_value(out_stopped, "out_stopped")?, handle::group(group)?) };
+        out.set(i32::from(group.is_stopped()));
+        Ok(())
+    })
+}
+
+/// A listener of the host's, for a group.
+struct Told(Arc<dyn Listener>);
+
+impl Done for Told {
+    fn done(&self, error: Option<&Error>) {
+        self.0.over(error, None);
+    }
+
+    fn adopt(&self) {
+        self.0.adopt();
+    }
+}
+
+/// Has the host told, once, when all is done that was spawned: for who must not wait. Call it behind the last spawn from
+/// outside; if nothing is left then, the notice is told before this call returns. The notice has the status that a wait
+/// would return, and no run. From this call on the pool sees to the tasks: it owes a thread for them. If it refuses, or
+/// there is none, this call does those that have not begun, and so does each spawn behind it. The group is as new
+/// behind the notice.
+///
+/// Thread safety: any thread. Blocking: never, but for the tasks that it does on a pool that refuses them. Ownership:
+/// `notice` is read during the call; its ctx is released with `release`. Until it is told the notice holds the group.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_task_group_notify(
+    group: *mut weir_task_group,
+    notice: *const weir_notice,
+) -> weir_status {
+    guard("weir_task_group_notify", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (group, listener) = unsafe {
+            (handle::group(group.cast_const())?, notice::read("weir_task_group_notify", notice)?)
+        };
+        heap::check()?;
+        group::notify(group, Arc::new(Told(listener)))
+    })
+}
