@@ -38,6 +38,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/version.rs",
     "src/ffi/threadpool.rs",
     "src/ffi/threadpool_attr.rs",
+    "src/ffi/task_group.rs",
     "src/ffi/conformance.rs",
     "src/ffi/engine.rs",
     "src/ffi/device.rs",

@@ -17,6 +17,7 @@
  *   status and errors   weir_status, weir_last_error_message, weir_status_name
  *   library             weir_version, weir_check_version, weir_runtime_get_info, weir_runtime_get_threads
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
+ *   task groups         weir_task_group_create, weir_task_group_spawn, weir_task_group_wait, weir_task_group_cancel
  *   conformance         weir_threadpool_conformance, weir_device_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
@@ -920,6 +921,9 @@ typedef struct weir_stream weir_stream;
 /** Settings for weir_stream_create. Owned: create, destroy. */
 typedef struct weir_stream_attr weir_stream_attr;
 
+/** Tasks that are spawned while others run, and waited for together. Shared: create, retain, release. */
+typedef struct weir_task_group weir_task_group;
+
 /** A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release. */
 typedef struct weir_tensor weir_tensor;
 
@@ -1157,6 +1161,71 @@ typedef struct weir_threadpool_costs {
   /** From the end of the last piece until the caller goes on. */
   double join_ns;
 } weir_threadpool_costs;
+
+/**
+ * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
+ * (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
+ */
+typedef int32_t (*weir_host_fn)(void *arg);
+
+/** Releases what a callback's context holds. Runs exactly once, after the last use, on any thread. */
+typedef void (*weir_destroy_fn)(void *ctx);
+
+/**
+ * Is told that a run, or the record of an event, is over; called once for each. `status` is how it ended: WEIR_OK,
+ * the first node's failure, CANCELLED, DEADLINE_EXCEEDED, or ABORTED if the stream had failed before. `run` is the
+ * run, borrowed for the call; NULL for an event, and for a run of weir_program_run. Must not throw, longjmp or
+ * unwind.
+ */
+typedef void (*weir_notify_fn)(void *ctx, weir_status status, struct weir_run *run);
+
+/**
+ * How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For
+ * weir_run_notify, weir_event_notify and weir_run_options_set_notice.
+ *
+ * *When.* It is over by then: weir_run_query, or weir_event_query for the record that was meant, says 1, and a wait
+ * for it does not wait. With another status than WEIR_OK, weir_last_error_message and weir_last_failure_get tell the
+ * failure inside of the function, and weir_run_error, if there is a run.
+ *
+ * *Where.* The function is called
+ *
+ * - for work on a stream of the host's: in the thread that ends it, which is a worker of the stream's pool, the
+ *   stream's lane, or a thread that waits for it or was refused by the pool. It is a part of the stream's work: the
+ *   stream goes on when it has returned;
+ * - for work on a stream of a device (not of a CPU engine): in a lane of the engine's, a thread that weir starts for
+ *   the first such function and keeps as long as the engine (WEIR_THREAD_ORIGIN_LANE); one after the other, in the
+ *   order of the ends that weir saw;
+ * - for what was over before the call that asks: in the calling thread, before that call returns.
+ *
+ * It is called on no device's thread, under no lock of weir's, and never inside of another such function on the same
+ * stack: there it comes behind that one. So a function may begin the next run, and that one's the next, for ever.
+ *
+ * *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work,
+ * start runs, ask, and let go of objects. It should not block: the stream, or the engine's other notices, wait for
+ * it. A wait for one stream, event or run is as in a host function on that stream; waits for everything
+ * (weir_sync_devices) are refused with FAILED_PRECONDITION.
+ *
+ * *The eventfd* gets 1 added, in the same thread, or in the one that finds the end if there is neither function nor
+ * release. It stays the host's, is not blocking (EFD_NONBLOCK), and stays open until the notice is over; if its
+ * counter is full already nothing is added.
+ *
+ * *The end.* `release` is called once with `ctx` when weir will not use it again, behind the function and the
+ * eventfd. If the call that asks fails, neither function nor release is called, and the host keeps `ctx`.
+ */
+typedef struct weir_notice {
+  /** sizeof(weir_notice) of the caller's header. */
+  size_t struct_size;
+  /** The function; NULL = none. */
+  weir_notify_fn notify;
+  /** For `notify` and `release`. */
+  void *ctx;
+  /** NULL = none. */
+  weir_destroy_fn release;
+  /** The eventfd; 0 = none. */
+  int32_t event_fd;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_notice;
 
 /** How weir_threadpool_conformance and weir_device_conformance go about it. Zero in a member means the default. */
 typedef struct weir_conformance_options {
@@ -1654,71 +1723,6 @@ typedef struct weir_memory_info {
   /** 0. */
   uint32_t reserved0;
 } weir_memory_info;
-
-/**
- * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
- * (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
- */
-typedef int32_t (*weir_host_fn)(void *arg);
-
-/** Releases what a callback's context holds. Runs exactly once, after the last use, on any thread. */
-typedef void (*weir_destroy_fn)(void *ctx);
-
-/**
- * Is told that a run, or the record of an event, is over; called once for each. `status` is how it ended: WEIR_OK,
- * the first node's failure, CANCELLED, DEADLINE_EXCEEDED, or ABORTED if the stream had failed before. `run` is the
- * run, borrowed for the call; NULL for an event, and for a run of weir_program_run. Must not throw, longjmp or
- * unwind.
- */
-typedef void (*weir_notify_fn)(void *ctx, weir_status status, struct weir_run *run);
-
-/**
- * How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For
- * weir_run_notify, weir_event_notify and weir_run_options_set_notice.
- *
- * *When.* It is over by then: weir_run_query, or weir_event_query for the record that was meant, says 1, and a wait
- * for it does not wait. With another status than WEIR_OK, weir_last_error_message and weir_last_failure_get tell the
- * failure inside of the function, and weir_run_error, if there is a run.
- *
- * *Where.* The function is called
- *
- * - for work on a stream of the host's: in the thread that ends it, which is a worker of the stream's pool, the
- *   stream's lane, or a thread that waits for it or was refused by the pool. It is a part of the stream's work: the
- *   stream goes on when it has returned;
- * - for work on a stream of a device (not of a CPU engine): in a lane of the engine's, a thread that weir starts for
- *   the first such function and keeps as long as the engine (WEIR_THREAD_ORIGIN_LANE); one after the other, in the
- *   order of the ends that weir saw;
- * - for what was over before the call that asks: in the calling thread, before that call returns.
- *
- * It is called on no device's thread, under no lock of weir's, and never inside of another such function on the same
- * stack: there it comes behind that one. So a function may begin the next run, and that one's the next, for ever.
- *
- * *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work,
- * start runs, ask, and let go of objects. It should not block: the stream, or the engine's other notices, wait for
- * it. A wait for one stream, event or run is as in a host function on that stream; waits for everything
- * (weir_sync_devices) are refused with FAILED_PRECONDITION.
- *
- * *The eventfd* gets 1 added, in the same thread, or in the one that finds the end if there is neither function nor
- * release. It stays the host's, is not blocking (EFD_NONBLOCK), and stays open until the notice is over; if its
- * counter is full already nothing is added.
- *
- * *The end.* `release` is called once with `ctx` when weir will not use it again, behind the function and the
- * eventfd. If the call that asks fails, neither function nor release is called, and the host keeps `ctx`.
- */
-typedef struct weir_notice {
-  /** sizeof(weir_notice) of the caller's header. */
-  size_t struct_size;
-  /** The function; NULL = none. */
-  weir_notify_fn notify;
-  /** For `notify` and `release`. */
-  void *ctx;
-  /** NULL = none. */
-  weir_destroy_fn release;
-  /** The eventfd; 0 = none. */
-  int32_t event_fd;
-  /** Reserved, 0. */
-  uint32_t reserved;
-} weir_notice;
 
 /** How the synchronisation of one engine ended. */
 typedef struct weir_engine_sync {
@@ -3080,6 +3084,137 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_threadpool_attr_get_costs(const struct weir_threadpool_attr *attr,
                                            struct weir_threadpool_costs *out_costs);
+
+/**
+ * Makes a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait does what has not begun of them and
+ * waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
+ * shared with it. NULL: the tasks are run by the threads that spawn and wait.
+ *
+ * A group takes no memory after the first ones of its thread, nor does a task. A thread holds 256 tasks that have not
+ * begun, of all its groups; what it spawns beyond that is run by weir_task_group_spawn itself. At most 64 threads hold
+ * tasks at a time; on others each task is run by its spawn. A group that is made inside of a task belongs to that
+ * task's group: cancelling that one stops this one, too, and a wait for that one helps with this one.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
+ * the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_task_group_create(struct weir_threadpool *pool,
+                                   struct weir_task_group **out_group);
+
+/**
+ * As weir_task_group_create, on the pool of a kernel's call. The group may be used until the kernel returns.
+ *
+ * Thread safety: the kernel's thread. Blocking: never. Ownership: the caller owns one reference to *out_group.
+ * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_create_task_group(struct weir_kernel_context *context,
+                                                  struct weir_task_group **out_group);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_task_group_retain(struct weir_task_group *group);
+
+/**
+ * Gives up one reference. NULL does nothing. If it was the last one and tasks are left, those that have not begun are
+ * skipped and their arguments destroyed, now or where they would have begun; those that have go on. A group with a
+ * notice (weir_task_group_notify) goes on whole, until that is told.
+ *
+ * Thread safety: any thread, also a task of the group. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_task_group_release(struct weir_task_group *group);
+
+/**
+ * Adds a task: fn(arg), once, on any thread that may work for the pool, now or later; this call may run it itself. It
+ * does where much is waiting already and tasks of this function have turned out small, and where there is no room.
+ * Lock nothing around a spawn that the task locks, too. A status other than WEIR_OK stops the group: tasks that have
+ * not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if it
+ * is not NULL, is called once with `arg` when the task is done or skipped.
+ *
+ * Thread safety: any thread; who spawns from outside of the group's tasks holds a reference, and does so before the
+ * wait that is to cover it. Blocking: never, but for what the task does if it is run here. Ownership: `arg` until it
+ * is destroyed. Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_task_group_spawn(struct weir_task_group *group,
+                                  weir_host_fn fn,
+                                  void *arg,
+                                  weir_destroy_fn destroy);
+
+/**
+ * As weir_task_group_spawn, with a copy of `size` bytes at `data`, 40 at most: `fn` is called with the address of a
+ * copy, which is aligned as a uint64_t and lives during the call.
+ *
+ * Thread safety: as weir_task_group_spawn. Blocking: as there. Ownership: `data` is read during the call.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if size is above 40.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_task_group_spawn_copy(struct weir_task_group *group,
+                                       weir_host_fn fn,
+                                       const void *data,
+                                       size_t size);
+
+/**
+ * Waits until all tasks are done that were spawned before, and those that they spawned into the group. It does what
+ * has not begun of them, and of groups that were made inside of them; never anything else. It sleeps only for what
+ * other threads are running, after a look of 20 us. Then the group is as new and may be used again.
+ *
+ * The stack grows with the depth of tasks that wait inside of one another, as that of a recursive function would: by
+ * less than 1 KiB for each, besides what the tasks themselves need.
+ *
+ * On a pool with WEIR_THREADPOOL_OWN_THREADS_ONLY another thread does none of the work, and sleeps; it does what the
+ * pool refuses.
+ *
+ * Thread safety: any thread; of several that wait at once for a group that was stopped, one is told why.
+ * Blocking: until the tasks are done. Ownership: none.
+ * Errors: the first status other than WEIR_OK that a task returned; CANCELLED (weir_task_group_cancel);
+ * INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one that was made inside of its tasks.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_task_group_wait(struct weir_task_group *group);
+
+/**
+ * Has tasks skipped that have not begun, of this group and of groups that were made inside of its tasks. Those that
+ * run go on, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice was
+ * told; so a cancel that comes before the first spawn is not lost. A group that a task has stopped keeps that status.
+ *
+ * Thread safety: any thread, also a task of the group. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_task_group_cancel(struct weir_task_group *group);
+
+/**
+ * Whether tasks of the group that have not begun are skipped (1) or not (0): it was cancelled, a task of it has failed,
+ * or so for a group that it was made inside of. For long tasks that end early then.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_task_group_is_stopped(const struct weir_task_group *group,
+                                       int32_t *out_stopped);
+
+/**
+ * Has the host told, once, when all is done that was spawned: for who must not wait. Call it behind the last spawn from
+ * outside; if nothing is left then, the notice is told before this call returns. The notice has the status that a wait
+ * would return, and no run. From this call on the pool sees to the tasks: it owes a thread for them. If it refuses, or
+ * there is none, this call does those that have not begun, and so does each spawn behind it. The group is as new
+ * behind the notice.
+ *
+ * Thread safety: any thread. Blocking: never, but for the tasks that it does on a pool that refuses them. Ownership:
+ * `notice` is read during the call; its ctx is released with `release`. Until it is told the notice holds the group.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_task_group_notify(struct weir_task_group *group,
+                                   const struct weir_notice *notice);
 
 
 /* ---- Conformance -------------------------------------------------------------------------------------------------

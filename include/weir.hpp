@@ -25,6 +25,7 @@
 #include "weir/handle.hpp"
 #include "weir/kernel.hpp"
 #include "weir/resource.hpp"
+#include "weir/task_group.hpp"
 #include "weir/threadpool.hpp"
 
 #endif // WEIR_HPP

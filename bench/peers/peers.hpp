@@ -34,6 +34,7 @@ void bench_regions(const options &options);
 void bench_sweep(const options &options);
 void bench_uneven(const options &options);
 void bench_quiet(const options &options);
+void bench_tasks(const options &options);
 void bench_operators(const options &options);
 
 } // namespace bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-//     pools [--rounds=N] [--idle=SECONDS] [--quick] [regions] [sweep] [uneven] [quiet] [operators]
+//     pools [--rounds=N] [--idle=SECONDS] [--quick] [regions] [sweep] [uneven] [quiet] [tasks] [operators]
 //
 // weir on the thread pools of others, against these pools themselves. Both sides run in this process and take turns.
 // Nothing is pinned. Prints Markdown.
@@ -22,7 +22,7 @@ struct section {
 
 constexpr section sections[] = {
     {"regions", bench::bench_regions}, {"sweep", bench::bench_sweep},         {"uneven", bench::bench_uneven},
-    {"quiet", bench::bench_quiet},
+    {"quiet", bench::bench_quiet},     {"tasks", bench::bench_tasks},
 #ifdef WEIR_BENCH_WITH_DNNL
     {"operators", bench::bench_operators},
 #endif

@@ -41,6 +41,7 @@ T sized() noexcept {
 namespace detail {
 
 inline weir_status retain(weir_threadpool *p) { return weir_threadpool_retain(p); }
+inline weir_status retain(weir_task_group *p) { return weir_task_group_retain(p); }
 inline weir_status retain(weir_allocator *p) { return weir_allocator_retain(p); }
 inline weir_status retain(weir_domain *p) { return weir_domain_retain(p); }
 inline weir_status retain(weir_engine *p) { return weir_engine_retain(p); }
@@ -55,6 +56,7 @@ inline weir_status retain(weir_program *p) { return weir_program_retain(p); }
 inline weir_status retain(weir_run *p) { return weir_run_retain(p); }
 
 inline void drop(weir_threadpool *p) noexcept { weir_threadpool_release(p); }
+inline void drop(weir_task_group *p) noexcept { weir_task_group_release(p); }
 inline void drop(weir_allocator *p) noexcept { weir_allocator_release(p); }
 inline void drop(weir_domain *p) noexcept { weir_domain_release(p); }
 inline void drop(weir_engine *p) noexcept { weir_engine_release(p); }

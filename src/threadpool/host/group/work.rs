@@ -268,8 +268,7 @@ fn take_over_one(here: &Here, berth: &berth::Berth, group: &'static Group) {
 
 /// Nobody holds the group and nothing is left of it.
 fn free(here: &Here, group: &'static Group) {
-    let pool = group.pool.swap(std::ptr::null_mut(), Relaxed);
-    group.notice.lock().take();
+    let pool = group.pool.load(Relaxed);
     group.end();
     berth::give_cell(here, group);
     if !pool.is_null() {
