@@ -398,7 +398,9 @@ static void inside_of_a_run(void) {
     CHECK_OK(weir_enqueue(stream, kernel, NULL, 0, NULL, 0));
     CHECK_EQ(count, 127);
     weir_graph *graph = make_graph("tasks");
-    for (int i = 0; i < 8; i++) CHECK_OK(weir_graph_add_task(graph, "fib", fib_in_node, &nodes, NULL, 50000, NULL));
+    for (char name[] = "fib 0"; name[4] < '8'; name[4]++) {
+        CHECK_OK(weir_graph_add_task(graph, name, fib_in_node, &nodes, NULL, 50000, NULL));
+    }
     weir_program *program = compile(graph, engine);
     for (int i = 0; i < 20; i++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL));
     CHECK_EQ(nodes, 160);
@@ -425,11 +427,12 @@ static void all_of_it(test_pool *host) {
     notified(host);
 }
 
-/* A pool with threads helps: two tasks that meet. */
+/* A pool with threads helps: two tasks that meet. They are long, so that they are worth it. */
 static int32_t meet(void *arg) {
     atomic_int *here = arg;
     atomic_fetch_add(here, 1);
     EVENTUALLY(atomic_load(here) == 2);
+    sleep_ms(1);
     return WEIR_OK;
 }
 
