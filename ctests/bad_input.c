@@ -62,7 +62,7 @@ static void rows_of_the_library(void) {
 
     ROW(weir_runtime_get_info, (NULL), INVALID, "out_info is NULL");
     info.struct_size = 0;
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 216 (at least 120)");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 224 (at least 120)");
     info.struct_size = offsetof(weir_runtime_info, attrs);
     ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 216");
     info.struct_size = SIZE_MAX;
@@ -112,6 +112,7 @@ static void make_objects(void) {
     CHECK_OK(weir_threadpool_create_inline(&good.threadpool));
     CHECK_OK(weir_threadpool_attr_create(&good.threadpool_attr));
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &good.engine_attr));
+    CHECK_OK(weir_task_group_create(good.threadpool, &good.task_group));
     CHECK_OK(weir_domain_create("good", &good.domain));
     CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &good.stream_attr));
     CHECK_OK(weir_kernel_attr_create(&good.kernel_attr));
@@ -135,6 +136,8 @@ static void rows_of_release(void) {
     ROW(weir_threadpool_release, (WRONG(engine)));
     ROW(weir_threadpool_attr_destroy, (NULL));
     ROW(weir_threadpool_attr_destroy, (WRONG(engine_attr)));
+    ROW(weir_task_group_release, (NULL));
+    ROW(weir_task_group_release, (WRONG(threadpool)));
     ROW(weir_engine_release, (NULL));
     ROW(weir_engine_release, (WRONG(threadpool)));
     ROW(weir_engine_attr_destroy, (NULL));
@@ -178,6 +181,7 @@ static void release_objects(void) {
     weir_stream_release(good.stream);
     weir_engine_attr_destroy(good.engine_attr);
     weir_domain_release(good.domain);
+    weir_task_group_release(good.task_group);
     weir_engine_release(good.engine);
     weir_threadpool_attr_destroy(good.threadpool_attr);
     weir_threadpool_release(good.threadpool);

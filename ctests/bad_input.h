@@ -18,6 +18,7 @@
 typedef struct objects {
     weir_threadpool *threadpool;
     weir_threadpool_attr *threadpool_attr;
+    weir_task_group *task_group;
     weir_domain *domain;
     weir_engine *engine;
     weir_engine_attr *engine_attr;

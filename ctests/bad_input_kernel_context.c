@@ -32,6 +32,10 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     ROW(weir_kernel_context_get_outputs, (context, NEW(views), NULL), INVALID, "out_count is NULL");
     ROW(weir_kernel_context_get_outputs, (WRONG(run), NEW(views), &out.size),
         INVALID, "context: expected a kernel_context");
+    ROW(weir_kernel_context_create_task_group, (NULL, NEW(task_group)), INVALID, "context is NULL");
+    ROW(weir_kernel_context_create_task_group, (context, NULL), INVALID, "out_group is NULL");
+    ROW(weir_kernel_context_create_task_group, (WRONG(kernel), NEW(task_group)),
+        INVALID, "context: expected a kernel_context, got a kernel");
     ROW(weir_kernel_context_get_num_slots, (NULL, &out.i32), INVALID, "context is NULL");
     ROW(weir_kernel_context_get_num_slots, (context, NULL), INVALID, "out_num_slots is NULL");
     ROW(weir_kernel_context_get_num_slots, (NO_OBJECT, &out.i32), INVALID, "context: expected a kernel_context");

@@ -251,10 +251,49 @@ static void rows_of_regions(void) {
     ROW(weir_threadpool_get_costs, (pool, &costs), INVALID, "out_costs->struct_size is 3");
 }
 
+static int32_t never_run(void *arg) {
+    (void)arg;
+    CHECK(!"a task that was refused is run");
+    return WEIR_OK;
+}
+
+static void never_told(void *ctx, weir_status status, weir_run *run) {
+    (void)ctx, (void)status, (void)run;
+    CHECK(!"a notice that was refused is told");
+}
+
+static void rows_of_task_groups(void) {
+    const char bytes[41] = {0};
+    weir_notice nobody = {.struct_size = sizeof nobody};
+    weir_notice notice = {.struct_size = sizeof notice, .notify = never_told, .release = never_released};
+
+    ROW(weir_task_group_create, (WRONG(engine), NEW(task_group)), INVALID, "pool: expected a threadpool, got an engine");
+    ROW(weir_task_group_create, (good.threadpool, NULL), INVALID, "out_group is NULL");
+    ROW(weir_task_group_retain, (NULL), INVALID, "group is NULL");
+    ROW(weir_task_group_retain, (WRONG(stream)), INVALID, "group: expected a task_group, got a stream");
+    ROW(weir_task_group_spawn, (NULL, never_run, NULL, never_released), INVALID, "group is NULL");
+    ROW(weir_task_group_spawn, (UNALIGNED, never_run, NULL, never_released), INVALID, "group: expected a task_group");
+    ROW(weir_task_group_spawn, (good.task_group, NULL, NULL, never_released), INVALID, "fn is NULL");
+    ROW(weir_task_group_spawn_copy, (NULL, never_run, bytes, 8), INVALID, "group is NULL");
+    ROW(weir_task_group_spawn_copy, (good.task_group, NULL, bytes, 8), INVALID, "fn is NULL");
+    ROW(weir_task_group_spawn_copy, (good.task_group, never_run, NULL, 8), INVALID, "data is NULL");
+    ROW(weir_task_group_spawn_copy, (good.task_group, never_run, bytes, 41), RANGE, "size is 41, expected 40 or less");
+    ROW(weir_task_group_wait, (NULL), INVALID, "group is NULL");
+    ROW(weir_task_group_wait, (NO_OBJECT), INVALID, "group: expected a task_group");
+    ROW(weir_task_group_cancel, (NULL), INVALID, "group is NULL");
+    ROW(weir_task_group_cancel, (WRONG(run)), INVALID, "group: expected a task_group, got a run");
+    ROW(weir_task_group_is_stopped, (NULL, &out.i32), INVALID, "group is NULL");
+    ROW(weir_task_group_is_stopped, (good.task_group, NULL), INVALID, "out_stopped is NULL");
+    ROW(weir_task_group_notify, (NULL, &notice), INVALID, "group is NULL");
+    ROW(weir_task_group_notify, (good.task_group, NULL), INVALID, "notice is NULL");
+    ROW(weir_task_group_notify, (good.task_group, &nobody), INVALID, "notice has neither a function nor an eventfd");
+}
+
 void bad_input_threadpool(void) {
     rows_of_create();
     rows_of_checked_pools();
     rows_of_reference_pools();
     rows_of_pools();
     rows_of_regions();
+    rows_of_task_groups();
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -266,6 +267,46 @@ void test_reference_pools() {
     });
 }
 
+long fib(const weir::threadpool &pool, int n) {
+    if (n < 2) return n;
+    long one = 0;
+    const weir::task_group group(pool);
+    group.run([&pool, &one, n] { one = fib(pool, n - 1); });
+    const long two = fib(pool, n - 2);
+    group.wait();
+    return one + two;
+}
+
+void test_task_groups() {
+    const auto pool = weir::threadpool::builtin(2);
+    EXPECT(fib(pool, 15) == 610);
+    EXPECT(fib(weir::threadpool(), 10) == 55);
+    weir::task_group group(pool);
+    // One that is copied as bytes, and one that has to be kept.
+    int number = 0;
+    const auto kept = std::make_shared<std::atomic<int>>(0);
+    group.run([&number] { number = 7; });
+    group.run([kept, text = std::string("a text that is not small")] { *kept = static_cast<int>(text.size()); });
+    group.wait();
+    EXPECT(number == 7 && *kept == 24 && kept.use_count() == 1);
+    group.run([] { throw weir::error(WEIR_DATA_LOSS, "as planned"); });
+    EXPECT_THROWS(group.wait(), WEIR_DATA_LOSS, "a task of the group");
+    group.run([&group]() -> weir_status {
+        EXPECT(!group.is_stopped());
+        group.cancel();
+        EXPECT(group.is_stopped());
+        return WEIR_OK;
+    });
+    EXPECT_THROWS(group.wait(), WEIR_CANCELLED, "cancelled");
+    std::atomic<int> told{-1};
+    group.run([kept] { *kept = 1; });
+    group.notify([&told](weir_status status) { told = status; });
+    while (told < 0) std::this_thread::yield();
+    EXPECT(told == WEIR_OK && *kept == 1);
+    weir::task_group same = group;
+    EXPECT(same.get() == group.get());
+}
+
 } // namespace
 
 int main() {
@@ -276,6 +317,7 @@ int main() {
         test_lambdas(threads);
         test_pools_of_calls(threads);
         test_reference_pools();
+        test_task_groups();
         expect_released(before);
     }
     return 0;

@@ -240,9 +240,8 @@ pub unsafe extern "C" fn weir_task_group_notify(
 ) -> weir_status {
     guard("weir_task_group_notify", || {
         // SAFETY: the caller's pointers, as documented.
-        let (group, listener) = unsafe {
-            (handle::group(group.cast_const())?, notice::read("weir_task_group_notify", notice)?)
-        };
+        let (group, listener) =
+            unsafe { (handle::group(group.cast_const())?, notice::read("weir_task_group_notify", notice)?) };
         heap::check()?;
         group::notify(group, Arc::new(Told(listener)))
     })

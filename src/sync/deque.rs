@@ -45,28 +45,28 @@ impl Cell64 for AtomicU64 {
     }
 }
 
-/// One line of the cache.
+/// One line of the cache, with the usual number of words.
 #[repr(C, align(64))]
-pub(super) struct Slot<C> {
+pub(super) struct Slot<C, const N: usize = WORDS> {
     pub(super) state: C,
-    pub(super) words: [C; WORDS],
+    pub(super) words: [C; N],
 }
 
 pub(super) const fn is_full(state: u64) -> bool {
     state & 1 == 1
 }
 
-impl<C: Cell64> Slot<C> {
+impl<C: Cell64, const N: usize> Slot<C, N> {
     /// By the owner: whether the slot is free. ORDERING: Acquire pairs with the Release in `take`, so that the record is
     /// not written over while it is read.
     #[inline(always)]
-    fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         !is_full(self.state.load(Acquire))
     }
 
     /// By the owner, into a free slot.
     #[inline(always)]
-    pub(super) fn put(&self, record: &Record) {
+    pub(super) fn put(&self, record: &[u64; N]) {
         // ORDERING: Relaxed; only the owner fills slots.
         let state = self.state.load(Relaxed);
         debug_assert!(!is_full(state));
@@ -80,7 +80,7 @@ impl<C: Cell64> Slot<C> {
 
     /// The record, if there is one, with the state that it was seen in. It may be taken meanwhile.
     #[inline(always)]
-    pub(super) fn look(&self) -> Option<(u64, Record)> {
+    pub(super) fn look(&self) -> Option<(u64, [u64; N])> {
         let state = self.state.load(Acquire);
         is_full(state).then(|| (state, std::array::from_fn(|i| self.words[i].load(Relaxed))))
     }
@@ -126,7 +126,7 @@ impl Deque {
 
     /// By the owner: the records and gaps between both ends.
     #[inline(always)]
-    pub fn len(&self) -> usize {
+    pub fn extent(&self) -> usize {
         // ORDERING: Relaxed, as all of both ends: they are hints to all but the owner, who writes them.
         self.top.load(Relaxed).wrapping_sub(self.base.load(Relaxed)) as usize
     }
@@ -238,7 +238,7 @@ impl Deque {
 
 impl std::fmt::Debug for Deque {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Deque({} places)", self.len())
+        write!(f, "Deque({} places)", self.extent())
     }
 }
 

@@ -99,6 +99,8 @@ mod models_of_branches;
 #[cfg(all(test, loom))]
 mod models_of_doors;
 #[cfg(all(test, loom))]
+mod models_of_groups;
+#[cfg(all(test, loom))]
 mod models_of_loops;
 #[cfg(all(test, loom))]
 mod models_of_milestones;

@@ -124,6 +124,12 @@ impl Tally {
         false
     }
 
+    /// For the broken twin of a model: a notice, whatever is pending.
+    #[cfg(all(test, loom))]
+    pub(super) fn put_up_notice(&self) {
+        self.0.fetch_add(NOTICED | HOLDER, AcqRel);
+    }
+
     pub fn retain(&self) {
         self.0.fetch_add(HOLDER, Relaxed);
     }

@@ -131,7 +131,7 @@ pub fn spawn(group: &'static Group, task: TaskFn, argument: Argument<'_>) {
 #[inline(always)]
 fn has_enough(berth: &berth::Berth, crew: &Crew) -> bool {
     let enough = 2 * crew.width.load(Relaxed) as usize + 1;
-    berth.deque.len() > enough && berth.deque.tidy() > enough
+    berth.deque.extent() > enough && berth.deque.tidy() > enough
 }
 
 /// Whether the calling thread may run tasks that belong to this pool.
@@ -380,7 +380,7 @@ pub fn wait(group: &'static Group) -> Result<()> {
         if may_work {
             bring_in_bulk(here, group);
             while group.tally.look().pending() > 0 {
-                let Some(record) = work::take_own(here, |other| other.is_within(group)) else { break };
+                let Some(record) = work::take_own(here, |other| is_below(other, group)) else { break };
                 work::run(here, &record);
             }
         }
@@ -394,18 +394,26 @@ pub fn wait(group: &'static Group) -> Result<()> {
     })
 }
 
+/// Whether a wait for `group` does tasks of `other`, on the same pool.
+#[inline(always)]
+fn is_below(other: &Group, group: &Group) -> bool {
+    std::ptr::eq(other, group) || (std::ptr::eq(other.crew(), group.crew()) && other.is_within(group))
+}
+
 /// A task of the group, or of one that was made in it, cannot wait for the group: it would wait for itself.
 #[cold]
 fn refuse_inside(here: &Here, inner: &Group, group: &Group) -> Result<()> {
     let mut frame = here.frame.get();
     let mut is_inside = inner.is_within(group);
     // SAFETY: frames are on the stack of this thread, and their tasks keep their groups.
-    while let Some(link) = unsafe { frame.as_ref() } {
-        is_inside |= unsafe { &*link.group }.is_within(group);
+    while let Some((link, inner)) = unsafe { frame.as_ref().map(|link| (link, &*link.group)) } {
+        is_inside |= inner.is_within(group);
         frame = link.before;
     }
     if is_inside {
-        return Err(Error::precondition("a task waits for the group that it belongs to, which is not done before it is"));
+        return Err(Error::precondition(
+            "a task waits for the group that it belongs to, which is not done before it is",
+        ));
     }
     Ok(())
 }
@@ -415,7 +423,7 @@ fn refuse_inside(here: &Here, inner: &Group, group: &Group) -> Result<()> {
 fn wait_for_others(here: &Here, group: &'static Group, mut may_work: bool) {
     let crew = group.crew();
     let is_over = || group.tally.look().pending() == 0;
-    let below = |other: &Group| other.is_within(group);
+    let below = |other: &Group| is_below(other, group);
     while !is_over() {
         if may_work {
             if let Some(record) = work::take(here, crew, below).or_else(|| work::look(here, crew, below, is_over)) {
@@ -428,7 +436,7 @@ fn wait_for_others(here: &Here, group: &'static Group, mut may_work: bool) {
         }
         let count = group.tally.sleep();
         if count.pending() > 0 {
-            crew.sleep(|| !is_over() && !(may_work && work::any(crew, below)));
+            crew.sleep(|| !(is_over() || may_work && work::any(crew, below)));
         }
         group.tally.wake_up();
     }
@@ -485,7 +493,7 @@ unsafe extern "C" fn come_in_bulk(bulk: *mut c_void, _index: i32) {
         if std::ptr::eq(here, bulk.caller) {
             return wait_for_others(here, group, true);
         }
-        let below = |other: &Group| other.is_within(group);
+        let below = |other: &Group| is_below(other, group);
         let is_over = || group.tally.look().pending() == 0;
         while let Some(record) = work::take(here, crew, below).or_else(|| work::look(here, crew, below, is_over)) {
             work::run(here, &record);

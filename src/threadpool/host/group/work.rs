@@ -4,7 +4,7 @@ use super::berth::{self, Frame, Here, here};
 use super::cell::{Group, Hold};
 use super::crew::Crew;
 use crate::base::time::now_ns;
-use crate::base::{Error, Ref};
+use crate::base::{Code, Error, Ref};
 use crate::sync::{Count, Record, ambient};
 use crate::threadpool::ThreadPool;
 use std::ffi::c_void;
@@ -86,7 +86,7 @@ pub(super) fn perform(here: &Here, group: &Group, record: &Record) {
         let before = here.frame.get();
         let frame = Frame { group, before };
         let berth = here.berth();
-        let lends = berth.map_or(0, |berth| lends_now(berth));
+        let lends = berth.map_or(0, lends_now);
         here.frame.set(&raw const frame);
         // SAFETY: `record` was given a task, its address with nothing changed.
         let task = unsafe { std::mem::transmute::<usize, TaskFn>(record[0] as usize) };
@@ -171,14 +171,14 @@ pub(super) fn tell(here: &Here, group: &'static Group) {
     let notice = group.notice.lock().take();
     let error = outcome(group.take_stop());
     if let Some(notice) = notice {
-        notice.done(error.as_ref());
+        ambient::call(|| notice.done(error.as_ref()));
     }
     release(here, group);
 }
 
 /// What a wait or a notice says of tasks that were stopped with this status.
 pub(super) fn outcome(status: i32) -> Option<Error> {
-    let cancelled = crate::base::Code::Cancelled;
+    let cancelled = Code::Cancelled;
     match status {
         0 => None,
         status if status == cancelled.status() => Some(Error::new(cancelled, "the task group was cancelled")),
@@ -192,13 +192,35 @@ pub(super) fn release(here: &Here, group: &'static Group) {
     if group.hold.load(Acquire) != Hold::Own as u32 && !release_lent(here, group) {
         return;
     }
+    let count = group.tally.look();
+    if count.holders() == 1 && count.pending() > 0 {
+        return leave(here, group);
+    }
     let count = group.tally.release();
-    if count.holders() == 0 {
-        if count.pending() == 0 {
-            free(here, group);
-        } else {
-            super::attend(here, group);
-        }
+    if count.holders() == 0 && count.pending() == 0 {
+        free(here, group);
+    }
+}
+
+/// The last holder of a group with tasks left goes: those that have not begun are skipped.
+#[cold]
+fn leave(here: &Here, group: &'static Group) {
+    // The group lets go of the pool with its last task, which may be skipped here.
+    let pool = group.pool.load(Relaxed);
+    // SAFETY: a shared object, which the group holds; made counted, it lives until the end of this function.
+    let _pool: Option<Ref<ThreadPool>> = (!pool.is_null()).then(|| unsafe {
+        Arc::increment_strong_count(pool.cast_const());
+        Arc::from_raw(pool.cast_const())
+    });
+    group.stop_with(Code::Cancelled.status());
+    let count = group.tally.release();
+    if count.holders() > 0 {
+        return;
+    }
+    if count.pending() == 0 {
+        free(here, group);
+    } else {
+        super::attend(here, group);
     }
 }
 
