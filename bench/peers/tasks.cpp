@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <random>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <tbb/task_group.h>
 
@@ -135,7 +138,7 @@ void race(const table &t, const options &options, const char *name, Make make) {
     const auto begin = now_ns();
     alone();
     const int calls = std::max(1, static_cast<int>(4e6 / static_cast<double>(now_ns() - begin + 1)));
-    const auto time = take_turns({alone, weir, tbb, [&] { team_of_two(openmp); }}, options.rounds, calls);
+    const auto time = take_turns({alone, weir, tbb, [&] { team_of_two(openmp); }}, options.rounds, calls, true);
     t.row({name, duration(time.ns(0)), duration(time.ns(1)), duration(time.ns(2)), duration(time.ns(3)),
            fixed(time.ratio(0, 1)), fixed(time.ratio(2, 1)), fixed(time.ratio(3, 1))});
 }
@@ -150,7 +153,7 @@ void bench_tasks(const options &options) {
     by_weir::pool = peer_named("built-in").pool.get();
     std::printf("\n## Task groups\n\n"
                 "A team of two; weir on its own pool of one thread and the caller. The median of %d rounds.\n"
-                "The last columns say how many times longer the others take than weir.\n",
+                "A side begins when the others' threads sleep. The last columns say how many times longer they take.\n",
                 options.rounds);
     const table t({"tasks", "alone", "weir", "TBB", "OpenMP", "alone / weir", "TBB / weir", "OpenMP / weir"});
     for (const int cut_off : {20, 16, 12, 8, 2}) {
@@ -198,8 +201,8 @@ void bench_tasks(const options &options) {
         for (int i = 0; i < 100; i++) group.run([] { asm volatile(""); });
         group.wait();
     };
-    const auto time = take_turns({hundred, [] { expect(fib<by_weir>(20, 1) == 6765); }, [] { expect(fib<in_turn>(20, 1) == 6765); }},
-                                 options.rounds, 20);
+    const auto forks_of = [](auto way) { return [] { expect(fib<decltype(way)>(20, 1) == 6765); }; };
+    const auto time = take_turns({hundred, forks_of(by_weir{}), forks_of(in_turn{})}, options.rounds, 20);
     constexpr double forks = 10945; // of fib(20)
     one.row({"weir", duration(time.ns(0) / 100), duration((time.ns(1) - time.ns(2)) / forks)});
     by_weir::pool = pool;

@@ -63,6 +63,15 @@ impl<const ENTRIES: usize> Sites<ENTRIES> {
         self.table[at].store(tag << 32 | u64::from(item_ns.to_bits()), Relaxed);
     }
 
+    /// As `put`, for costs that differ widely around their mean: a known figure moves towards the mean of all, of which
+    /// a few large ones may be the most.
+    pub fn put_mean(&self, site: usize, item_ns: f32) {
+        let (at, tag) = place::<ENTRIES>(site);
+        let item_ns = item_ns.max(LEAST_NS);
+        let item_ns = self.get(site).map_or(item_ns, |old| old + (item_ns - old) / 8.0);
+        self.table[at].store(tag << 32 | u64::from(item_ns.to_bits()), Relaxed);
+    }
+
     /// Whether it is time to measure again.
     pub fn refresh(&self) -> bool {
         self.uses.fetch_add(1, Relaxed).is_multiple_of(REFRESH)
@@ -87,6 +96,8 @@ mod tests {
         assert!((sites.get(0x1000).unwrap() - 100.0).abs() < 1.0);
         (0..8).for_each(|_| sites.put(0x1000, 10.0));
         assert!((sites.get(0x1000).unwrap() - 10.0).abs() < 0.1);
+        (0..100).for_each(|i| sites.put_mean(0x3000, if i % 10 == 9 { 1000.0 } else { 0.0 }));
+        assert!((50.0..250.0).contains(&sites.get(0x3000).unwrap()));
         (0..1000).for_each(|i| sites.put(0x5000 + 16 * i, 1.0));
         assert!(sites.get(0x1000).is_none_or(|ns| (ns - 10.0).abs() < 0.1), "a figure of another site");
     }

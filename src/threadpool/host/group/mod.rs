@@ -20,7 +20,8 @@
 //! *Helpers* are asked for within the pool's budget, as for regions. A spawn does not ask: it adds what the task is
 //! expected to cost to what lies here already, and when that is worth a helper, the others are called (`call_others`).
 //! What a task costs is learned for its function and the depth of its group. A task that nothing is known of is worth a
-//! helper. One that is cheaper than a few hops is run at once, by its spawn, if others would find enough without it.
+//! helper. One that is cheaper than a few hops is run at once, by its spawn, if others would find enough without it; one
+//! that is cheaper than a hop is left where it lies by helpers.
 //!
 //! *Nobody waits* for a group that was released before its end, or that has a notice. Then a closure is owed by the
 //! pool, or, if that refuses, the work is done by who spawns.
@@ -48,15 +49,13 @@ use cell::Hold;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering::*, fence};
-use work::Counted;
+use work::{Counted, HOP_NS, Helper};
 
 /// Of groups without a pool.
 static LONERS: Crew = Crew::new();
 
 /// A task that is expected to take less than this, in nanoseconds, is run at once where there is enough to take.
 const CHEAP_NS: f32 = 1000.0;
-/// What a hop to another thread and back takes at best; cheaper tasks do not add up to something worth sharing.
-const HOP_NS: f32 = 250.0;
 
 /// A new group with one holder, the caller. None if there is no cell; `grow` makes some.
 #[inline]
@@ -109,7 +108,7 @@ pub fn spawn(group: &'static Group, task: TaskFn, argument: Argument<'_>) {
             return overflow(here, group, &record);
         };
         if cost.is_some_and(|cost| cost < CHEAP_NS) && has_enough(berth, crew) && may_work(pool) {
-            work::perform(here, group, &record);
+            work::perform(here, group, &record, false);
             return call_for(here, berth, pool, cost.unwrap_or(0.0));
         }
         crew.uses(berth.number());
@@ -269,7 +268,7 @@ unsafe extern "C" fn come(pool: *mut c_void, _index: i32) {
     serve(pool, Need::Wanted, |pool| {
         // A pool that runs it at once, in a thread that has called: that does the work anyway, when it comes to it.
         if here(work::is_free) {
-            work::help(pool, |_| true, true);
+            work::help(pool, Helper::Asked, |_| true);
         }
     });
 }
@@ -288,7 +287,7 @@ unsafe extern "C" fn come_owed(pool: *mut c_void, _index: i32) {
         let crew = pool.crew();
         let wanted = |group: &Group| std::ptr::eq(group.crew(), crew) && is_owed(group, pool);
         loop {
-            work::help(pool, |group| is_owed(group, pool), false);
+            work::help(pool, Helper::Owed, |group| is_owed(group, pool));
             // ORDERING: SeqCst and the fence; who lays something down and asks for nobody, since one is owed, is seen
             // by the look behind.
             drop(Counted(&crew.owed));
@@ -424,9 +423,10 @@ fn wait_for_others(here: &Here, group: &'static Group, mut may_work: bool) {
     let crew = group.crew();
     let is_over = || group.tally.look().pending() == 0;
     let below = |other: &Group| is_below(other, group);
+    let take = || work::take(here, crew, below);
     while !is_over() {
         if may_work {
-            if let Some(record) = work::take(here, crew, below).or_else(|| work::look(here, crew, below, is_over)) {
+            if let Some(record) = take().or_else(|| work::look(take, is_over)) {
                 work::run(here, &record);
                 continue;
             }
@@ -495,7 +495,8 @@ unsafe extern "C" fn come_in_bulk(bulk: *mut c_void, _index: i32) {
         }
         let below = |other: &Group| is_below(other, group);
         let is_over = || group.tally.look().pending() == 0;
-        while let Some(record) = work::take(here, crew, below).or_else(|| work::look(here, crew, below, is_over)) {
+        let take = || work::take(here, crew, below);
+        while let Some(record) = take().or_else(|| work::look(take, is_over)) {
             work::run(here, &record);
         }
     });

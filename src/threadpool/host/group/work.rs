@@ -68,17 +68,35 @@ pub(super) fn site(task: usize, group: &Group) -> usize {
     task.wrapping_add(group.depth.load(Relaxed).min(DEPTHS) as usize * 0x9E37_79B1)
 }
 
+/// What a hop to another thread and back takes at best, in nanoseconds. Shorter tasks are left where they lie.
+pub(super) const HOP_NS: f32 = 250.0;
+
+/// Whether a helper gains time by taking the task, as far as that is known.
+#[inline]
+fn is_worth_a_hop(record: &Record) -> bool {
+    let group = group_of(record);
+    let cost = |pool: &ThreadPool| pool.learned().tasks.get(site(record[0] as usize, group));
+    group.pool().and_then(|pool| cost(pool)).is_none_or(|cost_ns| cost_ns >= HOP_NS)
+}
+
 /// Runs a task that was counted and taken.
 #[inline(always)]
 pub(super) fn run(here: &Here, record: &Record) {
     let group = group_of(record);
-    perform(here, group, record);
+    perform(here, group, record, false);
+    finish(here, group);
+}
+
+/// As `run`, with a look at the time: what a hop brings is to be known.
+fn run_timed(here: &Here, record: &Record) {
+    let group = group_of(record);
+    perform(here, group, record, true);
     finish(here, group);
 }
 
 /// Calls a task's function, unless the group was stopped.
 #[inline(always)]
-pub(super) fn perform(here: &Here, group: &Group, record: &Record) {
+pub(super) fn perform(here: &Here, group: &Group, record: &Record, timed: bool) {
     let mut words = *record;
     let is_bytes = record[1] & BYTES != 0;
     let arg = if is_bytes { (&raw mut words[2]).cast::<c_void>() } else { record[2] as usize as *mut c_void };
@@ -90,7 +108,7 @@ pub(super) fn perform(here: &Here, group: &Group, record: &Record) {
         here.frame.set(&raw const frame);
         // SAFETY: `record` was given a task, its address with nothing changed.
         let task = unsafe { std::mem::transmute::<usize, TaskFn>(record[0] as usize) };
-        let status = call(here, group, (task, arg), before.is_null());
+        let status = call(here, group, (task, arg), before.is_null(), timed);
         here.frame.set(before);
         if let Some(berth) = here.berth()
             && lends_now(berth) != lends
@@ -118,7 +136,7 @@ fn lends_now(berth: &berth::Berth) -> u64 {
 
 /// Calls the function, now and then with a look at the time. `is_first`: there is no other task on the stack.
 #[inline(always)]
-fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), is_first: bool) -> i32 {
+fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), is_first: bool, timed: bool) -> i32 {
     // What the host's functions are inside of was said by the outermost task.
     let _calling = is_first.then(ambient::calling);
     // Its maker's thread is inside of what it is inside of.
@@ -131,14 +149,14 @@ fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), is_first
         return unsafe { task(arg) };
     };
     let (sites, site) = (&pool.learned().tasks, site(task as usize, group));
-    if !count.is_multiple_of(TIMED) && sites.get(site).is_some() {
+    if !timed && !count.is_multiple_of(TIMED) && sites.get(site).is_some() {
         // SAFETY: as above.
         return unsafe { task(arg) };
     }
     let begin = now_ns();
     // SAFETY: as above.
     let status = unsafe { task(arg) };
-    sites.put(site, (now_ns() - begin) as f32);
+    sites.put_mean(site, (now_ns() - begin) as f32);
     status
 }
 
@@ -315,32 +333,34 @@ pub(super) fn take_own(here: &Here, wanted: impl Fn(&Group) -> bool) -> Option<R
     }
 }
 
+/// A task that is wanted, of those that others laid down.
+fn steal(here: &Here, crew: &Crew, wanted: impl Fn(&Record) -> bool) -> Option<Record> {
+    let mine = here.berth().map(berth::Berth::number);
+    let mut others = crew.berths().filter(|berth| Some(*berth) != mine);
+    others.find_map(|other| berth::at(other).deque.steal(&wanted))
+}
+
 /// A task that is wanted, wherever it lies.
 pub(super) fn take(here: &Here, crew: &Crew, wanted: impl Fn(&Group) -> bool) -> Option<Record> {
-    let mine = here.berth().map(berth::Berth::number);
-    take_own(here, &wanted).or_else(|| {
-        let others = crew.berths().filter(|berth| Some(*berth) != mine);
-        others.into_iter().find_map(|other| berth::at(other).deque.steal(|record| wanted(group_of(record))))
-    })
+    take_own(here, &wanted).or_else(|| steal(here, crew, |record| wanted(group_of(record))))
+}
+
+fn any_record(crew: &Crew, wanted: impl Fn(&Record) -> bool) -> bool {
+    crew.berths().any(|berth| berth::at(berth).deque.any(&wanted))
 }
 
 /// Whether there is a task that is wanted.
 pub(super) fn any(crew: &Crew, wanted: impl Fn(&Group) -> bool) -> bool {
-    crew.berths().any(|berth| berth::at(berth).deque.any(|record| wanted(group_of(record))))
+    any_record(crew, |record| wanted(group_of(record)))
 }
 
 /// How long who finds nothing looks around, in nanoseconds.
-pub(super) const SPIN_NS: u64 = 20_000;
+const SPIN_NS: u64 = 20_000;
 /// Looks at the end between two looks for work.
 const LOOKS: u32 = 4;
 
 /// Looks for a task for a bounded time, or until `is_over`.
-pub(super) fn look(
-    here: &Here,
-    crew: &Crew,
-    wanted: impl Fn(&Group) -> bool,
-    is_over: impl Fn() -> bool,
-) -> Option<Record> {
+pub(super) fn look(take: impl Fn() -> Option<Record>, is_over: impl Fn() -> bool) -> Option<Record> {
     let begin = now_ns();
     loop {
         for _ in 0..LOOKS {
@@ -349,44 +369,53 @@ pub(super) fn look(
             }
             std::hint::spin_loop();
         }
-        if let Some(record) = take(here, crew, &wanted) {
-            return Some(record);
-        }
-        if now_ns() - begin >= SPIN_NS {
-            return None;
+        let taken = take();
+        if taken.is_some() || now_ns() - begin >= SPIN_NS {
+            return taken;
         }
     }
 }
 
-/// A helper's part: whatever is wanted of the crew's tasks, until there is none. `stays`: it looks around for a while.
-pub(super) fn help(pool: &Ref<ThreadPool>, wanted: impl Fn(&Group) -> bool, stays: bool) {
+/// Why a thread helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Helper {
+    /// It was asked for: takes what is worth a hop, and looks around for a while.
+    Asked,
+    /// It is done with something else: takes what is worth a hop.
+    Passing,
+    /// It is owed: takes all.
+    Owed,
+}
+
+/// A helper's part: whatever is wanted of the crew's tasks, until there is none.
+pub(super) fn help(pool: &Ref<ThreadPool>, helper: Helper, wanted: impl Fn(&Group) -> bool) {
     let crew = pool.crew();
     let wanted = |group: &Group| std::ptr::eq(group.crew.load(Relaxed), crew) && wanted(group);
+    let worth = |record: &Record| wanted(group_of(record)) && (helper == Helper::Owed || is_worth_a_hop(record));
     here(|here| {
         let before = here.drains.replace(std::ptr::from_ref(crew));
         loop {
-            if let Some(record) = take(here, crew, wanted) {
+            // What it lays down itself it does, however small.
+            if let Some(record) = take_own(here, wanted) {
                 run(here, &record);
                 continue;
             }
-            let mut found = None;
-            if stays {
+            let mut found = steal(here, crew, worth);
+            if found.is_none() && helper == Helper::Asked {
                 // ORDERING: SeqCst here and the fence; who pushes and calls nobody, since somebody looks, is seen by
                 // the look behind.
                 crew.lookers.fetch_add(1, SeqCst);
-                found = look(here, crew, wanted, || false);
+                found = look(|| steal(here, crew, worth), || false);
                 crew.lookers.fetch_sub(1, SeqCst);
                 fence(SeqCst);
+                // There may be work for one more.
+                if found.is_some() && any_record(crew, worth) {
+                    super::call_others(here, pool);
+                }
             }
             match found {
-                Some(record) => {
-                    // There may be work for one more.
-                    if any(crew, wanted) {
-                        super::call_others(here, pool);
-                    }
-                    run(here, &record);
-                }
-                None if any(crew, wanted) => {}
+                Some(record) => run_timed(here, &record),
+                None if any_record(crew, worth) => {}
                 None => break,
             }
         }
@@ -397,9 +426,9 @@ pub(super) fn help(pool: &Ref<ThreadPool>, wanted: impl Fn(&Group) -> bool, stay
 /// By a closure that is done with what it came for, and has room in the budget: whatever lies about of the pool's.
 pub fn lend_a_hand(pool: &Ref<ThreadPool>) {
     let crew = pool.crew();
-    let wanted = |group: &Group| std::ptr::eq(group.crew.load(Relaxed), crew);
-    if any(crew, wanted) && pool.take_helpers(1, pool.num_threads()) == 1 {
-        help(pool, |_| true, false);
+    let wanted = |record: &Record| std::ptr::eq(group_of(record).crew.load(Relaxed), crew) && is_worth_a_hop(record);
+    if any_record(crew, wanted) && pool.take_helpers(1, pool.num_threads()) == 1 {
+        help(pool, Helper::Passing, |_| true);
         pool.give_back_helpers(1);
     }
 }
