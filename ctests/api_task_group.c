@@ -151,7 +151,9 @@ static void first_error(void) {
     CHECK_OK(weir_task_group_wait(group));
     CHECK_EQ(good.ran + good.destroyed, 2);
     /* What comes behind a failure is skipped, and destroyed. */
-    for (int i = 0; i < 100; i++) CHECK_OK(weir_task_group_spawn(group, count_task, i == 50 ? &failing : &good, count_end));
+    for (int i = 0; i < 100; i++) {
+        CHECK_OK(weir_task_group_spawn(group, count_task, i == 50 ? &failing : &good, count_end));
+    }
     CHECK_CODE(weir_task_group_wait(group), WEIR_DATA_LOSS, "a task of the group");
     CHECK_EQ(failing.destroyed + good.destroyed, 102);
     CHECK(failing.ran == 2 && good.ran <= 100);
@@ -392,7 +394,7 @@ static void inside_of_a_run(void) {
     weir_engine *engine = make_engine(pool);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     atomic_long count = 0, nodes = 0;
-    weir_host_kernel_desc desc = {.struct_size = sizeof desc, .name = "spawn", .compute = spawn_in_kernel, .user = &count};
+    weir_host_kernel_desc desc = make_kernel_desc("spawn", spawn_in_kernel, &count);
     weir_kernel *kernel = NULL;
     CHECK_OK(weir_kernel_create_host(engine, &desc, &kernel));
     CHECK_OK(weir_enqueue(stream, kernel, NULL, 0, NULL, 0));

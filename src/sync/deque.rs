@@ -13,8 +13,8 @@
 //!   owner moves it on over slots that were emptied.
 //!
 //! A push costs stores only, of which the last is a Release; there is no fence in it, so who has looked around and
-//! goes to sleep is not seen by it for sure. Who wants to be sure has a fence behind its push (`threadpool::host::group`
-//! does so where it counts).
+//! goes to sleep is not seen by it for sure. Who wants to be sure has a fence behind its push, as
+//! `threadpool::host::group` where it counts.
 
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -57,8 +57,8 @@ pub(super) const fn is_full(state: u64) -> bool {
 }
 
 impl<C: Cell64, const N: usize> Slot<C, N> {
-    /// By the owner: whether the slot is free. ORDERING: Acquire pairs with the Release in `take`, so that the record is
-    /// not written over while it is read.
+    /// By the owner: whether the slot is free. ORDERING: Acquire pairs with the Release in `take`, so that the record
+    /// is not written over while it is read.
     #[inline(always)]
     pub(super) fn is_free(&self) -> bool {
         !is_full(self.state.load(Acquire))
@@ -73,8 +73,8 @@ impl<C: Cell64, const N: usize> Slot<C, N> {
         for (word, value) in self.words.iter().zip(record) {
             word.store(*value, Relaxed);
         }
-        // ORDERING: Release pairs with the Acquire in `look`: who sees the state sees the record, and what its giver did
-        // before.
+        // ORDERING: Release pairs with the Acquire in `look`: who sees the state sees the record, and what its giver
+        // did before.
         self.state.store(state + 1, Release);
     }
 
@@ -169,7 +169,8 @@ impl Deque {
         true
     }
 
-    /// By the owner: takes the newest record that is wanted. `passed` is told of each place that the top came down from.
+    /// By the owner: takes the newest record that is wanted. `passed` is told of each place that the top came down
+    /// from.
     #[inline(always)]
     pub fn pop(&self, wanted: impl Fn(&Record) -> bool, mut passed: impl FnMut(usize)) -> Option<Record> {
         let base = self.base.load(Relaxed);

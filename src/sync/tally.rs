@@ -94,9 +94,11 @@ impl Tally {
         let mut before = self.0.load(Relaxed);
         loop {
             let left = before - PENDING;
-            let after = if left as u32 == 0 { left & !NOTICED } else { left };
+            let is_last = left as u32 == 0;
+            let after = if is_last { left & !NOTICED } else { left };
             match self.0.compare_exchange_weak(before, after, AcqRel, Relaxed) {
-                Ok(_) => return Count(after | (left ^ after)),
+                Ok(_) if is_last => return Count(left),
+                Ok(_) => return Count(left & !NOTICED),
                 Err(now) => before = now,
             }
         }

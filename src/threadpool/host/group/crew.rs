@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};
 pub struct Crew {
     /// The berths that tasks of these groups were laid down at. A bit stays.
     berths: AtomicU64,
-    /// What a helper is worth at least, in nanoseconds, as an f32; and the pool's width. As they were when one was asked.
+    /// What a helper is worth at least, in nanoseconds, as an f32; and the pool's width. As they were when one was last
+    /// asked for.
     pub(super) worth: AtomicU32,
     pub(super) width: AtomicU32,
     /// Helpers that have found nothing to do and look for more.

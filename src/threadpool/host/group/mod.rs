@@ -20,8 +20,8 @@
 //! *Helpers* are asked for within the pool's budget, as for regions. A spawn does not ask: it adds what the task is
 //! expected to cost to what lies here already, and when that is worth a helper, the others are called (`call_others`).
 //! What a task costs is learned for its function and the depth of its group. A task that nothing is known of is worth a
-//! helper. One that is cheaper than a few hops is run at once, by its spawn, if others would find enough without it; one
-//! that is cheaper than a hop is left where it lies by helpers.
+//! helper. One that is cheaper than a few hops is run at once, by its spawn, if others would find enough without it; and
+//! helpers leave one that is cheaper than a hop where it lies.
 //!
 //! *Nobody waits* for a group that was released before its end, or that has a notice. Then a closure is owed by the
 //! pool, or, if that refuses, the work is done by who spawns.

@@ -281,8 +281,8 @@ fn own_pool(group: &Group) {
     }
 }
 
-/// The end of a task: groups that it made and that are still there hold their pool themselves from now on. `lends`: as it
-/// was when the task began.
+/// The end of a task: groups that it made and that are still there hold their pool themselves from now on. `lends`: as
+/// it was when the task began.
 #[inline(always)]
 fn take_over(here: &Here, berth: &berth::Berth, lends: u64) {
     loop {
