@@ -3190,8 +3190,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_task_group_wait(struct weir_task_group 
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_cancel(struct weir_task_group *group);
 
 /**
- * Whether tasks of the group that have not begun are skipped (1) or not (0): it was cancelled, a task of it has failed,
- * or so for a group that it was made inside of. For long tasks that end early then.
+ * Whether tasks of the group that have not begun are skipped (1) or not (0): it was cancelled, a task of it has
+ * failed, or so for a group that it was made inside of. For long tasks that end early then.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -3201,8 +3201,8 @@ weir_status weir_task_group_is_stopped(const struct weir_task_group *group,
                                        int32_t *out_stopped);
 
 /**
- * Has the host told, once, when all is done that was spawned: for who must not wait. Call it behind the last spawn from
- * outside; if nothing is left then, the notice is told before this call returns. The notice has the status that a wait
+ * Has the host told, once, when all is done that was spawned: for who must not wait. Call it behind the last spawn
+ * from outside; if nothing is left then, the notice is told before this call returns. The notice has the status that a wait
  * would return, and no run. From this call on the pool sees to the tasks: it owes a thread for them. If it refuses, or
  * there is none, this call does those that have not begun, and so does each spawn behind it. The group is as new
  * behind the notice.

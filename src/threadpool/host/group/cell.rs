@@ -123,7 +123,10 @@ impl Group {
     pub(super) fn begin(&self, pool: *const Object<ThreadPool>, crew: *const Crew, parent: Option<&Group>, home: u32) {
         self.born.store(process::generation(), Relaxed);
         self.stop.store(0, Relaxed);
-        self.seen_stops.store(0, Relaxed);
+        // ORDERING: Acquire, and in front of the look at the parent: a stop that is not seen there changes the number.
+        let stops = STOPS.load(Acquire);
+        let is_known = parent.is_some_and(|parent| parent.is_known_to_go_on(stops));
+        self.seen_stops.store(if is_known { stops } else { 0 }, Relaxed);
         self.pool.store(pool.cast_mut(), Relaxed);
         self.crew.store(crew.cast_mut(), Relaxed);
         self.home.store(home, Relaxed);
@@ -141,6 +144,13 @@ impl Group {
         self.lineage.note();
         self.tally.begin();
         self.tag.store(tag::TASK_GROUP, Relaxed);
+    }
+
+    /// Whether it was found that neither this group nor one above is stopped, and nothing was since.
+    #[inline]
+    fn is_known_to_go_on(&self, stops: u32) -> bool {
+        let is_seen = self.parent.load(Relaxed).is_null() || self.seen_stops.load(Relaxed) == stops;
+        is_seen && self.stop.load(Relaxed) == 0
     }
 
     /// The group is over, and nobody holds it.

@@ -213,14 +213,14 @@ fn call_others(here: &Here, pool: &Object<ThreadPool>) {
     let width = pool.num_threads();
     crew.width.store(u32::try_from(width).unwrap_or(u32::MAX), Relaxed);
     crew.worth.store(pool.worth_ns().to_bits(), Relaxed);
-    if pool.take_helpers(1, width) == 0 {
-        return;
-    }
-    // SAFETY: `come` may run on any thread, once, and does not unwind.
-    let task = unsafe { Task::new(come, std::ptr::from_ref(pool).cast_mut().cast()) };
-    here.asks.set(true);
-    let accepted = ask(pool, task);
-    here.asks.set(false);
+    let accepted = pool.take_helpers(1, width) == 1 && {
+        // SAFETY: `come` may run on any thread, once, and does not unwind.
+        let task = unsafe { Task::new(come, std::ptr::from_ref(pool).cast_mut().cast()) };
+        here.asks.set(true);
+        let accepted = ask(pool, task);
+        here.asks.set(false);
+        accepted
+    };
     if let Some(berth) = here.berth().filter(|_| !accepted) {
         // Not so soon again.
         // SAFETY: the calling thread's berth.
@@ -228,7 +228,7 @@ fn call_others(here: &Here, pool: &Object<ThreadPool>) {
     }
 }
 
-/// So much more work has to come before a pool that has refused a helper is asked again.
+/// So much more work has to come before a pool that has refused a helper, or has none left, is asked again.
 const AGAIN: f32 = 8.0;
 
 /// Offers a closure that holds the pool and a part of its budget, which was taken. False if it is refused.

@@ -327,7 +327,9 @@ pub(super) fn take_own(here: &Here, wanted: impl Fn(&Group) -> bool) -> Option<R
     unsafe {
         berth.own(|own| {
             let taken = berth.deque.pop(wanted, |place| passed_ns += own.cost_ns[place]);
-            own.backlog_ns = (own.backlog_ns - passed_ns).max(0.0);
+            if own.backlog_ns > 0.0 {
+                own.backlog_ns = (own.backlog_ns - passed_ns).max(0.0);
+            }
             taken
         })
     }
