@@ -46,10 +46,21 @@ const KEPT: usize = 128;
 /// Cells made at a time.
 const CHUNK: usize = 16;
 
-struct Cells(*mut Group);
-// SAFETY: a list of cells that nobody else has.
+struct Cells {
+    free: *mut Group,
+    /// All that were made, so that a search for leaks finds them.
+    made: *mut Chunk,
+}
+
+#[repr(C)]
+struct Chunk {
+    cells: [Group; CHUNK],
+    before: *mut Chunk,
+}
+
+// SAFETY: lists of cells that nobody else has.
 unsafe impl Send for Cells {}
-static FREE: Global<Cells> = Global::new(|| Cells(std::ptr::null_mut()));
+static FREE: Global<Cells> = Global::new(|| Cells { free: std::ptr::null_mut(), made: std::ptr::null_mut() });
 
 /// What a thread is doing with groups. Links of the chain of tasks on its stack.
 pub(super) struct Frame {
@@ -241,7 +252,7 @@ pub(super) fn take_cell(here: &Here) -> Option<&'static Group> {
 fn take_shared(here: &Here) -> Option<&'static Group> {
     let mut free = FREE.lock();
     // SAFETY: the list is the lock's.
-    let first = unsafe { pop(&mut free.0) }?;
+    let first = unsafe { pop(&mut free.free) }?;
     let Some(berth) = here.berth() else {
         OTHERS_ALIVE.fetch_add(1, Release);
         return Some(first);
@@ -251,7 +262,7 @@ fn take_shared(here: &Here) -> Option<&'static Group> {
     for _ in 1..CHUNK {
         // SAFETY: the list is the lock's, and the berth the calling thread's.
         unsafe {
-            let Some(more) = pop(&mut free.0) else { break };
+            let Some(more) = pop(&mut free.free) else { break };
             berth.own(|own| {
                 push(&mut own.free, more);
                 own.count += 1;
@@ -264,10 +275,13 @@ fn take_shared(here: &Here) -> Option<&'static Group> {
 /// Makes cells, for ever.
 #[cold]
 pub fn grow() {
-    let chunk: Box<[Group]> = (0..CHUNK).map(|_| Group::free()).collect();
-    let chunk: &'static [Group] = Box::leak(chunk);
-    let mut free = FREE.lock();
-    chunk.iter().for_each(|group| push(&mut free.0, group));
+    let chunk = Box::new(Chunk { cells: std::array::from_fn(|_| Group::free()), before: std::ptr::null_mut() });
+    let mut all = FREE.lock();
+    let chunk = Box::into_raw(chunk);
+    // SAFETY: just made, and never freed; nobody else knows of it yet.
+    unsafe { (*chunk).before = std::mem::replace(&mut all.made, chunk) };
+    // SAFETY: as above; from here on it is only shared.
+    unsafe { &*chunk }.cells.iter().for_each(|group| push(&mut all.free, group));
 }
 
 /// The cell of a group that is over.
@@ -290,7 +304,7 @@ pub(super) fn give_cell(here: &Here, group: &'static Group) {
 
 #[cold]
 fn give_shared(group: &'static Group) {
-    push(&mut FREE.lock().0, group);
+    push(&mut FREE.lock().free, group);
     OTHERS_ALIVE.fetch_sub(1, Release);
 }
 
@@ -300,7 +314,7 @@ fn share(berth: &Berth) {
     for _ in 0..KEPT / 2 {
         // SAFETY: the calling thread's berth, and its list.
         let one = unsafe { berth.own(|own| pop(&mut own.free).inspect(|_| own.count -= 1)) };
-        one.into_iter().for_each(|group| push(&mut free.0, group));
+        one.into_iter().for_each(|group| push(&mut free.free, group));
     }
 }
 
