@@ -3,9 +3,10 @@
 //! The lowest level has a bit for each number. A bit of a level above says that a word of the one below may have bits.
 //! Who puts a bit into an empty word raises the bit above it, and so on up to the first word that was not empty. Who
 //! takes the last bit out of a word clears the bit above and looks at the word again: if one has come meanwhile, whose
-//! owner may have found the bit above still raised and gone, it raises it once more. So between the two a number that is
-//! there is not found for a moment, and who has taken one must look after that whether others are there and have to be
-//! told of (`remove`).
+//! owner may have found the bit above still raised and gone, it raises it once more; and looks again, because that one may
+//! have been taken meanwhile by somebody who found the bit above gone. So at rest a bit above is up if and only if there
+//! is one below. But a number that is there may not be found for a moment, and who has taken one must look after that
+//! whether others are there and have to be told of (`remove`).
 //!
 //! A number may be put in again when it has been taken, by the same rules: a bit has no history.
 
@@ -60,15 +61,23 @@ impl ReadySet {
     /// The least number, or one that was the least a moment ago. ORDERING: Relaxed; `remove` finds out.
     #[inline]
     pub fn first(&self) -> Option<usize> {
-        let mut at = 0;
-        for level in self.levels.iter().rev() {
-            let word = level[at].load(Relaxed);
-            if word == 0 {
-                return None;
+        self.first_below(self.levels.len() - 1, 0)
+    }
+
+    fn first_below(&self, level: usize, at: usize) -> Option<usize> {
+        let mut word = self.levels[level][at].load(Relaxed);
+        while word != 0 {
+            let number = at * BITS + word.trailing_zeros() as usize;
+            if level == 0 {
+                return Some(number);
             }
-            at = at * BITS + word.trailing_zeros() as usize;
+            if let Some(first) = self.first_below(level - 1, number) {
+                return Some(first);
+            }
+            // Somebody is about to take this bit back.
+            word &= word - 1;
         }
-        Some(at)
+        None
     }
 
     /// Whether nothing is to be seen. Below the highest level a bit may be gone already.
@@ -80,30 +89,96 @@ impl ReadySet {
     /// Takes a number out; false if it is not there (any more). Whoever takes one asks `is_empty` after that, not
     /// before.
     pub fn remove(&self, number: usize) -> bool {
+        self.remove_and(number, true)
+    }
+
+    /// `looks_again`: models leave that out.
+    fn remove_and(&self, number: usize, looks_again: bool) -> bool {
         // ORDERING: Acquire pairs with the Release in `raise`.
         let before = self.levels[0][number / BITS].fetch_and(!bit(number), AcqRel);
         if before == bit(number) {
-            self.lower(1, number / BITS);
+            self.lower(1, number / BITS, looks_again);
         }
         before & bit(number) != 0
     }
 
     /// The word `at` of the level below has become empty.
-    fn lower(&self, level: usize, at: usize) {
+    fn lower(&self, level: usize, at: usize, looks_again: bool) {
         let Some(words) = self.levels.get(level) else { return };
-        // ORDERING: Acquire pairs with the Release of a `raise` that found this bit still there: the look below sees
-        // what it has put in. A `raise` that comes later finds the bit gone.
-        let before = words[at / BITS].fetch_and(!bit(at), AcqRel);
-        if self.levels[level - 1][at].load(Acquire) != 0 {
+        let below = &self.levels[level - 1][at];
+        loop {
+            // ORDERING: Acquire pairs with the Release of a `raise` that found this bit still there: the look below sees
+            // what it has put in. A `raise` that comes later finds the bit gone.
+            let before = words[at / BITS].fetch_and(!bit(at), AcqRel);
+            if below.load(Acquire) == 0 {
+                if before == bit(at) {
+                    self.lower(level + 1, at / BITS, looks_again);
+                }
+                return;
+            }
             self.raise(level, at);
-        } else if before == bit(at) {
-            self.lower(level + 1, at / BITS);
+            // Who has emptied it since may have found the bit gone, and left it to this thread to take it back.
+            // ORDERING: as above. If he came to the bit first, `raise` has acquired that, and this look sees it empty.
+            if !looks_again || below.load(Acquire) != 0 {
+                return;
+            }
         }
     }
 }
 
 fn bit(number: usize) -> u64 {
     1 << (number % BITS)
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two take from one word, the second what it has put in itself: at rest nothing is left above an empty word.
+    fn two_take_from_one_word(looks_again: bool) {
+        loom::model(move || {
+            let set = Arc::new(ReadySet::create(2 * BITS).unwrap());
+            set.insert(0);
+            let other = {
+                let set = Arc::clone(&set);
+                thread::spawn(move || assert!(set.remove_and(0, looks_again)))
+            };
+            set.insert(1);
+            assert!(set.remove_and(1, looks_again));
+            other.join().unwrap();
+            assert!(set.first().is_none() && set.is_empty(), "a bit is left above an empty word");
+        });
+    }
+
+    #[test]
+    fn models_of_ready_sets_two_take_from_one_word() {
+        two_take_from_one_word(true);
+    }
+
+    #[test]
+    #[should_panic(expected = "left above an empty word")]
+    fn models_of_ready_sets_without_a_second_look() {
+        two_take_from_one_word(false);
+    }
+
+    /// One puts in while the other one takes the last: what is there is found.
+    #[test]
+    fn models_of_ready_sets_lose_nothing() {
+        loom::model(|| {
+            let set = Arc::new(ReadySet::create(2 * BITS).unwrap());
+            set.insert(0);
+            let other = {
+                let set = Arc::clone(&set);
+                thread::spawn(move || assert!(set.remove(0)))
+            };
+            set.insert(1);
+            other.join().unwrap();
+            assert_eq!(set.first(), Some(1), "a number is there and is not found");
+            assert!(set.remove(1) && set.is_empty());
+        });
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -140,6 +215,24 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_left_above_where_threads_put_in_and_take_from_the_same_words() {
+        let set = ReadySet::create(70_000).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let set = &set;
+                scope.spawn(move || {
+                    for round in 0..200_000 {
+                        let number = round % 3 * 64 * 64 + thread;
+                        set.insert(number);
+                        assert!(set.remove(number));
+                    }
+                });
+            }
+        });
+        assert!(set.is_empty() && set.first().is_none());
+    }
+
+    #[test]
     fn threads_take_each_number_once_each_time_that_it_is_put_in() {
         const COUNT: usize = 70_000;
         const ROUNDS: u32 = 3;
@@ -167,5 +260,6 @@ mod tests {
             }
         }
         assert!(taken.iter().step_by(2).all(|taken| taken.load(Relaxed) == ROUNDS));
+        assert!(set.is_empty());
     }
 }

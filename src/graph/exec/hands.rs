@@ -201,23 +201,4 @@ mod models {
             assert!(caller.join().unwrap() || is_called, "a node is shown and nobody comes");
         });
     }
-
-    /// Two take from two words while one of them puts in again what it has taken: nothing is lost, and whoever sees
-    /// nothing may go if who took last looks after that.
-    #[test]
-    fn models_of_hands_a_set_of_two_words_loses_nothing() {
-        loom::model(|| {
-            let ready = Arc::new(ReadySet::create(128).unwrap());
-            ready.insert(0);
-            let other = {
-                let ready = Arc::clone(&ready);
-                thread::spawn(move || ready.remove(0))
-            };
-            ready.insert(1);
-            let taken = other.join().unwrap();
-            assert!(taken);
-            assert_eq!(ready.first(), Some(1), "a number is there and is not found");
-            assert!(ready.remove(1) && ready.is_empty());
-        });
-    }
 }

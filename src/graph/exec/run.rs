@@ -25,8 +25,9 @@ const MANY_HOPS: u64 = 4;
 /// The first runs measure the nodes, and then one in so many.
 const MEASURE_FIRST: u64 = 4;
 const MEASURE_EVERY: u64 = 509;
-/// A run shorter than this, in nanoseconds, does not feel well what two looks at the time take.
-const SHORT_NS: u64 = 1_000;
+/// A run shorter than this, in nanoseconds, feels what looks at the time take, and a tiny one feels even two of them.
+const SHORT_NS: u64 = 2_000;
+const TINY_NS: u64 = 300;
 /// A run in one thread is late at a checkpoint when it has taken more than so many times what it should, and this much.
 const LATE: u64 = 2;
 const LATE_NS: u64 = 10_000;
@@ -48,6 +49,8 @@ struct Watch {
     began: u64,
     expected_ns: u64,
     hop_ns: u64,
+    /// Whether it is looked at to its end, or at the first checkpoint alone.
+    to_the_end: bool,
 }
 
 impl Watch {
@@ -57,6 +60,9 @@ impl Watch {
 
     /// Whether the nodes before this one have taken so much longer than they should that the others are worth sharing.
     fn is_late(&self, nodes: usize, node: u32) -> bool {
+        if !self.to_the_end && node as usize > nodes / 8 {
+            return false;
+        }
         let (done, nodes) = (u64::from(node), nodes as u64);
         let elapsed_ns = self.elapsed_ns();
         let left_ns = elapsed_ns / done.max(1) * (nodes - done);
@@ -216,7 +222,7 @@ impl Step {
             };
             return match (left, watch, pool) {
                 (Some(node), _, Some(pool)) => self.promote(pool, node),
-                (None, Some(watch), _) => {
+                (None, Some(watch), _) if watch.to_the_end => {
                     layout.ways.was_alone(watch.elapsed_ns());
                     Exit::Closed
                 }
@@ -291,11 +297,12 @@ impl Step {
         let since = began.wrapping_sub(self.last.load(Relaxed));
         self.last.store(began, Relaxed);
         let expected_ns = self.layout.ways.alone_or(self.layout.all_ns.load(Relaxed));
-        // A short run is looked at only if the one before it may have been a long one.
-        if expected_ns < SHORT_NS && ticks_ns(since) < SHORT_NS + 8 * expected_ns {
+        // A short run is looked at to its end only if the one before it may have been a long one.
+        let to_the_end = expected_ns >= SHORT_NS || ticks_ns(since) > SHORT_NS + 8 * expected_ns;
+        if !to_the_end && expected_ns < TINY_NS {
             return None;
         }
-        Some(Watch { began, expected_ns, hop_ns: self.hop_ns(Some(pool)) })
+        Some(Watch { began, expected_ns, hop_ns: self.hop_ns(Some(pool)), to_the_end })
     }
 
     /// Works in an open run that this thread has entered, until there is nothing to do.
