@@ -2,11 +2,11 @@
 //!
 //! The lowest level has a bit for each number. A bit of a level above says that a word of the one below may have bits.
 //! Who puts a bit into an empty word raises the bit above it, and so on up to the first word that was not empty. Who
-//! takes the last bit out of a word clears the bit above and looks at the word again: if one has come meanwhile, whose
-//! owner may have found the bit above still raised and gone, it raises it once more; and looks again, because that one may
-//! have been taken meanwhile by somebody who found the bit above gone. So at rest a bit above is up if and only if there
-//! is one below. But a number that is there may not be found for a moment, and who has taken one must look after that
-//! whether others are there and have to be told of (`remove`).
+//! takes the last bit out of a word lowers the bit above, and so on. Both then look at the word below once more, because
+//! another thread may have emptied or filled it meanwhile and found the bit above as it should be: who changes that bit
+//! last has seen the word as it is, or else changes it again. So at rest a bit above is up if and only if there is one
+//! below (`models_of_ready_sets`). Until then a number that is there may not be found for a moment; so who has put one in
+//! or taken one looks after that whether others are there and have to be told of.
 //!
 //! A number may be put in again when it has been taken, by the same rules: a bit has no history.
 
@@ -44,17 +44,29 @@ impl ReadySet {
 
     /// Puts in a number that is not there. What its owner has written is seen by who removes it.
     pub fn insert(&self, number: usize) {
-        self.raise(0, number);
+        self.insert_and(number, true);
     }
 
-    fn raise(&self, first: usize, mut number: usize) {
-        for level in &self.levels[first..] {
-            // ORDERING: Release pairs with the Acquire in `remove` on the lowest level, and in `lower` above it. All
-            // who change a word do so by one operation, so that the chain of releases is never broken.
-            if level[number / BITS].fetch_or(bit(number), AcqRel) != 0 {
-                return;
-            }
-            number /= BITS;
+    /// `looks_again`: models leave that out.
+    fn insert_and(&self, number: usize, looks_again: bool) {
+        // ORDERING: Release pairs with the Acquire in `remove`. All who change a word do so by one operation, so that
+        // the chain of releases is never broken.
+        if self.levels[0][number / BITS].fetch_or(bit(number), AcqRel) == 0 {
+            self.raise(1, number / BITS, looks_again);
+        }
+    }
+
+    /// The word `at` of the level below is not empty any more.
+    fn raise(&self, level: usize, at: usize, looks_again: bool) {
+        let Some(words) = self.levels.get(level) else { return };
+        // ORDERING: Release pairs with the Acquire in `lower`, and Acquire with the Release there: if somebody has
+        // emptied the word and come to this bit before, the look below sees it empty.
+        if words[at / BITS].fetch_or(bit(at), AcqRel) == 0 {
+            self.raise(level + 1, at / BITS, looks_again);
+        }
+        // Who has emptied the word since may have found the bit not raised yet, and nothing to do.
+        if looks_again && self.levels[level - 1][at].load(Acquire) == 0 {
+            self.lower(level, at, looks_again);
         }
     }
 
@@ -92,9 +104,8 @@ impl ReadySet {
         self.remove_and(number, true)
     }
 
-    /// `looks_again`: models leave that out.
     fn remove_and(&self, number: usize, looks_again: bool) -> bool {
-        // ORDERING: Acquire pairs with the Release in `raise`.
+        // ORDERING: Acquire pairs with the Release in `insert`.
         let before = self.levels[0][number / BITS].fetch_and(!bit(number), AcqRel);
         if before == bit(number) {
             self.lower(1, number / BITS, looks_again);
@@ -105,23 +116,13 @@ impl ReadySet {
     /// The word `at` of the level below has become empty.
     fn lower(&self, level: usize, at: usize, looks_again: bool) {
         let Some(words) = self.levels.get(level) else { return };
-        let below = &self.levels[level - 1][at];
-        loop {
-            // ORDERING: Acquire pairs with the Release of a `raise` that found this bit still there: the look below sees
-            // what it has put in. A `raise` that comes later finds the bit gone.
-            let before = words[at / BITS].fetch_and(!bit(at), AcqRel);
-            if below.load(Acquire) == 0 {
-                if before == bit(at) {
-                    self.lower(level + 1, at / BITS, looks_again);
-                }
-                return;
-            }
-            self.raise(level, at);
-            // Who has emptied it since may have found the bit gone, and left it to this thread to take it back.
-            // ORDERING: as above. If he came to the bit first, `raise` has acquired that, and this look sees it empty.
-            if !looks_again || below.load(Acquire) != 0 {
-                return;
-            }
+        // ORDERING: as in `raise`, the other way round: if somebody has filled the word and found this bit still there,
+        // the look below sees what he has put in.
+        let before = words[at / BITS].fetch_and(!bit(at), AcqRel);
+        if self.levels[level - 1][at].load(Acquire) != 0 {
+            self.raise(level, at, looks_again);
+        } else if before == bit(at) {
+            self.lower(level + 1, at / BITS, looks_again);
         }
     }
 }
@@ -136,48 +137,54 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two take from one word, the second what it has put in itself: at rest nothing is left above an empty word.
-    fn two_take_from_one_word(looks_again: bool) {
+    /// At rest nothing is left above an empty word, and what is there is found. One thread takes the number 0, which is
+    /// there or is put in meanwhile; the other puts in 1, and takes it or not.
+    fn at_rest(is_there: bool, takes: bool, looks_again: bool) {
         loom::model(move || {
             let set = Arc::new(ReadySet::create(2 * BITS).unwrap());
-            set.insert(0);
+            if is_there {
+                set.insert(0);
+            }
             let other = {
                 let set = Arc::clone(&set);
-                thread::spawn(move || assert!(set.remove_and(0, looks_again)))
+                thread::spawn(move || set.remove_and(0, looks_again))
             };
-            set.insert(1);
-            assert!(set.remove_and(1, looks_again));
-            other.join().unwrap();
-            assert!(set.first().is_none() && set.is_empty(), "a bit is left above an empty word");
+            let number = usize::from(is_there);
+            set.insert_and(number, looks_again);
+            let taken = takes && set.remove_and(number, looks_again);
+            let by_other = other.join().unwrap();
+            let is_left = !(taken || (!is_there && by_other));
+            assert_eq!(set.first().is_some(), is_left, "not found, or found and not there");
+            assert_eq!(set.is_empty(), !is_left, "a bit is left above an empty word");
         });
     }
 
     #[test]
     fn models_of_ready_sets_two_take_from_one_word() {
-        two_take_from_one_word(true);
+        at_rest(true, true, true);
+    }
+
+    #[test]
+    fn models_of_ready_sets_one_puts_in_and_the_other_takes_the_last() {
+        at_rest(true, false, true);
+    }
+
+    #[test]
+    fn models_of_ready_sets_a_number_is_taken_before_it_is_told_of() {
+        at_rest(false, false, true);
+        at_rest(false, true, true);
     }
 
     #[test]
     #[should_panic(expected = "left above an empty word")]
-    fn models_of_ready_sets_without_a_second_look() {
-        two_take_from_one_word(false);
+    fn models_of_ready_sets_who_takes_does_not_look_again() {
+        at_rest(true, true, false);
     }
 
-    /// One puts in while the other one takes the last: what is there is found.
     #[test]
-    fn models_of_ready_sets_lose_nothing() {
-        loom::model(|| {
-            let set = Arc::new(ReadySet::create(2 * BITS).unwrap());
-            set.insert(0);
-            let other = {
-                let set = Arc::clone(&set);
-                thread::spawn(move || assert!(set.remove(0)))
-            };
-            set.insert(1);
-            other.join().unwrap();
-            assert_eq!(set.first(), Some(1), "a number is there and is not found");
-            assert!(set.remove(1) && set.is_empty());
-        });
+    #[should_panic(expected = "left above an empty word")]
+    fn models_of_ready_sets_who_puts_in_does_not_look_again() {
+        at_rest(false, false, false);
     }
 }
 
@@ -222,14 +229,19 @@ mod tests {
                 let set = &set;
                 scope.spawn(move || {
                     for round in 0..200_000 {
+                        // Each takes its own, or the next one's before that has told of it.
                         let number = round % 3 * 64 * 64 + thread;
                         set.insert(number);
-                        assert!(set.remove(number));
+                        let other = round % 3 * 64 * 64 + (thread + 1) % 4;
+                        if !set.remove(number) || set.remove(other) {
+                            continue;
+                        }
                     }
                 });
             }
         });
-        assert!(set.is_empty() && set.first().is_none());
+        while take(&set).is_some() {}
+        assert!(set.is_empty());
     }
 
     #[test]
