@@ -83,7 +83,7 @@ impl Ways {
         let other_ns = if shared { self.alone_or(all_ns) } else { shared_ns };
         let loss_ns = other_ns.saturating_sub(own_ns).max(own_ns / 50);
         let credit = if loss_ns > own_ns / MUCH { CREDIT_FOR_MUCH } else { CREDIT };
-        let since_ns = way.since_ns.load(Relaxed) + own_ns;
+        let since_ns = way.since_ns.load(Relaxed).saturating_add(own_ns);
         if !(shared && is_clear) && since_ns / credit > loss_ns {
             way.since_ns.store(0, Relaxed);
             return !shared;
@@ -112,8 +112,10 @@ impl Ways {
         if timed < TIME_FIRST {
             way.timed.store(timed + 1, Relaxed);
         }
+        // What was found to take so long is no stranger the next time: a busy machine, or a slow pool.
+        let known_ns = way.shared_ns.load(Relaxed);
         nearer(&way.shared_ns, ns);
-        self.compare(ns, least_ns, all_ns);
+        self.compare(ns, least_ns, all_ns.max(known_ns));
     }
 
     /// What a run alone took.
@@ -144,7 +146,7 @@ impl Ways {
 
     /// Whether it was strange.
     fn compare(&self, ns: u64, least_ns: u64, most_ns: u64) -> bool {
-        if ns > STRANGE * most_ns + STRANGE_NS {
+        if ns > most_ns.saturating_mul(STRANGE).saturating_add(STRANGE_NS) {
             self.was_too_long();
             return true;
         }
@@ -152,7 +154,7 @@ impl Ways {
         if self.too_long.load(Relaxed) > 0 {
             self.too_long.store(0, Relaxed);
         }
-        let is_short = STRANGE * ns + STRANGE_NS < least_ns;
+        let is_short = ns.saturating_mul(STRANGE).saturating_add(STRANGE_NS) < least_ns;
         let runs = if is_short { self.too_short.load(Relaxed) + 1 } else { 0 };
         if runs > 0 || self.too_short.load(Relaxed) > 0 {
             self.too_short.store(runs, Relaxed);
@@ -231,6 +233,14 @@ mod tests {
             assert!(tried > 0, "{ns}: never tried");
             assert!(tried * ns.abs_diff(alone) <= runs as u64 * ns.min(alone) / 90, "{ns}: {tried} of {runs}");
         }
+    }
+
+    #[test]
+    fn a_pool_that_is_far_too_slow_costs_a_few_runs() {
+        let ways = Ways::default();
+        let count = shared(&ways, 1000, |_| 300_000, 100_000);
+        assert!(count < 10, "{count} of 1000");
+        assert_eq!(ways.take_doubt(), None);
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub use costs::{Cost, Way};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
 pub use host::group;
 pub use host::{
-    Checks, Epilogue, HostCall, HostVtable, Job, Task, Want, into_ctx, parallel_for, parallel_for_then, vtable_of,
+    Checks, Epilogue, HostCall, HostVtable, Job, Task, Want, Wanted, into_ctx, parallel_for, parallel_for_then,
+    vtable_of,
 };
 pub use measure::now as measure;
 pub use plan::{MAX_SLOTS, Span};

@@ -10,12 +10,11 @@ use crate::base::{Error, Ref, Result};
 use crate::graph::layout::Layout;
 use crate::stream::{GRACE_NS, Queue};
 use crate::threadpool::ThreadPool;
-use std::sync::Weak;
 
 impl Step {
     /// Whether a call of this node ends well; its failure is the run's then.
     pub(super) fn see_through(&self, call: u32, pool: Option<&Ref<ThreadPool>>) -> Result<bool> {
-        let Some(step) = self.me.get().and_then(Weak::upgrade) else {
+        let Some(step) = self.invitation.step() else {
             return Err(Error::internal("a run that nobody holds"));
         };
         while !step.call(call, pool) {

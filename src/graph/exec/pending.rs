@@ -425,7 +425,7 @@ impl Step {
         }
         if pool.take_helpers(1, pool.num_threads()) == 0 {
             self.hands.give_place();
-        } else if !pool.spawn_taken(Arc::clone(self) as Arc<dyn Job>, generation, 0) {
+        } else if !pool.spawn_taken(self.invitation(), generation, 0) {
             self.hands.fill_places();
         }
     }

@@ -31,6 +31,8 @@ const TINY_NS: u64 = 300;
 /// A run in one thread is late at a checkpoint when it has taken more than so many times what it should, and this much.
 const LATE: u64 = 2;
 const LATE_NS: u64 = 10_000;
+/// What a walk takes for a node whose memory is not in the caches, in nanoseconds.
+const WALK_NS: u64 = 20;
 
 /// How a run is made.
 struct Planned {
@@ -66,7 +68,10 @@ impl Watch {
         let (done, nodes) = (u64::from(node), nodes as u64);
         let elapsed_ns = self.elapsed_ns();
         let left_ns = elapsed_ns / done.max(1) * (nodes - done);
-        elapsed_ns > LATE * self.expected_ns * done / nodes + LATE_NS && left_ns / 2 > MANY_HOPS * self.hop_ns
+        // The walk itself costs something, too, more than all nodes where these are next to nothing.
+        let expected_ns = self.expected_ns / nodes * done + WALK_NS * done;
+        elapsed_ns > expected_ns.saturating_mul(LATE).saturating_add(LATE_NS)
+            && left_ns / 2 > self.hop_ns.saturating_mul(MANY_HOPS)
     }
 }
 
@@ -222,14 +227,16 @@ impl Step {
             };
             return match (left, watch, pool) {
                 (Some(node), _, Some(pool)) => self.promote(pool, node),
-                (None, Some(watch), _) if watch.to_the_end => {
+                (None, Some(watch), _) if watch.to_the_end && !self.is_stopped() => {
                     layout.ways.was_alone(watch.elapsed_ns());
                     Exit::Closed
                 }
                 _ => Exit::Closed,
             };
         }
-        if let Some(pool) = pool.filter(|_| plan.is_shared && !plan.measures && !self.is_careful()) {
+        // What completes later takes its time, whoever computes.
+        let is_timed = plan.is_shared && !plan.measures && !self.is_careful() && !self.has_calls();
+        if let Some(pool) = pool.filter(|_| is_timed) {
             self.began.set(pool.family(), now_ns());
         }
         self.share(pool, plan.width, plan.is_unknown && plan.width > 0, 0)
@@ -241,7 +248,7 @@ impl Step {
         let doubt = layout.ways.take_doubt();
         let number = layout.runs.load(Relaxed);
         let measures = doubt.is_some() || number < MEASURE_FIRST || (run > 0 && run.is_multiple_of(MEASURE_EVERY));
-        let is_unknown = doubt == Some(true) || (number == 0 && layout.is_unknown.load(Relaxed));
+        let is_unknown = doubt == Some(true) || (measures && layout.is_unknown.load(Relaxed));
         let may_share = layout.is_parallel && self.workers() > 1 && !self.is_serial();
         let pool = pool.filter(|pool| may_share && pool.may_nest());
         let width = pool.map_or(0, |pool| self.helpers_worth(pool, is_unknown)) as u32;
@@ -250,7 +257,7 @@ impl Step {
         // counts for nodes that are cheap.
         let is_alone = (measures && number == 1 && !has_dear) || (doubt == Some(false) && !has_dear);
         let is_shared = match pool {
-            Some(_) if width > 0 && layout.hop_ns.is_some() => true,
+            Some(_) if width > 0 && (layout.hop_ns.is_some() || self.has_calls()) => true,
             Some(_) if width > 0 && is_unknown => true,
             Some(_) if width > 0 && is_alone => false,
             Some(pool) if width > 0 => layout.ways.choose(pool.family(), layout.all_ns.load(Relaxed), layout.len()),
@@ -298,7 +305,8 @@ impl Step {
         self.last.store(began, Relaxed);
         let expected_ns = self.layout.ways.alone_or(self.layout.all_ns.load(Relaxed));
         // A short run is looked at to its end only if the one before it may have been a long one.
-        let to_the_end = expected_ns >= SHORT_NS || ticks_ns(since) > SHORT_NS + 8 * expected_ns;
+        let to_the_end =
+            expected_ns >= SHORT_NS || ticks_ns(since) > expected_ns.saturating_mul(8).saturating_add(SHORT_NS);
         if !to_the_end && expected_ns < TINY_NS {
             return None;
         }
@@ -351,7 +359,7 @@ impl Step {
         let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
         let hop_ns = self.hop_ns(pool);
         let saved_ns = total - (total / 2).max(longest).min(total);
-        if saved_ns > MANY_HOPS * hop_ns { SHARE_NS } else { hop_ns }
+        if saved_ns > hop_ns.saturating_mul(MANY_HOPS) { SHARE_NS } else { hop_ns }
     }
 
     /// By a helper that was the last one out.

@@ -24,8 +24,7 @@ use super::shown::Show;
 use super::worker::{EMPTY, NONE, Worker};
 use crate::base::time::now_ns;
 use crate::sync::ambient;
-use crate::threadpool::Job;
-use std::sync::Arc;
+use crate::threadpool::Wanted;
 use std::sync::atomic::Ordering::*;
 
 /// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
@@ -116,9 +115,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 if self.is_offer_before(place) {
                     return None;
                 }
-                if step.ready.remove(place)
-                    && let Some(node) = self.go_into(step.node_at(self.show, place))
-                {
+                if let Some(node) = self.takes(place) {
                     return Some(node);
                 }
                 continue;
@@ -128,9 +125,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 && !step.is_before(self.show, node, place)
             {
                 self.push(node);
-                if step.ready.remove(place)
-                    && let Some(node) = self.go_into(step.node_at(self.show, place))
-                {
+                if let Some(node) = self.takes(place) {
                     return Some(node);
                 }
                 continue;
@@ -147,6 +142,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 return Some(node);
             }
         }
+    }
+
+    /// Takes what is shown at this place, unless somebody else has, and goes into it.
+    fn takes(&mut self, place: usize) -> Option<u32> {
+        if !self.step.ready.remove(place) {
+            return None;
+        }
+        let node = self.step.node_at(self.show, place);
+        self.taken_ns += self.worth(node).max(1);
+        self.go_into(node)
     }
 
     /// Before a worker goes into a dear node: what else it has is put where others see it, and somebody is called for
@@ -321,7 +326,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         if !step.hands.take_place() {
             return false;
         }
-        let job = Arc::clone(step) as Arc<dyn Job>;
+        let job = step.invitation();
         if self.role == Role::BulkCaller {
             let helpers = pool.take_helpers(step.hands.width() as usize, pool.num_threads());
             step.hands.come(helpers as u32);
@@ -348,9 +353,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
         if pool.take_helpers(1, pool.num_threads()) == 0 {
             // Other work has the pool's threads now; the first of them that is done comes.
             match step.wants_thread(pool, self.generation) {
-                Some(true) => return true,
-                Some(false) => {}
-                None => {
+                Wanted::Now => return true,
+                Wanted::Granted => {}
+                Wanted::Not => {
                     step.hands.give_place();
                     self.patience = PATIENCE;
                     return false;
@@ -376,7 +381,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
     pub(super) fn make_room(&self) {
         let step = self.step;
-        if self.taken_ns < WORTHWHILE_HOPS * self.hop_ns() {
+        if self.taken_ns < self.hop_ns().saturating_mul(WORTHWHILE_HOPS) {
             let above = step.ask_above_ns.load(Relaxed);
             step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
         }

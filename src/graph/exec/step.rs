@@ -8,6 +8,7 @@ use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
 use super::shown::MOST_SORTED;
+use super::visit::Invitation;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
@@ -15,11 +16,11 @@ use crate::kernel::{Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
-use crate::sync::{Gate, HandOff, Mutex, OnceLock, ReadySet, Ring, Slots, Tokens};
+use crate::sync::{Gate, HandOff, Mutex, ReadySet, Ring, Slots, Tokens};
 use crate::threadpool::{MAX_SLOTS, ThreadPool, Want};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
-use std::sync::{Arc, Weak};
 
 /// A shared run that is timed: when it began, on the library's clock, and the family of its pool; 0 = none.
 #[derive(Default)]
@@ -67,7 +68,7 @@ pub struct Step {
     /// half is the number of a program that has a bound (`admission`), else 0.
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
-    pub(super) me: OnceLock<Weak<Step>>,
+    pub(super) invitation: Arc<Invitation>,
     /// Its place among the program's steps; None if there was none left.
     pub(in crate::graph) home: Option<usize>,
     pub(super) args: Box<[View]>,
@@ -185,7 +186,7 @@ impl Step {
         let mut words = layout.merges.iter();
         let merges = heap::filled(layout.merges.len(), "a run's merges", || Merged::new(words.next()))?;
         let step = Arc::new(Step {
-            me: OnceLock::new(),
+            invitation: Arc::default(),
             id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
             home,
@@ -239,7 +240,7 @@ impl Step {
             visitors: Mutex::default(),
             waiter: HandOff::default(),
         });
-        let _ = step.me.set(Arc::downgrade(&step));
+        step.invitation.sign(&step);
         Ok(step)
     }
 

@@ -9,10 +9,10 @@ use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::kernel::Begun;
 use crate::stream::{Joinable, Joined};
-use crate::sync::{Entry, Exit, ambient};
-use crate::threadpool::{Job, ThreadPool, Want};
-use std::sync::Arc;
+use crate::sync::{Entry, Exit, OnceLock, ambient};
+use crate::threadpool::{Job, ThreadPool, Want, Wanted};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
 impl Step {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
@@ -72,9 +72,31 @@ impl Joinable for Step {
     }
 }
 
-/// A helper that the pool sends, or the caller in its own `parallel_for`.
-impl Job for Step {
+/// What goes to a pool for a step: it may come long after the run, and keeps no program alive.
+#[derive(Default)]
+pub(super) struct Invitation(OnceLock<Weak<Step>>);
+
+impl Invitation {
+    pub fn sign(&self, step: &Arc<Step>) {
+        let _ = self.0.set(Arc::downgrade(step));
+    }
+
+    pub fn step(&self) -> Option<Arc<Step>> {
+        self.0.get().and_then(Weak::upgrade)
+    }
+}
+
+impl Job for Invitation {
     fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
+        if let Some(step) = self.step() {
+            step.help(generation, pool);
+        }
+    }
+}
+
+impl Step {
+    /// A helper that the pool sends, or the caller in its own `parallel_for`.
+    fn help(self: &Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
         let role = if ambient::within_bulk_of(self.id) {
             Role::CallerInBulk
         } else if ambient::within(ambient::Work::Run(self.id)) || ambient::within_device() {
@@ -108,16 +130,20 @@ impl Job for Step {
 }
 
 impl Step {
+    /// What a pool is given to bring a thread.
+    pub(super) fn invitation(&self) -> Arc<dyn Job> {
+        Arc::clone(&self.invitation) as Arc<dyn Job>
+    }
+
     /// For a run that the pool's budget has nothing left for: wants the first thread that is done with something else.
-    /// False if the budget has one after all, which is the caller's then. None: too many want one already.
-    pub(super) fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Option<bool> {
+    pub(super) fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Wanted {
         let mut want = self.want.lock();
         if want.is_none() {
-            *want = Some(Want::claim(pool)?);
+            *want = Want::claim(pool);
             // ORDERING: Relaxed; read by who closes the run, after all others have left it.
             self.has_want.store(true, Relaxed);
         }
-        want.as_ref().map(|want| want.want(Arc::clone(self) as Arc<dyn Job>, generation))
+        want.as_ref().map_or(Wanted::Not, |want| want.want(self.invitation(), generation))
     }
 
     /// Of a closed run.
@@ -136,6 +162,10 @@ impl Step {
     fn stays_in_bulk(&self, seen: u64) -> bool {
         // What completes later comes back to whoever has opened the run.
         if self.has_calls() || self.tokens.is_finished() || self.tokens.inside() == 1 {
+            return false;
+        }
+        // It has come out for those who have left this call, and will call them again.
+        if self.hands.asked() == 0 && self.shows_work() {
             return false;
         }
         if self.hands.goes_away(|| self.shows_work()) {

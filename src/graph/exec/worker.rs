@@ -181,6 +181,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
+                    // Who was told of this one may have been meant for others, too.
+                    self.has_shown |= self.step.shows_work();
                     self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
                 None if self.step.calls.returns.any() || !self.may_leave() => {}

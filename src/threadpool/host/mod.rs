@@ -25,5 +25,5 @@ pub use parallel::{parallel_for, parallel_for_then};
 pub use region::{Epilogue, Regions};
 pub use shell::{Life, Shell};
 pub use task::Task;
-pub use ticket::{Job, Need, Tickets, Want};
+pub use ticket::{Job, Need, Tickets, Want, Wanted};
 pub use vtable::HostVtable;

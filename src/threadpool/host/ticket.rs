@@ -160,6 +160,17 @@ impl Default for Wants {
     }
 }
 
+/// What became of a job that wants a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The next closure that is done does it.
+    Now,
+    /// The budget has a thread after all: it is taken, and the caller's to send.
+    Granted,
+    /// Nothing: it is wanted already, or too many jobs want one.
+    Not,
+}
+
 /// A place among the jobs that want a thread. Dropped, the job does not want one any more.
 pub struct Want {
     pool: Ref<ThreadPool>,
@@ -173,23 +184,23 @@ impl Want {
         Some(Want { pool: Arc::clone(pool), place })
     }
 
-    /// Wants a thread for this job, once. False if the budget has one after all, which is the caller's then.
-    pub fn want(&self, job: Arc<dyn Job>, tag: u64) -> bool {
+    /// Wants a thread for this job, once.
+    pub fn want(&self, job: Arc<dyn Job>, tag: u64) -> Wanted {
         let wants = &self.pool.tickets().wants;
         if wants.jobs[self.place].put((job, tag)).is_err() {
-            // Nobody has come since it was last wanted.
-            return true;
+            // It was wanted before, and nobody has come since, or comes just now.
+            return Wanted::Not;
         }
         wants.board.put_up(self.place);
         if self.pool.take_helpers(1, self.pool.num_threads()) == 0 {
-            return true;
+            return Wanted::Now;
         }
         // Some closure may have it already.
-        let is_left = wants.jobs[self.place].take().is_some();
-        if !is_left {
-            self.pool.give_back_helpers(1);
+        if wants.jobs[self.place].take().is_some() {
+            return Wanted::Granted;
         }
-        !is_left
+        self.pool.give_back_helpers(1);
+        Wanted::Now
     }
 }
 
