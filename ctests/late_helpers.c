@@ -116,9 +116,10 @@ static void a_region_for_the_late(int32_t slots, int refuses) {
     const weir_threadpool_vtable vtable = {
         .struct_size = sizeof vtable, .num_threads = num_threads, .max_threads = max_threads, .schedule = keep,
         .parallel_for = let_in_and_run, .in_parallel = in_parallel};
-    /* Dear to ask one by one: with few helpers a parallel_for is the better way. */
+    /* Dear to ask one by one: with few helpers a parallel_for is the better way. And other costs for each region, so
+     * that none learns from another one how late the helpers of this pool are. */
     const weir_threadpool_costs costs = {
-        .struct_size = sizeof costs, .submit_ns = 100000, .arrive_ns = 1000, .join_ns = 100};
+        .struct_size = sizeof costs, .submit_ns = 100000.0 + 2 * slots + refuses, .arrive_ns = 1000, .join_ns = 100};
     weir_threadpool_attr *attr = NULL;
     weir_threadpool *pool = NULL;
     memset(&s, 0, sizeof s);
