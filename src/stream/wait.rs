@@ -146,6 +146,11 @@ impl Waiter<'_, '_> {
         self.from_ns == 0 || now_ns() >= self.from_ns
     }
 
+    /// Joins in what the queue is at. Until this thread is to work, the others have it.
+    fn join(&self, queue: &Queue) -> Joined {
+        if self.is_able_now() { queue.join() } else { Joined::Others }
+    }
+
     fn is_over(&self) -> bool {
         (self.wait.done)() || self.deadline.is_past()
     }
@@ -204,7 +209,7 @@ impl Waiter<'_, '_> {
             }
             if !queue.turn().is_parked() {
                 // Whoever has the turn may be in a run that lets others in.
-                if queue.join() == Joined::Worked {
+                if self.join(&queue) == Joined::Worked {
                     self.slept.set(false);
                     return None;
                 }
@@ -221,7 +226,7 @@ impl Waiter<'_, '_> {
             }
             // Whoever ends the item there calls this thread, which is about to look.
             let claimer = queue.claimers().enter(self.may_claim(&queue));
-            let joined = queue.join();
+            let joined = self.join(&queue);
             drop(claimer);
             if joined == Joined::Worked || queue.turn().is_called() {
                 self.slept.set(false);
@@ -254,7 +259,7 @@ impl Waiter<'_, '_> {
             let start = now_ns();
             while !is_news_now && now_ns() - start < self.wait.spin_ns {
                 // Who has more to do than he wants to keep finds company there.
-                is_news_now = end.join() == Joined::Worked;
+                is_news_now = self.join(end) == Joined::Worked;
                 (0..16).for_each(|_| std::hint::spin_loop());
                 is_news_now |= is_news();
             }
