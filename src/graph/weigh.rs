@@ -5,8 +5,15 @@ use super::layout::{Body, DIRECT, Layout, Release};
 use std::sync::atomic::Ordering::{Relaxed, Release as Publish};
 
 /// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
-/// move cost as much.
+/// move cost as much. Where another thread is there already and has nothing to do, a list of such nodes is worth
+/// something to it, what they take beyond the second figure; from the first one on a node is worth what it takes.
 const WORTH_A_THREAD_NS: u32 = 150;
+const MOVED_NS: u32 = 50;
+
+/// What a node that takes so long is worth on a list.
+fn worth_of(cost_ns: u32) -> u32 {
+    if cost_ns < WORTH_A_THREAD_NS { cost_ns.saturating_sub(MOVED_NS) } else { cost_ns }
+}
 
 /// A node as long as this, in nanoseconds, is worth what it costs to show it to all workers, about 100 ns where two of
 /// them want the same cache line.
@@ -105,7 +112,7 @@ impl Layout {
             let times = factor.at(node as u32);
             total = total.saturating_add(u64::from(counts).saturating_mul(times));
             all = all.saturating_add(u64::from(cost).saturating_mul(times));
-            let mut worth = counts;
+            let mut worth = worth_of(cost);
             let (mut behind, mut is_urgent) = (0f32, self.starts_elsewhere(node));
             // With what the sign bit says: whether something that is done elsewhere is behind it.
             let mut after = |target: u32| {
@@ -138,13 +145,20 @@ impl Layout {
                 after(guard.target);
             }
             self.worth[node].store(worth, Relaxed);
-            let path = behind + counts as f32 * times as f32;
+            let path = behind + cost as f32 * times as f32;
             self.ranks[node].store(Rank::new(path, is_urgent).0, Relaxed);
             longest = longest.max(path);
         }
         self.total_ns.store(total, Relaxed);
         self.all_ns.store(all, Relaxed);
         self.longest_ns.store(longest as u64, Relaxed);
+    }
+
+    /// What so many threads more could save a run at most, in nanoseconds, if bringing them cost nothing.
+    pub fn saved_by(&self, threads: u64) -> u64 {
+        let (all, longest) = (self.all_ns.load(Relaxed), self.longest_ns.load(Relaxed));
+        let least = (all / threads.saturating_add(1)).max(longest);
+        self.total_ns.load(Relaxed).min(all.saturating_sub(least))
     }
 
     /// Whether a node only starts what is done elsewhere: by a device, or by whoever completes it later. Nothing else

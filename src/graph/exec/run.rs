@@ -340,12 +340,9 @@ impl Step {
 
     /// How many helpers this run may ask for: none if they cannot save what a hop costs.
     fn helpers_worth(&self, pool: &Ref<ThreadPool>, is_unknown: bool) -> usize {
-        let layout = &self.layout;
-        let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
-        let hop_ns = self.hop_ns(Some(pool));
         let most = self.workers().saturating_sub(1);
         // The host is asked only where there is something to ask for.
-        if !is_unknown && total.saturating_sub(longest) <= hop_ns {
+        if !is_unknown && self.layout.saved_by(u64::MAX) <= self.hop_ns(Some(pool)) {
             return 0;
         }
         // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
@@ -355,11 +352,8 @@ impl Step {
 
     /// What a list must be worth for a helper to be asked for: little, where a helper can save the run many hops.
     fn ask_above(&self, pool: Option<&Ref<ThreadPool>>) -> u64 {
-        let layout = &self.layout;
-        let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
         let hop_ns = self.hop_ns(pool);
-        let saved_ns = total - (total / 2).max(longest).min(total);
-        if saved_ns > hop_ns.saturating_mul(MANY_HOPS) { SHARE_NS } else { hop_ns }
+        if self.layout.saved_by(1) > hop_ns.saturating_mul(MANY_HOPS) { SHARE_NS } else { hop_ns }
     }
 
     /// By a helper that was the last one out.

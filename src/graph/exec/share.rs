@@ -32,6 +32,10 @@ use std::sync::atomic::Ordering::*;
 const LOOK_NS: u64 = 50_000;
 /// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 pub(super) const SHARE_NS: u64 = 500;
+/// How much cheap work a worker does, in nanoseconds, between two looks at what is shown, and what each node counts for
+/// at least. All who show or take something write to the line that it looks at.
+const SEE_NS: u64 = 1_000;
+const CHEAPEST_NS: u64 = 30;
 /// What is dealt at once, in nanoseconds, and in how many groups.
 const DEAL_NS: u64 = 32_000;
 const GROUPS: u64 = 4;
@@ -121,16 +125,21 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 continue;
             };
             next = None;
-            if let Some(place) = step.ready.first()
-                && !step.is_before(self.show, node, place)
-            {
-                self.push(node);
-                if let Some(node) = self.takes(place) {
-                    return Some(node);
+            let is_cheap = step.place_of(self.show, node).is_none();
+            if !is_cheap || self.unseen_ns >= SEE_NS {
+                self.unseen_ns = 0;
+                if let Some(place) = step.ready.first()
+                    && !step.is_before(self.show, node, place)
+                {
+                    self.push(node);
+                    if let Some(node) = self.takes(place) {
+                        return Some(node);
+                    }
+                    continue;
                 }
-                continue;
             }
-            if step.place_of(self.show, node).is_none() {
+            if is_cheap {
+                self.unseen_ns += self.worth(node) + CHEAPEST_NS;
                 if std::mem::take(&mut self.has_shown) {
                     self.call_others();
                 }

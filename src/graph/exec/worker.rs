@@ -50,6 +50,8 @@ pub(super) struct Worker<'a, const MODE: u8> {
     /// What the run shows; and whether this worker has shown something that nobody was called for.
     pub(super) show: Show,
     pub(super) has_shown: bool,
+    /// What it has done since it last looked at what is shown.
+    pub(super) unseen_ns: u64,
     /// It does not count as asked for any more.
     pub(super) has_made_room: bool,
     /// The node in hand, for the case that it panics.
@@ -82,6 +84,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             list: EMPTY,
             show: step.shown(),
             has_shown: false,
+            unseen_ns: 0,
             has_made_room: false,
             current: NONE,
             done: 0,
