@@ -189,10 +189,11 @@ impl Way {
     }
 }
 
-/// Down at once, up by little: an interrupted run takes far too long, and none takes too short.
+/// Down at once, up by little: an interrupted run takes far too long, the next one is often interrupted as well, and
+/// none takes too short. A way that has become slower by a half is left after four runs.
 fn nearer(figure: &AtomicU64, ns: u64) {
     let old = figure.load(Relaxed);
-    let new = if old == 0 { ns } else { ns.min(old + old / 4 + 100) }.max(1);
+    let new = if old == 0 { ns } else { ns.min(old + old / 8 + 100) }.max(1);
     if new.abs_diff(old) > old / 16 {
         figure.store(new, Relaxed);
     }

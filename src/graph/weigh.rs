@@ -173,7 +173,8 @@ impl Layout {
 
     /// Whether a node is long enough for others to be shown that it is ready, and for its order to matter.
     pub fn is_dear(&self, node: usize) -> bool {
-        self.costs[node].load(Relaxed) >= DEAR_NS || self.starts_elsewhere(node)
+        let dear_ns = self.hop_ns.map_or(u64::from(DEAR_NS), |hop_ns| hop_ns.max(u64::from(DEAR_NS)));
+        u64::from(self.costs[node].load(Relaxed)) >= dear_ns || self.starts_elsewhere(node)
     }
 
     pub fn rank(&self, node: u32) -> Rank {

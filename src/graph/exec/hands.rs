@@ -52,8 +52,9 @@ impl Hands {
         self.asked.fetch_update(Relaxed, Relaxed, |asked| (asked < width).then_some(asked + 1)).is_ok()
     }
 
+    /// A `parallel_for` may bring more than were asked for, where it leaves its caller out.
     pub fn give_place(&self) {
-        self.asked.fetch_sub(1, Relaxed);
+        let _ = self.asked.fetch_update(Relaxed, Relaxed, |asked| asked.checked_sub(1));
     }
 
     /// The pool refuses: nobody is asked for any more, until one leaves.

@@ -423,11 +423,7 @@ impl Step {
         if !self.hands.take_place() {
             return;
         }
-        if pool.take_helpers(1, pool.num_threads()) == 0 {
-            self.hands.give_place();
-        } else if !pool.spawn_taken(self.invitation(), generation, 0) {
-            self.hands.fill_places();
-        }
+        self.bring_one(pool, generation, 0);
     }
 
     /// Wakes the owner.

@@ -21,10 +21,9 @@
 use super::queue::Offer;
 use super::role::Role;
 use super::shown::Show;
-use super::worker::{EMPTY, NONE, Worker};
+use super::worker::{EMPTY, FAST, NONE, Worker};
 use crate::base::time::now_ns;
 use crate::sync::ambient;
-use crate::threadpool::Wanted;
 use std::sync::atomic::Ordering::*;
 
 /// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
@@ -32,8 +31,9 @@ use std::sync::atomic::Ordering::*;
 const LOOK_NS: u64 = 50_000;
 /// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 pub(super) const SHARE_NS: u64 = 500;
-/// How much cheap work a worker does, in nanoseconds, between two looks at what is shown, and what each node counts for
-/// at least. All who show or take something write to the line that it looks at.
+/// How much cheap work a worker does, in nanoseconds, between two looks at what others show, and what each node counts
+/// for at least. All who show or take something write to the line that it looks at. Where costs are being measured, they
+/// may not be known yet.
 const SEE_NS: u64 = 1_000;
 const CHEAPEST_NS: u64 = 30;
 /// What is dealt at once, in nanoseconds, and in how many groups.
@@ -126,8 +126,13 @@ impl<const MODE: u8> Worker<'_, MODE> {
             };
             next = None;
             let is_cheap = step.place_of(self.show, node).is_none();
-            if !is_cheap || self.unseen_ns >= SEE_NS {
+            if !is_cheap || self.has_shown || MODE != FAST || self.unseen_ns >= SEE_NS {
                 self.unseen_ns = 0;
+                if step.calls.returns.any() {
+                    // Something may wait for what has come back that is more urgent than all of this.
+                    self.push(node);
+                    return None;
+                }
                 if let Some(place) = step.ready.first()
                     && !step.is_before(self.show, node, place)
                 {
@@ -335,8 +340,8 @@ impl<const MODE: u8> Worker<'_, MODE> {
         if !step.hands.take_place() {
             return false;
         }
-        let job = step.invitation();
         if self.role == Role::BulkCaller {
+            let job = step.invitation();
             let helpers = pool.take_helpers(step.hands.width() as usize, pool.num_threads());
             step.hands.come(helpers as u32);
             if helpers == 0 {
@@ -359,23 +364,11 @@ impl<const MODE: u8> Worker<'_, MODE> {
             }
             return accepted;
         }
-        if pool.take_helpers(1, pool.num_threads()) == 0 {
-            // Other work has the pool's threads now; the first of them that is done comes.
-            match step.wants_thread(pool, self.generation) {
-                Wanted::Now => return true,
-                Wanted::Granted => {}
-                Wanted::Not => {
-                    step.hands.give_place();
-                    self.patience = PATIENCE;
-                    return false;
-                }
-            }
+        let comes = step.bring_one(pool, self.generation, self.hop_ns());
+        if !comes {
+            self.patience = PATIENCE;
         }
-        let accepted = pool.spawn_taken(job, self.generation, self.hop_ns());
-        if !accepted {
-            step.hands.fill_places();
-        }
-        accepted
+        comes
     }
 
     /// Whether a worker that has found nothing may leave.

@@ -135,15 +135,36 @@ impl Step {
         Arc::clone(&self.invitation) as Arc<dyn Job>
     }
 
-    /// For a run that the pool's budget has nothing left for: wants the first thread that is done with something else.
-    pub(super) fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Wanted {
+    /// Has the pool bring one worker more, for whom a place was taken: by a closure of his own, or, where other work has
+    /// the pool's threads now, by the first of them that is done. False if nobody comes; the place is given back then, or
+    /// all are filled because the pool refuses.
+    pub(super) fn bring_one(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64, cost_ns: u64) -> bool {
+        if pool.take_helpers(1, pool.num_threads()) == 0 {
+            match self.wants_thread(pool, generation) {
+                Wanted::Now => return true,
+                Wanted::Granted => {}
+                Wanted::Not => {
+                    self.hands.give_place();
+                    return false;
+                }
+            }
+        }
+        let accepted = pool.spawn_taken(self.invitation(), generation, cost_ns);
+        if !accepted {
+            self.hands.fill_places();
+        }
+        accepted
+    }
+
+    fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Wanted {
+        let width = pool.num_threads();
         let mut want = self.want.lock();
         if want.is_none() {
             *want = Want::claim(pool);
             // ORDERING: Relaxed; read by who closes the run, after all others have left it.
             self.has_want.store(true, Relaxed);
         }
-        want.as_ref().map_or(Wanted::Not, |want| want.want(self.invitation(), generation))
+        want.as_ref().map_or(Wanted::Not, |want| want.want(self.invitation(), generation, width))
     }
 
     /// Of a closed run.

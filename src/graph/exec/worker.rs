@@ -84,7 +84,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             list: EMPTY,
             show: step.shown(),
             has_shown: false,
-            unseen_ns: 0,
+            unseen_ns: u64::MAX / 2,
             has_made_room: false,
             current: NONE,
             done: 0,
@@ -172,13 +172,16 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.chain(next);
         }
         loop {
-            while let Some(node) = self.next_node() {
+            self.take_up();
+            if let Some(node) = self.next_node() {
                 self.chain(node);
+                continue;
             }
             if self.out {
                 return;
             }
-            if self.take_up() {
+            if self.list.first != NONE {
+                // Put back for what has returned, which others have taken up.
                 continue;
             }
             match self.take().or_else(|| self.look_around()) {
@@ -194,9 +197,18 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    /// Takes up what was started and has come back; false if there is nothing.
-    fn take_up(&mut self) -> bool {
-        let Some(mut node) = self.step.calls.returns.take() else { return false };
+    /// Takes up what was started and has come back.
+    #[inline]
+    fn take_up(&mut self) {
+        if self.step.calls.returns.any()
+            && let Some(first) = self.step.calls.returns.take()
+        {
+            self.take_up_from(first);
+        }
+    }
+
+    #[cold]
+    fn take_up_from(&mut self, mut node: u32) {
         if MODE == CAREFUL {
             self.at_ns.set(now_ns());
         }
@@ -213,7 +225,6 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             }
             node = below;
         }
-        true
     }
 
     /// Runs a node, then its best ready successor, and so on.

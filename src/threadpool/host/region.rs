@@ -43,7 +43,7 @@
 //!
 //! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
 
-use super::ticket::{Need, serve};
+use super::ticket::{Need, bring_what_is_wanted, serve};
 use super::{Task, parallel};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Object, Ref, Result};
@@ -249,6 +249,7 @@ fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &Region, helpers: usize) {
     let task = unsafe { Task::new(come_in_bulk, std::ptr::from_ref(region).cast_mut().cast()) };
     pool.offer_bulk(task, helpers + 1);
     pool.give_back_helpers(helpers + 1);
+    bring_what_is_wanted(pool);
 }
 
 impl Region {
@@ -274,18 +275,20 @@ impl Region {
 }
 
 /// By a closure that is done with what it came for and has given back its part of the budget: helps regions that want
-/// hands.
-pub fn lend_a_hand(pool: &Ref<ThreadPool>) {
+/// hands. True if it had a part of the budget for that.
+pub fn lend_a_hand(pool: &Ref<ThreadPool>) -> bool {
+    let mut had_some = false;
     loop {
         let wanted = pool.regions().board.wanted_now();
         if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
-            return;
+            return had_some;
         }
         let helped = (0..PLACES).any(|place| wanted & (1 << place) != 0 && pool.regions().all[place].help());
         pool.give_back_helpers(1);
         if !helped {
-            return;
+            return true;
         }
+        had_some = true;
     }
 }
 
@@ -331,6 +334,7 @@ pub(super) fn shared(
 ) -> Result<()> {
     let Some(place) = pool.regions().free.claim() else {
         pool.give_back_helpers(plan.taken);
+        bring_what_is_wanted(pool);
         return parallel::alone(span, first, body, epilogue);
     };
     let region = &pool.regions().all[place];
@@ -389,7 +393,10 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
                     break;
                 }
             }
-            pool.give_back_helpers(taken);
+            if taken > 0 {
+                pool.give_back_helpers(taken);
+                bring_what_is_wanted(pool);
+            }
             asked = if sampled { now_ns() } else { 0 };
             took = finish(region, slot, closed, asked);
         }

@@ -184,15 +184,15 @@ impl Want {
         Some(Want { pool: Arc::clone(pool), place })
     }
 
-    /// Wants a thread for this job, once.
-    pub fn want(&self, job: Arc<dyn Job>, tag: u64) -> Wanted {
+    /// Wants a thread for this job, once. `width`: how many threads the pool has.
+    pub fn want(&self, job: Arc<dyn Job>, tag: u64, width: usize) -> Wanted {
         let wants = &self.pool.tickets().wants;
         if wants.jobs[self.place].put((job, tag)).is_err() {
             // It was wanted before, and nobody has come since, or comes just now.
             return Wanted::Not;
         }
         wants.board.put_up(self.place);
-        if self.pool.take_helpers(1, self.pool.num_threads()) == 0 {
+        if self.pool.take_helpers(1, width) == 0 {
             return Wanted::Now;
         }
         // Some closure may have it already.
@@ -213,24 +213,44 @@ impl Drop for Want {
     }
 }
 
-/// By a closure that is done with what it came for and has given back its part of the budget.
-fn do_what_is_wanted(pool: &Ref<ThreadPool>) {
-    let wants = &pool.tickets().wants;
-    loop {
-        let wanted = wants.board.wanted_now();
-        if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
-            return;
+impl Wants {
+    /// A job that wants a thread, with a part of the budget for it, by who has given back a part of it. Who finds none
+    /// has given that part back, and has looked after it. None: nobody wants one, or others have the budget.
+    fn next(&self, pool: &Object<ThreadPool>) -> Option<(Arc<dyn Job>, u64)> {
+        loop {
+            let wanted = self.board.wanted_now();
+            if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
+                return None;
+            }
+            // First the bit, and then the job: one that is put there between the two has its bit up.
+            let next = (0..MOST_WANTS).filter(|place| wanted & (1 << place) != 0).find_map(|place| {
+                self.board.take_down(place);
+                self.jobs[place].take()
+            });
+            if next.is_some() {
+                return next;
+            }
+            pool.give_back_helpers(1);
         }
-        // First the bit, and then the job: one that is put there between the two has its bit up.
-        let next = (0..MOST_WANTS).filter(|place| wanted & (1 << place) != 0).find_map(|place| {
-            wants.board.take_down(place);
-            wants.jobs[place].take()
-        });
-        if let Some((job, tag)) = &next {
-            let _ = catch_unwind(AssertUnwindSafe(|| Arc::clone(job).run(*tag, 0, pool))).map_err(std::mem::forget);
-        }
+    }
+}
+
+/// By a closure that is done with what it came for and has given back its part of the budget; true if it did something.
+fn do_what_is_wanted(pool: &Ref<ThreadPool>) -> bool {
+    let mut any = false;
+    while let Some((job, tag)) = pool.tickets().wants.next(pool) {
+        let _ = catch_unwind(AssertUnwindSafe(|| job.run(tag, 0, pool))).map_err(std::mem::forget);
         pool.give_back_helpers(1);
-        if next.is_none() {
+        any = true;
+    }
+    any
+}
+
+/// By who gives back a part of the budget and is no closure that could do it: has the pool bring a thread for what is
+/// wanted.
+pub(super) fn bring_what_is_wanted(pool: &Object<ThreadPool>) {
+    while let Some((job, tag)) = pool.tickets().wants.next(pool) {
+        if !pool.spawn_taken(job, tag, 0) {
             return;
         }
     }
@@ -268,15 +288,20 @@ pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<Th
             // Its destructor could panic again.
             std::mem::forget(payload);
         }
+        if need == Need::Owed {
+            life.door.settle();
+        }
         pool.give_back_helpers(1);
         // Not on top of other work of the library's, which would have to wait for it.
         if inside.is_some() && ambient::depth() == 1 {
-            do_what_is_wanted(&pool);
-            region::lend_a_hand(&pool);
-            group::lend_a_hand(&pool);
-        }
-        if need == Need::Owed {
-            life.door.settle();
+            loop {
+                do_what_is_wanted(&pool);
+                // While it had a part of the budget for these, a run may have found that none was left.
+                let had_some = region::lend_a_hand(&pool) | group::lend_a_hand(&pool);
+                if !had_some || !do_what_is_wanted(&pool) {
+                    break;
+                }
+            }
         }
         drop(inside);
         drop(pool);

@@ -426,13 +426,16 @@ pub(super) fn help(pool: &Ref<ThreadPool>, helper: Helper, wanted: impl Fn(&Grou
 }
 
 /// By a closure that is done with what it came for, and has room in the budget: whatever lies about of the pool's.
-pub fn lend_a_hand(pool: &Ref<ThreadPool>) {
+/// True if it had a part of the budget for that.
+pub fn lend_a_hand(pool: &Ref<ThreadPool>) -> bool {
     let crew = pool.crew();
     let wanted = |record: &Record| std::ptr::eq(group_of(record).crew.load(Relaxed), crew) && is_worth_a_hop(record);
-    if any_record(crew, wanted) && pool.take_helpers(1, pool.num_threads()) == 1 {
-        help(pool, Helper::Passing, |_| true);
-        pool.give_back_helpers(1);
+    if !any_record(crew, wanted) || pool.take_helpers(1, pool.num_threads()) == 0 {
+        return false;
     }
+    help(pool, Helper::Passing, |_| true);
+    pool.give_back_helpers(1);
+    true
 }
 
 /// Whether this thread may begin strangers' tasks: nothing of the library's is below that waits for something else.
