@@ -6,6 +6,7 @@ use crate::base::{Error, Object, Ref, Result};
 use crate::kernel::{KernelContext, Task};
 use crate::sync::{Claim, ambient};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, HostCall, MAX_RANK, Span, ThreadPool};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -207,6 +208,40 @@ impl Hint {
     }
 }
 
+thread_local! {
+    /// How many loops of unknown cost lie around what this thread does, whichever threads they began in.
+    static LEVEL: Cell<usize> = const { Cell::new(0) };
+}
+/// Deeper loops count as those of this level.
+const LEVELS: usize = 31;
+
+/// A loop of unknown cost, whose items run one level further down: a function that runs itself in parallel costs
+/// something else on each level, so each is remembered by itself.
+#[derive(Clone, Copy)]
+struct Level(usize);
+
+impl Level {
+    fn of_caller() -> Level {
+        Level(LEVEL.get())
+    }
+
+    /// No two functions lie so far apart, so the sum is a site of its own.
+    fn site(self, f: usize) -> usize {
+        f.wrapping_add(self.0 << (usize::BITS - 6))
+    }
+
+    #[inline]
+    fn within<T>(self, f: impl FnOnce() -> T) -> T {
+        LEVEL.with(|level| {
+            let before = level.replace((self.0 + 1).min(LEVELS));
+            // What is called does not unwind.
+            let result = f();
+            level.set(before);
+            result
+        })
+    }
+}
+
 /// Runs a host's range function.
 #[inline]
 pub(super) fn run_region(
@@ -219,17 +254,24 @@ pub(super) fn run_region(
     let items = usize::try_from(n).map_err(|_| Error::out_of_range(format!("n is {n}, expected 0 or more")))?;
     let hint = Hint::new(hint)?;
     let range = HostRange { f: f.ok_or_else(|| Error::null("fn"))?, arg };
+    let level = match place {
+        Place::Pool(None) => None,
+        _ => (hint.cost_ns <= 0.0).then(Level::of_caller),
+    };
     let span = Span {
         items,
         cost_ns: hint.cost_ns,
         grain: hint.grain,
         max_slots: hint.max_slots,
-        site: range.f as usize,
+        site: level.map_or(range.f as usize, |level| level.site(range.f as usize)),
         coarse: false,
     };
     let last = hint.epilogue(arg).map(|epilogue| move || epilogue.call());
     let last = last.as_ref().map(|last| last as Epilogue<'_>);
-    let body = |claim: Claim| range.call(&claim);
+    let body = |claim: Claim| match level {
+        Some(level) => level.within(|| range.call(&claim)),
+        None => range.call(&claim),
+    };
     match place {
         Place::Pool(pool) => {
             threadpool::parallel_for_then(*pool, &span, &body, last)?;

@@ -10,7 +10,14 @@ use crate::base::{Ref, Result};
 use crate::sync::Claim;
 use crate::threadpool::ThreadPool;
 use crate::threadpool::plan::{self, Span};
+use crate::threadpool::sites;
 use crate::threadpool::trials::Next;
+
+/// A loop that is too small to be shared is measured again once in so many calls; and where it is smaller by this factor
+/// than one that could be, more seldom.
+const OFTEN: u32 = 16;
+const SELDOM: u32 = 256;
+const FAR: f32 = 16.0;
 
 /// Runs `body` over all items and returns when all pieces have returned; the first error (or panic) wins and stops
 /// pieces that have not begun.
@@ -102,7 +109,8 @@ pub(super) fn alone(span: &Span, first: usize, body: Body<'_>, epilogue: Option<
 fn unknown(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
     if let Some(cost_ns) = pool.learned().sites.get(span.site) {
         let (total, worth) = (span.items as f32 * cost_ns, pool.learned().costs.worth_ns());
-        if total < worth / 4.0 && !pool.learned().sites.refresh() {
+        let uses = if total < worth / FAR { SELDOM } else { OFTEN };
+        if total < worth / 4.0 && !sites::is_due(uses) {
             return alone(span, 0, body, epilogue);
         }
         if total > worth {
