@@ -3,8 +3,9 @@
  * A device computes while the host does: who starts device work comes before what takes long on the host. Without a
  * clock: the host's long node ends when the device has got its kernel, in each run, the first one too.
  *
- * Sixteen arrangements: without a pool and with one, the device's inputs from outside or from two cheap nodes of the
- * host's, costs known or not, the host's node before the device's in the graph or behind it.
+ * Twenty-four arrangements: without a pool, with one, and with one that refuses everything; the device's inputs from
+ * outside or from two cheap nodes of the host's; costs known or not; the host's node before the device's in the graph or
+ * behind it.
  *
  * With an argument, so many milliseconds on both sides, it says how long a run takes.
  */
@@ -41,7 +42,9 @@ static int32_t long_node(void *arg) {
 }
 
 typedef struct arrangement {
-    bool has_pool, is_fed, has_costs, is_host_first;
+    weir_threadpool *pool;
+    const char *pool_name;
+    bool is_fed, has_costs, is_host_first;
 } arrangement;
 
 static weir_engine *make_device(uint64_t kernel_ns) {
@@ -82,7 +85,7 @@ static weir_program *arranged(weir_engine *cpu, arrangement how) {
 }
 
 /* The shortest and the longest run. */
-static void run(weir_engine *cpu, weir_threadpool *pool, arrangement how, bool speaks) {
+static void run(weir_engine *cpu, arrangement how, bool speaks) {
     weir_program *program = arranged(cpu, how);
     weir_run_options *options = NULL;
     weir_tensor *in[] = {make_tensor(cpu, vector_desc(LEN)), make_tensor(cpu, vector_desc(LEN))};
@@ -90,7 +93,7 @@ static void run(weir_engine *cpu, weir_threadpool *pool, arrangement how, bool s
     uint64_t shortest = UINT64_MAX, longest = 0;
     for (int i = 0; i < LEN; i++) floats(in[0])[i] = 1, floats(in[1])[i] = 2;
     CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, how.has_pool ? pool : NULL));
+    CHECK_OK(weir_run_options_set_threadpool(options, how.pool));
     for (int i = 0; i < RUNS; i++) {
         launches_before = launches();
         floats(out)[LEN - 1] = 0;
@@ -101,15 +104,14 @@ static void run(weir_engine *cpu, weir_threadpool *pool, arrangement how, bool s
         if (took > longest) longest = took;
         CHECK(floats(out)[LEN - 1] == 3);
         if (atomic_load(&left_alone) > 0) {
-            fprintf(stderr, "run %d %s a pool, the device's inputs %s, costs %s, the host's node %s\n", i,
-                    how.has_pool ? "with" : "without", how.is_fed ? "from the host" : "from outside",
+            fprintf(stderr, "run %d, %s, the device's inputs %s, costs %s, the host's node %s\n", i,
+                    how.pool_name, how.is_fed ? "from the host" : "from outside",
                     how.has_costs ? "known" : "unknown", how.is_host_first ? "first" : "last");
             check_failed(__FILE__, __LINE__, "the device has got its kernel", "is false");
         }
     }
     if (speaks) {
-        printf("%-7s %-13s %-9s %-10s %8.2f to %8.2f ms\n", how.has_pool ? "pool" : "no pool",
-               how.is_fed ? "from the host" : "from outside", how.has_costs ? "known" : "unknown",
+        printf("%-13s %-13s %-9s %-10s %8.2f to %8.2f ms\n", how.pool_name, how.is_fed ? "from the host" : "from outside", how.has_costs ? "known" : "unknown",
                how.is_host_first ? "host first" : "host last", (double)shortest / 1e6, (double)longest / 1e6);
     }
     weir_run_options_destroy(options);
@@ -119,19 +121,23 @@ static void run(weir_engine *cpu, weir_threadpool *pool, arrangement how, bool s
 }
 
 int main(int argc, char **argv) {
-    weir_threadpool *pool = NULL;
-    test_pool *made = test_pool_create_exact(POOL_FIFO, 3, &pool);
+    static const char *const names[] = {"no pool", "three threads", "refusing"};
+    weir_threadpool *pools[3] = {NULL, NULL, NULL};
+    test_pool *threads = test_pool_create_exact(POOL_FIFO, 3, &pools[1]);
+    test_pool *refusing = test_pool_create_exact(POOL_REFUSING, 3, &pools[2]);
     weir_engine *cpu = NULL;
     host_ns = (argc > 1 ? (uint64_t)atoi(argv[1]) : 2) * 1000000;
     device = make_device(host_ns);
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
-    for (unsigned bits = 0; bits < 16; bits++) {
-        const arrangement how = {(bits & 8) != 0, (bits & 4) != 0, (bits & 2) != 0, (bits & 1) != 0};
-        run(cpu, pool, how, argc > 1);
+    for (unsigned i = 0; i < 24; i++) {
+        const unsigned bits = i % 8, pool = i / 8;
+        run(cpu, (arrangement){pools[pool], names[pool], (bits & 4) != 0, (bits & 2) != 0, (bits & 1) != 0}, argc > 1);
     }
     weir_engine_release(device);
     weir_engine_release(cpu);
-    weir_threadpool_release(pool);
-    test_pool_destroy(made);
+    weir_threadpool_release(pools[1]);
+    weir_threadpool_release(pools[2]);
+    test_pool_destroy(threads);
+    test_pool_destroy(refusing);
     return 0;
 }
