@@ -102,8 +102,8 @@ fn facts(layout: &Layout) -> Vec<Group> {
     let edge_bytes = layout.edges.len() * size_of::<super::layout::Edge>();
     let per = |bytes: usize, items: usize| PerItem(if items == 0 { 0.0 } else { bytes as f64 / items as f64 });
     let step = step_bytes(layout);
-    let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
-    let gain = total - longest.min(total);
+    let (total, longest) = (layout.all_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
+    let gain = layout.saved_by(u64::MAX);
     let helpers = match layout.hop_ns {
         _ if gain == 0 => "no",
         Some(hop) if gain <= hop => "no",

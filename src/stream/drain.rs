@@ -221,7 +221,7 @@ impl Queue {
         if self.turn().is_called() && !self.has_own_thread() {
             return self.drain_until(Hands::Host, &|| self.completed() > before);
         }
-        self.program_waited_for().is_none() && self.join() == Joined::Worked
+        self.program_waited_for().is_none() && self.join(true) == Joined::Worked
     }
 
     /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox.

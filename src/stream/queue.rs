@@ -69,8 +69,9 @@ pub trait Work: Send + Sync {
 
 /// What an item of a queue has become that is under way on several threads: others may join in.
 pub trait Joinable: Send + Sync {
-    /// Works in the part of this number as long as there is something to do.
-    fn join(self: Arc<Self>, part: u64) -> Joined;
+    /// Works in the part of this number as long as there is something to do; where it may not, begins what has been left
+    /// to a pool for too long, and nothing else.
+    fn join(self: Arc<Self>, part: u64, may_work: bool) -> Joined;
 }
 
 /// What came of joining in.
@@ -395,10 +396,10 @@ impl Queue {
         self.shared.lock().is_some()
     }
 
-    /// Works in the first item, if several threads may be at it.
-    pub(super) fn join(&self) -> Joined {
+    /// Works in the first item, if several threads may be at it (`Joinable::join`).
+    pub(super) fn join(&self, may_work: bool) -> Joined {
         let shared = self.shared.lock().clone();
-        shared.map_or(Joined::Nobody, |(item, part)| item.join(part))
+        shared.map_or(Joined::Nobody, |(item, part)| item.join(part, may_work))
     }
 
     /// What tells that the queue got on, was called, or is parked.

@@ -146,9 +146,8 @@ impl Waiter<'_, '_> {
         self.from_ns == 0 || now_ns() >= self.from_ns
     }
 
-    /// Joins in what the queue is at. Until this thread is to work, the others have it.
     fn join(&self, queue: &Queue) -> Joined {
-        if self.is_able_now() { queue.join() } else { Joined::Others }
+        queue.join(self.is_able_now())
     }
 
     fn is_over(&self) -> bool {

@@ -27,14 +27,15 @@ impl Board {
 
     /// Hands are wanted at this place; look at the budget after this.
     pub fn put_up(&self, place: usize) {
-        self.0.fetch_or(1 << place, Relaxed);
+        // ORDERING: Release pairs with the Acquire in `take_down`: who takes the bit down sees what it was put up for.
+        self.0.fetch_or(1 << place, Release);
         // ORDERING: pairs with the fence in `wanted_now`.
         fence(SeqCst);
     }
 
     /// No more. Helpers that have seen the bit may still come.
     pub fn take_down(&self, place: usize) {
-        self.0.fetch_and(!(1 << place), Relaxed);
+        self.0.fetch_and(!(1 << place), Acquire);
     }
 
     /// The places, as bits, after the caller has given back its part of the budget.

@@ -231,8 +231,8 @@ impl Admission {
 
 /// Who waits for a stream whose run is in the line does what is in front of it.
 impl Joinable for Admission {
-    fn join(self: Arc<Self>, _part: u64) -> Joined {
-        if self.help() { Joined::Worked } else { Joined::Nobody }
+    fn join(self: Arc<Self>, _part: u64, may_work: bool) -> Joined {
+        if may_work && self.help() { Joined::Worked } else { Joined::Nobody }
     }
 }
 

@@ -111,7 +111,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         let mut next = next;
         loop {
             if self.out {
-                return next;
+                return next.or_else(|| self.pop_one());
             }
             let Some(node) = next.or_else(|| self.pop_one()) else {
                 // A feeder on offer may be more urgent than all that is shown.
@@ -337,7 +337,8 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// Asks the pool for one more helper, or for all; a refusal is the last question of this run. False if nobody comes.
     fn ask(&mut self) -> bool {
         let (step, Some(pool)) = (self.step, self.pool) else { return false };
-        if !step.hands.take_place() {
+        // A pool with `parallel_for` only is asked by who is outside of it, for all.
+        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !step.hands.take_place() {
             return false;
         }
         if self.role == Role::BulkCaller {

@@ -41,9 +41,9 @@ impl Step {
 
 /// Who waits for the stream of a run joins in.
 impl Joinable for Step {
-    fn join(self: Arc<Self>, generation: u64) -> Joined {
+    fn join(self: Arc<Self>, generation: u64, may_work: bool) -> Joined {
         let mut done = false;
-        if !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {
+        if may_work && !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {
             // The run is not over while this thread is inside.
             let pool = self.visitors.lock().clone();
             if pool.as_ref().is_none_or(|pool| pool.may_work_here()) {

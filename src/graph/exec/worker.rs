@@ -172,7 +172,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.chain(next);
         }
         loop {
-            self.take_up();
+            if !self.out {
+                self.take_up();
+            }
             if let Some(node) = self.next_node() {
                 self.chain(node);
                 continue;

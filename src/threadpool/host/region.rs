@@ -43,7 +43,7 @@
 //!
 //! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
 
-use super::ticket::{Need, bring_what_is_wanted, serve};
+use super::ticket::{Need, serve};
 use super::{Task, parallel};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Object, Ref, Result};
@@ -249,7 +249,6 @@ fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &Region, helpers: usize) {
     let task = unsafe { Task::new(come_in_bulk, std::ptr::from_ref(region).cast_mut().cast()) };
     pool.offer_bulk(task, helpers + 1);
     pool.give_back_helpers(helpers + 1);
-    bring_what_is_wanted(pool);
 }
 
 impl Region {
@@ -334,7 +333,6 @@ pub(super) fn shared(
 ) -> Result<()> {
     let Some(place) = pool.regions().free.claim() else {
         pool.give_back_helpers(plan.taken);
-        bring_what_is_wanted(pool);
         return parallel::alone(span, first, body, epilogue);
     };
     let region = &pool.regions().all[place];
@@ -393,10 +391,7 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
                     break;
                 }
             }
-            if taken > 0 {
-                pool.give_back_helpers(taken);
-                bring_what_is_wanted(pool);
-            }
+            pool.give_back_helpers(taken);
             asked = if sampled { now_ns() } else { 0 };
             took = finish(region, slot, closed, asked);
         }

@@ -216,7 +216,7 @@ impl Drop for Want {
 impl Wants {
     /// A job that wants a thread, with a part of the budget for it, by who has given back a part of it. Who finds none
     /// has given that part back, and has looked after it. None: nobody wants one, or others have the budget.
-    fn next(&self, pool: &Object<ThreadPool>) -> Option<(Arc<dyn Job>, u64)> {
+    fn next(&self, pool: &Ref<ThreadPool>) -> Option<(Arc<dyn Job>, u64)> {
         loop {
             let wanted = self.board.wanted_now();
             if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
@@ -244,16 +244,6 @@ fn do_what_is_wanted(pool: &Ref<ThreadPool>) -> bool {
         any = true;
     }
     any
-}
-
-/// By who gives back a part of the budget and is no closure that could do it: has the pool bring a thread for what is
-/// wanted.
-pub(super) fn bring_what_is_wanted(pool: &Object<ThreadPool>) {
-    while let Some((job, tag)) = pool.tickets().wants.next(pool) {
-        if !pool.spawn_taken(job, tag, 0) {
-            return;
-        }
-    }
 }
 
 /// What pools call for a ticket.

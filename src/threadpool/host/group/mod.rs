@@ -40,7 +40,7 @@ pub use crew::Crew;
 pub use work::{Argument, DestroyFn, ROOM, TaskFn, lend_a_hand};
 
 use super::Task;
-use super::ticket::{Need, bring_what_is_wanted, serve};
+use super::ticket::{Need, serve};
 use crate::base::{Code, Error, Object, Ref, Result};
 use crate::sync::{Record, ambient};
 use crate::threadpool::ThreadPool;
@@ -480,7 +480,6 @@ fn bring(here: &Here, berth: &berth::Berth, pool: &Object<ThreadPool>, group: &'
     // have, so `bulk` outlives them.
     pool.offer_bulk(unsafe { Task::new(come_in_bulk, (&raw const bulk).cast_mut().cast()) }, helpers + 1);
     pool.give_back_helpers(helpers + 1);
-    bring_what_is_wanted(pool);
 }
 
 /// One of those whom a `parallel_for` that waits brings, the caller among them as a rule.
