@@ -209,6 +209,32 @@ static void test_waiting_worker(void) {
     test_pool_destroy(thirds);
 }
 
+/* The lane's one thread waits for the host, which waits for the run a little at a time: it begins by itself what the
+ * lane has left for long, however short each wait is. */
+static void test_short_waits(void) {
+    weir_threadpool *lane = NULL, *pool = NULL;
+    test_pool *lanes = test_pool_create_exact(POOL_FIFO, 1, &lane), *workers = test_pool_create_exact(POOL_FIFO, 1, &pool);
+    reader r = {.gate = {.open = 1}};
+    gate occupied = {0};
+    program p = program_create(NULL, lane, &r);
+    weir_stream *run = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, pool, "run");
+    weir_stream *before = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, lane, "before");
+    CHECK_OK(weir_enqueue_task(before, pass_gate, &occupied, NULL));
+    EVENTUALLY(atomic_load(&occupied.begun) == 1);
+    CHECK_OK(weir_program_run(p.program, run, &p.in, 1, p.outs, READS + 1, NULL));
+    EVENTUALLY(weir_stream_synchronize(run, 5000000) == WEIR_OK);
+    open_gate(&occupied);
+    CHECK_OK(weir_stream_synchronize(before, WEIR_TIMEOUT_INFINITE));
+    check_results(&p);
+    weir_stream_release(run);
+    weir_stream_release(before);
+    program_destroy(&p);
+    weir_threadpool_release(lane);
+    weir_threadpool_release(pool);
+    test_pool_destroy(lanes);
+    test_pool_destroy(workers);
+}
+
 static void test_no_lane(void) {
     weir_threadpool *lane = NULL;
     weir_compile_options *options = NULL;
@@ -226,6 +252,7 @@ int main(void) {
     test_no_lane();
     test_refusing();
     test_waiting_worker();
+    test_short_waits();
     test_beside(NULL);
     for (int kind = 0; kind < POOL_KINDS; kind++) {
         weir_threadpool *pool = NULL;
