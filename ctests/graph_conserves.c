@@ -165,7 +165,7 @@ static void on_pool(weir_engine *cpu, weir_threadpool *pool, const char *name, i
 
 int main(int argc, char **argv) {
     static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_ASYNCHRONOUS, POOL_FULL};
-    const int graphs = argc > 1 ? atoi(argv[1]) : 12;
+    const int graphs = argc > 1 ? atoi(argv[1]) : scale(28);
     weir_engine *cpu = NULL;
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
