@@ -213,7 +213,8 @@ static void test_waiting_worker(void) {
  * lane has left for long, however short each wait is. */
 static void test_short_waits(void) {
     weir_threadpool *lane = NULL, *pool = NULL;
-    test_pool *lanes = test_pool_create_exact(POOL_FIFO, 1, &lane), *workers = test_pool_create_exact(POOL_FIFO, 1, &pool);
+    test_pool *lanes = test_pool_create_exact(POOL_FIFO, 1, &lane);
+    test_pool *workers = test_pool_create_exact(POOL_FIFO, 1, &pool);
     reader r = {.gate = {.open = 1}};
     gate occupied = {0};
     program p = program_create(NULL, lane, &r);

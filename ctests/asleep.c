@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Whoever waits sleeps: while a run, a group or a device has something long under way, all threads of the process
+ * A thread that waits sleeps: while a run, a group or a device has something long under way, all threads of the process
  * together take a small part of the time of one processor, whatever they wait for and however many they are. By
  * getrusage, over so long a time that looking around, which is bounded, does not count.
  */
@@ -20,7 +20,7 @@ static uint64_t cpu_ns(void) {
     return (uint64_t)(seconds * 1000000 + us) * 1000;
 }
 
-/* What the process takes from the moment on at which something long has begun until just before its end. */
+/* The processor time of the process from the moment on at which something long has begun until just before its end. */
 static uint64_t taken_ns;
 
 static int32_t take_long(void *arg) {

@@ -4,8 +4,8 @@
  * clock: the host's long node ends when the device has got its kernel, in each run, the first one too.
  *
  * Twenty-four arrangements: without a pool, with one, and with one that refuses everything; the device's inputs from
- * outside or from two cheap nodes of the host's; costs known or not; the host's node before the device's in the graph or
- * behind it.
+ * outside or from two cheap nodes of the host's; costs known or not; the host's node before the device's in the graph
+ * or behind it.
  *
  * With an argument, so many milliseconds on both sides, it says how long a run takes.
  */
@@ -48,7 +48,8 @@ typedef struct arrangement {
 } arrangement;
 
 static weir_engine *make_device(uint64_t kernel_ns) {
-    const weir_emulation emulation = {.struct_size = sizeof emulation, .flags = WEIR_EMULATION_CHECK, .kernel_ns = kernel_ns};
+    const weir_emulation emulation = {
+        .struct_size = sizeof emulation, .flags = WEIR_EMULATION_CHECK, .kernel_ns = kernel_ns};
     weir_engine_attr *attr = NULL;
     weir_engine *engine = NULL;
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &attr));
@@ -72,7 +73,8 @@ static weir_program *arranged(weir_engine *cpu, arrangement how) {
     for (int i = 0; i < 2; i++) {
         CHECK_OK(weir_graph_add_input(graph, i == 0 ? "a" : "b", &desc, &in[i]));
         fed[i] = in[i];
-        if (how.is_fed) CHECK_OK(weir_graph_add_kernel(graph, i == 0 ? "cheap a" : "cheap b", relu, &in[i], 1, &fed[i], 1, NULL));
+        if (!how.is_fed) continue;
+        CHECK_OK(weir_graph_add_kernel(graph, i == 0 ? "cheap a" : "cheap b", relu, &in[i], 1, &fed[i], 1, NULL));
     }
     CHECK_OK(weir_graph_add_kernel(graph, "sum", add, fed, 2, &out, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "sum", out));
@@ -111,7 +113,8 @@ static void run(weir_engine *cpu, arrangement how, bool speaks) {
         }
     }
     if (speaks) {
-        printf("%-13s %-13s %-9s %-10s %8.2f to %8.2f ms\n", how.pool_name, how.is_fed ? "from the host" : "from outside", how.has_costs ? "known" : "unknown",
+        printf("%-13s %-13s %-9s %-10s %8.2f to %8.2f ms\n", how.pool_name,
+               how.is_fed ? "from the host" : "from outside", how.has_costs ? "known" : "unknown",
                how.is_host_first ? "host first" : "host last", (double)shortest / 1e6, (double)longest / 1e6);
     }
     weir_run_options_destroy(options);

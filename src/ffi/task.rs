@@ -234,7 +234,7 @@ impl Level {
     fn within<T>(self, f: impl FnOnce() -> T) -> T {
         LEVEL.with(|level| {
             let before = level.replace((self.0 + 1).min(LEVELS));
-            // What is called does not unwind.
+            // No guard: a host's function does not unwind.
             let result = f();
             level.set(before);
             result

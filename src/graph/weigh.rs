@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release as Publish};
 const WORTH_A_THREAD_NS: u32 = 150;
 const MOVED_NS: u32 = 50;
 
-/// What a node that takes so long is worth on a list.
+/// The worth on a list of a node that takes so long.
 fn worth_of(cost_ns: u32) -> u32 {
     if cost_ns < WORTH_A_THREAD_NS { cost_ns.saturating_sub(MOVED_NS) } else { cost_ns }
 }
@@ -157,7 +157,7 @@ impl Layout {
         }
     }
 
-    /// What so many threads more could save a run at most, in nanoseconds, if bringing them cost nothing.
+    /// The most that so many threads more could save a run, in nanoseconds, if bringing them cost nothing.
     pub fn saved_by(&self, threads: u64) -> u64 {
         let (all, longest) = (self.all_ns.load(Relaxed), self.longest_ns.load(Relaxed));
         let least = (all / threads.saturating_add(1)).max(longest);

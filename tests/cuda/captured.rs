@@ -337,7 +337,7 @@ fn streams_may_be_released_while_they_are_captured() {
         let (fork, join, x) = (bench.event(), bench.event(), bench.on_device().unwrap());
         (0..3).for_each(|_| spin(&bench, theirs.stream(), 20_000));
         theirs.stream().enqueue_fill(x.clone(), 2).unwrap();
-        // What is captured writes what the kernel has written, and a launch comes behind nothing but its own stream.
+        // The captured fill writes the kernel's output, and a launch comes behind nothing but its own stream.
         let computed = bench.event();
         computed.record(&side).unwrap();
         theirs.stream().wait_event(&computed).unwrap();

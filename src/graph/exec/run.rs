@@ -31,7 +31,7 @@ const TINY_NS: u64 = 300;
 /// A run in one thread is late at a checkpoint when it has taken more than so many times what it should, and this much.
 const LATE: u64 = 2;
 const LATE_NS: u64 = 10_000;
-/// What a walk takes for a node whose memory is not in the caches, in nanoseconds.
+/// The time of a walk for a node whose memory is not in the caches, in nanoseconds.
 const WALK_NS: u64 = 20;
 
 /// How a run is made.
@@ -234,7 +234,7 @@ impl Step {
                 _ => Exit::Closed,
             };
         }
-        // What completes later takes its time, whoever computes.
+        // A kernel that completes later takes its time, whoever computes.
         let is_timed = plan.is_shared && !plan.measures && !self.is_careful() && !self.has_calls();
         if let Some(pool) = pool.filter(|_| is_timed) {
             self.began.set(pool.family(), now_ns());

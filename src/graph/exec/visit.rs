@@ -72,7 +72,7 @@ impl Joinable for Step {
     }
 }
 
-/// What goes to a pool for a step: it may come long after the run, and keeps no program alive.
+/// A job that a pool is given for a step: it may come long after the run, and keeps no program alive.
 #[derive(Default)]
 pub(super) struct Invitation(OnceLock<Weak<Step>>);
 
@@ -130,7 +130,7 @@ impl Step {
 }
 
 impl Step {
-    /// What a pool is given to bring a thread.
+    /// The job that a pool is given to bring a thread.
     pub(super) fn invitation(&self) -> Arc<dyn Job> {
         Arc::clone(&self.invitation) as Arc<dyn Job>
     }

@@ -50,7 +50,7 @@ pub(super) struct Worker<'a, const MODE: u8> {
     /// What the run shows; and whether this worker has shown something that nobody was called for.
     pub(super) show: Show,
     pub(super) has_shown: bool,
-    /// What it has done since it last looked at what is shown.
+    /// The cheap work done since the last look at the shown nodes, in nanoseconds.
     pub(super) unseen_ns: u64,
     /// It does not count as asked for any more.
     pub(super) has_made_room: bool,

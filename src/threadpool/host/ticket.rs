@@ -160,7 +160,7 @@ impl Default for Wants {
     }
 }
 
-/// What became of a job that wants a thread.
+/// The answer to a job that wants a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The next closure that is done does it.
@@ -214,8 +214,9 @@ impl Drop for Want {
 }
 
 impl Wants {
-    /// A job that wants a thread, with a part of the budget for it, by who has given back a part of it. Who finds none
-    /// has given that part back, and has looked after it. None: nobody wants one, or others have the budget.
+    /// Takes a job that wants a thread, and a part of the budget for it. The caller has given back the part that it had.
+    /// A part that was taken in vain is given back, and the board is looked at once more after that. None: no job wants
+    /// a thread, or others have the budget.
     fn next(&self, pool: &Ref<ThreadPool>) -> Option<(Arc<dyn Job>, u64)> {
         loop {
             let wanted = self.board.wanted_now();
