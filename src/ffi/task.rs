@@ -5,8 +5,7 @@ use crate::abi::{weir_box_fn, weir_destroy_fn, weir_epilogue_fn, weir_parallel_h
 use crate::base::{Error, Object, Ref, Result};
 use crate::kernel::{KernelContext, Task};
 use crate::sync::{Claim, ambient};
-use crate::threadpool::{self, BoxBody, Epilogue, Grid, HostCall, MAX_RANK, Span, ThreadPool};
-use std::cell::Cell;
+use crate::threadpool::{self, BoxBody, Epilogue, Grid, HostCall, Level, MAX_RANK, Span, ThreadPool};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -205,40 +204,6 @@ impl Hint {
 
     fn epilogue(&self, arg: *mut c_void) -> Option<HostEpilogue> {
         self.epilogue.map(|f| HostEpilogue { f, arg })
-    }
-}
-
-thread_local! {
-    /// How many loops of unknown cost lie around what this thread does, whichever threads they began in.
-    static LEVEL: Cell<usize> = const { Cell::new(0) };
-}
-/// Deeper loops count as those of this level.
-const LEVELS: usize = 31;
-
-/// A loop of unknown cost, whose items run one level further down: a function that runs itself in parallel costs
-/// something else on each level, so each is remembered by itself.
-#[derive(Clone, Copy)]
-struct Level(usize);
-
-impl Level {
-    fn of_caller() -> Level {
-        Level(LEVEL.get())
-    }
-
-    /// No two functions lie so far apart, so the sum is a site of its own.
-    fn site(self, f: usize) -> usize {
-        f.wrapping_add(self.0 << (usize::BITS - 6))
-    }
-
-    #[inline]
-    fn within<T>(self, f: impl FnOnce() -> T) -> T {
-        LEVEL.with(|level| {
-            let before = level.replace((self.0 + 1).min(LEVELS));
-            // No guard: a host's function does not unwind.
-            let result = f();
-            level.set(before);
-            result
-        })
     }
 }
 

@@ -41,3 +41,4 @@ pub use host::{
 pub use measure::now as measure;
 pub use plan::{MAX_SLOTS, Span};
 pub use pool::{Backend, ThreadPool, Watch, any_buried, release_buried, within_any};
+pub use sites::Level;

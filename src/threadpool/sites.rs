@@ -89,6 +89,40 @@ pub fn is_due(uses: u32) -> bool {
     count.wrapping_mul(0x9E37_79B9) <= u32::MAX / uses
 }
 
+thread_local! {
+    /// How many loops of unknown cost lie around what this thread does, whichever threads they began in.
+    static LEVEL: Cell<usize> = const { Cell::new(0) };
+}
+/// Deeper loops count as those of this level.
+const LEVELS: usize = 31;
+
+/// A loop of unknown cost, whose items run one level further down: a function that runs itself in parallel costs
+/// something else on each level, so each is remembered by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Level(usize);
+
+impl Level {
+    pub fn of_caller() -> Level {
+        Level(LEVEL.get())
+    }
+
+    /// No two functions lie so far apart, so the sum is a site of its own.
+    pub fn site(self, f: usize) -> usize {
+        f.wrapping_add(self.0 << (usize::BITS - 6))
+    }
+
+    #[inline]
+    pub fn within<T>(self, f: impl FnOnce() -> T) -> T {
+        LEVEL.with(|level| {
+            let before = level.replace((self.0 + 1).min(LEVELS));
+            // No guard: a host's function does not unwind.
+            let result = f();
+            level.set(before);
+            result
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
