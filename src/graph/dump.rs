@@ -1,7 +1,8 @@
 //! Drawings of graphs and programs: Graphviz DOT, and JSON.
 
 use super::builder::{Body as BuilderBody, Graph};
-use super::layout::{Arg, Body, DIRECT, Layout, Place};
+use super::compiled::Compiled;
+use super::plan::{Arg, Body, DIRECT, Place};
 use crate::abi::weir_dump_format_value as F;
 use crate::base::text::json_string;
 use std::fmt::Write as _;
@@ -27,7 +28,7 @@ impl DumpFormat {
 struct Item {
     name: String,
     kind: String,
-    /// The engine whose work it is, of a step of a program.
+    /// The engine whose work it is, of a state of a program.
     engine: Option<String>,
     /// "key": value pairs beyond name and kind, values as JSON.
     facts: Vec<(&'static str, String)>,
@@ -67,16 +68,17 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
 }
 
 /// Draws a program: its nodes in schedule order, with costs, and the arrivals that are counted.
-pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
-    let n = layout.len();
-    let mut items: Vec<Item> = (0..n).map(|index| item(layout, index)).collect();
+pub(super) fn program(compiled: &Compiled, format: DumpFormat) -> String {
+    let plan = &compiled.plan;
+    let n = plan.len();
+    let mut items: Vec<Item> = (0..n).map(|index| item(compiled, index)).collect();
     for index in 0..n {
-        for edge in layout.edges(index) {
+        for edge in plan.edges(index) {
             items[edge.target as usize].before.push((index, true));
         }
     }
     for index in 0..n {
-        for guard in layout.guards(index) {
+        for guard in plan.guards(index) {
             items[guard.target as usize].before.push((index, false));
         }
     }
@@ -84,36 +86,37 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
         let counted = item.before.len() > 1;
         item.facts.push(("counted", counted.to_string()));
     }
-    let counters = layout.counters.len() + layout.merge_edges.len();
-    debug_assert!(layout.edges.iter().all(|edge| edge.counter == DIRECT || (edge.counter as usize) < counters));
-    render(&layout.name, &items, format)
+    let counters = plan.counters.len() + plan.merge_edges.len();
+    debug_assert!(plan.edges.iter().all(|edge| edge.counter == DIRECT || (edge.counter as usize) < counters));
+    render(&plan.name, &items, format)
 }
 
-fn item(layout: &Layout, index: usize) -> Item {
+fn item(compiled: &Compiled, index: usize) -> Item {
+    let plan = &compiled.plan;
     let mut facts = Vec::new();
-    let kind = match layout.bodies[index] {
+    let kind = match plan.bodies[index] {
         body @ (Body::Kernel(number) | Body::Async(number) | Body::Dynamic(number)) => {
             let number = match body {
-                Body::Async(call) => layout.calls[call as usize].0,
-                Body::Dynamic(index) => layout.dynamics.nodes[index as usize].kernel,
+                Body::Async(call) => plan.calls[call as usize].0,
+                Body::Dynamic(index) => plan.dynamics.nodes[index as usize].kernel,
                 _ => number,
             };
-            let node = &layout.kernels[number as usize];
-            let views: Vec<u32> = layout.views(number).collect();
-            let args: Vec<Arg> = views.iter().map(|&view| layout.args[view as usize]).collect();
+            let node = &plan.kernels[number as usize];
+            let views: Vec<u32> = plan.views(number).collect();
+            let args: Vec<Arg> = views.iter().map(|&view| plan.args[view as usize]).collect();
             let (inputs, outputs) = args.split_at(usize::from(node.num_inputs));
             let descs: Vec<_> =
-                outputs.iter().map(|arg| json_string(&layout.descs[arg.desc as usize].0.text())).collect();
+                outputs.iter().map(|arg| json_string(&plan.descs[arg.desc as usize].0.text())).collect();
             facts.push(("outputs", format!("[{}]", descs.join(","))));
             facts.push(("reads", places(inputs)));
             facts.push(("writes", places(outputs)));
-            layout.kernel(number).name().to_owned()
+            plan.kernel(number).name().to_owned()
         }
         Body::Call(..) | Body::Task(_) => "task".to_owned(),
         Body::Select(_) => "select".to_owned(),
         Body::End => "end".to_owned(),
         Body::Enter(number) => {
-            let looped = &layout.loops[number as usize];
+            let looped = &plan.loops[number as usize];
             facts.push(("parallel_iterations", looped.parallel_iterations.to_string()));
             "enter".to_owned()
         }
@@ -125,9 +128,9 @@ fn item(layout: &Layout, index: usize) -> Item {
         Body::Switch(_) => "switch".to_owned(),
         Body::Merge(_) => "merge".to_owned(),
     };
-    facts.push(("cost_ns", layout.costs[index].load(Relaxed).to_string()));
-    let engine = layout.is_step(index as u32).then(|| layout.engine_of(index as u32));
-    Item { name: layout.name_of(index as u32).to_owned(), kind, engine, facts, before: Vec::new() }
+    facts.push(("cost_ns", compiled.learned.costs[index].load(Relaxed).to_string()));
+    let engine = plan.is_step(index as u32).then(|| plan.engine_of(index as u32));
+    Item { name: plan.name_of(index as u32).to_owned(), kind, engine, facts, before: Vec::new() }
 }
 
 fn places(args: &[Arg]) -> String {

@@ -1,6 +1,6 @@
 //! What a program counts: its runs, and on request each node's.
 
-use super::layout::Body;
+use super::plan::Body;
 use super::program::Program;
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
@@ -78,7 +78,7 @@ pub struct NodeStats {
     pub waited_ns: u64,
 }
 
-/// How the runs of one step ended. Only the step's owner writes, so it needs no atomic addition, and no cache line of
+/// How the runs of one state ended. Only the state's owner writes, so it needs no atomic addition, and no cache line of
 /// it is shared with another run's thread. ORDERING: Relaxed; statistics.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -109,7 +109,7 @@ impl Tally {
     }
 }
 
-/// The tallies of all steps, and the sums of those that are gone.
+/// The tallies of all states, and the sums of those that are gone.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Tallies(Mutex<(Vec<Arc<Tally>>, [u64; 4])>);
 
@@ -152,14 +152,14 @@ pub struct ProgramCounters {
 
 impl Program {
     pub fn counters(&self) -> ProgramCounters {
-        let [begun, ended, failed, cancelled] = self.layout.tallies.sums();
+        let [begun, ended, failed, cancelled] = self.compiled.tallies.sums();
         // A run may have ended between the looks at its two counters.
         ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
     }
 
     /// The figures of node `index`, in the program's order.
     pub fn node_stats(&self, index: usize) -> Result<NodeStats> {
-        let Some(figures) = &self.layout.figures else {
+        let Some(figures) = &self.compiled.figures else {
             return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
         };
         let Some(figures) = figures.of(index) else {
@@ -168,7 +168,7 @@ impl Program {
         };
         let count = figures.count.load(Relaxed);
         Ok(NodeStats {
-            name: self.layout.names.get(index).to_owned(),
+            name: self.plan().names.get(index).to_owned(),
             count,
             total_ns: figures.total_ns.load(Relaxed),
             min_ns: if count == 0 { 0 } else { figures.min_ns.load(Relaxed) },

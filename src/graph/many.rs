@@ -46,18 +46,18 @@ impl Program {
     /// The same from outside of kernels, in this thread, with helpers from the options' pool, else the engine's.
     pub fn run_many(program: &Ref<Program>, options: Option<&RunOptions>, count: usize, with: Binds<'_>) -> Result<()> {
         options.map_or(Ok(()), RunOptions::refuse_listener)?;
-        let orders = Orders::of(options, &program.layout)?;
+        let orders = Orders::of(options, program.plan())?;
         if orders.is_some_and(|orders| orders.asks_what_is_absent()) {
             return Err(Error::invalid("the options have flags for absent outputs, which are those of one run"));
         }
         let own = options.and_then(|options| options.threadpool.as_ref());
-        let pool: Option<&Ref<ThreadPool>> = own.or_else(|| program.layout.engines[0].pool());
+        let pool: Option<&Ref<ThreadPool>> = own.or_else(|| program.plan().engines[0].pool());
         pool.map_or(Ok(()), |pool| pool.usable())?;
         // One place is waited for, and of the others those that are free are used.
         let no_wait = options.is_some_and(|options| options.no_wait);
         let deadline_at_ns = orders.map_or(0, |orders| orders.deadline_at_ns());
         let asks = Asks { name: program.name(), no_wait, pool, deadline_at_ns };
-        let admission = program.layout.admission.as_ref().filter(|admission| count > 0 && !admission.is_inside());
+        let admission = program.compiled.admission.as_ref().filter(|admission| count > 0 && !admission.is_inside());
         let _first = admission.map_or(Ok(None), |admission| admission.enter(&asks))?;
         let width = width(pool, count);
         let more = admission.map(|admission| admission.more(width));
@@ -146,7 +146,7 @@ fn many(
             }
         })
     };
-    let cost_ns = program.layout.all_ns.load(Relaxed) as f32;
+    let cost_ns = program.compiled.learned.all_ns.load(Relaxed) as f32;
     let span = Span { items: count, cost_ns, grain: 1, ..Span::default() };
     let result = region(&span, &|claim| (claim.begin()..claim.end()).try_for_each(one));
     result.map_err(|error| first.lock().take().unwrap_or(error))

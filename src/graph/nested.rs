@@ -1,6 +1,6 @@
 //! A program inside of another one: its nodes run on the pool of the kernel that they are in.
 //!
-//! The inner run has a step of its own and joins before the kernel returns. Its helpers come out of the same budget as
+//! The inner run has a state of its own and joins before the kernel returns. Its helpers come out of the same budget as
 //! all others of the pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops
 //! that stops it too (`kernel::Stop`), and it has no more time.
 //!
@@ -8,7 +8,7 @@
 //! the inner run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
 
 use super::exec::Outer;
-use super::layout::NO_BIT;
+use super::plan::NO_BIT;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
@@ -23,19 +23,19 @@ pub(super) struct Nested {
 impl Nested {
     /// The program as a kernel.
     pub fn kernel(program: &Ref<Program>) -> Result<Ref<BoundKernel>> {
-        let layout = &program.layout;
-        if layout.output_bits.iter().any(|&bit| bit != NO_BIT) {
-            return Err(Error::invalid(format!("program '{}' has outputs that may be absent", layout.name)));
+        let plan = program.plan();
+        if plan.output_bits.iter().any(|&bit| bit != NO_BIT) {
+            return Err(Error::invalid(format!("program '{}' has outputs that may be absent", plan.name)));
         }
-        if let Some(port) = layout.inputs.iter().chain(&layout.outputs).find(|port| port.engine.is_some()) {
+        if let Some(port) = plan.inputs.iter().chain(&plan.outputs).find(|port| port.engine.is_some()) {
             let home = port.engine.as_ref().map_or(String::new(), |engine| engine.label());
-            let text = format!("program '{}' has '{}' on engine {home}, which no node takes", layout.name, port.name);
+            let text = format!("program '{}' has '{}' on engine {home}, which no node takes", plan.name, port.name);
             return Err(Error::new(Code::Unimplemented, text));
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
         // Devices that run functions of the host's do so on threads that must not wait.
         let operation = Operation { is_bound: true, ..Operation::default() };
-        BoundKernel::create_as(Ref::clone(&layout.engines[0]), kernel, operation, &KernelAttr::default())
+        BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelAttr::default())
     }
 }
 
@@ -59,47 +59,47 @@ impl Kernel for Nested {
     }
 
     fn effects(&self) -> &[Effect] {
-        &self.program.layout.effects
+        &self.program.plan().effects
     }
 
     fn is_open(&self) -> bool {
-        !self.program.layout.dynamics.is_empty()
+        !self.program.plan().dynamics.is_empty()
     }
 
     fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
-        self.program.layout.total_ns.load(Relaxed)
+        self.program.compiled.learned.total_ns.load(Relaxed)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         context.with_pool(|pool| {
-            let step = self.program.take_step(scratch_slots(pool))?;
+            let state = self.program.take_state(scratch_slots(pool))?;
             let (inputs, outputs) = (context.inputs(), context.outputs());
             let outer = Outer { stop: context.stop(), failed: None };
-            let result = step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
-                step.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data(), outer)?;
-                step.publish_to(context)
+            let result = state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                state.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data(), outer)?;
+                state.publish_to(context)
             });
-            self.program.give_step(step);
+            self.program.give_state(state);
             result
         })
     }
 
     fn is_async(&self) -> bool {
-        !self.program.layout.calls.is_empty()
+        !self.program.plan().calls.is_empty()
     }
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         if !self.is_async() {
             return done.done(self.compute(context));
         }
-        let step = self.program.take_step(context.with_pool(scratch_slots))?;
+        let state = self.program.take_state(context.with_pool(scratch_slots))?;
         let (inputs, outputs) = (context.inputs(), context.outputs());
-        let begun = step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
-            step.bind(|i| inputs[i].data(), |o| outputs[o].data());
-            step.start_inside(&self.program, context, done)
+        let begun = state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+            state.bind(|i| inputs[i].data(), |o| outputs[o].data());
+            state.start_inside(&self.program, context, done)
         });
         if begun.is_err() {
-            self.program.give_step(step);
+            self.program.give_state(state);
         }
         begun
     }

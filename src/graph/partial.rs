@@ -104,8 +104,8 @@ impl Parts {
 
 /// A number for a list, never 0.
 fn mark(outputs: &[usize]) -> u64 {
-    let step = |hash: u64, &output: &usize| (hash ^ output as u64).wrapping_mul(0x0000_0100_0000_01b3);
-    outputs.iter().fold(0xcbf2_9ce4_8422_2325, step).max(1)
+    let state = |hash: u64, &output: &usize| (hash ^ output as u64).wrapping_mul(0x0000_0100_0000_01b3);
+    outputs.iter().fold(0xcbf2_9ce4_8422_2325, state).max(1)
 }
 
 /// A part as it is told of.
@@ -137,9 +137,9 @@ impl Program {
             return Ok(program);
         }
         check_outputs(outputs, self.outputs().len())?;
-        let compile = || compile_part(&parts.graph, &parts.engines, outputs, &self.layout, &parts.options);
-        let layout = heap::whole(compile).map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
-        Ok(parts.keep(outputs, mark, Object::shared(Program::new(layout, None))))
+        let compile = || compile_part(&parts.graph, &parts.engines, outputs, &self.compiled, &parts.options);
+        let program = heap::whole(compile).map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
+        Ok(parts.keep(outputs, mark, Object::shared(program)))
     }
 
     /// The parts that are kept, in no order.
@@ -148,7 +148,7 @@ impl Program {
         let told = |part: &Part| KeptPart {
             outputs: part.outputs.clone(),
             nodes: part.program.num_nodes(),
-            arena_bytes: part.program.layout.arena_bytes,
+            arena_bytes: part.program.plan().arena_bytes,
         };
         places.filter_map(|place| place.part.read(told)).collect()
     }

@@ -4,8 +4,9 @@
 //! Nodes are found by name; of several with one name the first is the first. What is not found is left alone: a profile
 //! decides who runs what and when, never what comes out.
 
+use super::compiled::Compiled;
 use super::figures::NOT_COUNTED;
-use super::layout::{Body, Layout};
+use super::plan::{Body, Plan};
 use super::program::Program;
 use crate::base::{Error, Result};
 use std::collections::HashMap;
@@ -20,16 +21,16 @@ type Places<'a> = HashMap<&'a str, Vec<usize>>;
 
 impl Program {
     pub fn save_profile(&self) -> String {
-        let layout = &*self.layout;
+        let Compiled { plan, learned, .. } = &*self.compiled;
         let mut text = format!("{HEADER}\n");
-        for node in nodes(layout) {
-            let cost = layout.costs[node].load(Relaxed);
+        for node in nodes(plan) {
+            let cost = learned.costs[node].load(Relaxed);
             // Writing to a String cannot fail.
-            let _ = match layout.bodies[node] {
-                Body::Enter(index) => write!(text, "{cost} {} ", layout.loops[index as usize].iterations.load(Relaxed)),
+            let _ = match plan.bodies[node] {
+                Body::Enter(index) => write!(text, "{cost} {} ", learned.iterations[index as usize].load(Relaxed)),
                 _ => write!(text, "{cost} - "),
             };
-            escape(&mut text, layout.names.get(node));
+            escape(&mut text, plan.names.get(node));
             text.push('\n');
         }
         text
@@ -39,29 +40,29 @@ impl Program {
     /// no profile.
     pub fn load_profile(&self, text: &str) -> Result<usize> {
         let lines = parse(text)?;
-        let layout = &*self.layout;
-        let places = places(layout);
+        let Compiled { plan, learned, .. } = &*self.compiled;
+        let places = places(plan);
         let mut places: Vec<(&str, Vec<usize>)> = places.into_iter().collect();
         places.iter_mut().for_each(|(_, nodes)| nodes.reverse());
         let mut places: Places<'_> = places.into_iter().collect();
         let mut known = 0;
         for line in &lines {
             let Some(node) = places.get_mut(&*line.name).and_then(Vec::pop) else { continue };
-            layout.costs[node].store(line.cost, Relaxed);
-            if let (Body::Enter(index), Some(iterations)) = (layout.bodies[node], line.iterations) {
-                layout.loops[index as usize].iterations.store(iterations, Relaxed);
+            learned.costs[node].store(line.cost, Relaxed);
+            if let (Body::Enter(index), Some(iterations)) = (plan.bodies[node], line.iterations) {
+                learned.iterations[index as usize].store(iterations, Relaxed);
             }
             known += 1;
         }
-        layout.primed.store(true, Relaxed);
-        layout.is_unknown.store(false, Relaxed);
-        layout.weigh();
+        learned.primed.store(true, Relaxed);
+        learned.is_unknown.store(false, Relaxed);
+        learned.weigh(plan);
         Ok(known)
     }
 }
 
 /// The number that each node of a part has in the whole program, or NOT_COUNTED.
-pub(super) fn numbers(part: &Layout, whole: &Layout) -> Vec<u32> {
+pub(super) fn numbers(part: &Plan, whole: &Plan) -> Vec<u32> {
     let mut places = places(whole);
     places.values_mut().for_each(|nodes| nodes.reverse());
     let number = |node: usize| {
@@ -73,37 +74,38 @@ pub(super) fn numbers(part: &Layout, whole: &Layout) -> Vec<u32> {
 
 /// Gives a part what the whole program has learned; `numbers` are those of `numbers`. Nothing if that has never been
 /// run.
-pub(super) fn learn(part: &Layout, whole: &Layout, numbers: &[u32]) {
-    if whole.runs.load(Relaxed) == 0 && !whole.primed.load(Relaxed) {
+pub(super) fn learn(part: &Compiled, whole: &Compiled, numbers: &[u32]) {
+    let (learned, known) = (&part.learned, &whole.learned);
+    if known.runs.load(Relaxed) == 0 && !known.primed.load(Relaxed) {
         return;
     }
-    for node in 0..part.len() {
-        let number = numbers[part.origin(node as u32) as usize];
+    for node in 0..part.plan.len() {
+        let number = numbers[part.plan.origin(node as u32) as usize];
         if number == NOT_COUNTED {
             continue;
         }
         let number = number as usize;
-        part.costs[node].store(whole.costs[number].load(Relaxed), Relaxed);
-        if let (Body::Enter(own), Body::Enter(other)) = (part.bodies[node], whole.bodies[number]) {
-            let iterations = whole.loops[other as usize].iterations.load(Relaxed);
-            part.loops[own as usize].iterations.store(iterations, Relaxed);
+        learned.costs[node].store(known.costs[number].load(Relaxed), Relaxed);
+        if let (Body::Enter(own), Body::Enter(other)) = (part.plan.bodies[node], whole.plan.bodies[number]) {
+            let iterations = known.iterations[other as usize].load(Relaxed);
+            learned.iterations[own as usize].store(iterations, Relaxed);
         }
     }
-    part.primed.store(true, Relaxed);
-    part.is_unknown.store(false, Relaxed);
-    part.weigh();
+    learned.primed.store(true, Relaxed);
+    learned.is_unknown.store(false, Relaxed);
+    learned.weigh(&part.plan);
 }
 
 /// The nodes that a profile tells of; of copies the first.
-fn nodes(layout: &Layout) -> impl Iterator<Item = usize> {
-    let is_told = |&node: &u32| layout.is_step(node) && layout.origin(node) == node;
-    (0..layout.len() as u32).filter(is_told).map(|node| node as usize)
+fn nodes(plan: &Plan) -> impl Iterator<Item = usize> {
+    let is_told = |&node: &u32| plan.is_step(node) && plan.origin(node) == node;
+    (0..plan.len() as u32).filter(is_told).map(|node| node as usize)
 }
 
-fn places(layout: &Layout) -> Places<'_> {
+fn places(plan: &Plan) -> Places<'_> {
     let mut places = Places::new();
-    for node in nodes(layout) {
-        match places.entry(layout.names.get(node)) {
+    for node in nodes(plan) {
+        match places.entry(plan.names.get(node)) {
             Entry::Occupied(mut nodes) => nodes.get_mut().push(node),
             Entry::Vacant(nodes) => drop(nodes.insert(vec![node])),
         }

@@ -1,10 +1,12 @@
 //! A compiled graph.
 
+use super::compiled::Compiled;
 use super::dump::{self, DumpFormat};
-use super::exec::{Flight, Step, Stock};
-use super::layout::{Layout, Port};
+use super::exec::{Flight, RunState, Stock};
+use super::facts::Facts;
 use super::partial::Parts;
-use super::place::Direct;
+use super::place::{Devices, Direct};
+use super::plan::{Plan, Port};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
 use crate::engine::{Apart, Engine, Place, Stream};
@@ -13,7 +15,7 @@ use crate::sync::{HandOff, Lent, Loan, OnceLock};
 use std::sync::Arc;
 
 /// Steps that a program keeps for later runs.
-const KEPT_STEPS: usize = 32;
+const KEPT_STATES: usize = 32;
 
 /// Runs on streams that may be queued without an allocation.
 const KEPT_FLIGHTS: usize = 32;
@@ -31,8 +33,10 @@ fn put_first<T>(places: &[HandOff<T>], value: T) {
 
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
-    pub(super) layout: Arc<Layout>,
-    steps: [Loan<Arc<Step>>; KEPT_STEPS],
+    pub(super) compiled: Arc<Compiled>,
+    pub(super) devices: Devices,
+    pub(super) facts: Facts,
+    states: [Loan<Arc<RunState>>; KEPT_STATES],
     flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
@@ -53,10 +57,12 @@ impl Kind for Program {
 }
 
 impl Program {
-    pub(super) fn new(layout: Layout, parts: Option<Parts>) -> Program {
+    pub(super) fn new(compiled: Compiled, devices: Devices, facts: Facts, parts: Option<Parts>) -> Program {
         Program {
-            layout: Arc::new(layout),
-            steps: std::array::from_fn(|_| Loan::default()),
+            compiled: Arc::new(compiled),
+            devices,
+            facts,
+            states: std::array::from_fn(|_| Loan::default()),
             flights: std::array::from_fn(|_| HandOff::default()),
             stock: OnceLock::new(),
             checks: std::array::from_fn(|_| HandOff::default()),
@@ -66,31 +72,36 @@ impl Program {
         }
     }
 
+    #[inline]
+    pub(super) fn plan(&self) -> &Plan {
+        &self.compiled.plan
+    }
+
     pub fn name(&self) -> &str {
-        &self.layout.name
+        &self.plan().name
     }
 
     pub fn inputs(&self) -> &[Port] {
-        &self.layout.inputs
+        &self.plan().inputs
     }
 
     pub fn outputs(&self) -> &[Port] {
-        &self.layout.outputs
+        &self.plan().outputs
     }
 
     /// The program's own engine.
     pub fn engine(&self) -> &Ref<Engine> {
-        &self.layout.engines[0]
+        &self.plan().engines[0]
     }
 
     /// Whether runs have kernels that complete later.
     pub(super) fn has_later_kernels(&self) -> bool {
-        !self.layout.calls.is_empty()
+        !self.plan().calls.is_empty()
     }
 
     /// Number of nodes that a run executes.
     pub fn num_nodes(&self) -> usize {
-        self.layout.len()
+        self.plan().len()
     }
 
     /// Port `index`, or an error that says how many there are.
@@ -101,29 +112,28 @@ impl Program {
     }
 
     pub fn dump(&self, format: DumpFormat) -> String {
-        dump::program(&self.layout, format)
+        dump::program(&self.compiled, format)
     }
 
-    /// A step for a run on up to `workers` threads: one that is kept, else a new one.
-    pub(super) fn take_step(&self, workers: usize) -> Result<Arc<Step>> {
-        for (home, place) in self.steps.iter().enumerate() {
+    /// A state for a run on up to `workers` threads: one that is kept, else a new one.
+    pub(super) fn take_state(&self, workers: usize) -> Result<Arc<RunState>> {
+        for (home, place) in self.states.iter().enumerate() {
             match place.borrow() {
-                Lent::Value(step) if step.workers() >= workers => return Ok(step),
+                Lent::Value(state) if state.workers() >= workers => return Ok(state),
                 // Made for a narrower pool: let it go, the wider one serves both.
                 Lent::Value(_) | Lent::Vacant => {
-                    return Step::create(&self.layout, workers, Some(home)).inspect_err(|_| place.vacate());
+                    return RunState::create(&self.compiled, workers, Some(home)).inspect_err(|_| place.vacate());
                 }
                 Lent::Elsewhere => {}
             }
         }
-        Step::create(&self.layout, workers, None)
+        RunState::create(&self.compiled, workers, None)
     }
 
     /// What issues runs to this stream, if anything does. Who counts nodes or runs needs the executor.
     pub(super) fn direct_on(&self, stream: &Stream) -> Option<&Direct> {
-        let layout = &*self.layout;
-        let is_plain = layout.figures.is_none() && layout.admission.is_none();
-        layout.direct.as_deref().filter(|direct| is_plain && direct.engine.is_same_device(stream.engine()))
+        let is_plain = self.compiled.figures.is_none() && self.compiled.admission.is_none();
+        self.devices.direct.as_deref().filter(|direct| is_plain && direct.engine.is_same_device(stream.engine()))
     }
 
     /// Refuses a run's output that shares memory with another one of its tensors.
@@ -147,9 +157,9 @@ impl Program {
     /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
     pub fn trim(&self) {
         self.direct_runs.trim();
-        self.layout.direct.iter().for_each(|direct| direct.trim());
+        self.devices.direct.iter().for_each(|direct| direct.trim());
         self.checks.iter().for_each(|check| drop(check.take()));
-        for place in &self.steps {
+        for place in &self.states {
             match place.borrow() {
                 Lent::Elsewhere => {}
                 Lent::Value(_) | Lent::Vacant => place.vacate(),
@@ -157,11 +167,11 @@ impl Program {
         }
     }
 
-    /// Keeps a step of `take_step` for a later run, if it has a place.
+    /// Keeps a state of `take_state` for a later run, if it has a place.
     #[inline]
-    pub(super) fn give_step(&self, step: Arc<Step>) {
-        if let Some(home) = step.home {
-            self.steps[home].give_back(step);
+    pub(super) fn give_state(&self, state: Arc<RunState>) {
+        if let Some(home) = state.home {
+            self.states[home].give_back(state);
         }
     }
 

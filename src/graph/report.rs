@@ -2,10 +2,10 @@
 
 mod lists;
 
+use super::compiled::Compiled;
 use super::exec::{Counters, MOST_SORTED};
-use super::layout::{Body, DIRECT, Layout, Loop};
-use super::overlap::NO_OVERLAP;
-use super::place::{Placement, RunCounts};
+use super::place::RunCounts;
+use super::plan::{Body, DIRECT, Edge, Loop, NO_OVERLAP, Plan};
 use super::program::Program;
 use crate::abi::weir_report_format_value as F;
 use crate::base::text::json_string;
@@ -29,35 +29,6 @@ impl ReportFormat {
     }
 }
 
-/// What only compile knows; all else can be seen in the layout.
-#[derive(Clone, Debug, Default)]
-pub(in crate::graph) struct Compiled {
-    /// Nodes of the graph and of those inside of it.
-    pub graph_nodes: usize,
-    pub dead_nodes: usize,
-    pub folded: usize,
-    pub parallel_edges: usize,
-    /// Edges, for data or control, that others imply.
-    pub implied_edges: usize,
-    /// Counters for more arrivals than one can take.
-    pub wide_joins: usize,
-    /// Variables of loops whose next value is written over the last one.
-    pub in_place: usize,
-    /// Outputs that took over an input's memory.
-    pub forwarded: usize,
-    /// Nodes that copy a value into an output.
-    pub copies: usize,
-    /// Nodes of loops' slots but the first.
-    pub copied: usize,
-    /// Loops that run fewer iterations at once than they may.
-    pub held_back: usize,
-    /// Loops that were unrolled.
-    pub unrolled: usize,
-    pub arena_bytes_unshared: usize,
-    /// What other engines do.
-    pub placement: Placement,
-}
-
 enum Fact {
     Count(usize),
     Ns(u64),
@@ -72,16 +43,16 @@ enum Fact {
 /// A group's key, and its facts: key, words, value. The keys are those of the JSON.
 type Group = (&'static str, Vec<(&'static str, &'static str, Fact)>);
 
-fn facts(layout: &Layout) -> Vec<Group> {
+fn facts(program: &Program) -> Vec<Group> {
     use Fact::*;
-    let done = &layout.report;
+    let (Compiled { plan, learned, .. }, done) = (&*program.compiled, &program.facts);
     let placed = &done.placement;
     let of_runs = |counter: fn(&RunCounts) -> &AtomicU64| {
         Count(placed.runs.as_ref().map_or(0, |runs| counter(runs).load(Relaxed) as usize))
     };
-    let mut names = vec![layout.engines[0].label()];
-    for node in 0..layout.len() as u32 {
-        let engine = layout.engine_of(node);
+    let mut names = vec![plan.engines[0].label()];
+    for node in 0..plan.len() as u32 {
+        let engine = plan.engine_of(node);
         if !names.contains(&engine) {
             names.push(engine);
         }
@@ -89,22 +60,22 @@ fn facts(layout: &Layout) -> Vec<Group> {
     let refusal = placed.runs.as_ref().and_then(|runs| runs.refusal.get().cloned());
     let way = placed.runs.as_ref().map_or("no other engine does any of them", |runs| runs.pick.verdict().text());
     let times = placed.runs.as_ref().map_or([None; 4], |runs| runs.pick.times());
-    let nodes = layout.len();
+    let nodes = plan.len();
     // Of copies the first.
     let of_first = |count: &dyn Fn(Body) -> bool| {
-        (0..nodes).filter(|&node| count(layout.bodies[node]) && layout.origin(node as u32) == node as u32).count()
+        (0..nodes).filter(|&node| count(plan.bodies[node]) && plan.origin(node as u32) == node as u32).count()
     };
     let selects = of_first(&|body| matches!(body, Body::Select(_)));
-    let conds = of_first(&|body| matches!(body, Body::Select(i) if layout.selects[i as usize].is_cond));
-    let early = of_first(&|body| matches!(body, Body::Select(i) if layout.selects[i as usize].is_early));
-    let bytes = layout.bytes();
+    let conds = of_first(&|body| matches!(body, Body::Select(i) if plan.selects[i as usize].is_cond));
+    let early = of_first(&|body| matches!(body, Body::Select(i) if plan.selects[i as usize].is_early));
+    let bytes = plan.bytes() + learned.bytes();
     // What the edges take, as far as they can be told from nodes.
-    let edge_bytes = layout.edges.len() * size_of::<super::layout::Edge>();
+    let edge_bytes = plan.edges.len() * size_of::<Edge>();
     let per = |bytes: usize, items: usize| PerItem(if items == 0 { 0.0 } else { bytes as f64 / items as f64 });
-    let step = step_bytes(layout);
-    let (total, longest) = (layout.all_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
-    let gain = layout.saved_by(u64::MAX);
-    let helpers = match layout.hop_ns {
+    let state = state_bytes(plan);
+    let (total, longest) = (learned.all_ns.load(Relaxed), learned.longest_ns.load(Relaxed));
+    let gain = learned.saved_by(u64::MAX);
+    let helpers = match plan.hop_ns {
         _ if gain == 0 => "no",
         Some(hop) if gain <= hop => "no",
         Some(_) => "yes",
@@ -154,7 +125,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("streams_thread_ns", "ns of these on streams, for the calling threads", Time(times[2])),
                 ("recording_thread_ns", "ns of these by recordings, for the calling threads", Time(times[3])),
                 ("recordings", "recordings made of segments", of_runs(|runs| &runs.recordings)),
-                ("updated_steps", "of their steps given other addresses", of_runs(|runs| &runs.updates)),
+                ("updated_steps", "of their states given other addresses", of_runs(|runs| &runs.updates)),
                 ("replayed_runs", "runs that submitted segments as one", of_runs(|runs| &runs.replayed)),
                 ("issued_runs", "runs that issued their nodes one by one", of_runs(|runs| &runs.issued)),
                 (
@@ -185,7 +156,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 (
                     "overlapping",
                     "of them with several iterations at once",
-                    Count(overlaps(layout).filter(|looped| looped.overlap != NO_OVERLAP).count()),
+                    Count(overlaps(plan).filter(|looped| looped.overlap != NO_OVERLAP).count()),
                 ),
                 ("held_back", "of them with fewer at once than they may have", Count(done.held_back)),
                 ("unrolled", "loops that are written out", Count(done.unrolled)),
@@ -196,26 +167,26 @@ fn facts(layout: &Layout) -> Vec<Group> {
         (
             "edges",
             vec![
-                ("all", "in the program", Count(layout.edges.len())),
-                ("direct", "without a counter", Count(layout.edges.iter().filter(|e| e.counter == DIRECT).count())),
+                ("all", "in the program", Count(plan.edges.len())),
+                ("direct", "without a counter", Count(plan.edges.iter().filter(|e| e.counter == DIRECT).count())),
                 ("parallel", "between the same two nodes, made one", Count(done.parallel_edges)),
                 ("implied", "left out: others imply them", Count(done.implied_edges)),
-                ("joins", "joins, nodes with a counter", Count(layout.first_leaf as usize)),
+                ("joins", "joins, nodes with a counter", Count(plan.first_leaf as usize)),
                 ("wide_joins", "of them with counters in two levels", Count(done.wide_joins)),
             ],
         ),
         (
             "memory",
             vec![
-                ("arena_bytes", "bytes for the values of a run", Count(layout.arena_bytes)),
+                ("arena_bytes", "bytes for the values of a run", Count(plan.arena_bytes)),
                 ("arena_bytes_unshared", "if each value had its own", Count(done.arena_bytes_unshared)),
                 ("forwarded", "values written over an input", Count(done.forwarded)),
                 ("in_place", "variables of loops written over themselves", Count(done.in_place)),
                 ("program_bytes", "bytes of the program", Count(bytes)),
                 ("program_bytes_per_node", "per node, without edges", per(bytes - edge_bytes.min(bytes), nodes)),
-                ("program_bytes_per_edge", "per edge", per(edge_bytes, layout.edges.len())),
-                ("step_bytes", "bytes of a run beside its values", Count(step)),
-                ("step_bytes_per_node", "per node, beside its arguments", per(step - view_bytes(layout), nodes)),
+                ("program_bytes_per_edge", "per edge", per(edge_bytes, plan.edges.len())),
+                ("step_bytes", "bytes of a run beside its values", Count(state)),
+                ("step_bytes_per_node", "per node, beside its arguments", per(state - view_bytes(plan), nodes)),
             ],
         ),
         (
@@ -230,29 +201,30 @@ fn facts(layout: &Layout) -> Vec<Group> {
     ]
 }
 
-fn view_bytes(layout: &Layout) -> usize {
-    layout.args.len() * size_of::<View>()
+fn view_bytes(plan: &Plan) -> usize {
+    plan.args.len() * size_of::<View>()
 }
 
-/// The memory of a step that grows with the program: arguments, counters, lists, bits.
-fn step_bytes(layout: &Layout) -> usize {
-    view_bytes(layout)
-        + Counters::bytes(layout.counters.len())
-        + layout.len() * size_of::<u32>()
-        + layout.len() / 8
-        + if layout.len() <= MOST_SORTED { 2 * layout.len() * size_of::<u32>() } else { 0 }
-        + layout.absence.bits as usize
-        + (layout.loops.len() + layout.slots.len()) * size_of::<u64>()
+/// The memory of a state that grows with the program: arguments, counters, lists, bits.
+fn state_bytes(plan: &Plan) -> usize {
+    view_bytes(plan)
+        + Counters::bytes(plan.counters.len())
+        + plan.len() * size_of::<u32>()
+        + plan.len() / 8
+        + if plan.len() <= MOST_SORTED { 2 * plan.len() * size_of::<u32>() } else { 0 }
+        + plan.absence.bits as usize
+        + (plan.loops.len() + plan.slots.len()) * size_of::<u64>()
 }
 
 /// Loops that may run several iterations at once; of copies the first.
-fn overlaps(layout: &Layout) -> impl Iterator<Item = &Loop> {
-    layout.loops.iter().filter(|looped| looped.asked > 1 && layout.origin(looped.first) == looped.first)
+fn overlaps(plan: &Plan) -> impl Iterator<Item = &Loop> {
+    plan.loops.iter().filter(|looped| looped.asked > 1 && plan.origin(looped.first) == looped.first)
 }
 
-fn text(layout: &Layout) -> String {
-    let mut text = format!("program '{}'\n", layout.name);
-    for (group, facts) in facts(layout) {
+fn text(program: &Program) -> String {
+    let plan = program.plan();
+    let mut text = format!("program '{}'\n", plan.name);
+    for (group, facts) in facts(program) {
         let _ = writeln!(text, "{}", group.replace('_', " "));
         for (_, words, fact) in facts {
             let value = match fact {
@@ -275,17 +247,18 @@ fn text(layout: &Layout) -> String {
             let _ = writeln!(text, "{value:>14} {words}");
         }
     }
-    for looped in overlaps(layout) {
-        let (name, why) = (layout.name_of(looped.first), looped.why.text());
+    for looped in overlaps(plan) {
+        let (name, why) = (plan.name_of(looped.first), looped.why.text());
         let Loop { parallel_iterations, asked, .. } = looped;
         let _ = writeln!(text, "loop '{name}': {parallel_iterations} of at most {asked} iterations at once, {why}");
     }
     text
 }
 
-fn json(layout: &Layout) -> String {
-    let mut text = format!("{{\"name\":{}", json_string(&layout.name));
-    for (group, facts) in facts(layout) {
+fn json(program: &Program) -> String {
+    let plan = program.plan();
+    let mut text = format!("{{\"name\":{}", json_string(&plan.name));
+    for (group, facts) in facts(program) {
         let _ = write!(text, ",\n\"{group}\":{{");
         for (i, (key, _, fact)) in facts.iter().enumerate() {
             let value = match fact {
@@ -301,8 +274,8 @@ fn json(layout: &Layout) -> String {
         text.push('}');
     }
     text.push_str(",\n\"overlaps\":[");
-    for (i, looped) in overlaps(layout).enumerate() {
-        let name = json_string(layout.name_of(looped.first));
+    for (i, looped) in overlaps(plan).enumerate() {
+        let name = json_string(plan.name_of(looped.first));
         let (comma, why) = (if i > 0 { "," } else { "" }, json_string(looped.why.text()));
         let Loop { parallel_iterations, asked, .. } = looped;
         let _ = write!(
@@ -317,8 +290,8 @@ impl Program {
     /// Says what compile did, what the costs that are known by now mean, and what the program keeps for partial runs.
     pub fn report(&self, format: ReportFormat) -> String {
         match format {
-            ReportFormat::Text => text(&self.layout) + &lists::text(self),
-            ReportFormat::Json => json(&self.layout) + &lists::json(self) + "}\n",
+            ReportFormat::Text => text(self) + &lists::text(self),
+            ReportFormat::Json => json(self) + &lists::json(self) + "}\n",
         }
     }
 }

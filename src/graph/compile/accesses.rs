@@ -1,7 +1,7 @@
 //! Who reads and writes which storage, and which graph each node is of.
 
 use super::flat::Flat;
-use crate::graph::layout::Body;
+use crate::graph::plan::Body;
 
 /// Calls `f(node, storage, writes)` for each access.
 pub(super) fn each(flat: &Flat, mut f: impl FnMut(u32, u32, bool)) {

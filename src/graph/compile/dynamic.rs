@@ -2,9 +2,9 @@
 
 use super::flat::{Flat, Storage, StorageKind};
 use crate::base::{Code, Desc, Error, Result};
-use crate::graph::dynamics::{DynamicMerge, DynamicNode, Write};
-use crate::graph::layout::Body;
 use crate::graph::options::Forwarding;
+use crate::graph::plan::Body;
+use crate::graph::plan::{DynamicMerge, DynamicNode, Write};
 
 impl Flat {
     /// A storage in a slot. `kind` says whose it is.

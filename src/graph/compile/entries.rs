@@ -27,7 +27,7 @@
 //! (`Scope::is_copied`).
 
 use super::flat::{Flat, Into, Source};
-use crate::graph::layout::{Drop, Edge};
+use crate::graph::plan::{Drop, Edge};
 
 /// A node in a branch that waits for late sources.
 pub(super) struct Entry {

@@ -4,7 +4,7 @@
 //! counter for each group of `GROUP` (a leaf), and one for the groups, so that threads which finish nodes side by side
 //! do not all write one cache line.
 
-use crate::graph::layout::DIRECT;
+use crate::graph::plan::DIRECT;
 
 /// Most arrivals at one counter.
 pub(super) const WIDE: usize = 64;

@@ -28,8 +28,8 @@ use super::flat::{Flat, FlatKernel, StorageKind};
 use super::held::{Block, Held, WINDOW};
 use super::overlay::Overlay;
 use crate::base::{Error, Result};
-use crate::graph::layout::{Body, Edge, NO_BIT, Place};
 use crate::graph::options::Forwarding;
+use crate::graph::plan::{Body, Edge, NO_BIT, Place};
 use crate::memory::ALIGNMENT;
 
 const NONE: u32 = u32::MAX;

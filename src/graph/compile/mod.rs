@@ -32,17 +32,18 @@ mod schedule;
 mod views;
 
 use super::builder::{Contents, Graph};
+use super::compiled::Compiled;
 use super::exec::Admission;
+use super::facts::Facts;
 use super::figures::{NodeFigures, is_measured};
 use super::homes;
-use super::layout::{Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Port};
+use super::learned::Learned;
 use super::options::CompileOptions;
 use super::partial::Parts;
-use super::place;
+use super::place::{self, Devices};
+use super::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
 use super::program::Program;
-use super::report::Compiled as Facts;
 use super::verify::{self, Kinds, Verified};
-use super::ways::Ways;
 use crate::base::index::{Index, mix};
 use crate::base::{Desc, Object, Ref, Result};
 use crate::engine::Engine;
@@ -54,7 +55,6 @@ use region::{Region, Scope, Want};
 pub(super) use schedule::{costs, live, order};
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use views::{Lists, Views};
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
@@ -89,10 +89,9 @@ impl Program {
         facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
         let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
-        let mut layout = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
-        placed.attach(&mut layout);
-        layout.choices = choices;
-        Ok(Object::shared(Program::new(layout, parts)))
+        let (compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
+        facts.choices = choices;
+        Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
     }
 
     /// All of whose kernels are the host's.
@@ -105,8 +104,8 @@ impl Program {
     ) -> Result<Ref<Program>> {
         let (contents, verified) = folded(contents, verified, &engines, options, &mut facts)?;
         let parts = Parts::new(&contents, &engines, options)?;
-        let layout = compile(&contents, &verified, engines, options, facts)?;
-        Ok(Object::shared(Program::new(layout, parts)))
+        let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
+        Ok(Object::shared(Program::new(compiled, Devices::default(), facts, parts)))
     }
 }
 
@@ -147,12 +146,12 @@ fn compile(
     engines: Vec<Ref<Engine>>,
     options: &CompileOptions,
     facts: Facts,
-) -> Result<Layout> {
+) -> Result<(Compiled, Facts)> {
     let mut flat = Flat { has_absence: verified.kinds.has(Kinds::SWITCH), facts, ..Flat::default() };
     let mut inputs = Vec::new();
     for (i, index) in graph.inputs().enumerate() {
         let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
-        inputs.push(Val { storage, source: Source::Nobody, bit: super::layout::NO_BIT });
+        inputs.push(Val { storage, source: Source::Nobody, bit: NO_BIT });
     }
     let mut want = Vec::new();
     for (i, (_, value)) in graph.outputs.iter().enumerate() {
@@ -183,7 +182,7 @@ fn finish(
     verified: &Verified,
     engines: Vec<Ref<Engine>>,
     options: &CompileOptions,
-) -> Result<Layout> {
+) -> Result<(Compiled, Facts)> {
     let n = flat.bodies.len();
     flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
@@ -225,13 +224,9 @@ fn finish(
     let mut loops_by_end: Vec<u32> = (0..flat.loops.len() as u32).collect();
     // Of two that end together the first one is around the other.
     loops_by_end.sort_by_key(|&index| std::cmp::Reverse(flat.loops[index as usize].end));
-    let mut layout = Layout {
+    let mut plan = Plan {
         name: graph.name.clone(),
         engines,
-        devices: Vec::new(),
-        lanes: None,
-        direct: None,
-        choices: Vec::new(),
         inputs: graph
             .inputs()
             .enumerate()
@@ -253,7 +248,7 @@ fn finish(
         calls: flat.calls,
         selects: flat.selects,
         loops: flat.loops,
-        origins: super::overlap::origins(&flat.overlaps, n),
+        origins: origins(&flat.overlaps, n),
         overlaps: flat.overlaps,
         slots: flat.slots,
         starts: flat.starts,
@@ -283,31 +278,21 @@ fn finish(
         scratch,
         hop_ns: options.hop_ns,
         blocking_pool: options.blocking_pool.clone(),
-        worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
-        ranks: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
-        weighed: AtomicU32::new(0),
-        has_dear: AtomicBool::new(false),
         is_parallel: false,
         checkpoints: Vec::new(),
-        is_unknown: AtomicBool::new(is_unknown),
-        costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
-        total_ns: AtomicU64::new(0),
-        longest_ns: AtomicU64::new(0),
-        all_ns: AtomicU64::new(0),
         loops_by_end,
-        ways: Ways::default(),
-        runs: AtomicU64::new(0),
-        report: facts,
+        not_needed: Vec::new(),
+    };
+    plan.shrink();
+    plan.set_checkpoints();
+    let compiled = Compiled {
+        learned: Learned::new(&plan, &flat.costs, is_unknown),
+        plan,
         figures: options.statistics.then(|| NodeFigures::new(n)),
         tallies: Arc::default(),
         admission: Admission::create(options.max_concurrent_runs),
-        not_needed: Vec::new(),
-        primed: AtomicBool::new(false),
     };
-    layout.shrink();
-    layout.set_checkpoints();
-    layout.weigh();
-    Ok(layout)
+    Ok((compiled, facts))
 }
 
 /// The edges in rows, by the node that they leave: deliveries, so that nothing is behind a node before it has

@@ -10,12 +10,11 @@ use super::flat::Flat;
 use super::joins::Joins;
 use super::schedule;
 use crate::graph::builder::{Body, Contents, Value};
-use crate::graph::layout::{DIRECT, Loop, Release};
 use crate::graph::options::Forwarding;
-use crate::graph::overlap::{NO_OVERLAP, Why};
+use crate::graph::plan::{DIRECT, Loop, Release};
+use crate::graph::plan::{NO_OVERLAP, Why};
 use crate::graph::verify::{Verified, predecessors};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU32;
 
 /// Most iterations at once, whatever is asked for.
 const MOST_PARALLEL: u32 = 64;
@@ -54,7 +53,6 @@ impl Choice {
             why: self.why,
             overlap: NO_OVERLAP,
             stop: 0,
-            iterations: AtomicU32::new(8),
         }
     }
 }

@@ -8,11 +8,12 @@ use super::{BYTES_PER_NODE, compile, num_nodes, size};
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
 use crate::graph::builder::{Body, Contents, Value};
-use crate::graph::layout::Layout;
+use crate::graph::compiled::Compiled;
+use crate::graph::facts::Facts;
 use crate::graph::options::CompileOptions;
-use crate::graph::place;
+use crate::graph::place::{self, Devices};
 use crate::graph::profile;
-use crate::graph::report::Compiled as Facts;
+use crate::graph::program::Program;
 use crate::graph::verify::{self, predecessors};
 use crate::memory::heap;
 use std::sync::Arc;
@@ -23,30 +24,32 @@ pub(in crate::graph) fn compile_part(
     graph: &Contents,
     engines: &[Ref<Engine>],
     outputs: &[usize],
-    whole: &Layout,
+    whole: &Compiled,
     options: &CompileOptions,
-) -> Result<Layout> {
+) -> Result<Program> {
     heap::probe(size(graph).saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
     let (contents, not_needed) = prune(graph, outputs);
     let mut verified = verify::verify(&contents, engines, options.allow_absent)?;
     let mut facts = Facts { graph_nodes: num_nodes(&contents), ..Facts::default() };
-    let mut layout = match place::place(&contents, &verified, engines, options)? {
-        None => compile(&contents, &verified, whole.engines.clone(), options, facts)?,
+    let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options)? {
+        None => {
+            let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;
+            (compiled, facts, Devices::default())
+        }
         Some(placed) => {
             facts.placement = placed.placement.clone();
             verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
-            let mut layout = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
-            placed.attach(&mut layout);
-            layout
+            let (compiled, facts) = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
+            (compiled, facts, placed.into_devices())
         }
     };
-    let numbers = profile::numbers(&layout, whole);
-    profile::learn(&layout, whole, &numbers);
-    layout.figures = whole.figures.as_ref().map(|figures| figures.shared(&numbers));
-    layout.tallies = Arc::clone(&whole.tallies);
-    layout.admission = whole.admission.clone();
-    layout.not_needed = not_needed;
-    Ok(layout)
+    let numbers = profile::numbers(&compiled.plan, &whole.plan);
+    profile::learn(&compiled, whole, &numbers);
+    compiled.figures = whole.figures.as_ref().map(|figures| figures.shared(&numbers));
+    compiled.tallies = Arc::clone(&whole.tallies);
+    compiled.admission = whole.admission.clone();
+    compiled.plan.not_needed = not_needed;
+    Ok(Program::new(compiled, devices, facts, None))
 }
 
 /// The part, and which inputs it does not need.

@@ -7,8 +7,8 @@ use super::accesses::{self, Regions};
 use super::flat::{Flat, StorageKind};
 use super::joins::Joins;
 use super::memory::Places;
-use crate::graph::layout::{Body, Loop, Place, Release};
-use crate::graph::overlap::Slot;
+use crate::graph::plan::Slot;
+use crate::graph::plan::{Body, Loop, Place, Release};
 use std::ops::Range;
 
 /// Larger programs are not checked: it takes cubic time.

@@ -11,7 +11,7 @@ use super::schedule;
 use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::{Copy, CopyOpen};
-use crate::graph::layout::{Body as FlatBody, Edge, NO_BIT, Switch};
+use crate::graph::plan::{Body as FlatBody, Edge, NO_BIT, Switch};
 use crate::graph::verify::{Kinds, Verified};
 use crate::kernel::Kernel;
 use std::collections::{HashMap, HashSet};

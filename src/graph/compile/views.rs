@@ -10,7 +10,7 @@ use super::flat::Flat;
 use super::memory::Places;
 use crate::base::Result;
 use crate::base::index::{Index, mix};
-use crate::graph::layout::{Arg, Body, MOST_PICKED, NOT_PICKED, Place, Select};
+use crate::graph::plan::{Arg, Body, MOST_PICKED, NOT_PICKED, Place, Select};
 use crate::memory::heap;
 use std::ops::Range;
 

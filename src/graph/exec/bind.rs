@@ -1,14 +1,14 @@
-//! A run's tensors: checked, and put where the step's arguments point.
+//! A run's tensors: checked, and put where the state's arguments point.
 
 use super::admission::{Admitted, Asks};
 use super::dynamic;
 use super::one_by_one;
 use super::orders::Orders;
 use super::run::{Outer, Run};
-use super::step::Step;
+use super::state::RunState;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Engine, Place, Stream, Tensor, check_tensor, scratch_slots};
-use crate::graph::layout::Port;
+use crate::graph::plan::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
 use crate::memory::{View, heap};
@@ -45,8 +45,8 @@ impl Program {
 impl<'a> Bound<'a> {
     fn check(&self) -> Result<()> {
         let Bound { program, inputs, outputs } = *self;
-        let engine = &program.layout.engines[0];
-        let not_needed = &program.layout.not_needed[..];
+        let engine = &program.plan().engines[0];
+        let not_needed = &program.plan().not_needed[..];
         for (what, (count, lookup), ports, left_out) in
             [("input", inputs, program.inputs(), not_needed), ("output", outputs, program.outputs(), &[])]
         {
@@ -88,7 +88,7 @@ impl<'a> Bound<'a> {
 
     /// Where a tensor is, by the engines of the program.
     fn place(&self, tensor: &Tensor) -> Place {
-        let devices = &self.program.layout.devices;
+        let devices = &self.program.devices.engines;
         let is_there = |device: &Ref<Engine>| tensor.engine().is_same_device(device);
         let device = if devices.is_empty() { None } else { devices.iter().position(is_there) };
         let engine = device.map_or(0, |device| device as u32 + 1);
@@ -139,7 +139,7 @@ impl Bound<'_> {
         let pool = own.or_else(|| match stream {
             Some(stream) if stream.pool().is_some() || stream.engine().accelerator().is_none() => stream.pool(),
             // On a device's stream the pool is for the host's part of the work.
-            _ => self.program.layout.engines[0].pool(),
+            _ => self.program.plan().engines[0].pool(),
         });
         pool.map_or(Ok(()), |pool| pool.usable())?;
         Ok(pool)
@@ -148,7 +148,7 @@ impl Bound<'_> {
     /// Runs on a stream, or in this thread.
     pub fn run(&self, stream: Option<&Object<Stream>>, options: Option<&RunOptions>) -> Result<()> {
         let pool = self.pool(stream.map(|stream| &**stream), options)?;
-        let orders = Orders::of(options, &self.program.layout)?;
+        let orders = Orders::of(options, self.program.plan())?;
         let no_wait = options.is_some_and(|options| options.no_wait);
         let listener = options.and_then(|options| options.listener.as_ref());
         if listener.is_some() && stream.is_none_or(|stream| stream.queue().is_synchronous()) {
@@ -156,7 +156,7 @@ impl Bound<'_> {
         }
         match stream {
             Some(stream) => self.submit(stream, pool, None, orders, (no_wait, listener))?,
-            None if self.program.layout.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
+            None if self.program.compiled.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
             None => self.run_told(pool, orders.as_ref(), None)?,
         }
         match pool {
@@ -188,7 +188,7 @@ impl Bound<'_> {
         orders: Option<&Orders>,
         no_wait: bool,
     ) -> Result<Option<Admitted>> {
-        match &self.program.layout.admission {
+        match &self.program.compiled.admission {
             None => Ok(None),
             Some(admission) => admission.enter(&self.asks(pool, orders, no_wait)),
         }
@@ -208,57 +208,57 @@ impl Bound<'_> {
         orders: Option<&Orders>,
         outer: Option<Outer<'_>>,
     ) -> Result<()> {
-        let step = self.bound_step(pool, orders)?;
-        let result = match (self.program.layout.dynamics.is_empty(), outer) {
-            (true, None) => step.run_here(pool),
-            (true, Some(outer)) => step.run_inside(pool, outer),
-            (false, outer) => self.run_open(&step, pool, outer),
+        let state = self.bound_step(pool, orders)?;
+        let result = match (self.program.plan().dynamics.is_empty(), outer) {
+            (true, None) => state.run_here(pool),
+            (true, Some(outer)) => state.run_inside(pool, outer),
+            (false, outer) => self.run_open(&state, pool, outer),
         };
-        self.given_back(step, result)
+        self.given_back(state, result)
     }
 
-    /// A step for this run, which has its tensors and orders.
+    /// A state for this run, which has its tensors and orders.
     #[inline]
-    fn bound_step(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<Step>> {
-        let step = self.program.take_step(scratch_slots(pool))?;
+    fn bound_step(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<RunState>> {
+        let state = self.program.take_state(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        if self.program.layout.not_needed.is_empty() {
-            step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        if self.program.plan().not_needed.is_empty() {
+            state.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
         } else {
-            let needs = |i: usize| self.program.layout.needs_input(i);
+            let needs = |i: usize| self.program.plan().needs_input(i);
             let input = |i: usize| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() };
-            step.bind(input, |o| data(self.outputs.1, o));
+            state.bind(input, |o| data(self.outputs.1, o));
         }
-        step.obey(orders);
-        Ok(step)
+        state.obey(orders);
+        Ok(state)
     }
 
-    /// A step whose run may be opened by an owner of several.
-    pub(super) fn prepared(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<Step>> {
-        let step = self.bound_step(pool, orders)?;
-        let ready = step.may_wait_here(pool).and_then(|()| match self.program.layout.dynamics.is_empty() {
+    /// A state whose run may be opened by an owner of several.
+    pub(super) fn prepared(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<RunState>> {
+        let state = self.bound_step(pool, orders)?;
+        let ready = state.may_wait_here(pool).and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
-            false => step.take_shapes(|i| self.inputs.1(i).map(Shown)),
+            false => state.take_shapes(|i| self.inputs.1(i).map(Shown)),
         });
         match ready {
-            Ok(()) => Ok(step),
-            Err(error) => self.given_back(Arc::clone(&step), Err(error)).map(|()| step),
+            Ok(()) => Ok(state),
+            Err(error) => self.given_back(Arc::clone(&state), Err(error)).map(|()| state),
         }
     }
 
-    /// Behind a run of such a step: its outputs are handed out.
-    pub(super) fn ended(&self, step: &Arc<Step>, result: Result<()>) -> Result<()> {
-        let result = result.and_then(|()| match self.program.layout.dynamics.is_empty() {
+    /// Behind a run of such a state: its outputs are handed out.
+    pub(super) fn ended(&self, state: &Arc<RunState>, result: Result<()>) -> Result<()> {
+        let result = result.and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
-            false => step.publish(|o| self.outputs.1(o)),
+            false => state.publish(|o| self.outputs.1(o)),
         });
-        self.given_back(Arc::clone(step), result)
+        self.given_back(Arc::clone(state), result)
     }
 
-    fn given_back(&self, step: Arc<Step>, result: Result<()>) -> Result<()> {
-        self.program.give_step(step);
-        if let (Err(_), Some(lanes)) = (&result, &self.program.layout.lanes) {
+    fn given_back(&self, state: Arc<RunState>, result: Result<()>) -> Result<()> {
+        self.program.give_state(state);
+        if let (Err(_), Some(lanes)) = (&result, &self.program.devices.lanes) {
             lanes.keep(self.program, self.on_devices());
         }
         result
@@ -267,25 +267,25 @@ impl Bound<'_> {
     /// References to the tensors on engines that work on their own.
     #[cold]
     fn on_devices(&self) -> Vec<Ref<Tensor>> {
-        let layout = &self.program.layout;
+        let plan = self.program.plan();
         let given = |ports: &[Port], lookup: Lookup<'_>| {
             let is_there = |i: &usize| ports[*i].engine.is_some();
             let shared = |i: usize| lookup(i).ok().map(|tensor| Ref::clone(&*tensor));
             (0..ports.len()).filter(is_there).filter_map(shared).collect::<Vec<_>>()
         };
-        let mut all = given(&layout.inputs, self.inputs.1);
-        all.extend(given(&layout.outputs, self.outputs.1));
+        let mut all = given(&plan.inputs, self.inputs.1);
+        all.extend(given(&plan.outputs, self.outputs.1));
         all
     }
 
     /// With shapes that only the run knows.
-    fn run_open(&self, step: &Arc<Step>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
-        step.take_shapes(|i| self.inputs.1(i).map(Shown))?;
+    fn run_open(&self, state: &Arc<RunState>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
+        state.take_shapes(|i| self.inputs.1(i).map(Shown))?;
         match outer {
-            None => step.run_here(pool)?,
-            Some(outer) => step.run_inside(pool, outer)?,
+            None => state.run_here(pool)?,
+            Some(outer) => state.run_inside(pool, outer)?,
         }
-        step.publish(|o| self.outputs.1(o))
+        state.publish(|o| self.outputs.1(o))
     }
 
     /// Starts on an asynchronous stream, with a handle.
@@ -294,7 +294,7 @@ impl Bound<'_> {
             return Err(Error::invalid(format!("stream '{}' is not asynchronous", stream.queue().name())));
         }
         let run = Run::create(stream.queue());
-        let orders = Orders::of(options, &self.program.layout)?;
+        let orders = Orders::of(options, self.program.plan())?;
         let no_wait = options.is_some_and(|options| options.no_wait);
         let listener = options.and_then(|options| options.listener.as_ref());
         self.submit(stream, self.pool(Some(stream), options)?, Some(&run), orders, (no_wait, listener))?;
@@ -312,7 +312,7 @@ impl Bound<'_> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
         if orders.is_some_and(|orders| orders.is_serial()) {
-            one_by_one::check_stream(stream.queue(), &self.program.layout)?;
+            one_by_one::check_stream(stream.queue(), self.program.plan())?;
         }
         let is_direct = handle.is_none() && orders.is_none() && self.is_direct_on(stream)?;
         if !is_direct || listener.is_some() {
@@ -324,7 +324,7 @@ impl Bound<'_> {
         }
         // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is,
         // so that who waits for a place holds nothing.
-        let admission = self.program.layout.admission.as_ref().filter(|admission| !admission.is_inside());
+        let admission = self.program.compiled.admission.as_ref().filter(|admission| !admission.is_inside());
         let (mut _admitted, mut accepted) = (None, None);
         match admission {
             None => {}
@@ -334,7 +334,7 @@ impl Bound<'_> {
         let flight = self.program.take_flight()?;
         let mut tensors = flight.list();
         for i in 0..self.inputs.0 {
-            let needed = self.program.layout.needs_input(i);
+            let needed = self.program.plan().needs_input(i);
             tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
         }
         for i in 0..self.outputs.0 {
@@ -350,8 +350,9 @@ impl Bound<'_> {
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
-        let layout = &self.program.layout;
-        if layout.engines.iter().chain(&layout.devices).any(|engine| engine.is_same_device(stream.engine())) {
+        let plan = self.program.plan();
+        if plan.engines.iter().chain(&self.program.devices.engines).any(|engine| engine.is_same_device(stream.engine()))
+        {
             return Ok(());
         }
         Err(Error::invalid(format!(

@@ -1,4 +1,4 @@
-//! A step's counters, so laid out that neighbours are on lines of their own.
+//! A state's counters, so laid out that neighbours are on lines of their own.
 //!
 //! Nodes that lie side by side in a program are run by different threads where a list was cut, and their counters have
 //! numbers side by side. Eight words share a cache line of 64 bytes: if they were eight neighbours, two threads that

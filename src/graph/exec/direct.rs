@@ -73,7 +73,7 @@ impl Held {
         give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut Lent) -> Result<()>,
     ) -> Result<()> {
         let Held { program, tensors, lent, .. } = self;
-        let direct = program.as_ref().and_then(|program| Some((program, program.layout.direct.as_ref()?)));
+        let direct = program.as_ref().and_then(|program| Some((program, program.devices.direct.as_ref()?)));
         let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
@@ -151,7 +151,7 @@ impl Bound<'_> {
             Some(line) if line.is_captured()? => {}
             _ => return Ok(()),
         }
-        let direct = self.program.layout.report.placement.direct.text();
+        let direct = self.program.facts.placement.direct.text();
         let why = direct.strip_prefix("no, ").unwrap_or("it has a handle or options, tells of its end, or is counted");
         let (program, name) = (self.program.name(), queue.name());
         Err(Error::precondition(format!(
@@ -169,7 +169,7 @@ impl Bound<'_> {
 
     fn give(&self, tensors: &mut Tensors) -> Result<()> {
         for i in 0..self.inputs.0 {
-            let needed = self.program.layout.needs_input(i);
+            let needed = self.program.plan().needs_input(i);
             tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
         }
         for i in 0..self.outputs.0 {
@@ -182,7 +182,7 @@ impl Bound<'_> {
     /// captured at any time; an input that is not needed may be anything.
     fn key(&self, stream: &Stream) -> Key {
         let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
-        if !is_own || !self.program.layout.not_needed.is_empty() {
+        if !is_own || !self.program.plan().not_needed.is_empty() {
             return Key::default();
         }
         let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
@@ -223,7 +223,7 @@ impl Work for DirectRun {
 
     fn may_be_captured(&self) -> Result<()> {
         let held = self.0.lock();
-        let direct = held.program.as_ref().and_then(|program| Some((program, program.layout.direct.as_ref()?)));
+        let direct = held.program.as_ref().and_then(|program| Some((program, program.devices.direct.as_ref()?)));
         let Some((program, direct)) = direct else { return Err(Error::internal("a run without a program")) };
         direct.check_capture().map_err(|error| error.within(format_args!("program '{}'", program.name())))
     }
@@ -236,7 +236,7 @@ impl Work for DirectRun {
         let mut held = self.0.lock();
         let Held { program, tensors, lent, .. } = &mut *held;
         let (program, line) = (program.as_ref()?, queue.line()?);
-        let issued = program.layout.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
+        let issued = program.devices.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.name()))))
     }
 

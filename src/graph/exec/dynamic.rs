@@ -4,11 +4,11 @@
 //! A run's inputs are put into their slots when it begins, with the shapes that they have then; its outputs are taken
 //! out when it has succeeded, all or none of them, so that a run that fails or was stopped leaves them as they were.
 
-use super::step::Step;
+use super::state::RunState;
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Tensor;
-use crate::graph::dynamics::{DynamicNode, Write};
-use crate::graph::layout::{Merge, Port};
+use crate::graph::plan::{DynamicNode, Write};
+use crate::graph::plan::{Merge, Port};
 use crate::kernel::{KernelContext, Makes, settled};
 use crate::memory::{Block, Slot, Tag, View};
 use crate::sync::Mutex;
@@ -17,7 +17,7 @@ use std::ops::Deref;
 
 /// The outputs of a call, for its kernel.
 struct Outputs<'a> {
-    step: &'a Step,
+    state: &'a RunState,
     node: &'a DynamicNode,
     views: &'a [View],
     /// The last refusal: its text is better than the status which the kernel makes of it.
@@ -26,11 +26,11 @@ struct Outputs<'a> {
 
 impl Outputs<'_> {
     fn try_to_make(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
-        let step = self.step;
+        let state = self.state;
         let Some(view) = self.views.get(index) else {
             return Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.views.len())));
         };
-        let declared = |write: &Write| step.layout.desc(write.arg).0;
+        let declared = |write: &Write| state.plan().desc(write.arg).0;
         let is_open = |write: &&Write| usize::from(write.output) == index && !declared(write).is_concrete();
         let Some(write) = self.node.writes.iter().find(is_open) else { return Err(settled(index, view)) };
         let declared = declared(write);
@@ -39,8 +39,8 @@ impl Outputs<'_> {
         if !declared.matches(&desc) {
             return Err(Error::invalid(format!("output {index}: expected {}, got {}", declared.text(), desc.text())));
         }
-        let slot = &step.values[write.slot as usize];
-        let more = |bytes: usize| step.grow(bytes, self.node.node, index, &desc);
+        let slot = &state.values[write.slot as usize];
+        let more = |bytes: usize| state.grow(bytes, self.node.node, index, &desc);
         let Some(data) = slot.allocate(desc, &more).map_err(named)? else {
             return Err(Error::precondition(format!("output {index} was allocated before in this call")));
         };
@@ -53,29 +53,29 @@ impl Makes for Outputs<'_> {
     fn make(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
         self.try_to_make(index, dims).map_err(|error| {
             *self.refused.lock() = Some(error.clone());
-            error.within(format_args!("node '{}'", self.step.layout.name_of(self.node.node)))
+            error.within(format_args!("node '{}'", self.state.plan().name_of(self.node.node)))
         })
     }
 }
 
-impl Step {
+impl RunState {
     fn grow(&self, bytes: usize, node: u32, index: usize, desc: &Desc) -> Result<Block> {
-        let what = format!("output {index} of node '{}', {}", self.layout.name_of(node), desc.text());
-        self.layout.engines[0].memory().allocate(bytes, Tag::text(what))
+        let what = format!("output {index} of node '{}', {}", self.plan().name_of(node), desc.text());
+        self.plan().engines[0].memory().allocate(bytes, Tag::text(what))
     }
 
     /// A kernel that reads or writes values of open shapes.
     pub(super) fn compute_dynamic(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        let layout = &*self.layout;
-        let node = &layout.dynamics.nodes[index];
-        let kernel = &layout.kernels[node.kernel as usize];
+        let plan = self.plan();
+        let node = &plan.dynamics.nodes[index];
+        let kernel = &plan.kernels[node.kernel as usize];
         let (inputs, views) = (&self.args[kernel.inputs()], &self.args[kernel.outputs()]);
         for &(arg, slot) in &node.reads {
             let value = self.values[slot as usize].view();
             self.args[arg as usize].reshape(value.data(), value.bytes(), *value.desc());
         }
         for write in &node.writes {
-            let (slot, &(desc, bytes)) = (&self.values[write.slot as usize], layout.desc(write.arg));
+            let (slot, &(desc, bytes)) = (&self.values[write.slot as usize], plan.desc(write.arg));
             slot.begin();
             let mut data = std::ptr::null_mut();
             if desc.is_concrete() {
@@ -84,10 +84,10 @@ impl Step {
             }
             self.args[write.arg as usize].reshape(data, bytes, desc);
         }
-        let outputs = Outputs { step: self, node, views, refused: Mutex::default() };
+        let outputs = Outputs { state: self, node, views, refused: Mutex::default() };
         let scratch = self.scratch(kernel.scratch);
         let context = KernelContext::open((inputs, views), pool, scratch, &self.stop, &outputs);
-        let result = layout.distinct[kernel.kernel as usize].compute(&context);
+        let result = plan.distinct[kernel.kernel as usize].compute(&context);
         if let Err(error) = result {
             let refused = outputs.refused.lock().take().filter(|refused| refused.code() == error.code());
             return Err(refused.unwrap_or(error));
@@ -97,7 +97,7 @@ impl Step {
             Some(write) => Err(Error::precondition(format!(
                 "output {}, {}, was not allocated by the kernel (weir_kernel_context_allocate_output)",
                 write.output,
-                layout.desc(write.arg).0.text()
+                plan.desc(write.arg).0.text()
             ))),
         }
     }
@@ -105,7 +105,7 @@ impl Step {
     /// A merge that has to do with slots. The value stays where it is: who reads it comes before who writes there anew,
     /// as that is an iteration or a run later. But a value in the arena lasts only until the merge has read it.
     pub(super) fn merge_dynamic(&self, merge: &Merge, winner: usize) -> Result<()> {
-        let open = &self.layout.dynamics.merges[merge.open as usize];
+        let open = &self.plan().dynamics.merges[merge.open as usize];
         let input = &self.args[merge.inputs[winner].view as usize];
         if let Some(slot) = open.inputs[winner] {
             let value = self.values[slot as usize].view();
@@ -133,20 +133,20 @@ impl Step {
 
     /// Next values become a loop's variables, and the variables' memory is that of the next values after these.
     pub(super) fn move_values(&self, index: usize) -> Result<()> {
-        for &(from, to) in &self.layout.dynamics.moves[index] {
+        for &(from, to) in &self.plan().dynamics.moves[index] {
             self.values[from as usize].exchange(&self.values[to as usize]);
         }
         Ok(())
     }
 
-    /// Puts a run's inputs into their slots. Only by the owner of a closed step.
+    /// Puts a run's inputs into their slots. Only by the owner of a closed state.
     pub(in crate::graph) fn take_shapes<T: Deref<Target = View>>(
         &self,
         input: impl Fn(usize) -> Result<T>,
     ) -> Result<()> {
-        let inputs = self.layout.dynamics.inputs.iter();
-        for &(index, slot) in inputs.filter(|(index, _)| self.layout.needs_input(*index as usize)) {
-            let port = &self.layout.inputs[index as usize];
+        let inputs = self.plan().dynamics.inputs.iter();
+        for &(index, slot) in inputs.filter(|(index, _)| self.plan().needs_input(*index as usize)) {
+            let port = &self.plan().inputs[index as usize];
             let view = input(index as usize)?;
             if !port.desc.matches(view.desc()) {
                 return Err(mismatch("input", index as usize, port, view.desc()));
@@ -158,18 +158,18 @@ impl Step {
 
     /// The shape of an output whose port is open, behind a run that has succeeded; None if it is absent.
     fn made(&self, output: u32, slot: u32) -> Option<&Slot> {
-        (!self.is_absent(self.layout.output_bits[output as usize])).then(|| &self.values[slot as usize])
+        (!self.is_absent(self.plan().output_bits[output as usize])).then(|| &self.values[slot as usize])
     }
 
     /// Hands a run's outputs to their tensors, behind a run that has succeeded: all, or none if one has no room. Only
-    /// by the owner of a closed step.
+    /// by the owner of a closed state.
     pub(super) fn publish<T: Deref<Target = Ref<Tensor>>>(&self, output: impl Fn(usize) -> Result<T>) -> Result<()> {
         let outputs = || {
-            let all = self.layout.dynamics.outputs.iter();
+            let all = self.plan().dynamics.outputs.iter();
             all.filter_map(|&(output, slot)| Some((output as usize, self.made(output, slot)?)))
         };
         for (index, slot) in outputs() {
-            let name = &self.layout.outputs[index].name;
+            let name = &self.plan().outputs[index].name;
             let named = |error: Error| error.within(format_args!("output {index} '{name}'"));
             output(index)?.check_room(slot.view().desc()).map_err(named)?;
         }
@@ -181,7 +181,7 @@ impl Step {
 
     /// The same for a program inside of another one, whose kernel's outputs they are.
     pub(in crate::graph) fn publish_to(&self, context: &KernelContext<'_>) -> Result<()> {
-        for &(output, slot) in &self.layout.dynamics.outputs {
+        for &(output, slot) in &self.plan().dynamics.outputs {
             let (slot, output) = (&self.values[slot as usize], output as usize);
             context.allocate_output(output, slot.view().desc().shape())?;
             slot.copy_to(&context.outputs()[output])?;

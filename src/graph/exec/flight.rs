@@ -1,6 +1,6 @@
-//! A run on its way through a stream: its tensors, until their turn comes; then the step that serves it.
+//! A run on its way through a stream: its tensors, until their turn comes; then the state that serves it.
 //!
-//! A flight takes a step only when its turn comes, so a stream with many runs queued needs the memory of one.
+//! A flight takes a state only when its turn comes, so a stream with many runs queued needs the memory of one.
 //! Flights are small, and the program keeps a stock.
 //!
 //! Who touches what: `bind` fills a flight before it is submitted; after that only the thread that has the stream's
@@ -9,13 +9,13 @@
 //! | phase   | meaning                                                  | next                                             |
 //! |---------|----------------------------------------------------------|--------------------------------------------------|
 //! | QUEUED  | filled, not begun                                        | RUNNING by `poll`                                |
-//! | RUNNING | the step is open; the stream is parked or about to be    | CLOSED by the last worker out (`Step::close`)    |
-//! | CLOSED  | the step's result is there                               | back to the stock, by `poll`                     |
+//! | RUNNING | the state is open; the stream is parked or about to be   | CLOSED by the last worker out (`RunState::close`) |
+//! | CLOSED  | the state's result is there                              | back to the stock, by `poll`                     |
 
 use super::admission::{Accepted, Place};
 use super::orders::Orders;
 use super::run::{Run, none_begun};
-use super::step::Step;
+use super::state::RunState;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
 use crate::graph::Program;
@@ -39,7 +39,7 @@ pub struct Flight {
     tensors: HandOff<Vec<Option<Ref<Tensor>>>>,
     pool: HandOff<Ref<ThreadPool>>,
     handle: HandOff<Ref<Run>>,
-    step: HandOff<Arc<Step>>,
+    state: HandOff<Arc<RunState>>,
     orders: HandOff<Orders>,
     /// Who is told of the end.
     notice: HandOff<Notice>,
@@ -111,7 +111,7 @@ impl Flight {
             state => return state == FREE,
         }
         let Some(program) = self.program.take() else { return true };
-        let admission = program.layout.admission.clone();
+        let admission = program.compiled.admission.clone();
         let _ = self.program.put(program);
         let Some(admission) = admission else { return true };
         self.admission.store(IN_LINE, Relaxed);
@@ -144,65 +144,65 @@ impl Flight {
         self.phase.store(CLOSED, Release);
     }
 
-    /// Begins: takes a step, points it at the tensors, and runs.
+    /// Begins: takes a state, points it at the tensors, and runs.
     fn begin(self: &Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         let handle = self.handle.take();
-        let step = match self.prepare(handle.as_ref()) {
-            Ok(step) => step,
+        let state = match self.prepare(handle.as_ref()) {
+            Ok(state) => state,
             Err(error) => return Poll::Ready(self.end(handle, Err(error))),
         };
         let own = self.pool.take();
         let pool = own.as_ref();
         if queue.is_synchronous() {
             // Such a stream gives no handles: there is nobody to cancel it.
-            let result = step.run_here(pool).and_then(|()| self.publish(&step));
-            self.land(step);
+            let result = state.run_here(pool).and_then(|()| self.publish(&state));
+            self.land(state);
             return Poll::Ready(self.end(handle, result));
         }
         self.phase.store(RUNNING, Relaxed);
         let _ = handle.map(|handle| self.handle.put(handle));
-        let _ = self.step.put(Arc::clone(&step));
-        let _ = step.waiter.put((Arc::clone(self), Arc::clone(queue)));
-        if step.has_calls() && !step.is_serial() {
-            *step.calls.stream.lock() = Some(Arc::clone(queue));
+        let _ = self.state.put(Arc::clone(&state));
+        let _ = state.waiter.put((Arc::clone(self), Arc::clone(queue)));
+        if state.has_calls() && !state.is_serial() {
+            *state.calls.stream.lock() = Some(Arc::clone(queue));
         }
-        if pool.is_some() || step.has_calls() {
-            *step.visitors.lock() = own.clone();
-            queue.share(Some((Arc::clone(&step) as Arc<dyn Joinable>, step.tokens.next_generation())));
+        if pool.is_some() || state.has_calls() {
+            *state.visitors.lock() = own.clone();
+            queue.share(Some((Arc::clone(&state) as Arc<dyn Joinable>, state.tokens.next_generation())));
         }
-        let exit = step.open_and_work(pool);
-        let exit = if exit == Exit::Open && step.has_calls() { step.work_until_asleep(pool) } else { exit };
+        let exit = state.open_and_work(pool);
+        let exit = if exit == Exit::Open && state.has_calls() { state.work_until_asleep(pool) } else { exit };
         let _ = own.map(|pool| self.pool.put(pool));
-        self.worked(&step, exit, queue)
+        self.worked(&state, exit, queue)
     }
 
     /// Something may have come back to a run that is under way.
     fn go_on(self: &Arc<Self>, queue: &Queue) -> Poll<Result<()>> {
-        let Some(step) = self.step.take() else { return Poll::Pending };
-        let _ = self.step.put(Arc::clone(&step));
-        if !step.has_calls() {
+        let Some(state) = self.state.take() else { return Poll::Pending };
+        let _ = self.state.put(Arc::clone(&state));
+        if !state.has_calls() {
             return Poll::Pending;
         }
         let pool = self.pool.take();
-        let exit = step.work_until_asleep(pool.as_ref());
+        let exit = state.work_until_asleep(pool.as_ref());
         let _ = pool.map(|pool| self.pool.put(pool));
-        self.worked(&step, exit, queue)
+        self.worked(&state, exit, queue)
     }
 
     /// Nobody joins in any more.
-    fn unshare(&self, step: &Step, queue: &Queue) {
-        let pool = step.visitors.lock().take();
-        if pool.is_some() || step.has_calls() {
+    fn unshare(&self, state: &RunState, queue: &Queue) {
+        let pool = state.visitors.lock().take();
+        if pool.is_some() || state.has_calls() {
             queue.share(None);
         }
     }
 
-    fn worked(self: &Arc<Self>, step: &Step, exit: Exit, queue: &Queue) -> Poll<Result<()>> {
+    fn worked(self: &Arc<Self>, state: &RunState, exit: Exit, queue: &Queue) -> Poll<Result<()>> {
         match exit {
             Exit::Open => Poll::Pending,
             Exit::Closed => {
-                drop(step.waiter.take());
-                self.unshare(step, queue);
+                drop(state.waiter.take());
+                self.unshare(state, queue);
                 Poll::Ready(self.complete())
             }
         }
@@ -212,70 +212,70 @@ impl Flight {
         if self.enters(queue) { self.begin(queue) } else { Poll::Pending }
     }
 
-    /// A step for this run, with its arguments set. A run that was cancelled before fails here.
-    fn prepare(&self, handle: Option<&Ref<Run>>) -> Result<Arc<Step>> {
+    /// A state for this run, with its arguments set. A run that was cancelled before fails here.
+    fn prepare(&self, handle: Option<&Ref<Run>>) -> Result<Arc<RunState>> {
         let (Some(program), Some(tensors)) = (self.program.take(), self.tensors.take()) else {
             return Err(Error::internal("a run without a program"));
         };
         let pool = self.pool.take();
-        let mut step = program.take_step(scratch_slots(pool.as_ref()));
-        if let Ok(taken) = &step
+        let mut state = program.take_state(scratch_slots(pool.as_ref()));
+        if let Ok(taken) = &state
             && let Err(error) = taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view()))
         {
-            program.give_step(Arc::clone(taken));
-            step = Err(error);
+            program.give_state(Arc::clone(taken));
+            state = Err(error);
         }
-        if let Ok(step) = &step {
+        if let Ok(state) = &state {
             let num_inputs = program.inputs().len();
             let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
-            step.bind(data, |o| data(num_inputs + o));
-            step.obey(self.orders.take().as_ref());
+            state.bind(data, |o| data(num_inputs + o));
+            state.obey(self.orders.take().as_ref());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
         let _ = self.tensors.put(tensors);
         let _ = self.program.put(program);
-        let step = step?;
-        match handle.map_or(Ok(()), |handle| handle.attach(&step)) {
-            Ok(()) => Ok(step),
+        let state = state?;
+        match handle.map_or(Ok(()), |handle| handle.attach(&state)) {
+            Ok(()) => Ok(state),
             Err(cancelled) => {
-                self.land(step);
+                self.land(state);
                 Err(cancelled)
             }
         }
     }
 
-    /// The step is closed: collects its result.
+    /// The state is closed: collects its result.
     fn complete(self: &Arc<Self>) -> Result<()> {
         let handle = self.handle.take();
-        let Some(step) = self.step.take() else { return Err(Error::internal("a run without a step")) };
+        let Some(state) = self.state.take() else { return Err(Error::internal("a run without a state")) };
         if let Some(handle) = &handle {
             handle.detach();
         }
-        if step.has_calls() {
-            drop(step.calls.stream.lock().take());
-            step.calls.returns.wake();
+        if state.has_calls() {
+            drop(state.calls.stream.lock().take());
+            state.calls.returns.wake();
         }
-        let result = step.result().and_then(|()| self.publish(&step));
-        self.land(step);
+        let result = state.result().and_then(|()| self.publish(&state));
+        self.land(state);
         self.end(handle, result)
     }
 
     /// Hands out what has a shape of its own in this run.
-    fn publish(&self, step: &Step) -> Result<()> {
-        if step.layout.dynamics.is_empty() {
+    fn publish(&self, state: &RunState) -> Result<()> {
+        if state.plan().dynamics.is_empty() {
             return Ok(());
         }
         let tensors = self.tensors.take().unwrap_or_default();
-        let first = step.layout.inputs.len();
-        let result = step.publish(|o| given(&tensors, first + o));
+        let first = state.plan().inputs.len();
+        let result = state.publish(|o| given(&tensors, first + o));
         let _ = self.tensors.put(tensors);
         result
     }
 
-    /// Gives the step back. From here on it is another run's.
-    fn land(&self, step: Arc<Step>) {
+    /// Gives the state back. From here on it is another run's.
+    fn land(&self, state: Arc<RunState>) {
         if let Some(program) = self.program.take() {
-            program.give_step(step);
+            program.give_state(state);
             let _ = self.program.put(program);
         }
     }
@@ -284,7 +284,7 @@ impl Flight {
     #[cold]
     fn keep(&self, tensors: &[Option<Ref<Tensor>>]) {
         let Some(program) = self.program.take() else { return };
-        if let Some(lanes) = &program.layout.lanes {
+        if let Some(lanes) = &program.devices.lanes {
             let is_there = |tensor: &&Ref<Tensor>| tensor.engine().accelerator().is_some();
             lanes.keep(&program, tensors.iter().flatten().filter(is_there).cloned().collect());
         }
@@ -330,9 +330,9 @@ impl Work for Flight {
         match self.phase.load(Acquire) {
             RUNNING => self.go_on(queue),
             CLOSED => {
-                if let Some(step) = self.step.take() {
-                    self.unshare(&step, queue);
-                    let _ = self.step.put(step);
+                if let Some(state) = self.state.take() {
+                    self.unshare(&state, queue);
+                    let _ = self.state.put(state);
                 }
                 Poll::Ready(self.complete())
             }
@@ -349,11 +349,11 @@ impl Work for Flight {
         let handle = self.handle.take();
         let program = self.program.take();
         if let (IN_LINE, Some(program)) = (self.admission.load(Acquire), &program) {
-            program.layout.admission.iter().for_each(|admission| admission.withdraw(&self));
+            program.compiled.admission.iter().for_each(|admission| admission.withdraw(&self));
         }
         // Only a handle hears of it: the stream has its own error.
         let error = || not_begun(cause);
-        let error = program.as_ref().map_or_else(error, |program| none_begun(&program.layout, error()));
+        let error = program.as_ref().map_or_else(error, |program| none_begun(program.plan(), error()));
         let _ = program.map(|program| self.program.put(program));
         let _ = self.end(handle, Err(error));
     }

@@ -135,7 +135,7 @@ mod models {
 
     /// One worker shows a node and goes into another one; the other worker, who was asked for, stops looking. Then
     /// either the second has the node, or somebody was called.
-    fn showing_against_leaving(steps: Steps) {
+    fn showing_against_leaving(states: Steps) {
         loom::model(move || {
             let hands = Arc::new(Hands::default());
             let ready = Arc::new(ReadySet::create(1).unwrap());
@@ -146,11 +146,11 @@ mod models {
                 let (hands, ready) = (Arc::clone(&hands), Arc::clone(&ready));
                 thread::spawn(move || {
                     hands.has_looked();
-                    !(steps.leaves)(&hands, &ready) && ready.remove(0)
+                    !(states.leaves)(&hands, &ready) && ready.remove(0)
                 })
             };
             ready.insert(0);
-            let is_called = (steps.is_missed)(&hands) && hands.take_place();
+            let is_called = (states.is_missed)(&hands) && hands.take_place();
             let is_taken = other.join().unwrap();
             // Hungry when it was looked at, and gone without another look: nobody comes.
             assert!(is_called || is_taken, "a node is shown and nobody comes");

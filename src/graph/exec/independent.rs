@@ -6,19 +6,19 @@
 //! next depends on what failed. Such runs are for finding out what is wrong, or for batches of work that have little to
 //! do with one another; they take one thread, which keeps all other runs free of the bookkeeping.
 
-use super::step::Step;
+use super::state::RunState;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
-use crate::graph::layout::Body;
+use crate::graph::plan::Body;
 use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Poison, by node.
 pub(super) type Poisoned = Vec<bool>;
 
-impl Step {
+impl RunState {
     pub(super) fn run_independent(&self, pool: Option<&Ref<ThreadPool>>) {
-        let n = self.layout.len();
+        let n = self.plan().len();
         let mut poisoned = std::mem::take(&mut *self.poisoned.lock());
         poisoned.clear();
         if poisoned.try_reserve_exact(n).is_err() {
@@ -40,7 +40,7 @@ impl Step {
 
     /// Runs the nodes `node..end` that can be run. False if any could not.
     pub(super) fn go(&self, mut node: u32, end: u32, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
-        let layout = &*self.layout;
+        let plan = self.plan();
         let mut whole = true;
         while node < end {
             self.look_at_clock(node);
@@ -48,12 +48,12 @@ impl Step {
                 self.walk_rest(node, end);
                 return false;
             }
-            let behind = layout.behind(node);
+            let behind = plan.behind(node);
             if poisoned[node as usize] {
                 self.note(node);
                 self.poison(node, poisoned);
                 whole = false;
-            } else if layout.absence.own.is_empty() || !self.skips(node as usize) {
+            } else if plan.absence.own.is_empty() || !self.skips(node as usize) {
                 whole &= self.go_one(node, pool, poisoned);
             }
             node = behind;
@@ -62,10 +62,10 @@ impl Step {
     }
 
     fn go_one(&self, node: u32, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
-        let layout = &*self.layout;
-        match layout.bodies[node as usize] {
+        let plan = self.plan();
+        match plan.bodies[node as usize] {
             Body::Select(index) => {
-                let select = &layout.selects[index as usize];
+                let select = &plan.selects[index as usize];
                 let nodes = &self.branch(select).nodes;
                 let whole = self.go(nodes.start, nodes.end, pool, poisoned);
                 // The ends of the branches lie behind them; that of the one which ran has got its poison.
@@ -110,7 +110,7 @@ impl Step {
 
     fn go_around(&self, index: usize, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
         let looped = self.enter(index);
-        if let Some(overlap) = self.layout.overlap(looped) {
+        if let Some(overlap) = self.plan().overlap(looped) {
             return self.go_through_slots(overlap, pool, poisoned);
         }
         loop {
@@ -129,6 +129,6 @@ impl Step {
 
     /// What waits for this node can't be run.
     fn poison(&self, node: u32, poisoned: &mut Poisoned) {
-        self.layout.edges(node as usize).iter().for_each(|edge| poisoned[edge.target as usize] = true);
+        self.plan().edges(node as usize).iter().for_each(|edge| poisoned[edge.target as usize] = true);
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! | turn     | meaning                                        | leaves it by                                                       |
 //! |----------|------------------------------------------------|--------------------------------------------------------------------|
-//! | IDLE     | the step serves no such run                    | `start_inside` -> HELD                                             |
+//! | IDLE     | the state serves no such run                    | `start_inside` -> HELD                                             |
 //! | HELD     | a worker of the outer run works in this one    | `park` -> PARKED; `tell` -> NOTIFIED; the end of the run -> IDLE   |
 //! | NOTIFIED | the same, and there is news                    | `park` fails, and it looks once more                               |
 //! | PARKED   | the run waits for what was started             | `tell` -> CALLED, and who tells ends the round                     |
@@ -25,7 +25,7 @@
 //! a kernel runs no node of any of them.
 //!
 //! The worker that parks touches nothing of the call any more. What was told too late, of a run that is over, may meet
-//! the step's next run; it is a hint to look, as it is to all owners.
+//! the state's next run; it is a hint to look, as it is to all owners.
 //!
 //! # Ends
 //!
@@ -34,7 +34,7 @@
 //! then is the outer run over.
 
 use super::orders::Orders;
-use super::step::Step;
+use super::state::RunState;
 use crate::base::{Error, Ref, Result};
 use crate::graph::Program;
 use crate::kernel::{Attached, Completion, KernelContext, Rest, Stop, Stoppable};
@@ -74,8 +74,8 @@ impl Rounds {
     }
 }
 
-impl Step {
-    /// Begins the run as a call of another one, over that one's tensors. Only by the owner of a closed step, who has
+impl RunState {
+    /// Begins the run as a call of another one, over that one's tensors. Only by the owner of a closed state, who has
     /// pointed it at them; an error says that it was not begun.
     pub(in crate::graph) fn start_inside(
         self: &Arc<Self>,
@@ -84,7 +84,7 @@ impl Step {
         done: Completion,
     ) -> Result<()> {
         let Some(stop) = context.kept_stop() else { return Err(Error::internal("a call that does not last")) };
-        let Some(mut turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a step in use")) };
+        let Some(mut turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a state in use")) };
         self.obey(Orders::inside(stop).as_ref());
         *turn = Some(Inner {
             program: Ref::clone(program),
@@ -133,11 +133,11 @@ impl Step {
         let result = match inner {
             None => Err(Error::internal("a run without a program")),
             Some(Inner { program, attached, .. }) => {
-                // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next
+                // Before the result is taken: a stop is part of it or does nothing; else it would hit the state's next
                 // run.
                 drop(attached);
                 let result = self.result().and_then(|()| self.publish_to(context));
-                program.give_step(Arc::clone(self));
+                program.give_state(Arc::clone(self));
                 result
             }
         };
@@ -146,7 +146,7 @@ impl Step {
     }
 }
 
-impl Rest for Step {
+impl Rest for RunState {
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let Some(turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a run without an owner")) };
         self.round(turn, Exit::Open, context, done);

@@ -1,6 +1,6 @@
 //! What a merge waits for in one run, and what became of it.
 
-use crate::graph::layout::Merge;
+use crate::graph::plan::Merge;
 use crate::sync::{self, MergeShape};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -3,9 +3,9 @@
 //! # A run
 //!
 //! `Bound` checks a run's tensors. On a stream they travel in a `Flight`, a piece of the stream's work; when its turn
-//! comes it takes a `Step` and points it at them. The step is the run's memory: views of all arguments, the arena,
+//! comes it takes a `RunState` and points it at them. The state is the run's memory: views of all arguments, the arena,
 //! counters, queues. If helpers could not save what they cost, the calling thread (or the thread that drains the
-//! stream) walks along the program's array (`serial`). Else it opens the step's `Tokens` and works (`worker`), and is
+//! stream) walks along the program's array (`serial`). Else it opens the state's `Tokens` and works (`worker`), and is
 //! joined by helpers from the pool, which come late or not at all. The last one out closes the run: if that is the
 //! caller, it goes on; else the caller is woken, or the stream resumed. What nodes do is the same in both (`ops`).
 //!
@@ -37,7 +37,7 @@
 //! measures each node and replaces the prior; the next three, and then one in 509, measure again: a smaller figure counts
 //! at once, a larger one by half at most, since an interrupted thread measures far too much. Runs that take much longer
 //! or much less than they should lead to one that measures and is believed (`graph::ways`); and a run in one thread that
-//! is late is gone on with by several (`Step::promote`). Costs decide who runs what, never what comes out.
+//! is late is gone on with by several (`RunState::promote`). Costs decide who runs what, never what comes out.
 
 mod admission;
 mod bind;
@@ -60,7 +60,7 @@ mod run;
 mod serial;
 mod share;
 mod shown;
-mod step;
+mod state;
 mod together;
 mod visit;
 mod worker;
@@ -73,5 +73,5 @@ pub(super) use flight::Flight;
 pub(super) use orders::Orders;
 pub use run::{Outer, Run};
 pub(super) use shown::MOST_SORTED;
-pub(super) use step::Step;
+pub(super) use state::RunState;
 pub(super) use together::Together;

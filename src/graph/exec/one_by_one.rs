@@ -5,19 +5,19 @@
 //! The thread sleeps meanwhile, which a worker of a pool must not: such a run is refused there, and on an asynchronous
 //! stream that a pool works for.
 
-use super::step::Step;
+use super::state::RunState;
 use crate::base::{Error, Ref, Result};
-use crate::graph::layout::Layout;
+use crate::graph::plan::Plan;
 use crate::stream::{GRACE_NS, Queue};
 use crate::threadpool::ThreadPool;
 
-impl Step {
+impl RunState {
     /// Whether a call of this node ends well; its failure is the run's then.
     pub(super) fn see_through(&self, call: u32, pool: Option<&Ref<ThreadPool>>) -> Result<bool> {
-        let Some(step) = self.invitation.step() else {
+        let Some(state) = self.invitation.state() else {
             return Err(Error::internal("a run that nobody holds"));
         };
-        while !step.call(call, pool) {
+        while !state.call(call, pool) {
             self.wait_for_a_return();
             if !self.is_under_way(call) {
                 break;
@@ -44,14 +44,14 @@ impl Step {
 }
 
 /// Refuses a run by one thread on a stream where that thread would be a worker of a pool.
-pub(super) fn check_stream(queue: &Queue, layout: &Layout) -> Result<()> {
+pub(super) fn check_stream(queue: &Queue, plan: &Plan) -> Result<()> {
     let has_pool = queue.pool().is_some_and(|pool| pool.can_spawn());
-    if layout.calls.is_empty() || queue.is_synchronous() || !has_pool {
+    if plan.calls.is_empty() || queue.is_synchronous() || !has_pool {
         return Ok(());
     }
     Err(Error::precondition(format!(
         "program '{}' has nodes that complete later (kernels, or work on a device), and a run that is deterministic, or finishes what is independent, waits for each: on stream '{}' that would block a worker of its thread pool",
-        layout.name,
+        plan.name,
         queue.name()
     )))
 }

@@ -1,9 +1,9 @@
 //! What nodes do, whoever runs them.
 
 use super::merged::Fired;
-use super::step::Step;
+use super::state::RunState;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{
+use crate::graph::plan::{
     Body, Branch, KernelNode, Loop, MOST_PICKED, Merge, NO_BIT, NOT_OPEN, NOT_PICKED, Release, Select,
 };
 use crate::kernel::KernelContext;
@@ -31,7 +31,7 @@ pub(super) enum After {
     Later,
 }
 
-impl Step {
+impl RunState {
     /// Runs a node that is not inside of the run's control: what a task or a kernel does.
     #[inline]
     pub(super) fn compute(&self, body: Body, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
@@ -43,9 +43,9 @@ impl Step {
             Body::Kernel(kernel) => self.compute_kernel_apart(kernel as usize, pool),
             // Only workers start these.
             Body::Async(_) => Err(Error::internal("a kernel that completes later")),
-            Body::Task(task) => self.layout.tasks[task as usize].run(),
+            Body::Task(task) => self.plan().tasks[task as usize].run(),
             Body::Switch(switch) => {
-                let switch = &self.layout.switches[switch as usize];
+                let switch = &self.plan().switches[switch as usize];
                 let side = self.args[switch.predicate as usize].read_integer() != 0;
                 self.set_bit(switch.sides[0], side);
                 self.set_bit(switch.sides[1], !side);
@@ -67,8 +67,8 @@ impl Step {
     /// Part of the one loop that does little else.
     #[inline(always)]
     pub(super) fn compute_kernel(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        let layout = &*self.layout;
-        let node = &layout.kernels[index];
+        let plan = self.plan();
+        let node = &plan.kernels[index];
         if node.picks != NOT_PICKED {
             return self.compute_picked(node, pool);
         }
@@ -99,14 +99,14 @@ impl Step {
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
         let context = KernelContext::new(inputs, outputs, pool, self.scratch(node.scratch), &self.stop);
-        self.layout.distinct[node.kernel as usize].compute(&context)
+        self.plan().distinct[node.kernel as usize].compute(&context)
     }
 
     /// With views that are picked one by one. They are copied side by side here, which takes less than reading lists
     /// that are in no cache.
     #[inline(never)]
     fn compute_picked(&self, node: &KernelNode, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        let picks = self.layout.picked(node);
+        let picks = self.plan().picked(node);
         match picks.len() {
             1 => self.compute_copied::<1>(node, picks, pool),
             2 => self.compute_copied::<2>(node, picks, pool),
@@ -131,7 +131,7 @@ impl Step {
     /// Hands on the one input that is there. Not part of the loops that call it: they are as small as they can be.
     #[inline(never)]
     fn merge(&self, index: usize) -> Result<()> {
-        let merge = &self.layout.merges[index];
+        let merge = &self.plan().merges[index];
         let winner = match self.merges[index].take() {
             Fired::With(input) => Some(input as usize),
             Fired::Dead => None,
@@ -157,7 +157,7 @@ impl Step {
     pub(super) fn two_live(&self, merge: &Merge, first: usize, second: usize) -> Error {
         let producer = |i: usize| match merge.inputs[i].from {
             NO_BIT => "the graph's surroundings".to_owned(),
-            node => format!("node '{}'", self.layout.name_of(node)),
+            node => format!("node '{}'", self.plan().name_of(node)),
         };
         Error::precondition(format!(
             "inputs {first} and {second} are both there, from {} and {}: a merge passes on one",
@@ -168,22 +168,22 @@ impl Step {
 
     /// Whether a node is skipped because something that it needs is absent; noted for those who need it.
     pub(super) fn skips(&self, node: usize) -> bool {
-        let absence = &self.layout.absence;
+        let absence = &self.plan().absence;
         let own = absence.own[node];
         if own == NO_BIT {
             return false;
         }
-        let skips = match self.layout.bodies[node] {
+        let skips = match self.plan().bodies[node] {
             Body::Merge(merge) => match self.merges[merge as usize].fired() {
                 Fired::With(_) => false,
                 Fired::Dead => true,
-                Fired::Not => self.layout.merges[merge as usize].inputs.iter().all(|input| self.is_absent(input.bit)),
+                Fired::Not => self.plan().merges[merge as usize].inputs.iter().all(|input| self.is_absent(input.bit)),
             },
             _ => absence.needs(node).iter().any(|&bit| self.is_absent(bit)),
         };
         self.set_bit(own, skips);
-        if let (true, Body::Switch(switch)) = (skips, self.layout.bodies[node]) {
-            self.layout.switches[switch as usize].sides.iter().for_each(|&side| self.set_bit(side, true));
+        if let (true, Body::Switch(switch)) = (skips, self.plan().bodies[node]) {
+            self.plan().switches[switch as usize].sides.iter().for_each(|&side| self.set_bit(side, true));
         }
         skips
     }
@@ -214,8 +214,8 @@ impl Step {
     /// The counters of a branch that is not taken are completed by what arrives from outside alone. Before anything
     /// else is made known of the choice: nothing of this turn is over while there is more to drop.
     pub(super) fn drop_branch(&self, branch: &Branch) {
-        for drop in &self.layout.drops[branch.drops.start as usize..branch.drops.end as usize] {
-            let start = self.layout.counters[drop.counter as usize];
+        for drop in &self.plan().drops[branch.drops.start as usize..branch.drops.end as usize] {
+            let start = self.plan().counters[drop.counter as usize];
             // What came from outside stays where it is: nobody counts its readers.
             let _ = self.counters[drop.counter as usize].drop_branch(drop.amount, start);
         }
@@ -223,7 +223,7 @@ impl Step {
 
     /// Gives a loop's variables their first values.
     pub(super) fn enter(&self, index: usize) -> &Loop {
-        let looped = &self.layout.loops[index];
+        let looped = &self.plan().loops[index];
         self.copy_all(&looped.enter);
         self.iterations[index].store(0, Relaxed);
         looped
@@ -236,7 +236,7 @@ impl Step {
 
     /// Gives a loop's variables their next values.
     pub(super) fn next(&self, index: usize) -> &Loop {
-        let looped = &self.layout.loops[index];
+        let looped = &self.plan().loops[index];
         self.copy_all(&looped.next);
         // One thread at a time: the nodes of a loop's control follow one another.
         self.iterations[index].store(self.iterations[index].load(Relaxed) + 1, Relaxed);
@@ -256,10 +256,10 @@ impl Step {
         if self.ended_late(node, error) {
             return;
         }
-        let layout = &self.layout;
-        let mut place = format!("node '{}'", layout.name_of(node));
+        let plan = self.plan();
+        let mut place = format!("node '{}'", plan.name_of(node));
         for (index, iteration) in self.loops_around(node) {
-            place += &format!(", iteration {iteration} of '{}'", layout.name_of(layout.loops[index as usize].first));
+            place += &format!(", iteration {iteration} of '{}'", plan.name_of(plan.loops[index as usize].first));
         }
         self.fail(Some(node), error.clone().within(place));
     }
@@ -267,10 +267,10 @@ impl Step {
     /// The loops that a node is inside of, the innermost first, and how many iterations of each are over.
     pub(super) fn loops_around(&self, node: u32) -> impl Iterator<Item = (u32, u64)> {
         // A loop comes before those inside of it.
-        let loops = self.layout.loops.iter().enumerate().rev();
+        let loops = self.plan().loops.iter().enumerate().rev();
         let around = loops.filter(move |(_, l)| l.first < node && node < l.end);
         around.map(move |(index, _)| {
-            let at = self.layout.counts_at(index, node);
+            let at = self.plan().counts_at(index, node);
             (index as u32, self.iterations[at].load(Relaxed))
         })
     }

@@ -1,14 +1,14 @@
 //! What a run is told, beyond its tensors and its pool.
 //!
-//! Most runs are told nothing, and pay nothing: `Step::care` is 0 then, and their loops are versions that do not ask.
+//! Most runs are told nothing, and pay nothing: `RunState::care` is 0 then, and their loops are versions that do not ask.
 //! What is told makes a run *careful* (it looks at the clock before each node, or keeps figures), or sends it through
 //! the array in one thread.
 
-use super::step::Step;
+use super::state::RunState;
 use crate::base::time::now_ns;
 use crate::base::{Code, Error, Result};
 use crate::graph::RunOptions;
-use crate::graph::layout::Layout;
+use crate::graph::plan::Plan;
 use crate::kernel::Stop;
 use crate::memory::Flags;
 use std::sync::atomic::Ordering::Relaxed;
@@ -57,14 +57,14 @@ impl Orders {
 
     /// The clock of a deadline runs from here. None if there is nothing to tell.
     #[inline]
-    pub fn of(options: Option<&RunOptions>, layout: &Layout) -> Result<Option<Orders>> {
+    pub fn of(options: Option<&RunOptions>, plan: &Plan) -> Result<Option<Orders>> {
         match options {
             None => Ok(None),
-            Some(options) => Orders::told(options, layout),
+            Some(options) => Orders::told(options, plan),
         }
     }
 
-    fn told(options: &RunOptions, layout: &Layout) -> Result<Option<Orders>> {
+    fn told(options: &RunOptions, plan: &Plan) -> Result<Option<Orders>> {
         let bit = |told: bool, bit: u32| if told { bit } else { 0 };
         let care = bit(options.deadline_ns > 0, DEADLINE)
             | bit(options.deterministic, SERIAL)
@@ -73,7 +73,7 @@ impl Orders {
         if care == 0 {
             return Ok(None);
         }
-        let outputs = layout.outputs.len();
+        let outputs = plan.outputs.len();
         if let Some(flags) = options.absent.filter(|flags| flags.count() != outputs) {
             return Err(Error::invalid(format!(
                 "the options have {} flags for absent outputs, the program has {outputs} outputs",
@@ -85,11 +85,11 @@ impl Orders {
     }
 }
 
-impl Step {
-    /// Takes the orders of the next run. Only by the owner of a closed step.
+impl RunState {
+    /// Takes the orders of the next run. Only by the owner of a closed state.
     #[inline]
     pub(super) fn obey(&self, orders: Option<&Orders>) {
-        let figures = if self.layout.figures.is_some() { FIGURES } else { 0 };
+        let figures = if self.compiled.figures.is_some() { FIGURES } else { 0 };
         // ORDERING: Relaxed; published to helpers by `open`.
         self.care.store(orders.map_or(0, |orders| orders.care) | figures, Relaxed);
         let deadline = orders.map_or(0, |orders| orders.deadline_at_ns);
@@ -129,7 +129,7 @@ impl Step {
     #[cold]
     fn expire(&self, node: u32) {
         let ns = self.orders.lock().deadline_ns;
-        let name = self.layout.name_of(node);
+        let name = self.plan().name_of(node);
         let text = format!("the run was given {ns} ns, and they were over before node '{name}'");
         self.keep_failure(None, Error::new(Code::DeadlineExceeded, text));
         self.stop();
@@ -152,7 +152,7 @@ impl Step {
         }
         let orders = std::mem::take(&mut *self.orders.lock());
         if let Some(flags) = orders.absent.filter(|_| succeeded) {
-            for (i, &bit) in self.layout.output_bits.iter().enumerate() {
+            for (i, &bit) in self.plan().output_bits.iter().enumerate() {
                 flags.set(i, self.is_absent(bit));
             }
         }

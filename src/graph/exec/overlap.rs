@@ -2,20 +2,20 @@
 
 use super::independent::Poisoned;
 use super::ops::After;
-use super::step::Step;
+use super::state::RunState;
 use super::worker::{CAREFUL, FAST, Worker};
 use crate::base::Ref;
-use crate::graph::layout::{DIRECT, Loop, Release};
-use crate::graph::overlap::{Overlap, Slot, Start};
+use crate::graph::plan::{DIRECT, Loop, Release};
+use crate::graph::plan::{Overlap, Slot, Start};
 use crate::sync::{Arrival, Opening, Retired, Ring};
 use crate::threadpool::ThreadPool;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
-impl Step {
+impl RunState {
     /// Gives a loop's variables their first values, and the first iteration its slot.
     pub(super) fn enter_and_begin(&self, index: usize) -> After {
         let looped = self.enter(index);
-        let Some(overlap) = self.layout.overlap(looped) else {
+        let Some(overlap) = self.plan().overlap(looped) else {
             return After::Release(looped.release_condition);
         };
         self.rings[looped.overlap as usize].begin();
@@ -29,21 +29,21 @@ impl Step {
 
     /// The slot of the same loop with this number.
     fn sibling(&self, slot: &Slot, number: u32) -> u32 {
-        self.layout.overlaps[slot.overlap as usize].slots.start + number
+        self.plan().overlaps[slot.overlap as usize].slots.start + number
     }
 
     /// ORDERING: Relaxed here and below; written by whoever opens the slot, before anything is released in it.
     fn set_iteration(&self, slot: u32, iteration: u64) {
-        self.iterations[self.layout.slot_counts_at(slot)].store(iteration, Relaxed);
+        self.iterations[self.plan().slot_counts_at(slot)].store(iteration, Relaxed);
     }
 
     fn iteration(&self, slot: u32) -> u64 {
-        self.iterations[self.layout.slot_counts_at(slot)].load(Relaxed)
+        self.iterations[self.plan().slot_counts_at(slot)].load(Relaxed)
     }
 
     /// The slot behind this one is this loop's next iteration's.
     fn opened(&self, index: u32) -> Release {
-        let slot = &self.layout.slots[index as usize];
+        let slot = &self.plan().slots[index as usize];
         let next = self.sibling(slot, self.ring(slot).after(slot.number));
         self.set_iteration(next, self.iteration(index) + 1);
         slot.open
@@ -51,10 +51,14 @@ impl Step {
 
     /// The last iteration, whose condition was false, leaves this slot, and the loop is over.
     fn leave<const MODE: u8>(&self, index: u32) {
-        let slot = &self.layout.slots[index as usize];
+        let slot = &self.plan().slots[index as usize];
         self.copy_all(&slot.leave);
         if MODE != FAST {
-            self.layout.count_iterations(&self.layout.loops[slot.looped as usize], self.iteration(index));
+            self.learned().count_iterations(
+                self.plan(),
+                &self.plan().loops[slot.looped as usize],
+                self.iteration(index),
+            );
         }
     }
 
@@ -72,7 +76,7 @@ impl Step {
         let (mut index, mut iteration) = (slots.start, 0);
         loop {
             self.set_iteration(index, iteration);
-            let Slot { condition, body, .. } = &self.layout.slots[index as usize];
+            let Slot { condition, body, .. } = &self.plan().slots[index as usize];
             let goes_on = self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
                 && self.holds(index)
                 && self.is_in_time::<MODE>(looped.first)
@@ -98,7 +102,7 @@ impl Step {
         let (mut index, mut iteration) = (slots.start, 0);
         loop {
             self.set_iteration(index, iteration);
-            let Slot { condition, body, .. } = &self.layout.slots[index as usize];
+            let Slot { condition, body, .. } = &self.plan().slots[index as usize];
             if !self.go(condition.start, condition.end, pool, poisoned) {
                 return false;
             }
@@ -116,25 +120,25 @@ impl Step {
 
     /// Whether the condition in a slot is true.
     fn holds(&self, slot: u32) -> bool {
-        self.args[self.layout.slots[slot as usize].predicate as usize].read_integer() != 0
+        self.args[self.plan().slots[slot as usize].predicate as usize].read_integer() != 0
     }
 }
 
 impl<const MODE: u8> Worker<'_, MODE> {
     /// The condition in a slot is known.
     pub(super) fn guard(&self, index: u32) -> After {
-        let step = self.step;
-        let slot = &self.layout.slots[index as usize];
-        let mut goes_on = step.holds(index);
+        let state = self.state;
+        let slot = &self.plan.slots[index as usize];
+        let mut goes_on = state.holds(index);
         if MODE == CAREFUL && goes_on {
-            step.look_at_clock(self.layout.loops[slot.looped as usize].first);
-            goes_on = !step.is_stopped();
+            state.look_at_clock(self.plan.loops[slot.looped as usize].first);
+            goes_on = !state.is_stopped();
         }
         if !goes_on {
             return After::Start(slot.retire);
         }
-        match step.ring(slot).open_after(slot.number) {
-            Opening::Opened => After::Start(step.opened(index)),
+        match state.ring(slot).open_after(slot.number) {
+            Opening::Opened => After::Start(state.opened(index)),
             // Whoever retires the next slot does it.
             Opening::Parked => After::Later,
         }
@@ -142,17 +146,17 @@ impl<const MODE: u8> Worker<'_, MODE> {
 
     /// All of an iteration is done, and those before it are retired.
     pub(super) fn retire(&mut self, index: u32) -> Option<u32> {
-        let (step, layout) = (self.step, self.layout);
-        let slot = &layout.slots[index as usize];
-        let ring = step.ring(slot);
-        let next = step.sibling(slot, ring.after(slot.number));
-        let token = layout.slots[next as usize].retire;
+        let (state, plan) = (self.state, self.plan);
+        let slot = &plan.slots[index as usize];
+        let ring = state.ring(slot);
+        let next = state.sibling(slot, ring.after(slot.number));
+        let token = plan.slots[next as usize].retire;
         match ring.retire(slot.number) {
-            Retired::Free => self.start(layout.starts(token)),
+            Retired::Free => self.start(plan.starts(token)),
             Retired::Resume => {
-                let release = step.opened(step.sibling(slot, ring.before(slot.number)));
-                let first = self.start(layout.starts(release));
-                let retired = self.start(layout.starts(token));
+                let release = state.opened(state.sibling(slot, ring.before(slot.number)));
+                let first = self.start(plan.starts(release));
+                let retired = self.start(plan.starts(token));
                 // The next one's retirement is short, and others may wait for its slot.
                 if let (Some(_), Some(node)) = (retired, first) {
                     self.push(node);
@@ -160,12 +164,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 retired.or(first)
             }
             Retired::Last => {
-                step.leave::<MODE>(index);
+                state.leave::<MODE>(index);
                 // Nothing else of the loop runs: all that was delivered here has arrived.
                 for &counter in &slot.delivered {
-                    step.counters[counter as usize].reset(layout.counters[counter as usize]);
+                    state.counters[counter as usize].reset(plan.counters[counter as usize]);
                 }
-                self.start(layout.starts(layout.overlaps[slot.overlap as usize].leave))
+                self.start(plan.starts(plan.overlaps[slot.overlap as usize].leave))
             }
         }
     }
@@ -187,13 +191,13 @@ impl<const MODE: u8> Worker<'_, MODE> {
     }
 
     fn arrive_with(&self, index: u32, amount: u32) -> bool {
-        let start = self.layout.counters[index as usize];
-        if self.step.counters[index as usize].arrive(amount, false, start) != Arrival::Ready {
+        let start = self.plan.counters[index as usize];
+        if self.state.counters[index as usize].arrive(amount, false, start) != Arrival::Ready {
             return false;
         }
-        match index.checked_sub(self.layout.first_leaf) {
+        match index.checked_sub(self.plan.first_leaf) {
             None => true,
-            Some(leaf) => self.arrive_with(self.layout.leaf_of[leaf as usize], 1),
+            Some(leaf) => self.arrive_with(self.plan.leaf_of[leaf as usize], 1),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | ready   | a worker, on its list                                  | started by `begin_call`                                              |
 //! | started | the host: its start function runs, or has returned     | done, by `weir_completion_done` in any thread                        |
 //! | done before the start returned | the worker that started it      | the worker goes on behind it, in its own loop: nothing nests         |
-//! | done after | the step's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
+//! | done after | the state's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
 //! | a round done, a rest left | as done before or after                 | gone on with, as a ready node, and then started again                |
 //!
 //! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `Tokens` has ends
@@ -49,10 +49,10 @@
 
 use super::inner::Rounds;
 use super::role::Role;
-use super::step::Step;
+use super::state::RunState;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::Layout;
+use crate::graph::plan::Plan;
 use crate::kernel::{Begun, Caller, Completion, Kept, Kernel, KernelContext, Pending, Rest, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::{GRACE_NS, Queue};
@@ -81,7 +81,7 @@ struct Call {
 struct Lane {
     call: u32,
     /// The call and its completion, until somebody begins it: the pool, or who waits for the run.
-    handed: HandOff<(Arc<Step>, usize)>,
+    handed: HandOff<(Arc<RunState>, usize)>,
     /// When it was handed over. ORDERING: Relaxed; `handed` orders it, and a late look only means a later claim.
     since_ns: AtomicU64,
 }
@@ -91,8 +91,8 @@ impl Lane {
     fn begin(&self) -> bool {
         let handed = self.handed.take();
         let is_mine = handed.is_some();
-        if let Some((step, done)) = handed {
-            step.compute_on_lane(self.call, done);
+        if let Some((state, done)) = handed {
+            state.compute_on_lane(self.call, done);
         }
         is_mine
     }
@@ -105,7 +105,7 @@ impl Job for Lane {
     }
 }
 
-/// A step's nodes that complete later. Empty for programs without.
+/// A state's nodes that complete later. Empty for programs without.
 pub(super) struct Calls {
     list: Box<[Call]>,
     pub returns: Returns,
@@ -117,24 +117,24 @@ pub(super) struct Calls {
     pub together: Mutex<Option<Arc<Gate>>>,
     /// The owner, if it is a node of another run.
     pub rounds: Rounds,
-    /// The same as the step's, shared with the calls' contexts.
+    /// The same as the state's, shared with the calls' contexts.
     stop: Arc<Stop>,
 }
 
 impl Calls {
     /// `scratch` gives the memory of the scratch with that number.
-    pub fn create(layout: &Layout, args: &[View], scratch: &dyn Fn(u32) -> Scratch) -> Result<Calls> {
+    pub fn create(plan: &Plan, args: &[View], scratch: &dyn Fn(u32) -> Scratch) -> Result<Calls> {
         let stop = Arc::new(Stop::default());
         let mut list = Vec::new();
-        let bytes = layout.calls.len() * size_of::<Call>();
-        list.try_reserve_exact(layout.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
-        for &(kernel, _) in &layout.calls {
-            let node = &layout.kernels[kernel as usize];
-            let kernel = layout.kernel(kernel);
+        let bytes = plan.calls.len() * size_of::<Call>();
+        list.try_reserve_exact(plan.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
+        for &(kernel, _) in &plan.calls {
+            let node = &plan.kernels[kernel as usize];
+            let kernel = plan.kernel(kernel);
             let (inputs, outputs) = (&args[node.inputs()], &args[node.outputs()]);
             heap::probe(size_of_val(inputs) + size_of_val(outputs), "a run's calls")?;
             let kept = Kept {
-                // The step's views follow its tensors from run to run; so must these, which `begin_call` sees to.
+                // The state's views follow its tensors from run to run; so must these, which `begin_call` sees to.
                 args: inputs.iter().chain(outputs).cloned().collect(),
                 bounds: [0, inputs.len(), inputs.len() + outputs.len()],
                 pool: Mutex::new(None),
@@ -183,15 +183,15 @@ fn caught(f: impl FnOnce() -> Result<()>) -> Result<()> {
     })
 }
 
-impl Step {
+impl RunState {
     /// Whether nodes may complete later.
     #[inline]
     pub(super) fn has_calls(&self) -> bool {
-        !self.layout.calls.is_empty()
+        !self.plan().calls.is_empty()
     }
 
     fn kernel_of(&self, call: u32) -> &Arc<dyn Kernel> {
-        self.layout.kernel(self.layout.calls[call as usize].0)
+        self.plan().kernel(self.plan().calls[call as usize].0)
     }
 
     /// Whether a round of this call is over, and what is left of it can go on.
@@ -235,7 +235,7 @@ impl Step {
 
     fn call_failed(&self, index: u32, error: &Error) {
         self.calls.list[index as usize].has_failed.store(true, Relaxed);
-        self.fail_at(self.layout.calls[index as usize].1, error);
+        self.fail_at(self.plan().calls[index as usize].1, error);
     }
 
     /// Whether a call that is over has failed.
@@ -245,17 +245,17 @@ impl Step {
 
     /// True if a round is over.
     fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
-        let (kernel, _) = self.layout.calls[index as usize];
+        let (kernel, _) = self.plan().calls[index as usize];
         let Call { pending, context, lane, has_failed } = &self.calls.list[index as usize];
         has_failed.store(false, Relaxed);
-        let node = &self.layout.kernels[kernel as usize];
+        let node = &self.plan().kernels[kernel as usize];
         let args = self.args[node.inputs()].iter().chain(&self.args[node.outputs()]);
         context.inputs().iter().chain(context.outputs()).zip(args).for_each(|(view, arg)| view.set_data(arg.data()));
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
         let started = match lane {
             Some(lane) => self.send_to_lane(lane, done, pool),
-            None => caught(|| self.layout.kernel(kernel).start(context, done)),
+            None => caught(|| self.plan().kernel(kernel).start(context, done)),
         };
         self.settle(index, done, started);
         pending.returned()
@@ -270,7 +270,7 @@ impl Step {
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
         let launcher = self.kernel_of(lane.call).launcher();
-        let Some(lanes) = launcher.or(self.layout.blocking_pool.as_ref()) else {
+        let Some(lanes) = launcher.or(self.plan().blocking_pool.as_ref()) else {
             return Err(Error::internal("no pool for what blocks"));
         };
         lane.since_ns.store(now_ns(), Relaxed);
@@ -315,7 +315,7 @@ impl Step {
     /// threads do it after a while: the pool's threads may all wait, and for the calling one perhaps.
     pub(super) fn begin_blocking(&self) -> Begun {
         let mut most = Begun::Nothing;
-        if let Some(pool) = &self.layout.blocking_pool {
+        if let Some(pool) = &self.plan().blocking_pool {
             for lane in self.calls.list.iter().filter_map(|call| call.lane.as_ref()) {
                 let kernel = self.kernel_of(lane.call);
                 if kernel.launcher().is_some() || !lane.handed.is_full() {
@@ -346,13 +346,13 @@ impl Step {
         if ambient::within_device() {
             return Err(Error::precondition(format!(
                 "program '{}' has kernels that complete later, and waiting for them on a device's own thread would hold the device up; run it on an asynchronous stream",
-                self.layout.name
+                self.plan().name
             )));
         }
         if threadpool::within_any() || pool.is_some_and(|pool| pool.in_parallel()) {
             return Err(Error::precondition(format!(
                 "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; make it a node of the graph, or run it on an asynchronous stream",
-                self.layout.name
+                self.plan().name
             )));
         }
         Ok(())
@@ -447,7 +447,7 @@ impl Step {
     }
 }
 
-impl Caller for Step {
+impl Caller for RunState {
     fn ended(&self, index: u32, result: Result<()>) {
         let failure = self.calls.list[index as usize].context.take_failure();
         if let Err(error) = failure.map_or(result, Err) {
@@ -456,7 +456,7 @@ impl Caller for Step {
     }
 
     fn came_back(self: Arc<Self>, index: u32) {
-        let node = self.layout.calls[index as usize].1;
+        let node = self.plan().calls[index as usize].1;
         let pool = self.calls.list[index as usize].context.set_pool(None);
         // Inside, the run stays the one that this call is of: it is not closed behind our back.
         let generation = self.tokens.generation();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 /// As many as share a cache line with `head` and `tail`: who looks for an offer finds it with one transfer.
 const ROOM: u64 = 4;
 
-/// A list of ready nodes by its first node (the rest through the step's links), and what it is worth in nanoseconds.
+/// A list of ready nodes by its first node (the rest through the state's links), and what it is worth in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub first: u32,

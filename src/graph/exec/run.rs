@@ -1,15 +1,15 @@
-//! From opening a step to its result; and the handle of an asynchronous run.
+//! From opening a state to its result; and the handle of an asynchronous run.
 
 use super::ops::cancelled;
 use super::orders::Orders;
 use super::role::Role;
 use super::share::SHARE_NS;
-use super::step::Step;
+use super::state::RunState;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns, ticks, ticks_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
-use crate::graph::layout::Layout;
+use crate::graph::plan::Plan;
 use crate::kernel::{Attached, Begun, Stop, Stoppable};
 use crate::memory::heap;
 use crate::stream::{Listener, Notice, Queue, Wait, What, until};
@@ -99,18 +99,18 @@ impl<'a> Outer<'a> {
         }
     }
 
-    pub(super) fn attach(self, step: &Arc<Step>) -> Attached<&'a Stop> {
-        let attached = self.stop.attach(self.group(), Arc::clone(step) as Arc<dyn Stoppable>);
+    pub(super) fn attach(self, state: &Arc<RunState>) -> Attached<&'a Stop> {
+        let attached = self.stop.attach(self.group(), Arc::clone(state) as Arc<dyn Stoppable>);
         if self.failed.is_some_and(|failed| failed.load(Relaxed)) {
-            step.stop();
+            state.stop();
         }
         attached
     }
 }
 
-impl Stoppable for Step {
+impl Stoppable for RunState {
     fn stop(&self) {
-        Step::stop(self);
+        RunState::stop(self);
     }
 
     fn begin_here(&self) -> Begun {
@@ -118,7 +118,7 @@ impl Stoppable for Step {
     }
 }
 
-impl Step {
+impl RunState {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         self.may_wait_here(pool)?;
@@ -131,7 +131,7 @@ impl Step {
         self.may_wait_here(pool)?;
         let attached = outer.attach(self);
         self.work_to_the_end(pool);
-        // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next run.
+        // Before the result is taken: a stop is part of it or does nothing; else it would hit the state's next run.
         drop(attached);
         self.result()
     }
@@ -182,7 +182,7 @@ impl Step {
         self.hands.is_back();
     }
 
-    /// The same over the memory of these inputs and outputs. Only by the owner of a closed step.
+    /// The same over the memory of these inputs and outputs. Only by the owner of a closed state.
     pub fn run_over(
         self: &Arc<Self>,
         pool: Option<&Ref<ThreadPool>>,
@@ -197,11 +197,11 @@ impl Step {
 
     /// Opens the run, works in it, and leaves it.
     pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
-        let layout = &self.layout;
+        let plan = self.plan();
         self.lineage.note();
-        // By this step's own count: nothing that other threads write.
+        // By this state's own count: nothing that other threads write.
         let run = self.tally.begin();
-        let plan = self.plan_run(pool, run);
+        let planned = self.plan_run(pool, run);
         if self.is_serial() {
             // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no
             // helper.
@@ -212,60 +212,60 @@ impl Step {
             self.run_independent(pool);
             return Exit::Closed;
         }
-        if !plan.is_shared && (!self.has_calls() || self.is_serial()) {
+        if !planned.is_shared && (!self.has_calls() || self.is_serial()) {
             // A thread alone in a run is not asked for it, unless the program counts its runs.
-            let is_asked = layout.admission.is_some() || self.has_calls();
+            let is_asked = self.compiled.admission.is_some() || self.has_calls();
             let _frame = is_asked.then(|| ambient::enter(ambient::Work::Run(self.id)));
-            let mode = if self.is_careful() { CAREFUL } else { u8::from(plan.measures) };
-            let watch = pool.filter(|_| plan.may_share && mode == FAST).and_then(|pool| self.watch(pool));
+            let mode = if self.is_careful() { CAREFUL } else { u8::from(planned.measures) };
+            let watch = pool.filter(|_| planned.may_share && mode == FAST).and_then(|pool| self.watch(pool));
             let left = match &watch {
-                Some(watch) => self.run_alone(pool, mode, |node| watch.is_late(layout.len(), node)),
+                Some(watch) => self.run_alone(pool, mode, |node| watch.is_late(plan.len(), node)),
                 None => {
-                    self.run_part(0, layout.len() as u32, pool, mode);
+                    self.run_part(0, plan.len() as u32, pool, mode);
                     None
                 }
             };
             return match (left, watch, pool) {
                 (Some(node), _, Some(pool)) => self.promote(pool, node),
                 (None, Some(watch), _) if watch.to_the_end && !self.is_stopped() => {
-                    layout.ways.was_alone(watch.elapsed_ns());
+                    self.learned().ways.was_alone(watch.elapsed_ns());
                     Exit::Closed
                 }
                 _ => Exit::Closed,
             };
         }
         // A kernel that completes later takes its time, whoever computes.
-        let is_timed = plan.is_shared && !plan.measures && !self.is_careful() && !self.has_calls();
+        let is_timed = planned.is_shared && !planned.measures && !self.is_careful() && !self.has_calls();
         if let Some(pool) = pool.filter(|_| is_timed) {
             self.began.set(pool.family(), now_ns());
         }
-        self.share(pool, plan.width, plan.is_unknown && plan.width > 0, 0)
+        self.share(pool, planned.width, planned.is_unknown && planned.width > 0, 0)
     }
 
     /// How the next run is made.
     fn plan_run(&self, pool: Option<&Ref<ThreadPool>>, run: u64) -> Planned {
-        let layout = &self.layout;
-        let doubt = layout.ways.take_doubt();
-        let number = layout.runs.load(Relaxed);
+        let (plan, learned) = (self.plan(), self.learned());
+        let doubt = learned.ways.take_doubt();
+        let number = learned.runs.load(Relaxed);
         let measures = doubt.is_some() || number < MEASURE_FIRST || (run > 0 && run.is_multiple_of(MEASURE_EVERY));
-        let is_unknown = doubt == Some(true) || (measures && layout.is_unknown.load(Relaxed));
-        let may_share = layout.is_parallel && self.workers() > 1 && !self.is_serial();
+        let is_unknown = doubt == Some(true) || (measures && learned.is_unknown.load(Relaxed));
+        let may_share = plan.is_parallel && self.workers() > 1 && !self.is_serial();
         let pool = pool.filter(|pool| may_share && pool.may_nest());
         let width = pool.map_or(0, |pool| self.helpers_worth(pool, is_unknown)) as u32;
-        let has_dear = layout.has_dear.load(Relaxed);
+        let has_dear = learned.has_dear.load(Relaxed);
         // What is measured beside others is dearer by the cache lines that two threads take from each other, which
         // counts for nodes that are cheap.
         let is_alone = (measures && number == 1 && !has_dear) || (doubt == Some(false) && !has_dear);
         let is_shared = match pool {
-            Some(_) if width > 0 && (layout.hop_ns.is_some() || self.has_calls()) => true,
+            Some(_) if width > 0 && (plan.hop_ns.is_some() || self.has_calls()) => true,
             Some(_) if width > 0 && is_unknown => true,
             Some(_) if width > 0 && is_alone => false,
-            Some(pool) if width > 0 => layout.ways.choose(pool.family(), layout.all_ns.load(Relaxed), layout.len()),
+            Some(pool) if width > 0 => learned.ways.choose(pool.family(), learned.all_ns.load(Relaxed), plan.len()),
             _ => false,
         };
         if measures {
-            layout.runs.store(if doubt == Some(true) { 1 } else { number + 1 }, Relaxed);
-            let is_first = number == 0 && !layout.primed.load(Relaxed);
+            learned.runs.store(if doubt == Some(true) { 1 } else { number + 1 }, Relaxed);
+            let is_first = number == 0 && !learned.primed.load(Relaxed);
             // ORDERING: Relaxed; published to helpers by `open`.
             self.believes.store(doubt.is_some() || is_first || (is_alone && !is_shared), Relaxed);
         }
@@ -280,7 +280,7 @@ impl Step {
         self.hands.open(width);
         self.ask_above_ns.store(self.ask_above(pool), Relaxed);
         self.set_shown(all);
-        let generation = self.tokens.open(self.layout.ends);
+        let generation = self.tokens.open(self.plan().ends);
         let role = Role::of_caller(pool);
         match self.mode() {
             CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).begin(from).work(),
@@ -292,7 +292,7 @@ impl Step {
     /// A run that one thread has made up to this node takes far too long: the rest is shared.
     #[cold]
     fn promote(self: &Arc<Self>, pool: &Ref<ThreadPool>, node: u32) -> Exit {
-        self.layout.ways.was_too_long();
+        self.learned().ways.was_too_long();
         let width = pool.num_threads().min(self.workers().saturating_sub(1)) as u32;
         self.share(Some(pool), width, true, node)
     }
@@ -303,7 +303,7 @@ impl Step {
         // ORDERING: Relaxed; the owner's alone.
         let since = began.wrapping_sub(self.last.load(Relaxed));
         self.last.store(began, Relaxed);
-        let expected_ns = self.layout.ways.alone_or(self.layout.all_ns.load(Relaxed));
+        let expected_ns = self.learned().ways.alone_or(self.learned().all_ns.load(Relaxed));
         // A short run is looked at to its end only if the one before it may have been a long one.
         let to_the_end =
             expected_ns >= SHORT_NS || ticks_ns(since) > expected_ns.saturating_mul(8).saturating_add(SHORT_NS);
@@ -335,14 +335,14 @@ impl Step {
 
     /// What bringing work to another thread is taken to cost, in nanoseconds.
     fn hop_ns(&self, pool: Option<&Ref<ThreadPool>>) -> u64 {
-        self.layout.hop_ns.unwrap_or_else(|| pool.map_or(0, |pool| pool.worth_ns() as u64))
+        self.plan().hop_ns.unwrap_or_else(|| pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
 
     /// How many helpers this run may ask for: none if they cannot save what a hop costs.
     fn helpers_worth(&self, pool: &Ref<ThreadPool>, is_unknown: bool) -> usize {
         let most = self.workers().saturating_sub(1);
         // The host is asked only where there is something to ask for.
-        if !is_unknown && self.layout.saved_by(u64::MAX) <= self.hop_ns(Some(pool)) {
+        if !is_unknown && self.learned().saved_by(u64::MAX) <= self.hop_ns(Some(pool)) {
             return 0;
         }
         // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
@@ -353,7 +353,7 @@ impl Step {
     /// What a list must be worth for a helper to be asked for: little, where a helper can save the run many hops.
     fn ask_above(&self, pool: Option<&Ref<ThreadPool>>) -> u64 {
         let hop_ns = self.hop_ns(pool);
-        if self.layout.saved_by(1) > hop_ns.saturating_mul(MANY_HOPS) { SHARE_NS } else { hop_ns }
+        if self.learned().saved_by(1) > hop_ns.saturating_mul(MANY_HOPS) { SHARE_NS } else { hop_ns }
     }
 
     /// By a helper that was the last one out.
@@ -374,35 +374,35 @@ impl Step {
 
     /// Whether all counters are as at the beginning of a run.
     fn is_whole(&self) -> bool {
-        self.layout.counters.iter().enumerate().all(|(i, start)| self.counters[i].is_clean(*start))
-            && self.merges.iter().zip(&self.layout.merges).all(|(merged, merge)| merged.is_clean(merge))
+        self.plan().counters.iter().enumerate().all(|(i, start)| self.counters[i].is_clean(*start))
+            && self.merges.iter().zip(&self.plan().merges).all(|(merged, merge)| merged.is_clean(merge))
     }
 
     /// After a run that succeeded: what it took, in all or node by node.
     fn learn(&self) {
-        let layout = &self.layout;
+        let learned = self.learned();
         if let Some((family, start_ns)) = self.began.take() {
-            let all_ns = layout.all_ns.load(Relaxed);
-            let least_ns = (all_ns / (u64::from(self.hands.width()) + 1)).max(layout.longest_ns.load(Relaxed));
-            layout.ways.was_shared(family, now_ns() - start_ns, least_ns, all_ns);
+            let all_ns = learned.all_ns.load(Relaxed);
+            let least_ns = (all_ns / (u64::from(self.hands.width()) + 1)).max(learned.longest_ns.load(Relaxed));
+            learned.ways.was_shared(family, now_ns() - start_ns, least_ns, all_ns);
         }
         if self.measuring.load(Relaxed) {
             self.measuring.store(false, Relaxed);
-            layout.is_unknown.store(false, Relaxed);
-            layout.weigh();
+            learned.is_unknown.store(false, Relaxed);
+            learned.weigh(self.plan());
             if self.believes.load(Relaxed) {
                 self.believes.store(false, Relaxed);
-                layout.ways.forget();
+                learned.ways.forget();
             }
         }
     }
 
-    /// After closing: how the run ended. The step is ready for another run.
+    /// After closing: how the run ended. The state is ready for another run.
     pub(super) fn result(&self) -> Result<()> {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
         // the flight's phase.
         self.tally.ended();
-        debug_assert!(self.is_whole(), "a run of '{}' has left counters behind", self.layout.name);
+        debug_assert!(self.is_whole(), "a run of '{}' has left counters behind", self.plan().name);
         self.wants_no_thread();
         let stopped = self.is_stopped();
         self.report(!stopped);
@@ -421,14 +421,14 @@ impl Step {
         self.tally.failed(error.code() == Code::Cancelled);
         let mut left_out = failure.left_out;
         // Of iterations side by side one tells.
-        left_out.iter_mut().for_each(|node| *node = self.layout.origin(*node));
+        left_out.iter_mut().for_each(|node| *node = self.plan().origin(*node));
         left_out.sort_unstable();
         left_out.dedup();
-        let name = |node: u32| Arc::<str>::from(self.layout.name_of(node));
+        let name = |node: u32| Arc::<str>::from(self.plan().name_of(node));
         Err(error.with_run(RunFailure {
             node: failure.node.map(name),
-            engine: failure.node.map(|node| Arc::from(self.layout.engine_of(node))),
-            iteration: failure.iteration.map(|(index, n)| (name(self.layout.loops[index as usize].first), n)),
+            engine: failure.node.map(|node| Arc::from(self.plan().engine_of(node))),
+            iteration: failure.iteration.map(|(index, n)| (name(self.plan().loops[index as usize].first), n)),
             left_out: left_out.into_iter().map(name).collect(),
         }))
     }
@@ -436,13 +436,13 @@ impl Step {
 
 /// The failure of a run that never began: everything was left out.
 #[cold]
-pub(super) fn none_begun(layout: &Layout, error: Error) -> Error {
+pub(super) fn none_begun(plan: &Plan, error: Error) -> Error {
     let (mut left_out, mut node) = (Vec::new(), 0);
-    while (node as usize) < layout.len() {
-        if layout.is_step(node) {
-            left_out.push(layout.name_of(node).into());
+    while (node as usize) < plan.len() {
+        if plan.is_step(node) {
+            left_out.push(plan.name_of(node).into());
         }
-        node = layout.behind(node);
+        node = plan.behind(node);
     }
     error.with_run(RunFailure { left_out, ..RunFailure::default() })
 }
@@ -450,21 +450,21 @@ pub(super) fn none_begun(layout: &Layout, error: Error) -> Error {
 /// One asynchronous run, as its starter sees it.
 pub struct Run {
     queue: Arc<Queue>,
-    state: Mutex<State>,
+    progress: Mutex<Progress>,
     done: Gate,
     error: OnceLock<Error>,
 }
 
 #[derive(Default)]
-struct State {
+struct Progress {
     cancelled: bool,
     /// How it ended is decided.
     over: bool,
     /// Who is told when it is done.
     notices: Vec<Notice>,
-    /// The step while it serves this run. Taken before the step's result is, so that a cancel is part of the result or
-    /// does nothing; else it would hit the step's next run.
-    step: Option<Arc<Step>>,
+    /// The state while it serves this run. Taken before the state's result is, so that a cancel is part of the result or
+    /// does nothing; else it would hit the state's next run.
+    state: Option<Arc<RunState>>,
 }
 
 impl Kind for Run {
@@ -477,7 +477,7 @@ impl Run {
     pub(super) fn create(queue: &Arc<Queue>) -> Ref<Run> {
         Object::shared(Run {
             queue: Arc::clone(queue),
-            state: Mutex::default(),
+            progress: Mutex::default(),
             done: Gate::new(),
             error: OnceLock::new(),
         })
@@ -508,35 +508,35 @@ impl Run {
     }
 
     pub fn cancel(&self) {
-        let mut state = self.state();
-        if !state.over {
-            state.cancelled = true;
-            state.step.as_ref().inspect(|step| step.stop());
+        let mut progress = self.progress();
+        if !progress.over {
+            progress.cancelled = true;
+            progress.state.as_ref().inspect(|state| state.stop());
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock()
     }
 
-    /// The run begins on this step, unless it was cancelled before.
-    pub(super) fn attach(&self, step: &Arc<Step>) -> Result<()> {
-        let mut state = self.state();
-        if state.cancelled {
-            return Err(none_begun(&step.layout, cancelled()));
+    /// The run begins on this state, unless it was cancelled before.
+    pub(super) fn attach(&self, state: &Arc<RunState>) -> Result<()> {
+        let mut progress = self.progress();
+        if progress.cancelled {
+            return Err(none_begun(state.plan(), cancelled()));
         }
-        state.step = Some(Arc::clone(step));
+        progress.state = Some(Arc::clone(state));
         Ok(())
     }
 
-    /// The run is over: from here on a cancel comes too late. The step may serve another run when its result has been
+    /// The run is over: from here on a cancel comes too late. The state may serve another run when its result has been
     /// taken, which no cancel may come between.
     pub(super) fn detach(&self) {
-        let mut state = self.state();
-        state.over = true;
-        let step = state.step.take();
+        let mut progress = self.progress();
+        progress.over = true;
+        let state = progress.state.take();
+        drop(progress);
         drop(state);
-        drop(step);
     }
 
     /// The run is over.
@@ -547,7 +547,7 @@ impl Run {
         run.done.advance(1);
         run.queue.nudge();
         // Who comes from here on finds it done.
-        let notices = std::mem::take(&mut run.state().notices);
+        let notices = std::mem::take(&mut run.progress().notices);
         let tell = |notice: Notice| notice.tell(run.error.get().cloned(), Some(Arc::clone(run) as What));
         notices.into_iter().for_each(tell);
     }
@@ -556,17 +556,17 @@ impl Run {
     pub fn notify(run: &Ref<Run>, listener: &Arc<dyn Listener>) -> Result<()> {
         let notice = Notice::on(&run.queue, listener)?;
         heap::check()?;
-        let mut state = run.state();
+        let mut progress = run.progress();
         if run.is_done() {
-            drop(state);
+            drop(progress);
             notice.adopt();
             notice.tell_here(run.error(), Some(Arc::clone(run) as What));
             return Ok(());
         }
         let exhausted = |_| Error::exhausted("the notices of a run", size_of::<Notice>());
-        state.notices.try_reserve(1).map_err(exhausted)?;
+        progress.notices.try_reserve(1).map_err(exhausted)?;
         notice.adopt();
-        state.notices.push(notice);
+        progress.notices.push(notice);
         Ok(())
     }
 }

@@ -4,18 +4,18 @@
 //! that is not taken is jumped over; a loop goes over its part of the array again. When the run has stopped, the rest
 //! is walked once more to note what is left out.
 
-use super::step::Step;
+use super::state::RunState;
 use super::worker::{CAREFUL, FAST, MEASURED};
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::figures::is_measured;
-use crate::graph::layout::Body;
+use crate::graph::plan::Body;
 use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
-impl Step {
-    /// Runs everything here. While `is_late` says so at one of the layout's checkpoints, the rest from there on is left
+impl RunState {
+    /// Runs everything here. While `is_late` says so at one of the plan's checkpoints, the rest from there on is left
     /// to others: gives the first node of that.
     pub(super) fn run_alone(
         &self,
@@ -23,9 +23,9 @@ impl Step {
         mode: u8,
         is_late: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let n = self.layout.len() as u32;
+        let n = self.plan().len() as u32;
         let mut start = 0;
-        for &checkpoint in &self.layout.checkpoints {
+        for &checkpoint in &self.plan().checkpoints {
             self.run_part(start, checkpoint, pool, mode);
             start = checkpoint;
             if self.is_stopped() {
@@ -43,7 +43,7 @@ impl Step {
     /// Runs the nodes `start..end` here, and what is inside of them.
     pub(super) fn run_part(&self, start: u32, end: u32, pool: Option<&Ref<ThreadPool>>, mode: u8) {
         let at = AtomicU32::new(start);
-        let walk = || match (mode, self.layout.absence.own.is_empty()) {
+        let walk = || match (mode, self.plan().absence.own.is_empty()) {
             (FAST, true) => self.walk::<FAST, false>(start, end, pool, &at),
             (FAST, false) => self.walk::<FAST, true>(start, end, pool, &at),
             (MEASURED, true) => self.walk::<MEASURED, false>(start, end, pool, &at),
@@ -69,7 +69,7 @@ impl Step {
         pool: Option<&Ref<ThreadPool>>,
         at: &AtomicU32,
     ) -> bool {
-        let layout = &*self.layout;
+        let plan = self.plan();
         while node < end {
             if MODE == CAREFUL {
                 self.look_at_clock(node);
@@ -79,11 +79,11 @@ impl Step {
                 return false;
             }
             if ABSENCE && self.skips(node as usize) {
-                node = self.layout.behind(node);
+                node = self.plan().behind(node);
                 continue;
             }
             at.store(node, Relaxed);
-            let body = &layout.bodies[node as usize];
+            let body = &plan.bodies[node as usize];
             match *body {
                 Body::Call(call) if MODE == FAST => {
                     let status = call.run();
@@ -99,14 +99,14 @@ impl Step {
                     node += 1;
                 }
                 Body::Select(index) => {
-                    let select = &layout.selects[index as usize];
+                    let select = &plan.selects[index as usize];
                     let branch = self.branch(select).nodes.clone();
                     self.walk::<MODE, ABSENCE>(branch.start, branch.end, pool, at);
                     node = select.end;
                 }
                 Body::Enter(index) => {
                     self.walk_loop::<MODE, ABSENCE>(index as usize, pool, at);
-                    node = layout.loops[index as usize].end;
+                    node = plan.loops[index as usize].end;
                 }
                 _ => {
                     let start = if MODE != FAST { now_ns() } else { 0 };
@@ -142,7 +142,7 @@ impl Step {
         at: &AtomicU32,
     ) {
         let looped = self.enter(index);
-        if let Some(overlap) = self.layout.overlap(looped) {
+        if let Some(overlap) = self.plan().overlap(looped) {
             return self.walk_slots::<MODE, ABSENCE>(looped, overlap, pool, at);
         }
         let (condition, body) = (&looped.condition, &looped.body);
@@ -157,7 +157,7 @@ impl Step {
         }
         if MODE != FAST {
             let iterations = self.iterations[index].load(Relaxed);
-            self.layout.count_iterations(looped, iterations);
+            self.learned().count_iterations(self.plan(), looped, iterations);
         }
     }
 
@@ -166,24 +166,24 @@ impl Step {
     pub(super) fn walk_rest(&self, mut node: u32, end: u32) {
         while node < end {
             self.note(node);
-            node = self.layout.behind(node);
+            node = self.plan().behind(node);
         }
     }
 
     pub(super) fn note(&self, node: u32) {
-        if self.layout.is_step(node) {
+        if self.plan().is_step(node) {
             self.left_out(node);
         }
     }
 
     pub(super) fn measured(&self, node: usize, ns: u64) {
-        let layout = &self.layout;
-        let cost = &layout.costs[layout.origin(node as u32) as usize];
+        let plan = self.plan();
+        let cost = &self.learned().costs[plan.origin(node as u32) as usize];
         let ns = u32::try_from(ns).unwrap_or(u32::MAX);
         let old = cost.load(Relaxed);
-        if let Some(figures) = &layout.figures
-            && is_measured(&layout.bodies[node])
-            && let Some(figures) = figures.of(layout.origin(node as u32) as usize)
+        if let Some(figures) = &self.compiled.figures
+            && is_measured(&plan.bodies[node])
+            && let Some(figures) = figures.of(plan.origin(node as u32) as usize)
         {
             figures.add(u64::from(ns));
         }

@@ -63,8 +63,8 @@ pub(super) enum Go {
 impl<const MODE: u8> Worker<'_, MODE> {
     /// Offers a part of the list, if there is somebody for it.
     pub(super) fn share(&mut self) -> Go {
-        let step = self.step;
-        let Some(queue) = self.own.map(|own| &step.queues[own]) else { return Go::On };
+        let state = self.state;
+        let Some(queue) = self.own.map(|own| &state.queues[own]) else { return Go::On };
         if self.list.first == NONE {
             // Worths may have been weighed anew since the nodes were put on the list: the sum is an estimate.
             self.list.worth_ns = 0;
@@ -78,11 +78,11 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return Go::On;
         }
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
-        let company = queue.is_empty() && step.tokens.inside() > 1;
-        let may_call = step.hands.is_away() && self.list.worth_ns > self.hop_ns();
-        let asked = step.hands.asked();
-        let may_ask = self.list.worth_ns > step.ask_above_ns.load(Relaxed)
-            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < step.hands.width() };
+        let company = queue.is_empty() && state.tokens.inside() > 1;
+        let may_call = state.hands.is_away() && self.list.worth_ns > self.hop_ns();
+        let asked = state.hands.asked();
+        let may_ask = self.list.worth_ns > state.ask_above_ns.load(Relaxed)
+            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < state.hands.width() };
         if !company && !may_ask && !may_call {
             return Go::On;
         }
@@ -96,9 +96,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.has_offered = queue.push(offer);
         if !self.has_offered {
             self.append(offer);
-        } else if may_call && step.hands.call_back() {
-            step.calls.news.advance(1);
-        } else if may_ask && !step.hands.is_hungry() {
+        } else if may_call && state.hands.call_back() {
+            state.calls.news.advance(1);
+        } else if may_ask && !state.hands.is_hungry() {
             self.ask();
         }
         Go::On
@@ -107,7 +107,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// What to go on with where a run shows nodes: `next`, or the newest of the list, unless something more urgent is
     /// shown. `None`: there is nothing but what others offer, which `take` finds.
     pub(super) fn choose(&mut self, next: Option<u32>) -> Option<u32> {
-        let step = self.step;
+        let state = self.state;
         let mut next = next;
         loop {
             if self.out {
@@ -115,7 +115,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             }
             let Some(node) = next.or_else(|| self.pop_one()) else {
                 // A feeder on offer may be more urgent than all that is shown.
-                let place = step.ready.first()?;
+                let place = state.ready.first()?;
                 if self.is_offer_before(place) {
                     return None;
                 }
@@ -125,16 +125,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 continue;
             };
             next = None;
-            let is_cheap = step.place_of(self.show, node).is_none();
+            let is_cheap = state.place_of(self.show, node).is_none();
             if !is_cheap || self.has_shown || MODE != FAST || self.unseen_ns >= SEE_NS {
                 self.unseen_ns = 0;
-                if step.calls.returns.any() {
+                if state.calls.returns.any() {
                     // Something may wait for what has come back that is more urgent than all of this.
                     self.push(node);
                     return None;
                 }
-                if let Some(place) = step.ready.first()
-                    && !step.is_before(self.show, node, place)
+                if let Some(place) = state.ready.first()
+                    && !state.is_before(self.show, node, place)
                 {
                     self.push(node);
                     if let Some(node) = self.takes(place) {
@@ -160,10 +160,10 @@ impl<const MODE: u8> Worker<'_, MODE> {
 
     /// Takes what is shown at this place, unless somebody else has, and goes into it.
     fn takes(&mut self, place: usize) -> Option<u32> {
-        if !self.step.ready.remove(place) {
+        if !self.state.ready.remove(place) {
             return None;
         }
-        let node = self.step.node_at(self.show, place);
+        let node = self.state.node_at(self.show, place);
         self.taken_ns += self.worth(node).max(1);
         self.go_into(node)
     }
@@ -171,24 +171,24 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// Before a worker goes into a dear node: what else it has is put where others see it, and somebody is called for
     /// it. Gives the node to run; `None`: this one was put there too, and what to do is to be seen anew.
     fn go_into(&mut self, node: u32) -> Option<u32> {
-        let step = self.step;
+        let state = self.state;
         if self.list.first != NONE && !self.offers_list() {
             // No room, or no queue: what is cheap comes first.
             self.push(node);
             return self.pop_one();
         }
         self.has_shown = false;
-        if !step.shows_work() || !step.hands.is_missed() {
+        if !state.shows_work() || !state.hands.is_missed() {
             return Some(node);
         }
         match self.role {
             Role::BulkCaller => {
                 // It comes back late, so others may have this one as well.
                 self.push(node);
-                let place = step.place_of(self.show, node)?;
-                (!self.ask() && step.ready.remove(place)).then_some(node)
+                let place = state.place_of(self.show, node)?;
+                (!self.ask() && state.ready.remove(place)).then_some(node)
             }
-            Role::CallerInBulk if step.hands.asked() == 0 => {
+            Role::CallerInBulk if state.hands.asked() == 0 => {
                 self.push(node);
                 self.out = true;
                 None
@@ -203,7 +203,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// Puts the whole list on offer; false if there is no room.
     fn offers_list(&mut self) -> bool {
         let offer = Offer { first: self.list.first, worth_ns: clamp(self.list.worth_ns) };
-        let offered = self.own.is_some_and(|own| self.step.queues[own].push(offer));
+        let offered = self.own.is_some_and(|own| self.state.queues[own].push(offer));
         if offered {
             self.list = EMPTY;
         }
@@ -211,25 +211,25 @@ impl<const MODE: u8> Worker<'_, MODE> {
     }
 
     fn is_more_urgent(&self, node: u32, than: u32) -> bool {
-        self.show == Show::All || self.layout.rank(node) > self.layout.rank(than)
+        self.show == Show::All || self.learned.rank(node) > self.learned.rank(than)
     }
 
     fn is_offer_before(&self, place: usize) -> bool {
-        let first = self.step.queues.iter().find_map(|queue| queue.peek());
-        first.is_some_and(|first| self.step.is_before(self.show, first, place))
+        let first = self.state.queues.iter().find_map(|queue| queue.peek());
+        first.is_some_and(|first| self.state.is_before(self.show, first, place))
     }
 
     /// Something is shown: sees to it that somebody comes for it.
     fn call_others(&mut self) {
-        if self.step.hands.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
+        if self.state.hands.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
             self.call_one();
         }
     }
 
     fn call_one(&mut self) {
-        let step = self.step;
-        if step.hands.call_back() {
-            step.calls.news.advance(1);
+        let state = self.state;
+        if state.hands.call_back() {
+            state.calls.news.advance(1);
         } else if self.role != Role::BulkHelper {
             self.ask();
         }
@@ -336,36 +336,36 @@ impl<const MODE: u8> Worker<'_, MODE> {
 
     /// Asks the pool for one more helper, or for all; a refusal is the last question of this run. False if nobody comes.
     fn ask(&mut self) -> bool {
-        let (step, Some(pool)) = (self.step, self.pool) else { return false };
+        let (state, Some(pool)) = (self.state, self.pool) else { return false };
         // A pool with `parallel_for` only is asked by who is outside of it, for all.
-        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !step.hands.take_place() {
+        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !state.hands.take_place() {
             return false;
         }
         if self.role == Role::BulkCaller {
-            let job = step.invitation();
-            let helpers = pool.take_helpers(step.hands.width() as usize, pool.num_threads());
-            step.hands.come(helpers as u32);
+            let job = state.invitation();
+            let helpers = pool.take_helpers(state.hands.width() as usize, pool.num_threads());
+            state.hands.come(helpers as u32);
             if helpers == 0 {
                 self.patience = PATIENCE;
                 return false;
             }
             // Inside it works as another worker, with a queue of its own: there is one for each thread, not two.
             if let Some(own) = self.own.take() {
-                step.owners.give_back(own);
+                state.owners.give_back(own);
             }
             let accepted = {
-                let _frame = ambient::enter(ambient::Work::Bulk(step.id));
+                let _frame = ambient::enter(ambient::Work::Bulk(state.id));
                 pool.spawn_bulk_taken(job, self.generation, helpers)
             };
-            self.own = step.owners.claim();
+            self.own = state.owners.claim();
             // What comes up later is worth another region.
             match accepted {
-                true => step.hands.come(0),
-                false => step.hands.fill_places(),
+                true => state.hands.come(0),
+                false => state.hands.fill_places(),
             }
             return accepted;
         }
-        let comes = step.bring_one(pool, self.generation, self.hop_ns());
+        let comes = state.bring_one(pool, self.generation, self.hop_ns());
         if !comes {
             self.patience = PATIENCE;
         }
@@ -374,55 +374,55 @@ impl<const MODE: u8> Worker<'_, MODE> {
 
     /// Whether a worker that has found nothing may leave.
     pub(super) fn may_leave(&mut self) -> bool {
-        let step = self.step;
+        let state = self.state;
         let was_asked_for = matches!(self.role, Role::Helper | Role::BulkHelper) && !self.has_made_room;
-        let leaves = step.hands.leaves(was_asked_for, || step.shows_work());
+        let leaves = state.hands.leaves(was_asked_for, || state.shows_work());
         self.has_made_room |= was_asked_for && leaves;
         leaves
     }
 
     /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
     pub(super) fn make_room(&self) {
-        let step = self.step;
+        let state = self.state;
         if self.taken_ns < self.hop_ns().saturating_mul(WORTHWHILE_HOPS) {
-            let above = step.ask_above_ns.load(Relaxed);
-            step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
+            let above = state.ask_above_ns.load(Relaxed);
+            state.ask_above_ns.store(above.saturating_mul(2), Relaxed);
         }
         if !self.has_made_room {
-            step.hands.give_place();
+            state.hands.give_place();
         }
     }
 
     /// An offer, from the own queue first.
     pub(super) fn take(&self) -> Option<Offer> {
-        let queues = &self.step.queues;
+        let queues = &self.state.queues;
         let own = self.own.unwrap_or(0);
         (0..queues.len()).find_map(|i| queues[(own + i) % queues.len()].take())
     }
 
     /// Reports what is done, and looks for offers for a bounded time.
     pub(super) fn look_around(&mut self) -> Option<Offer> {
-        let step = self.step;
-        step.tokens.finish(std::mem::take(&mut self.done));
-        if step.tokens.is_finished() || step.tokens.inside() == 1 {
+        let state = self.state;
+        state.tokens.finish(std::mem::take(&mut self.done));
+        if state.tokens.is_finished() || state.tokens.inside() == 1 {
             // Alone: nobody can offer anything.
             return self.take();
         }
-        step.hands.looks();
+        state.hands.looks();
         let start = now_ns();
         let offer = loop {
             if let Some(offer) = self.take() {
                 break Some(offer);
             }
-            if !step.ready.is_empty() {
+            if !state.ready.is_empty() {
                 break None;
             }
-            if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
+            if state.tokens.is_finished() || state.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
             std::hint::spin_loop();
         };
-        step.hands.has_looked();
+        state.hands.has_looked();
         offer
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! A worker's list is its own: what is on it waits until the worker comes to it, or offers it (`share`). That is right
 //! for nodes that are cheaper than what it costs to show them. A *dear* node is long enough to be shown, and whoever
-//! waits for it would wait for long: so the step has a set of the dear nodes that are ready (`sync::ReadySet`), by rank,
+//! waits for it would wait for long: so the state has a set of the dear nodes that are ready (`sync::ReadySet`), by rank,
 //! and whoever comes to an end takes the most urgent one, whichever worker has made it ready. And before a worker goes
 //! into a dear node it puts what is left of its list on offer. So while a worker is in a dear node nothing that is ready
 //! is out of the others' reach.
 //!
-//! *Order.* A node's place in the set is its place among the dear nodes, the longest path to the end first, as the step
+//! *Order.* A node's place in the set is its place among the dear nodes, the longest path to the end first, as the state
 //! has found it when the nodes were last weighed. Paths are sorted by their logarithm, to two parts in a hundred, so it
 //! takes two passes over the nodes. A run whose costs are not known shows everything, in the order of the array, which
 //! is that of the longest paths as far as compile could tell.
@@ -18,9 +18,9 @@
 //! once more. Between the two steps of each of them lies a fence, so that one of the two sees the other. And who takes
 //! something and sees that more is there calls the next one, so that one caller need not call all.
 
-use super::step::Step;
+use super::state::RunState;
 use crate::graph::figures::is_measured;
-use crate::graph::weigh::Rank;
+use crate::graph::learned::Rank;
 use std::sync::atomic::Ordering::*;
 
 /// Programs with more nodes are not sorted: their dear nodes are shown in the order of the array.
@@ -56,12 +56,12 @@ impl Show {
 
 const NO_PLACE: u32 = u32::MAX;
 
-impl Step {
-    /// Sees to what the next run shows. Only by the owner of a closed step.
+impl RunState {
+    /// Sees to what the next run shows. Only by the owner of a closed state.
     pub(super) fn set_shown(&self, all: bool) {
-        // ORDERING: Acquire pairs with the Release in `Layout::weigh`. The rest is Relaxed: the owner's, and published
+        // ORDERING: Acquire pairs with the Release in `Plan::weigh`. The rest is Relaxed: the owner's, and published
         // to others by `open`.
-        let weighed = self.layout.weighed.load(Acquire);
+        let weighed = self.learned().weighed.load(Acquire);
         if self.ranked.load(Relaxed) != weighed {
             let any = self.rank();
             self.dear.store(any as u32, Relaxed);
@@ -77,15 +77,15 @@ impl Step {
 
     /// Gives the dear nodes their places.
     fn rank(&self) -> Show {
-        let layout = &*self.layout;
-        let dear = || (0..layout.len()).filter(|&node| layout.is_dear(node));
+        let (plan, learned) = (self.plan(), self.learned());
+        let dear = || (0..plan.len()).filter(|&node| learned.is_dear(plan, node));
         if self.places.is_empty() {
             return if dear().next().is_some() { Show::InOrder } else { Show::Nothing };
         }
-        // The links of a closed step are free. Others may weigh meanwhile: what was read once stays as it was read.
+        // The links of a closed state are free. Others may weigh meanwhile: what was read once stays as it was read.
         let mut longest = [0; 2];
-        for node in 0..layout.len() {
-            let rank = if layout.is_dear(node) { layout.rank(node as u32) } else { Rank::NONE };
+        for node in 0..plan.len() {
+            let rank = if learned.is_dear(plan, node) { learned.rank(node as u32) } else { Rank::NONE };
             self.links[node].store(rank.bits(), Relaxed);
             let longest = &mut longest[usize::from(!rank.is_urgent())];
             *longest = rank.bits().max(*longest);
@@ -96,8 +96,8 @@ impl Step {
         }
         let bucket = |rank: Rank| {
             let half = usize::from(!rank.is_urgent());
-            let steps = (longest[half] - rank.bits()) >> (f32::MANTISSA_DIGITS - 1 - STEPS_LOG2);
-            half * BUCKETS / 2 + (steps as usize).min(BUCKETS / 2 - 1)
+            let states = (longest[half] - rank.bits()) >> (f32::MANTISSA_DIGITS - 1 - STEPS_LOG2);
+            half * BUCKETS / 2 + (states as usize).min(BUCKETS / 2 - 1)
         };
         let ranks = || {
             let ranks = self.links.iter().map(|rank| Rank::of_bits(rank.load(Relaxed))).enumerate();
@@ -131,8 +131,8 @@ impl Step {
                 let place = self.places[node as usize].load(Relaxed);
                 (place != NO_PLACE).then_some(place as usize)
             }
-            Show::InOrder => self.layout.is_dear(node as usize).then_some(node as usize),
-            Show::All => is_measured(&self.layout.bodies[node as usize]).then_some(node as usize),
+            Show::InOrder => self.learned().is_dear(self.plan(), node as usize).then_some(node as usize),
+            Show::All => is_measured(&self.plan().bodies[node as usize]).then_some(node as usize),
         }
     }
 
@@ -147,7 +147,7 @@ impl Step {
             (_, Some(own)) => own < place,
             // Its cheap nodes only steer.
             (Show::All, None) => true,
-            (_, None) => self.layout.rank(node) >= self.layout.rank(self.node_at(show, place)),
+            (_, None) => self.learned().rank(node) >= self.learned().rank(self.node_at(show, place)),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::bind::Bound;
 use super::orders::Orders;
 use super::pending::LOOK_AGAIN_NS;
 use super::run::Outer;
-use super::step::Step;
+use super::state::RunState;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::kernel::{Attached, Begun, Stop};
@@ -26,7 +26,7 @@ const NEWS_SPIN_NS: u64 = 20_000;
 /// A run of several.
 struct UnderWay<'a> {
     number: usize,
-    step: Arc<Step>,
+    state: Arc<RunState>,
     attached: Attached<&'a Stop>,
     /// What the gate of closed runs will have reached at its end.
     closed: u64,
@@ -37,19 +37,19 @@ struct UnderWay<'a> {
 impl UnderWay<'_> {
     /// Works in it until it is over, which it says, or until the owner will be told of something.
     fn go_on(&self, pool: Option<&Ref<ThreadPool>>) -> bool {
-        let step = &self.step;
-        self.is_over || step.closed.reached() >= self.closed || step.work_until_asleep(pool) == Exit::Closed
+        let state = &self.state;
+        self.is_over || state.closed.reached() >= self.closed || state.work_until_asleep(pool) == Exit::Closed
     }
 
-    fn end(self) -> Result<Arc<Step>, (Arc<Step>, Error)> {
-        let UnderWay { step, attached, .. } = self;
-        step.calls.returns.wake();
-        *step.calls.together.lock() = None;
-        // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next run.
+    fn end(self) -> Result<Arc<RunState>, (Arc<RunState>, Error)> {
+        let UnderWay { state, attached, .. } = self;
+        state.calls.returns.wake();
+        *state.calls.together.lock() = None;
+        // Before the result is taken: a stop is part of it or does nothing; else it would hit the state's next run.
         drop(attached);
-        match step.result() {
-            Ok(()) => Ok(step),
-            Err(error) => Err((step, error)),
+        match state.result() {
+            Ok(()) => Ok(state),
+            Err(error) => Err((state, error)),
         }
     }
 }
@@ -110,8 +110,8 @@ impl Together<'_> {
             if ended {
                 slice_ns = GRACE_NS;
             } else if !news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(slice_ns)) {
-                // As `Step::sleep_for_news`, of all that are under way.
-                let begun = under_way.iter().map(|run: &UnderWay<'_>| run.step.begin_blocking()).max();
+                // As `RunState::sleep_for_news`, of all that are under way.
+                let begun = under_way.iter().map(|run: &UnderWay<'_>| run.state.begin_blocking()).max();
                 if begun.is_none_or(|begun| begun == Begun::Nothing) {
                     slice_ns = (2 * slice_ns).min(LOOK_AGAIN_NS);
                 }
@@ -122,12 +122,12 @@ impl Together<'_> {
     fn begin(&self, number: usize, news: &Arc<Gate>) -> Result<UnderWay<'_>> {
         let begun = std::cell::RefCell::new(None);
         (self.with)(number, &|bound| {
-            let step = bound.prepared(self.pool, self.orders.as_ref())?;
-            *step.calls.together.lock() = Some(Arc::clone(news));
-            let attached = self.outer.attach(&step);
-            let closed = step.closed.reached() + 1;
-            let is_over = step.open_and_work(self.pool) == Exit::Closed;
-            begun.replace(Some(UnderWay { number, step, attached, closed, is_over }));
+            let state = bound.prepared(self.pool, self.orders.as_ref())?;
+            *state.calls.together.lock() = Some(Arc::clone(news));
+            let attached = self.outer.attach(&state);
+            let closed = state.closed.reached() + 1;
+            let is_over = state.open_and_work(self.pool) == Exit::Closed;
+            begun.replace(Some(UnderWay { number, state, attached, closed, is_over }));
             Ok(())
         })?;
         begun.into_inner().ok_or_else(|| Error::internal("a run that was not bound"))
@@ -135,10 +135,10 @@ impl Together<'_> {
 
     fn end(&self, run: UnderWay<'_>) -> Result<()> {
         let number = run.number;
-        let (step, result) = match run.end() {
-            Ok(step) => (step, Ok(())),
-            Err((step, error)) => (step, Err(error)),
+        let (state, result) = match run.end() {
+            Ok(state) => (state, Ok(())),
+            Err((state, error)) => (state, Err(error)),
         };
-        (self.with)(number, &|bound| bound.ended(&step, result.clone()))
+        (self.with)(number, &|bound| bound.ended(&state, result.clone()))
     }
 }

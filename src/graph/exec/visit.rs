@@ -3,7 +3,7 @@
 
 use super::role::Role;
 use super::run::JOIN_SPIN_NS;
-use super::step::Step;
+use super::state::RunState;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
@@ -14,7 +14,7 @@ use crate::threadpool::{Job, ThreadPool, Want, Wanted};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-impl Step {
+impl RunState {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
     pub(super) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
         // A node of the run itself must not wait for it.
@@ -40,7 +40,7 @@ impl Step {
 }
 
 /// Who waits for the stream of a run joins in.
-impl Joinable for Step {
+impl Joinable for RunState {
     fn join(self: Arc<Self>, generation: u64, may_work: bool) -> Joined {
         let mut done = false;
         if may_work && !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {
@@ -72,29 +72,29 @@ impl Joinable for Step {
     }
 }
 
-/// A job that a pool is given for a step: it may come long after the run, and keeps no program alive.
+/// A job that a pool is given for a state: it may come long after the run, and keeps no program alive.
 #[derive(Default)]
-pub(super) struct Invitation(OnceLock<Weak<Step>>);
+pub(super) struct Invitation(OnceLock<Weak<RunState>>);
 
 impl Invitation {
-    pub fn sign(&self, step: &Arc<Step>) {
-        let _ = self.0.set(Arc::downgrade(step));
+    pub fn sign(&self, state: &Arc<RunState>) {
+        let _ = self.0.set(Arc::downgrade(state));
     }
 
-    pub fn step(&self) -> Option<Arc<Step>> {
+    pub fn state(&self) -> Option<Arc<RunState>> {
         self.0.get().and_then(Weak::upgrade)
     }
 }
 
 impl Job for Invitation {
     fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
-        if let Some(step) = self.step() {
-            step.help(generation, pool);
+        if let Some(state) = self.state() {
+            state.help(generation, pool);
         }
     }
 }
 
-impl Step {
+impl RunState {
     /// A helper that the pool sends, or the caller in its own `parallel_for`.
     fn help(self: &Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
         let role = if ambient::within_bulk_of(self.id) {
@@ -129,7 +129,7 @@ impl Step {
     }
 }
 
-impl Step {
+impl RunState {
     /// The job that a pool is given to bring a thread.
     pub(super) fn invitation(&self) -> Arc<dyn Job> {
         Arc::clone(&self.invitation) as Arc<dyn Job>

@@ -9,10 +9,11 @@ use super::ops::After;
 use super::role::Role;
 use super::share::{Go, SHARE_NS};
 use super::shown::Show;
-use super::step::Step;
+use super::state::RunState;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
-use crate::graph::layout::{Body, DIRECT, Layout, Release};
+use crate::graph::learned::Learned;
+use crate::graph::plan::{Body, DIRECT, Plan, Release};
 use crate::sync::{Arrival, Exit};
 use crate::threadpool::ThreadPool;
 use std::cell::Cell;
@@ -29,7 +30,7 @@ pub(super) const CAREFUL: u8 = 2;
 /// End of a list.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A list of ready nodes, linked through the step's links, the newest first; and what they are worth.
+/// A list of ready nodes, linked through the state's links, the newest first; and what they are worth.
 #[derive(Clone, Copy)]
 pub(super) struct List {
     pub first: u32,
@@ -39,8 +40,9 @@ pub(super) struct List {
 pub(super) const EMPTY: List = List { first: NONE, worth_ns: 0 };
 
 pub(super) struct Worker<'a, const MODE: u8> {
-    pub(super) step: &'a Arc<Step>,
-    pub(super) layout: &'a Layout,
+    pub(super) state: &'a Arc<RunState>,
+    pub(super) plan: &'a Plan,
+    pub(super) learned: &'a Learned,
     pub(super) pool: Option<&'a Ref<ThreadPool>>,
     pub(super) generation: u64,
     /// The queue that is this worker's; None for one more worker than there are queues (it offers nothing).
@@ -71,18 +73,18 @@ pub(super) struct Worker<'a, const MODE: u8> {
 }
 
 impl<'a, const MODE: u8> Worker<'a, MODE> {
-    pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, role: Role) -> Self {
-        let own = step.owners.claim();
-        let layout = &*step.layout;
+    pub fn new(state: &'a Arc<RunState>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, role: Role) -> Self {
+        let own = state.owners.claim();
         Worker {
-            step,
-            layout,
+            state,
+            plan: state.plan(),
+            learned: state.learned(),
             pool,
             generation,
             own,
             role,
             list: EMPTY,
-            show: step.shown(),
+            show: state.shown(),
             has_shown: false,
             unseen_ns: u64::MAX / 2,
             has_made_room: false,
@@ -98,14 +100,14 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// Begins with the run's roots. What lies before the node `from` is done, and makes its arrivals here.
     pub fn begin(mut self, from: u32) -> Self {
-        for &root in self.layout.roots.iter().filter(|&&root| root >= from) {
+        for &root in self.plan.roots.iter().filter(|&&root| root >= from) {
             self.is_ready(root);
             self.push(root);
         }
         let mut node = 0;
         while node < from {
             self.is_done(node, from);
-            node = self.layout.behind(node);
+            node = self.plan.behind(node);
         }
         self
     }
@@ -113,17 +115,17 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     /// The arrivals behind a node that is done, with all that is in it, as if that had been left out.
     #[cold]
     fn is_done(&mut self, node: u32, from: u32) {
-        let layout = self.layout;
-        match layout.bodies[node as usize] {
+        let plan = self.plan;
+        match plan.bodies[node as usize] {
             Body::Select(index) => {
-                let select = &layout.selects[index as usize];
-                let _ = early::choose_none(self.step, select);
+                let select = &plan.selects[index as usize];
+                let _ = early::choose_none(self.state, select);
                 self.done += select.uncounted;
             }
-            Body::Enter(index) => self.done += layout.loops[index as usize].uncounted,
-            _ => self.done += u32::from(layout.edges(node as usize).is_empty()),
+            Body::Enter(index) => self.done += plan.loops[index as usize].uncounted,
+            _ => self.done += u32::from(plan.edges(node as usize).is_empty()),
         }
-        for edge in layout.edges(node as usize) {
+        for edge in plan.edges(node as usize) {
             if (edge.counter == DIRECT || self.arrive(edge.counter)) && edge.target >= from {
                 self.is_ready(edge.target);
                 self.push(edge.target);
@@ -151,19 +153,19 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             if self.current == NONE {
                 // Not in a node: the executor itself is broken. What it has lost can't be counted, so the run can't
                 // be closed, and its tensors must not be let go of while other workers may use them.
-                self.step.fail(None, error);
+                self.state.fail(None, error);
                 break;
             }
-            self.step.fail_at(self.current, &error);
+            self.state.fail_at(self.current, &error);
             interrupted = Some(std::mem::replace(&mut self.current, NONE));
         }
         if let Some(own) = self.own {
-            self.step.owners.give_back(own);
+            self.state.owners.give_back(own);
         }
         if matches!(self.role, Role::Helper | Role::BulkHelper) {
             self.make_room();
         }
-        self.step.tokens.leave(self.done)
+        self.state.tokens.leave(self.done)
     }
 
     /// Runs everything there is; begins behind the node in which it was interrupted.
@@ -190,10 +192,10 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
                     // Who was told of this one may have been meant for others, too.
-                    self.has_shown |= self.step.shows_work();
+                    self.has_shown |= self.state.shows_work();
                     self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
-                None if self.step.calls.returns.any() || !self.may_leave() => {}
+                None if self.state.calls.returns.any() || !self.may_leave() => {}
                 None => return,
             }
         }
@@ -202,8 +204,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     /// Takes up what was started and has come back.
     #[inline]
     fn take_up(&mut self) {
-        if self.step.calls.returns.any()
-            && let Some(first) = self.step.calls.returns.take()
+        if self.state.calls.returns.any()
+            && let Some(first) = self.state.calls.returns.take()
         {
             self.take_up_from(first);
         }
@@ -217,8 +219,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         while node != NONE {
             // The link is the node's again as soon as the next one is ready.
             let below = self.next_of(node);
-            if let Body::Async(call) = self.layout.bodies[node as usize]
-                && self.step.is_under_way(call)
+            if let Body::Async(call) = self.plan.bodies[node as usize]
+                && self.state.is_under_way(call)
             {
                 // Others may have it, as any node that is ready.
                 self.push(node);
@@ -250,7 +252,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             After::Release(release) => self.release(release),
             After::Branch(select, taken) => self.begin_branch(select, taken),
             After::Later => None,
-            After::Start(release) => self.start(self.layout.starts(release)),
+            After::Start(release) => self.start(self.plan.starts(release)),
             After::Retire(slot) => self.retire(slot),
             After::Nothing(uncounted) => {
                 self.done += uncounted;
@@ -282,13 +284,13 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     }
 
     fn run(&self, node: u32) -> After {
-        let (step, layout) = (self.step, self.layout);
-        let body = layout.bodies[node as usize];
-        if MODE == CAREFUL && (layout.is_step(node) || matches!(body, Body::Next(_))) {
-            step.look_at_clock(node);
+        let (state, plan) = (self.state, self.plan);
+        let body = plan.bodies[node as usize];
+        if MODE == CAREFUL && (plan.is_step(node) || matches!(body, Body::Next(_))) {
+            state.look_at_clock(node);
         }
-        let stopped = step.is_stopped();
-        let absent = !stopped && !layout.absence.own.is_empty() && step.skips(node as usize);
+        let stopped = state.is_stopped();
+        let absent = !stopped && !plan.absence.own.is_empty() && state.skips(node as usize);
         if stopped || absent {
             return self.skip(node, body, stopped);
         }
@@ -297,21 +299,21 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
         match body {
             Body::Select(index) => {
-                let select = &layout.selects[index as usize];
+                let select = &plan.selects[index as usize];
                 return if select.is_early {
-                    early::choose(step, index)
+                    early::choose(state, index)
                 } else {
-                    After::Release(step.branch(select).release)
+                    After::Release(state.branch(select).release)
                 };
             }
-            Body::Enter(index) => return step.enter_and_begin(index as usize),
-            Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
+            Body::Enter(index) => return state.enter_and_begin(index as usize),
+            Body::Next(index) => return After::Release(state.next(index as usize).release_condition),
             Body::Test(index) => return self.test(index as usize),
             Body::Guard(slot) => return self.guard(slot),
             Body::Retire(slot) => return After::Retire(slot),
             Body::End => return After::Edges,
             // It was measured when it began.
-            Body::Async(call) if step.is_under_way(call) => return self.call(call),
+            Body::Async(call) if state.is_under_way(call) => return self.call(call),
             _ => {}
         }
         let start = match MODE {
@@ -320,17 +322,17 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             _ => now_ns(),
         };
         if MODE == CAREFUL {
-            step.begun(node as usize, start);
+            state.begun(node as usize, start);
         }
         let mut after = After::Edges;
         if let Body::Async(call) = body {
             after = self.call(call);
-        } else if let Err(error) = step.compute(body, self.pool) {
-            step.fail_at(node, &error);
+        } else if let Err(error) = state.compute(body, self.pool) {
+            state.fail_at(node, &error);
         }
         if MODE != FAST {
             let end = now_ns();
-            step.measured(node as usize, (end - start).saturating_sub(clock_ns()));
+            state.measured(node as usize, (end - start).saturating_sub(clock_ns()));
             self.at_ns.set(end);
         }
         after
@@ -338,23 +340,23 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// A node that completes later.
     fn call(&self, index: u32) -> After {
-        if self.step.call(index, self.pool) { After::Edges } else { After::Later }
+        if self.state.call(index, self.pool) { After::Edges } else { After::Later }
     }
 
     fn test(&self, index: usize) -> After {
-        let looped = &self.layout.loops[index];
-        if self.step.goes_on(looped) {
+        let looped = &self.plan.loops[index];
+        if self.state.goes_on(looped) {
             if MODE == CAREFUL {
-                self.step.look_at_clock(looped.first);
-                if self.step.is_stopped() {
+                self.state.look_at_clock(looped.first);
+                if self.state.is_stopped() {
                     return After::Edges;
                 }
             }
             return After::Release(looped.release_body);
         }
         if MODE != FAST {
-            let iterations = self.step.iterations[index].load(Relaxed);
-            self.layout.count_iterations(looped, iterations);
+            let iterations = self.state.iterations[index].load(Relaxed);
+            self.learned.count_iterations(self.plan, looped, iterations);
         }
         After::Edges
     }
@@ -363,27 +365,27 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     #[cold]
     fn skip(&self, node: u32, body: Body, stopped: bool) -> After {
         if let Body::Async(call) = body
-            && self.step.is_under_way(call)
+            && self.state.is_under_way(call)
         {
             // What has begun comes to its end.
             return self.call(call);
         }
-        if stopped && self.layout.is_step(node) {
-            self.step.left_out(node);
+        if stopped && self.plan.is_step(node) {
+            self.state.left_out(node);
         }
         match body {
-            Body::Select(index) => early::choose_none(self.step, &self.layout.selects[index as usize]),
-            Body::Enter(index) => After::Nothing(self.layout.loops[index as usize].uncounted),
+            Body::Select(index) => early::choose_none(self.state, &self.plan.selects[index as usize]),
+            Body::Enter(index) => After::Nothing(self.plan.loops[index as usize].uncounted),
             // Its iteration is the last.
-            Body::Guard(slot) => After::Start(self.layout.slots[slot as usize].retire),
+            Body::Guard(slot) => After::Start(self.plan.slots[slot as usize].retire),
             Body::Retire(slot) => After::Retire(slot),
             Body::Merge(index) => {
-                let _ = self.step.merges[index as usize].take();
+                let _ = self.state.merges[index as usize].take();
                 After::Edges
             }
             // A loop that has stopped ends here; its Test says so.
             Body::Next(index) => {
-                let looped = &self.layout.loops[index as usize];
+                let looped = &self.plan.loops[index as usize];
                 After::Release(Release { first: looped.stop, end: looped.stop + 1 })
             }
             _ => After::Edges,
@@ -391,12 +393,12 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     }
 
     pub(super) fn hop_ns(&self) -> u64 {
-        self.layout.hop_ns.unwrap_or_else(|| self.pool.map_or(0, |pool| pool.worth_ns() as u64))
+        self.plan.hop_ns.unwrap_or_else(|| self.pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
 
     /// Makes a finished node's arrivals; one that nobody waits for is an end.
     fn propagate(&mut self, node: u32) -> Option<u32> {
-        self.done += u32::from(self.layout.edges(node as usize).is_empty());
+        self.done += u32::from(self.plan.edges(node as usize).is_empty());
         self.follow_edges(node)
     }
 
@@ -404,14 +406,14 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     #[inline]
     pub(super) fn is_ready(&self, node: u32) {
         if MODE == CAREFUL {
-            self.step.is_ready(node as usize, self.at_ns.get());
+            self.state.is_ready(node as usize, self.at_ns.get());
         }
     }
 
     /// The first target that becomes ready is returned, the others go onto the list.
     fn follow_edges(&mut self, node: u32) -> Option<u32> {
         let mut next = None;
-        for edge in self.layout.edges(node as usize) {
+        for edge in self.plan.edges(node as usize) {
             if edge.counter != DIRECT && !self.arrive(edge.counter) {
                 continue;
             }
@@ -425,7 +427,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     }
 
     fn release(&mut self, release: Release) -> Option<u32> {
-        let (first, rest) = self.layout.releases[release.first as usize..release.end as usize].split_first()?;
+        let (first, rest) = self.plan.releases[release.first as usize..release.end as usize].split_first()?;
         // The first is the most urgent; it is gone on with, and the next ones are popped first.
         for &node in rest.iter().rev() {
             self.is_ready(node);
@@ -437,36 +439,36 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
     fn arrive(&self, index: u32) -> bool {
-        let Some(&start) = self.layout.counters.get(index as usize) else { return self.arrive_at_merge(index) };
-        if self.step.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
+        let Some(&start) = self.plan.counters.get(index as usize) else { return self.arrive_at_merge(index) };
+        if self.state.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
             return false;
         }
-        match index.checked_sub(self.layout.first_leaf) {
+        match index.checked_sub(self.plan.first_leaf) {
             None => true,
-            Some(leaf) => self.arrive(self.layout.leaf_of[leaf as usize]),
+            Some(leaf) => self.arrive(self.plan.leaf_of[leaf as usize]),
         }
     }
 
     pub(super) fn worth(&self, node: u32) -> u64 {
-        u64::from(self.layout.worth[node as usize].load(Relaxed))
+        u64::from(self.learned.worth[node as usize].load(Relaxed))
     }
 
     pub(super) fn next_of(&self, node: u32) -> u32 {
         // ORDERING: Relaxed here and in `link`; the links of a list are this worker's until `WorkQueue` publishes it.
-        self.step.links[node as usize].load(Relaxed)
+        self.state.links[node as usize].load(Relaxed)
     }
 
     pub(super) fn link(&self, node: u32, next: u32) {
-        self.step.links[node as usize].store(next, Relaxed);
+        self.state.links[node as usize].store(next, Relaxed);
     }
 
     /// A node that is ready, and that this worker does not go on with at once.
     #[inline]
     pub(super) fn push(&mut self, node: u32) {
-        match self.step.place_of(self.show, node) {
+        match self.state.place_of(self.show, node) {
             None => self.push_cheap(node),
             Some(place) => {
-                self.step.ready.insert(place);
+                self.state.ready.insert(place);
                 self.has_shown = true;
             }
         }

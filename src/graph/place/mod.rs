@@ -50,7 +50,6 @@ mod units;
 
 use super::builder::{Body, Contents, Node};
 use super::compile::live;
-use super::layout::Layout;
 use super::options::CompileOptions;
 use super::verify::{self, Verified};
 use crate::base::{Error, Ref, Result};
@@ -120,12 +119,19 @@ pub(super) struct Placed {
     pub placement: Placement,
 }
 
+/// What a program has of engines that work on their own.
+#[derive(Default)]
+pub(super) struct Devices {
+    pub engines: Vec<Ref<Engine>>,
+    /// What runs have there.
+    pub lanes: Option<Arc<Lanes>>,
+    /// If runs can be issued to a stream of the caller's.
+    pub direct: Option<Arc<Direct>>,
+}
+
 impl Placed {
-    /// Tells a program of the engines that it works on besides the host's.
-    pub fn attach(self, layout: &mut Layout) {
-        layout.devices = self.devices;
-        layout.direct = self.direct;
-        layout.lanes = Some(self.lanes);
+    pub fn into_devices(self) -> Devices {
+        Devices { engines: self.devices, lanes: Some(self.lanes), direct: self.direct }
     }
 }
 

@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 /// Lines for the end of the text. Writing to a String cannot fail.
 pub(super) fn text(program: &Program) -> String {
     let mut text = String::new();
-    for (i, Choice { node, engine, why }) in program.layout.choices.iter().enumerate() {
+    for (i, Choice { node, engine, why }) in program.facts.choices.iter().enumerate() {
         if i == 0 {
             text += "engines of nodes that were open\n";
         }
         let _ = writeln!(text, "  '{node}' on {engine}: {why}");
     }
-    for (i, decided) in program.layout.report.placement.decided.iter().enumerate() {
+    for (i, decided) in program.facts.placement.decided.iter().enumerate() {
         if i == 0 {
             text += "branches and loops with work on other engines\n";
         }
@@ -51,7 +51,7 @@ pub(super) fn json(program: &Program) -> String {
 /// None for a program in which no engine was open.
 fn choices(program: &Program) -> String {
     let mut text = String::new();
-    for (i, Choice { node, engine, why }) in program.layout.choices.iter().enumerate() {
+    for (i, Choice { node, engine, why }) in program.facts.choices.iter().enumerate() {
         let (node, engine, why) = (json_string(node), json_string(engine), json_string(why));
         let before = if i > 0 { "," } else { ",\n\"placement\":[" };
         let _ = write!(text, "{before}\n{{\"node\":{node},\"engine\":{engine},\"why\":{why}}}");
@@ -62,7 +62,7 @@ fn choices(program: &Program) -> String {
 /// None for a program without branches and loops with work on other engines.
 fn control(program: &Program) -> String {
     let mut text = String::new();
-    for (i, decided) in program.layout.report.placement.decided.iter().enumerate() {
+    for (i, decided) in program.facts.placement.decided.iter().enumerate() {
         let (node, how) = (json_string(&decided.node), json_string(&decided.text()));
         let before = if i > 0 { "," } else { ",\n\"device_control\":[" };
         let _ = write!(text, "{before}\n{{\"node\":{node},\"how\":{how}}}");
@@ -71,7 +71,7 @@ fn control(program: &Program) -> String {
 }
 
 fn figures(program: &Program) -> String {
-    if program.layout.figures.is_none() {
+    if program.compiled.figures.is_none() {
         return String::new();
     }
     let mut text = ",\n\"node_statistics\":[".to_owned();

@@ -5,8 +5,8 @@ use crate::base::Result;
 use crate::graph::builder::{Body, Contents, Value};
 use crate::graph::compile::flat::{Source, StorageKind, Val};
 use crate::graph::compile::overlap::choose;
-use crate::graph::layout::{Body as FlatBody, Branch, Select};
 use crate::graph::options::Forwarding;
+use crate::graph::plan::{Body as FlatBody, Branch, Select};
 use std::collections::HashMap;
 use std::sync::Arc;
 

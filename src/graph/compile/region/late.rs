@@ -4,7 +4,7 @@ use super::Work;
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::compile::flat::Source;
 use crate::graph::compile::schedule;
-use crate::graph::layout::NO_BIT;
+use crate::graph::plan::NO_BIT;
 use crate::graph::verify::Verified;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

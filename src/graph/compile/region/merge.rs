@@ -11,7 +11,7 @@ use crate::base::Result;
 use crate::graph::builder::Value;
 use crate::graph::compile::flat::{Source, Val};
 use crate::graph::compile::joins::Joins;
-use crate::graph::layout::{Body as FlatBody, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
+use crate::graph::plan::{Body as FlatBody, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
 use crate::sync::MergeShape;
 
 impl Work<'_> {

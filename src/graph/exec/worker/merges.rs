@@ -1,11 +1,11 @@
 //! Arrivals at merges that go on with the first value that comes.
 
 use super::Worker;
-use crate::graph::exec::step::Step;
-use crate::graph::layout::{Merge, MergeEdge};
+use crate::graph::exec::state::RunState;
+use crate::graph::plan::{Merge, MergeEdge};
 use crate::sync::MergeOutcome;
 
-impl Step {
+impl RunState {
     /// The input of a group that is there. In a run that has stopped nothing is: what is absent was not noted any more.
     fn live_input(&self, merge: &Merge, group: u16) -> Option<u16> {
         if self.is_stopped() {
@@ -25,11 +25,11 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// One arrival at a merge; true if it can go on now.
     #[inline(never)]
     pub(super) fn arrive_at_merge(&self, index: u32) -> bool {
-        let (step, layout) = (self.step, self.layout);
-        let MergeEdge { merge: number, group } = layout.merge_edges[index as usize - layout.counters.len()];
-        let (merge, merged) = (&layout.merges[number as usize], &step.merges[number as usize]);
+        let (state, plan) = (self.state, self.plan);
+        let MergeEdge { merge: number, group } = plan.merge_edges[index as usize - plan.counters.len()];
+        let (merge, merged) = (&plan.merges[number as usize], &state.merges[number as usize]);
         let Some(shape) = merge.shape else { return false };
-        let live = if group == MergeEdge::CONTROL { None } else { step.live_input(merge, group) };
+        let live = if group == MergeEdge::CONTROL { None } else { state.live_input(merge, group) };
         let arrival = match live {
             Some(input) => merged.word.arrive_live(input, shape),
             None if group == MergeEdge::CONTROL => merged.word.arrive_control(shape),
@@ -41,7 +41,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             MergeOutcome::FireDead => merged.fire(None),
             MergeOutcome::SecondLive { first } => {
                 let [first, second] = [first, live.unwrap_or(first)].map(usize::from);
-                step.fail_at(merge.node, &step.two_live(merge, first, second));
+                state.fail_at(merge.node, &state.two_live(merge, first, second));
                 return false;
             }
         }

@@ -1,4 +1,4 @@
-//! A program's arrays: everything about it that no run changes, but for the measured costs.
+//! What a program is: arrays that compile makes and that nothing changes any more.
 //!
 //! All graphs, those inside of others too, lie in one flat array of nodes, in an order in which one thread can run
 //! them: a node comes after what it waits for, and what is inside of a cond, case or while lies together behind its
@@ -13,23 +13,23 @@
 //! else (DIRECT), or to a counter. What waits for a value of a cond counts one arrival; each branch makes it when it is
 //! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The
 //! first nodes of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter,
-//! the Test or the Next. A loop that runs several iterations at once has other nodes (`overlap`).
+//! the Test or the Next. A loop that runs several iterations at once has other nodes (`slots`).
 
-use super::dynamics::Dynamics;
-use super::exec::Admission;
-use super::figures::{NodeFigures, Tallies};
-use super::names::Names;
-use super::overlap::{Overlap, Slot, Start, Why};
-use super::place::{Choice, Direct, Lanes};
-use super::ways::Ways;
+mod dynamics;
+mod names;
+mod node;
+mod slots;
+
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
-use crate::kernel::{Effect, Kernel, KernelCall, Task};
-use crate::sync::MergeShape;
-use crate::threadpool::{HostCall, ThreadPool};
+use crate::kernel::{Effect, Kernel, Task};
+use crate::threadpool::ThreadPool;
+pub(super) use dynamics::{DynamicMerge, DynamicNode, Dynamics, Write};
+pub(super) use names::Names;
+pub(super) use node::*;
+pub(super) use slots::{Overlap, Slot, Start, origins};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// An input or output of a program.
 #[derive(Clone, Debug)]
@@ -40,250 +40,10 @@ pub struct Port {
     pub engine: Option<Ref<Engine>>,
 }
 
-/// What a node does when it is run. The numbers are indices into the layout's tables.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::graph) enum Body {
-    Call(HostCall),
-    Task(u32),
-    Kernel(u32),
-    /// A kernel that completes later, or runs on the pool for kernels that block: of the call with this index.
-    Async(u32),
-    Select(u32),
-    /// Waits for what is left of a branch.
-    End,
-    Enter(u32),
-    Test(u32),
-    Next(u32),
-    /// The end of a condition in the slot with this index, and of all of the slot.
-    Guard(u32),
-    Retire(u32),
-    Switch(u32),
-    Merge(u32),
-    /// A kernel with arguments whose shape only a run knows, by its index in `Dynamics::nodes`.
-    Dynamic(u32),
-    /// Moves next values of such a shape to a loop's variables: of the list with this index in `Dynamics::moves`.
-    Move(u32),
-}
-
-/// A kernel and its arguments. With its `Body` it fills one line of the cache.
-pub(in crate::graph) struct KernelNode {
-    /// What a run calls; None: `Kernel::compute`.
-    pub call: Option<KernelCall>,
-    /// Index into `Layout::distinct`.
-    pub kernel: u32,
-    /// Where its views begin, in `Layout::args`. Other nodes may have the same ones.
-    pub inputs: u32,
-    pub outputs: u32,
-    /// Or where their numbers do, in `Layout::picks`: inputs, then outputs. Else NOT_PICKED.
-    pub picks: u32,
-    pub num_inputs: u16,
-    pub num_outputs: u16,
-    /// Index into `Layout::scratch`, or NO_SCRATCH.
-    pub scratch: u32,
-}
-
-const _: () = assert!(size_of::<Body>() + size_of::<KernelNode>() <= 64);
-
-impl KernelNode {
-    pub fn inputs(&self) -> Range<usize> {
-        self.inputs as usize..self.inputs as usize + usize::from(self.num_inputs)
-    }
-
-    pub fn outputs(&self) -> Range<usize> {
-        self.outputs as usize..self.outputs as usize + usize::from(self.num_outputs)
-    }
-}
-
-pub(in crate::graph) const NO_SCRATCH: u32 = u32::MAX;
-pub(in crate::graph) const NOT_PICKED: u32 = u32::MAX;
-
-/// Most arguments that are picked one by one.
-pub(in crate::graph) const MOST_PICKED: usize = 6;
-
-/// Nodes that wait for nothing but their release, by position in `Layout::releases`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::graph) struct Release {
-    pub first: u32,
-    pub end: u32,
-}
-
-/// The first node of a cond or case.
-#[derive(Debug)]
-pub(in crate::graph) struct Select {
-    /// The view of the predicate or index.
-    pub selector: u32,
-    pub branches: Vec<Branch>,
-    /// Behind the last node inside.
-    pub end: u32,
-    /// What nobody waits for and is still counted when no branch runs.
-    pub uncounted: u32,
-    /// Whether any value but 0 means branch 1.
-    pub is_cond: bool,
-    /// Whether a branch has guards or drops.
-    pub is_early: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(in crate::graph) struct Branch {
-    pub nodes: Range<u32>,
-    pub release: Release,
-    /// Of `Layout::guards`: nodes that wait for the choice and for values from outside.
-    pub guards: Range<u32>,
-    /// Of `Layout::drops`, for when another branch runs.
-    pub drops: Range<u32>,
-    /// The arguments of what is in it.
-    pub args: Range<u32>,
-    /// Its part of `Layout::bound`, without that of branches inside.
-    pub bound: Range<u32>,
-}
-
-/// A while loop.
-#[derive(Debug)]
-pub(in crate::graph) struct Loop {
-    /// Views in pairs, from and to: the variables' first values.
-    pub enter: Vec<(u32, u32)>,
-    /// The same for their next values.
-    pub next: Vec<(u32, u32)>,
-    pub predicate: u32,
-    pub condition: Range<u32>,
-    pub body: Range<u32>,
-    pub release_condition: Release,
-    pub release_body: Release,
-    /// The node Enter; Test and Next are behind condition and body.
-    pub first: u32,
-    /// Behind the last node inside.
-    pub end: u32,
-    /// As of a Select.
-    pub uncounted: u32,
-    /// How many iterations run at once, how many may, and why fewer do.
-    pub parallel_iterations: u32,
-    pub asked: u32,
-    pub why: Why,
-    /// Index into `Layout::overlaps` if it is more than one, or NO_OVERLAP. Then the other fields about nodes are those
-    /// of the first slot.
-    pub overlap: u32,
-    /// Where `releases` has the Test, for a loop that is stopped.
-    pub stop: u32,
-    /// Iterations of the last run that was measured. Statistics: ORDERING Relaxed.
-    pub iterations: AtomicU32,
-}
-
-/// A switch: its views and the bits of its two sides.
-#[derive(Debug)]
-pub(in crate::graph) struct Switch {
-    pub predicate: u32,
-    pub sides: [u32; 2],
-}
-
-/// A merge, and the views of its outputs.
-#[derive(Debug)]
-pub(in crate::graph) struct Merge {
-    pub node: u32,
-    /// Of its word; None if it waits for all inputs.
-    pub shape: Option<MergeShape>,
-    pub inputs: Vec<MergeInput>,
-    pub value: u32,
-    pub index: u32,
-    /// Index in `Dynamics::merges` if one of its values is in a slot, or NOT_OPEN.
-    pub open: u32,
-}
-
-pub(in crate::graph) const NOT_OPEN: u32 = u32::MAX;
-
-#[derive(Clone, Copy, Debug)]
-pub(in crate::graph) struct MergeInput {
-    pub view: u32,
-    pub bit: u32,
-    /// The node that makes it, or NO_BIT.
-    pub from: u32,
-    /// Those of one source arrive together.
-    pub group: u16,
-}
-
-/// An arrival at a merge's word: of a group of inputs, or of a control edge.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::graph) struct MergeEdge {
-    pub merge: u32,
-    pub group: u16,
-}
-
-impl MergeEdge {
-    pub const CONTROL: u16 = u16::MAX;
-}
-
-/// Always there.
-pub(in crate::graph) const NO_BIT: u32 = u32::MAX;
-
-/// An edge to a node that may become ready.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::graph) struct Edge {
-    pub target: u32,
-    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else. Beyond all counters: by how
-    /// much, the place in `Layout::merge_edges`.
-    pub counter: u32,
-}
-
-pub(in crate::graph) const DIRECT: u32 = u32::MAX;
-
-/// What a Select makes in the place of the arrivals at a counter that a branch makes only when it runs.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::graph) struct Drop {
-    pub counter: u32,
-    pub amount: u32,
-}
-
-/// Where a view's memory comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Place {
-    /// Offset into the step's arena.
-    Arena(usize),
-    /// A constant, by index.
-    Constant(usize),
-    /// The run's input or output, by index; set for each run.
-    Input(usize),
-    Output(usize),
-    /// A slot of the step's, for a shape that only a run knows.
-    Slot(usize),
-}
-
-/// What a view shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) struct Arg {
-    pub place: Place,
-    /// Index into `Layout::descs`.
-    pub desc: u32,
-}
-
-/// Which nodes can be skipped because an input is absent. Empty in a program without a switch.
-#[derive(Debug, Default)]
-pub(in crate::graph) struct Absence {
-    /// Bits in a step: one for each node that can be skipped, two more for each switch.
-    pub bits: u32,
-    /// Each node's own bit, or NO_BIT.
-    pub own: Vec<u32>,
-    /// Where each node's list begins; one more closes the last.
-    pub starts: Vec<u32>,
-    /// The bits of what a node needs.
-    pub needs: Vec<u32>,
-}
-
-impl Absence {
-    pub fn needs(&self, node: usize) -> &[u32] {
-        &self.needs[self.starts[node] as usize..self.starts[node + 1] as usize]
-    }
-}
-
-pub(in crate::graph) struct Layout {
+/// A compiled graph. What its runs learn is in `Learned`, what a run changes in `RunState`.
+pub(in crate::graph) struct Plan {
     pub name: String,
     pub engines: Vec<Ref<Engine>>,
-    /// Those that work on their own.
-    pub devices: Vec<Ref<Engine>>,
-    /// What runs have there.
-    pub lanes: Option<Arc<Lanes>>,
-    /// If runs can be issued to a stream of the caller's.
-    pub direct: Option<Arc<Direct>>,
-    /// Where nodes are whose engine was open.
-    pub choices: Vec<Choice>,
     pub inputs: Vec<Port>,
     pub outputs: Vec<Port>,
     /// The bit that says that an output is absent, or NO_BIT.
@@ -344,48 +104,17 @@ pub(in crate::graph) struct Layout {
     pub hop_ns: Option<u64>,
     /// Runs the kernels that may block.
     pub blocking_pool: Option<Ref<ThreadPool>>,
-    /// Estimated or measured run time of each node, in nanoseconds. Statistics: ORDERING Relaxed.
-    pub costs: Vec<AtomicU32>,
-    /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
-    /// behind it. Nodes too cheap to be worth a thread count as nothing. Follows `costs` (`weigh`). Statistics:
-    /// ORDERING Relaxed.
-    pub worth: Vec<AtomicU32>,
-    /// How urgent each node is (`weigh::Rank`). As `worth`.
-    pub ranks: Vec<AtomicU32>,
-    /// How often the nodes were weighed.
-    pub weighed: AtomicU32,
-    /// Whether a node is dear (`weigh`). As `worth`.
-    pub has_dear: AtomicBool,
     /// Whether anything in it can be done at once.
     pub is_parallel: bool,
     /// Nodes outside of conds and loops at which a run in one thread looks how late it is.
     pub checkpoints: Vec<u32>,
-    /// Nothing is known of what some nodes cost until a run has measured them. ORDERING: Relaxed.
-    pub is_unknown: AtomicBool,
-    /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
-    pub total_ns: AtomicU64,
-    pub longest_ns: AtomicU64,
-    /// The costs of all nodes, those too that do not count.
-    pub all_ns: AtomicU64,
     /// The loops, the one that ends last first, and of two the one around the other.
     pub loops_by_end: Vec<u32>,
-    pub ways: Ways,
-    /// Runs that were measured.
-    pub runs: AtomicU64,
-    pub report: super::report::Compiled,
-    /// Figures of every node, if they were asked for.
-    pub figures: Option<NodeFigures>,
-    /// Of the whole program's runs and of those of its parts.
-    pub tallies: Arc<Tallies>,
-    /// The bound on runs at once, of the whole program's and of those of its parts.
-    pub admission: Option<Arc<Admission>>,
     /// Of a part of a program: the inputs that no node of it needs. Empty otherwise.
     pub not_needed: Vec<bool>,
-    /// The costs come from a profile: the first measurement is one like any other. ORDERING Relaxed.
-    pub primed: AtomicBool,
 }
 
-impl Layout {
+impl Plan {
     pub fn len(&self) -> usize {
         self.bodies.len()
     }
@@ -536,9 +265,6 @@ impl Layout {
             + of(&self.descs)
             + of(&self.picks)
             + of(&self.scratch)
-            + of(&self.costs)
-            + of(&self.worth)
-            + of(&self.ranks)
             + of(&self.absence.own)
             + of(&self.absence.starts)
             + of(&self.absence.needs)
@@ -549,5 +275,84 @@ impl Layout {
             + self.selects.iter().map(|select| size_of::<Select>() + of(&select.branches)).sum::<usize>()
             + self.overlap_bytes()
             + self.loops.iter().map(|l| size_of::<Loop>() + of(&l.enter) + of(&l.next)).sum::<usize>()
+    }
+
+    pub fn overlap(&self, looped: &Loop) -> Option<&Overlap> {
+        self.overlaps.get(looped.overlap as usize)
+    }
+
+    /// Where a step counts the iterations of the loop with this index, for a node inside of it: each slot knows its
+    /// own.
+    pub fn counts_at(&self, index: usize, node: u32) -> usize {
+        match self.overlap(&self.loops[index]) {
+            Some(overlap) if node >= overlap.first => {
+                let slot = (node - overlap.first) / overlap.len;
+                self.slot_counts_at(overlap.slots.start + slot.min(overlap.count() - 1))
+            }
+            _ => index,
+        }
+    }
+
+    pub fn slot_counts_at(&self, slot: u32) -> usize {
+        self.loops.len() + slot as usize
+    }
+
+    /// The node in the first slot of each loop around that a node is a copy of; itself if it is none.
+    pub fn origin(&self, node: u32) -> u32 {
+        self.origins.get(node as usize).copied().unwrap_or(node)
+    }
+
+    pub fn starts(&self, release: Release) -> &[Start] {
+        &self.starts[release.first as usize..release.end as usize]
+    }
+
+    /// What a node starts in slots.
+    pub fn started(&self, node: usize) -> &[Start] {
+        match self.bodies[node] {
+            Body::Enter(index) => {
+                self.overlap(&self.loops[index as usize]).map_or(&[], |overlap| self.starts(overlap.begin))
+            }
+            Body::Guard(slot) => self.starts(self.slots[slot as usize].open),
+            Body::Retire(slot) => self.starts(self.overlaps[self.slots[slot as usize].overlap as usize].leave),
+            _ => &[],
+        }
+    }
+
+    /// Bytes of the arrays that only such loops have.
+    pub fn overlap_bytes(&self) -> usize {
+        let of = |slot: &Slot| {
+            slot.delivered.capacity() * size_of::<u32>() + slot.leave.capacity() * size_of::<(u32, u32)>()
+        };
+        self.overlaps.capacity() * size_of::<Overlap>()
+            + self.origins.capacity() * size_of::<u32>()
+            + self.slots.capacity() * size_of::<Slot>()
+            + self.starts.capacity() * size_of::<Start>()
+            + self.slots.iter().map(of).sum::<usize>()
+    }
+
+    /// Whether a node only starts what is done elsewhere: by a device, or by whoever completes it later. Nothing else
+    /// is as cheap for what it brings about, so it comes before all that this thread computes itself.
+    pub fn starts_elsewhere(&self, node: usize) -> bool {
+        match self.bodies[node] {
+            Body::Async(_) => true,
+            Body::Kernel(kernel) => self.kernel(kernel).engine().is_some(),
+            _ => false,
+        }
+    }
+
+    /// The nodes that a node may release.
+    pub fn released(&self, node: usize) -> &[u32] {
+        let of = |release: Release| &self.releases[release.first as usize..release.end as usize];
+        match self.bodies[node] {
+            Body::Select(i) => {
+                let branches = &self.selects[i as usize].branches;
+                let first = branches.first().map_or(0, |branch| branch.release.first);
+                let end = branches.last().map_or(0, |branch| branch.release.end);
+                of(Release { first, end })
+            }
+            Body::Enter(i) => of(self.loops[i as usize].release_condition),
+            Body::Test(i) => of(self.loops[i as usize].release_body),
+            _ => &[],
+        }
     }
 }

@@ -28,10 +28,10 @@ pub(in crate::graph) struct Dynamics {
 
 /// A kernel with arguments in slots.
 pub(in crate::graph) struct DynamicNode {
-    /// Index in `Layout::kernels`, and in `Layout::bodies`.
+    /// Index in `Plan::kernels`, and in `Layout::bodies`.
     pub kernel: u32,
     pub node: u32,
-    /// Arguments that it reads, as index in `Layout::args`, and their slots.
+    /// Arguments that it reads, as index in `Plan::args`, and their slots.
     pub reads: Vec<(u32, u32)>,
     pub writes: Vec<Write>,
 }

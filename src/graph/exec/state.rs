@@ -10,8 +10,10 @@ use super::queue::WorkQueue;
 use super::shown::MOST_SORTED;
 use super::visit::Invitation;
 use crate::base::{Desc, Error, Ref, Result};
+use crate::graph::compiled::Compiled;
 use crate::graph::figures::{Tally, is_measured};
-use crate::graph::layout::{Layout, Place};
+use crate::graph::learned::Learned;
+use crate::graph::plan::{Place, Plan};
 use crate::kernel::{Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
@@ -31,7 +33,7 @@ pub(super) struct Began {
 
 impl Began {
     pub fn set(&self, family: u64, at_ns: u64) {
-        // ORDERING: Relaxed here and below; by the owner of the step alone, who hands it on with an order of its own.
+        // ORDERING: Relaxed here and below; by the owner of the state alone, who hands it on with an order of its own.
         self.family.store(family, Relaxed);
         self.at_ns.store(at_ns, Relaxed);
     }
@@ -63,13 +65,13 @@ pub(super) struct Failure {
 /// - `counters`, `links`, `queues`, `tokens`: the workers, as their modules say.
 /// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that
 ///   completes the run.
-pub struct Step {
+pub struct RunState {
     /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once. The upper
     /// half is the number of a program that has a bound (`admission`), else 0.
     pub(super) id: u64,
-    pub(super) layout: Arc<Layout>,
+    pub(super) compiled: Arc<Compiled>,
     pub(super) invitation: Arc<Invitation>,
-    /// Its place among the program's steps; None if there was none left.
+    /// Its place among the program's states; None if there was none left.
     pub(in crate::graph) home: Option<usize>,
     pub(super) args: Box<[View]>,
     /// When a shared run began. As `runs`.
@@ -129,7 +131,7 @@ pub struct Step {
     /// Whether this run measures its nodes, and is believed whatever was known. As `hands`.
     pub(super) measuring: AtomicBool,
     pub(super) believes: AtomicBool,
-    /// When the last run of this step began, in ticks. As `hands`.
+    /// When the last run of this state began, in ticks. As `hands`.
     pub(super) last: AtomicU64,
     /// What is out of the ordinary about this run, as bits of `orders`; 0 as a rule.
     pub(super) care: AtomicU32,
@@ -145,53 +147,54 @@ pub struct Step {
     pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
 }
 
-impl Step {
-    /// Memory for runs of up to `workers` workers, with this place among the program's steps.
-    pub fn create(layout: &Arc<Layout>, workers: usize, home: Option<usize>) -> Result<Arc<Step>> {
-        heap::whole(|| Step::try_to_create(layout, workers, home))
+impl RunState {
+    /// Memory for runs of up to `workers` workers, with this place among the program's states.
+    pub fn create(compiled: &Arc<Compiled>, workers: usize, home: Option<usize>) -> Result<Arc<RunState>> {
+        heap::whole(|| RunState::try_to_create(compiled, workers, home))
     }
 
-    fn try_to_create(layout: &Arc<Layout>, workers: usize, home: Option<usize>) -> Result<Arc<Step>> {
+    fn try_to_create(compiled: &Arc<Compiled>, workers: usize, home: Option<usize>) -> Result<Arc<RunState>> {
+        let plan = &compiled.plan;
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let number = layout.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
-        let name = &layout.name;
-        let memory = layout.engines[0].memory();
-        let arena = memory.allocate(layout.arena_bytes, Tag::text(format!("values of program '{name}'")))?;
+        let number = compiled.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
+        let name = &plan.name;
+        let memory = plan.engines[0].memory();
+        let arena = memory.allocate(plan.arena_bytes, Tag::text(format!("values of program '{name}'")))?;
         let mut args = Vec::new();
-        args.try_reserve_exact(layout.args.len())
-            .map_err(|_| Error::exhausted("a run's arguments", layout.args.len() * size_of::<View>()))?;
-        for arg in &layout.args {
+        args.try_reserve_exact(plan.args.len())
+            .map_err(|_| Error::exhausted("a run's arguments", plan.args.len() * size_of::<View>()))?;
+        for arg in &plan.args {
             let data = match arg.place {
                 Place::Arena(offset) => arena.at(offset),
-                Place::Constant(index) => layout.constants[index].data(),
+                Place::Constant(index) => plan.constants[index].data(),
                 Place::Input(_) | Place::Output(_) | Place::Slot(_) => std::ptr::null_mut(),
             };
-            let (desc, bytes) = layout.descs[arg.desc as usize];
+            let (desc, bytes) = plan.descs[arg.desc as usize];
             args.push(View::new(data, bytes, desc));
         }
         let slots = workers.clamp(1, MAX_SLOTS);
-        let mut scratch = heap::room(layout.scratch.len(), "a run's scratch")?;
-        for &bytes in &layout.scratch {
+        let mut scratch = heap::room(plan.scratch.len(), "a run's scratch")?;
+        for &bytes in &plan.scratch {
             let total = Scratch::stride(bytes)
                 .checked_mul(slots)
                 .ok_or_else(|| Error::out_of_range(format!("scratch of {bytes} bytes x {slots} slots")))?;
             scratch.push((memory.allocate(total, Tag::text(format!("scratch of program '{name}'")))?, bytes));
         }
         let scratch = scratch.into_boxed_slice();
-        let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
-        let rings = layout.overlaps.iter().map(|overlap| Ring::create(overlap.count() - 1)).collect::<Result<_>>()?;
-        let n = layout.len();
+        let calls = Calls::create(plan, &args, &|index| scratch_of(&scratch, slots, index))?;
+        let rings = plan.overlaps.iter().map(|overlap| Ring::create(overlap.count() - 1)).collect::<Result<_>>()?;
+        let n = plan.len();
         let sorted = if n <= MOST_SORTED { n } else { 0 };
-        let counters = Counters::new(&layout.counters)?;
-        let mut words = layout.merges.iter();
-        let merges = heap::filled(layout.merges.len(), "a run's merges", || Merged::new(words.next()))?;
-        let step = Arc::new(Step {
+        let counters = Counters::new(&plan.counters)?;
+        let mut words = plan.merges.iter();
+        let merges = heap::filled(plan.merges.len(), "a run's merges", || Merged::new(words.next()))?;
+        let state = Arc::new(RunState {
             invitation: Arc::default(),
             id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
-            layout: Arc::clone(layout),
+            compiled: Arc::clone(compiled),
             home,
             args: args.into_boxed_slice(),
-            given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
+            given: heap::filled(plan.inputs.len() + plan.outputs.len(), "a run's tensors", || {
                 AtomicPtr::new(std::ptr::null_mut())
             })?,
             began: Began::default(),
@@ -218,13 +221,13 @@ impl Step {
             closed: Gate::new(),
             calls,
             values: {
-                let mut descs = layout.dynamics.slots.iter();
+                let mut descs = plan.dynamics.slots.iter();
                 let known = || Slot::new(descs.next().copied().unwrap_or(Desc::new(0, &[])));
-                heap::filled(layout.dynamics.slots.len(), "a run's values", known)?
+                heap::filled(plan.dynamics.slots.len(), "a run's values", known)?
             },
-            absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
-            iterations: heap::filled(layout.loops.len() + layout.slots.len(), "a run's loops", || AtomicU64::new(0))?,
-            ready_at: heap::filled(if layout.figures.is_some() { n } else { 0 }, "a run's figures", || {
+            absent: heap::filled(plan.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
+            iterations: heap::filled(plan.loops.len() + plan.slots.len(), "a run's loops", || AtomicU64::new(0))?,
+            ready_at: heap::filled(if compiled.figures.is_some() { n } else { 0 }, "a run's figures", || {
                 AtomicU64::new(0)
             })?,
             rings,
@@ -235,37 +238,47 @@ impl Step {
             last: AtomicU64::new(0),
             care: AtomicU32::new(0),
             orders: Mutex::default(),
-            tally: layout.tallies.open(),
+            tally: compiled.tallies.open(),
             poisoned: Mutex::default(),
             visitors: Mutex::default(),
             waiter: HandOff::default(),
         });
-        step.invitation.sign(&step);
-        Ok(step)
+        state.invitation.sign(&state);
+        Ok(state)
     }
 
-    /// Most workers in a run of this step.
+    #[inline]
+    pub(super) fn plan(&self) -> &Plan {
+        &self.compiled.plan
+    }
+
+    #[inline]
+    pub(super) fn learned(&self) -> &Learned {
+        &self.compiled.learned
+    }
+
+    /// Most workers in a run of this state.
     pub fn workers(&self) -> usize {
         self.slots
     }
 
-    /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
+    /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed state.
     pub(in crate::graph) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
-        let num_inputs = self.layout.inputs.len();
+        let num_inputs = self.plan().inputs.len();
         for (i, given) in self.given.iter().enumerate() {
             // ORDERING: Relaxed; published with the run.
             given.store(if i < num_inputs { input(i) } else { output(i - num_inputs) }, Relaxed);
         }
-        self.point(&(0..self.layout.always_bound));
+        self.point(&(0..self.plan().always_bound));
     }
 
     /// Points some of the bound arguments at what was given. By the owner, or by the one who takes a branch.
     #[inline]
     pub(super) fn point(&self, bound: &Range<u32>) {
-        for &arg in &self.layout.bound[bound.start as usize..bound.end as usize] {
-            let given = match self.layout.args[arg as usize].place {
+        for &arg in &self.plan().bound[bound.start as usize..bound.end as usize] {
+            let given = match self.plan().args[arg as usize].place {
                 Place::Input(i) => i,
-                Place::Output(o) => self.layout.inputs.len() + o,
+                Place::Output(o) => self.plan().inputs.len() + o,
                 Place::Arena(_) | Place::Constant(_) | Place::Slot(_) => continue,
             };
             self.args[arg as usize].set_data(self.given[given].load(Relaxed));
@@ -287,9 +300,9 @@ impl Step {
 
     /// It begins, and may have been ready for a while.
     pub(super) fn begun(&self, node: usize, now_ns: u64) {
-        if let (Some(figures), Some(ready_at)) = (&self.layout.figures, self.ready_at.get(node))
-            && is_measured(&self.layout.bodies[node])
-            && let Some(figures) = figures.of(self.layout.origin(node as u32) as usize)
+        if let (Some(figures), Some(ready_at)) = (&self.compiled.figures, self.ready_at.get(node))
+            && is_measured(&self.plan().bodies[node])
+            && let Some(figures) = figures.of(self.plan().origin(node as u32) as usize)
         {
             figures.add_wait(now_ns.saturating_sub(ready_at.load(Relaxed)));
         }
@@ -327,9 +340,9 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for RunState {
     fn drop(&mut self) {
-        self.layout.tallies.close(&self.tally);
+        self.compiled.tallies.close(&self.tally);
     }
 }
 
