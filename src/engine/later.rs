@@ -57,7 +57,7 @@ impl LaterCall {
         let (inputs, outputs) = &tensors;
         let args: Arc<[View]> = inputs.iter().chain(outputs).map(|tensor| tensor.view().clone()).collect();
         let bounds = [0, inputs.len(), args.len()];
-        let kept = Kept { args, bounds, pool: Mutex::new(None), stop: Arc::new(Stop::default()) };
+        let kept = Kept { args, bounds, pool: Mutex::new(None), stop: Arc::new(Stop::default()), frame: None };
         let held = HandOff::default();
         let _ = held.put(Held { kernel, _tensors: tensors });
         Ok(LaterCall {

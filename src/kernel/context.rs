@@ -7,6 +7,7 @@ use crate::base::{Code, Error, Ref, Result, process};
 use crate::memory::View;
 use crate::sync::{Claim, HandOff, Mutex};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -46,9 +47,8 @@ pub struct KernelContext<'a> {
     of: Of<'a>,
     scratch: Scratch,
     failure: HandOff<Error>,
-    /// For outputs whose shape the call decides. No variant of `of`: that has two, and telling them apart costs every
-    /// call one comparison.
-    makes: Option<&'a dyn Makes>,
+    /// No variant of `of`: that has two, and telling them apart costs every call one comparison.
+    run: Option<&'a dyn RunContext>,
 }
 
 /// What a call has of its surroundings.
@@ -57,10 +57,23 @@ enum Of<'a> {
     Kept(Kept),
 }
 
-/// Memory for outputs whose shape only the call knows.
-pub trait Makes: Sync {
-    /// For output `index` with these dimensions, once in a call; gives the address.
-    fn make(&self, index: usize, dims: &[i64]) -> Result<*mut u8>;
+/// What a run has on devices, for the kernels that the library adds to a program to have them work.
+pub type Frame = dyn Any + Send + Sync;
+
+/// What a call has of its run besides tensors.
+pub trait RunContext: Sync {
+    fn frame(&self) -> Option<&Arc<Frame>>;
+
+    /// Whether shapes are known to this call that compile did not know.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// Memory for output `index`, whose shape only the call knows, with these dimensions, once in a call; gives the
+    /// address. Not for use where nothing is open.
+    fn make(&self, index: usize, _dims: &[i64]) -> Result<*mut u8> {
+        Err(Error::internal(format!("output {index} is not open")))
+    }
 }
 
 /// The same for calls that outlive the function that began them: shared with whoever does, and kept from one call to
@@ -72,6 +85,7 @@ pub struct Kept {
     /// The pool of the call that is under way.
     pub pool: Mutex<Option<Ref<ThreadPool>>>,
     pub stop: Arc<Stop>,
+    pub frame: Option<Arc<Frame>>,
 }
 
 impl<'a> KernelContext<'a> {
@@ -92,31 +106,40 @@ impl<'a> KernelContext<'a> {
             of,
             scratch,
             failure: HandOff::default(),
-            makes: None,
+            run: None,
         }
     }
 
-    /// With outputs whose shape the call decides.
-    pub fn open(
+    /// With more of a run than its tensors.
+    pub fn of_run(
         (inputs, outputs): (&'a [View], &'a [View]),
         pool: Option<&'a Ref<ThreadPool>>,
         scratch: Scratch,
         stop: &'a Stop,
-        makes: &'a dyn Makes,
+        run: &'a dyn RunContext,
     ) -> KernelContext<'a> {
         let context = KernelContext::new(inputs, outputs, pool, scratch, stop);
-        KernelContext { makes: Some(makes), ..context }
+        KernelContext { run: Some(run), ..context }
     }
 
     /// Whether shapes are known to this call that compile did not know.
     pub fn is_open(&self) -> bool {
-        self.makes.is_some()
+        self.run.is_some_and(|run| run.is_open())
+    }
+
+    /// What the run has on devices; None if it is not a run that has this.
+    pub fn frame<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let frame = match &self.of {
+            Of::Borrowed { .. } => self.run?.frame()?,
+            Of::Kept(kept) => kept.frame.as_ref()?,
+        };
+        Arc::clone(frame).downcast().ok()
     }
 
     /// Memory for an output whose shape the call decides.
     pub fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
-        if let Some(makes) = self.makes {
-            return makes.make(index, dims);
+        if let Some(run) = self.run.filter(|run| run.is_open()) {
+            return run.make(index, dims);
         }
         match self.outputs().get(index) {
             None => {
@@ -134,7 +157,7 @@ impl<'a> KernelContext<'a> {
             of: Of::Kept(kept),
             scratch,
             failure: HandOff::default(),
-            makes: None,
+            run: None,
         }
     }
 

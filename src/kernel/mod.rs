@@ -17,7 +17,7 @@ pub mod vector;
 
 pub use call::KernelCall;
 pub use completion::{Caller, Completion, Pending, Rest};
-pub use context::{Kept, KernelContext, Makes, Scratch, settled};
+pub use context::{Frame, Kept, KernelContext, RunContext, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
 pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};

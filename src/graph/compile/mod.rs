@@ -89,8 +89,9 @@ impl Program {
         facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
         let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
-        let (compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
+        let (mut compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
         facts.choices = choices;
+        compiled.frames = placed.frames();
         Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
     }
 
@@ -291,6 +292,7 @@ fn finish(
         figures: options.statistics.then(|| NodeFigures::new(n)),
         tallies: Arc::default(),
         admission: Admission::create(options.max_concurrent_runs),
+        frames: None,
     };
     Ok((compiled, facts))
 }

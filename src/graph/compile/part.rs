@@ -39,7 +39,8 @@ pub(in crate::graph) fn compile_part(
         Some(placed) => {
             facts.placement = placed.placement.clone();
             verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
-            let (compiled, facts) = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
+            let (mut compiled, facts) = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
+            compiled.frames = placed.frames();
             (compiled, facts, placed.into_devices())
         }
     };

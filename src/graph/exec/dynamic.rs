@@ -9,11 +9,12 @@ use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Tensor;
 use crate::graph::plan::{DynamicNode, Write};
 use crate::graph::plan::{Merge, Port};
-use crate::kernel::{KernelContext, Makes, settled};
+use crate::kernel::{Frame, KernelContext, RunContext, settled};
 use crate::memory::{Block, Slot, Tag, View};
 use crate::sync::Mutex;
 use crate::threadpool::ThreadPool;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// The outputs of a call, for its kernel.
 struct Outputs<'a> {
@@ -49,7 +50,15 @@ impl Outputs<'_> {
     }
 }
 
-impl Makes for Outputs<'_> {
+impl RunContext for Outputs<'_> {
+    fn frame(&self) -> Option<&Arc<Frame>> {
+        self.state.frame.as_ref()
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
     fn make(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
         self.try_to_make(index, dims).map_err(|error| {
             *self.refused.lock() = Some(error.clone());
@@ -86,7 +95,7 @@ impl RunState {
         }
         let outputs = Outputs { state: self, node, views, refused: Mutex::default() };
         let scratch = self.scratch(kernel.scratch);
-        let context = KernelContext::open((inputs, views), pool, scratch, &self.stop, &outputs);
+        let context = KernelContext::of_run((inputs, views), pool, scratch, &self.stop, &outputs);
         let result = plan.distinct[kernel.kernel as usize].compute(&context);
         if let Err(error) = result {
             let refused = outputs.refused.lock().take().filter(|refused| refused.code() == error.code());

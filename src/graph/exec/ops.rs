@@ -98,7 +98,7 @@ impl RunState {
         (inputs, outputs): (&[View], &[View]),
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
-        let context = KernelContext::new(inputs, outputs, pool, self.scratch(node.scratch), &self.stop);
+        let context = KernelContext::of_run((inputs, outputs), pool, self.scratch(node.scratch), &self.stop, self);
         self.plan().distinct[node.kernel as usize].compute(&context)
     }
 

@@ -53,7 +53,7 @@ use super::state::RunState;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::plan::Plan;
-use crate::kernel::{Begun, Caller, Completion, Kept, Kernel, KernelContext, Pending, Rest, Scratch, Stop};
+use crate::kernel::{Begun, Caller, Completion, Frame, Kept, Kernel, KernelContext, Pending, Rest, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::{GRACE_NS, Queue};
 use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
@@ -123,7 +123,12 @@ pub(super) struct Calls {
 
 impl Calls {
     /// `scratch` gives the memory of the scratch with that number.
-    pub fn create(plan: &Plan, args: &[View], scratch: &dyn Fn(u32) -> Scratch) -> Result<Calls> {
+    pub fn create(
+        plan: &Plan,
+        args: &[View],
+        scratch: &dyn Fn(u32) -> Scratch,
+        frame: Option<&Arc<Frame>>,
+    ) -> Result<Calls> {
         let stop = Arc::new(Stop::default());
         let mut list = Vec::new();
         let bytes = plan.calls.len() * size_of::<Call>();
@@ -139,6 +144,7 @@ impl Calls {
                 bounds: [0, inputs.len(), inputs.len() + outputs.len()],
                 pool: Mutex::new(None),
                 stop: Arc::clone(&stop),
+                frame: frame.cloned(),
             };
             let context = KernelContext::kept(kept, scratch(node.scratch));
             let call = list.len() as u32;

@@ -14,7 +14,7 @@ use crate::graph::compiled::Compiled;
 use crate::graph::figures::{Tally, is_measured};
 use crate::graph::learned::Learned;
 use crate::graph::plan::{Place, Plan};
-use crate::kernel::{Scratch, Stop};
+use crate::kernel::{Frame, RunContext, Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
@@ -79,6 +79,8 @@ pub struct RunState {
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
     _arena: Block,
+    /// What it has on devices.
+    pub(super) frame: Option<Arc<Frame>>,
     scratch: Box<[(Block, usize)]>,
     slots: usize,
 
@@ -181,7 +183,8 @@ impl RunState {
             scratch.push((memory.allocate(total, Tag::text(format!("scratch of program '{name}'")))?, bytes));
         }
         let scratch = scratch.into_boxed_slice();
-        let calls = Calls::create(plan, &args, &|index| scratch_of(&scratch, slots, index))?;
+        let frame = compiled.frames.as_ref().map(|frames| frames.make()).transpose()?;
+        let calls = Calls::create(plan, &args, &|index| scratch_of(&scratch, slots, index), frame.as_ref())?;
         let rings = plan.overlaps.iter().map(|overlap| Ring::create(overlap.count() - 1)).collect::<Result<_>>()?;
         let n = plan.len();
         let sorted = if n <= MOST_SORTED { n } else { 0 };
@@ -199,6 +202,7 @@ impl RunState {
             })?,
             began: Began::default(),
             _arena: arena,
+            frame: frame.clone(),
             scratch,
             slots,
             counters,
@@ -337,6 +341,12 @@ impl RunState {
     pub(super) fn stop(&self) {
         self.stop.set();
         self.calls.set_stop(true);
+    }
+}
+
+impl RunContext for RunState {
+    fn frame(&self) -> Option<&Arc<Frame>> {
+        self.frame.as_ref()
     }
 }
 

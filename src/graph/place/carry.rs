@@ -38,7 +38,7 @@ impl Point {
     }
 }
 
-/// Inputs: the lane, and the value if a node has it. Output: the value, if it becomes one here.
+/// Input: the value, if a node has it. Output: the value, if it becomes one here.
 pub(super) struct Carry {
     pub lanes: Arc<Lanes>,
     /// The engine that copies.
@@ -70,7 +70,7 @@ impl Kernel for Carry {
     }
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 0)?;
+        let lane = lane_of(context)?;
         let bytes = self.desc.bytes()?;
         let on = &lane.engines[self.engine];
         let (mut from, mut to) =
@@ -99,7 +99,6 @@ impl Kernel for Carry {
     }
 }
 
-/// Input: the lane.
 pub(super) struct Done {
     pub lanes: Arc<Lanes>,
     pub engine: usize,
@@ -110,7 +109,7 @@ pub(super) struct Done {
 }
 
 impl Kernel for Done {
-    shape!("done on a device", 1, 0);
+    shape!("done on a device", 0, 0);
     on_engine!();
     later!();
 
@@ -119,7 +118,7 @@ impl Kernel for Done {
     }
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 0)?;
+        let lane = lane_of(context)?;
         let number = (self.engine, self.number);
         complete(&lane, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
     }

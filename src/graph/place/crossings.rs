@@ -106,15 +106,15 @@ impl Placer {
                     engine: home,
                     label: self.label(home),
                     number,
-                    from: Point::Host(Source::Input(1)),
+                    from: Point::Host(Source::Input(0)),
                     to: Point::Own(output),
                     writer: None,
-                    num_inputs: 2,
+                    num_inputs: 1,
                     has_output: true,
                     desc: *region.verified.desc(value),
                     name: name.to_owned(),
                 };
-                let node = self.node(name, Arc::new(copy), vec![region.token, from], 1)?;
+                let node = self.node(name, Arc::new(copy), vec![from], 1)?;
                 Ok(region.push_work(node))
             }
         }
@@ -134,7 +134,7 @@ impl Placer {
         let staged = if matches!(to, Point::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
         let number = self.next_fetch(engine, staged);
         let writer = self.follow(region, all, value.0);
-        let mut inputs = vec![region.token];
+        let mut inputs = Vec::new();
         let from = Point::Own(region.source_on(&all[engine], value, &mut inputs));
         let copy = Carry {
             lanes: Arc::clone(&self.lanes),
@@ -185,7 +185,7 @@ impl Placer {
         let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, writer };
         let done: Arc<dyn Kernel> = Arc::new(done);
         self.made.bounds.push(Arc::clone(&done));
-        let mut node = self.node(&name, done, vec![region.token], 0)?;
+        let mut node = self.node(&name, done, Vec::new(), 0)?;
         node.after = std::iter::once(before).collect();
         region.done.insert(before, region.new.len());
         Ok(region.push_work(node))

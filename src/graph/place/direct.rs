@@ -225,10 +225,10 @@ impl Made {
         let mut parts = Vec::with_capacity(self.pieces.len());
         for piece in &self.pieces {
             let Some((at, inputs, num_outputs)) = nodes.remove(&piece.address()) else { return Err(Why::Host) };
-            let given = inputs[1..].iter().map(&tensor);
+            let given = inputs.iter().map(&tensor);
             let made = (0..num_outputs).map(|output| outputs.get(&(at, output)).copied().ok_or(Why::Host));
             let tensors = given.chain(made).collect::<Result<_, _>>()?;
-            let (piece, num_inputs, never_prepared) = (piece.clone(), inputs.len() - 1, AtomicBool::new(false));
+            let (piece, num_inputs, never_prepared) = (piece.clone(), inputs.len(), AtomicBool::new(false));
             parts.push(Part { piece, tensors, num_inputs, never_prepared });
         }
         let mut constants = Vec::new();

@@ -78,15 +78,10 @@ impl Node {
         }
     }
 
-    /// One more input, for what is inside.
-    pub(super) fn add_inner_input(&mut self, value: Value) {
-        match &mut self.body {
-            Body::Case { inputs, .. } => inputs.push(value),
-            Body::While { inputs, parallel_iterations, .. } => {
-                inputs.push(value);
-                *parallel_iterations = 1;
-            }
-            _ => {}
+    /// One iteration after the other, if it is a loop.
+    pub(super) fn go_one_by_one(&mut self) {
+        if let Body::While { parallel_iterations, .. } = &mut self.body {
+            *parallel_iterations = 1;
         }
     }
 }

@@ -45,7 +45,7 @@ impl Placer {
             });
             self.made.uploads.push(Arc::clone(&upload));
             let source = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
-            let mut node = self.node(&name, upload, vec![source, region.token], 0)?;
+            let mut node = self.node(&name, upload, vec![source], 0)?;
             if let (Some(order), None) = (order_of(&region.old.nodes[value.0]), region.device[value.0]) {
                 node.after.extend(last[order].replace(region.new.len()));
                 count[order] += 1;
@@ -94,7 +94,7 @@ impl Placer {
             after.extend(tails[placed.stream].replace(node));
             after.sort_unstable();
             after.dedup();
-            let mut reads = vec![region.token];
+            let mut reads = Vec::new();
             let inputs: Vec<_> = inputs
                 .iter()
                 .map(|&value| (region.source_on(on, value, &mut reads), *region.verified.desc(value)))

@@ -3,7 +3,7 @@
 //!
 //! | node   | waits for (edges)                              | does                                                     |
 //! |--------|------------------------------------------------|----------------------------------------------------------|
-//! | Begin  | nothing                                        | finds the run's lane; all others have its number from it |
+//! | Begin  | nothing                                        | waits until the run's lane is clean                      |
 //! | Upload | the value, on the host                         | stages it, issues the copy, records                      |
 //! | Issue  | what it reads to be *issued*, and the piece before it on its stream | has its stream wait, launches, records |
 //! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`); later, if the host decides in one (`driven`) |
@@ -21,7 +21,7 @@
 use super::control::Control;
 use super::lane::{Lane, Lanes, OnEngine};
 use super::line::{Giving, Mark};
-use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{Place, Transfer};
 use crate::engine::BoundKernel;
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
@@ -32,11 +32,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What issuing something is thought to cost.
 pub(super) const ISSUE_NS: u64 = 2_000;
-
-/// The number of a run's lane, as a value.
-pub(super) fn token() -> Desc {
-    Desc::new(dtype::S32, &[1])
-}
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +84,8 @@ impl Before {
     }
 }
 
-pub(super) fn lane_of(lanes: &Lanes, context: &KernelContext<'_>, token: usize) -> Result<Arc<Lane>> {
-    lanes.lane(context.inputs()[token].read_integer())
+pub(super) fn lane_of(context: &KernelContext<'_>) -> Result<Arc<Lane>> {
+    context.frame().ok_or_else(|| Error::internal("a run without a lane"))
 }
 
 /// Puts the engine in front of what went wrong.
@@ -149,28 +144,10 @@ macro_rules! later {
 
 pub(super) use {later, on_engine, shape};
 
-pub(super) struct Begin(pub Arc<Lanes>);
+pub(super) struct Begin;
 
 impl Kernel for Begin {
-    shape!("begin on devices", 0, 1);
-    later!();
-
-    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(vec![token()])
-    }
-
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let output = &context.outputs()[0];
-        let number = self.0.number(output.data() as usize)?;
-        output.write_integer(number as i32);
-        self.0.lane(number as i32)?.begin(move |result| drop(done.done(result)))
-    }
-}
-
-pub(super) struct End(pub Arc<Lanes>);
-
-impl Kernel for End {
-    shape!("end on devices", 1, 0);
+    shape!("begin on devices", 0, 0);
     later!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
@@ -178,11 +155,26 @@ impl Kernel for End {
     }
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        lane_of(&self.0, context, 0)?.end(move |result| drop(done.done(result)))
+        lane_of(context)?.begin(move |result| drop(done.done(result)))
     }
 }
 
-/// Inputs: the value, the lane.
+pub(super) struct End;
+
+impl Kernel for End {
+    shape!("end on devices", 0, 0);
+    later!();
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(Vec::new())
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        lane_of(context)?.end(move |result| drop(done.done(result)))
+    }
+}
+
+/// Input: the value.
 pub(super) struct Upload {
     pub lanes: Arc<Lanes>,
     pub engine: usize,
@@ -199,7 +191,7 @@ pub(super) struct Upload {
 }
 
 impl Kernel for Upload {
-    shape!("copy to a device", 2, 0);
+    shape!("copy to a device", 1, 0);
     on_engine!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
@@ -207,7 +199,7 @@ impl Kernel for Upload {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 1)?;
+        let lane = lane_of(context)?;
         let on = &lane.engines[self.engine];
         let upload = &on.uploads[self.number];
         // ORDERING: Relaxed; one run at a time has the lane, and edges order its nodes.
@@ -237,8 +229,7 @@ impl Kernel for Upload {
     }
 }
 
-/// A kernel on its engine. Inputs: the lane, and values that are a run's own tensors. Outputs: those of the kernel that
-/// are.
+/// A kernel on its engine. Inputs: values that are a run's own tensors. Outputs: those of the kernel that are.
 pub(super) struct Issue {
     pub lanes: Arc<Lanes>,
     pub engine: usize,
@@ -312,7 +303,7 @@ impl Kernel for Issue {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 0)?;
+        let lane = lane_of(context)?;
         let on = &lane.engines[self.engine];
         let stream = on.streams[self.stream].lock();
         let mut issue = || self.issue(&lane, &stream, context);

@@ -1,8 +1,7 @@
 //! What the runs of a program have on engines that work on their own: memory, streams and events. One *lane* for each
 //! step instance, so that runs side by side do not meet; it is made by the first run and kept.
 //!
-//! A lane is found by a number that the first node of a run gives to the others (`kernels::Begin`). That node knows its
-//! step by the address of its own output, which is another one for each step that lives.
+//! Kernels are handed the lane of their run by their context (`KernelContext::frame`).
 //!
 //! | state | meaning                                                  | next                                             |
 //! |-------|----------------------------------------------------------|--------------------------------------------------|
@@ -28,7 +27,8 @@ use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
 use crate::graph::Program;
-use crate::kernel::{Completion, KernelContext, Rest};
+use crate::graph::compiled::Frames;
+use crate::kernel::{Completion, Frame, KernelContext, Rest};
 use crate::memory::{Block, Tag, View};
 use crate::stream::{Account, Aside};
 use crate::sync::{Mutex, OnceLock, fork};
@@ -63,8 +63,7 @@ pub(in crate::graph) struct Lanes {
     owner: String,
     /// Known once all of the program has been placed.
     pub(super) needs: OnceLock<Vec<Needs>>,
-    /// With the address that each is found by.
-    lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
+    lanes: Mutex<Vec<Arc<Lane>>>,
     pub(super) counts: Arc<RunCounts>,
     /// Constants in the engines' memory. Nodes have their addresses.
     pub(super) constants: OnceLock<Vec<Ref<Tensor>>>,
@@ -194,30 +193,11 @@ impl Lanes {
         self.needs.get()?.get(engine)?.engine.launcher()
     }
 
-    /// The number of the lane that belongs to this address, made if need be.
-    pub(super) fn number(&self, address: usize) -> Result<usize> {
-        let known = |lanes: &[(usize, Arc<Lane>)]| lanes.iter().position(|(of, _)| *of == address);
-        if let Some(number) = known(&self.lanes.lock()) {
-            return Ok(number);
-        }
-        // Not under the lock: devices may be slow. Nobody else makes the lane of this step.
-        let lane = Arc::new(self.make(Way::Streams)?);
-        lane.engines.iter().for_each(|on| on.engine.account().add_aside(&lane));
-        let mut lanes = self.lanes.lock();
-        lanes.push((address, lane));
-        Ok(lanes.len() - 1)
-    }
-
-    pub(super) fn lane(&self, number: i32) -> Result<Arc<Lane>> {
-        let lane = usize::try_from(number).ok().and_then(|number| Some(Arc::clone(&self.lanes.lock().get(number)?.1)));
-        lane.ok_or_else(|| Error::internal("a run without a lane"))
-    }
-
     /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were
     /// asked for: its own tensors, and the program with its constants and kernels.
     pub fn keep(&self, program: &Ref<Program>, tensors: Vec<Ref<Tensor>>) {
         let held = Arc::new((Ref::clone(program), tensors));
-        for (_, lane) in self.lanes.lock().iter().filter(|(_, lane)| lane.is_busy()) {
+        for lane in self.lanes.lock().iter().filter(|lane| lane.is_busy()) {
             for on in &lane.engines {
                 let Some(accelerator) = on.engine.accelerator() else { continue };
                 for line in on.lines() {
@@ -252,10 +232,25 @@ impl Lanes {
     }
 }
 
+impl Frames for Lanes {
+    fn make(&self) -> Result<Arc<Frame>> {
+        // Not under the lock: devices may be slow.
+        let lane = Arc::new(self.make(Way::Streams).map_err(|error| error.within(format_args!("{}", self.owner)))?);
+        lane.engines.iter().for_each(|on| on.engine.account().add_aside(&lane));
+        let mut lanes = self.lanes.lock();
+        // Others, of which the runs' memory is gone.
+        let gone = lanes.extract_if(.., |lane| Arc::strong_count(lane) == 1 && !lane.is_busy()).collect::<Vec<_>>();
+        lanes.push(Arc::clone(&lane));
+        drop(lanes);
+        drop(gone);
+        Ok(lane)
+    }
+}
+
 /// The program goes. What devices may still be at, behind a run that failed, keeps its lane until it is done.
 impl Drop for Lanes {
     fn drop(&mut self) {
-        for (_, lane) in self.lanes.lock().drain(..) {
+        for lane in self.lanes.lock().drain(..) {
             if !lane.is_busy() || fork::forked() {
                 continue;
             }

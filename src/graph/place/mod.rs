@@ -50,6 +50,7 @@ mod units;
 
 use super::builder::{Body, Contents, Node};
 use super::compile::live;
+use super::compiled::Frames;
 use super::options::CompileOptions;
 use super::verify::{self, Verified};
 use crate::base::{Error, Ref, Result};
@@ -130,6 +131,10 @@ pub(super) struct Devices {
 }
 
 impl Placed {
+    pub fn frames(&self) -> Option<Arc<dyn Frames>> {
+        Some(Arc::clone(&self.lanes) as Arc<dyn Frames>)
+    }
+
     pub fn into_devices(self) -> Devices {
         Devices { engines: self.devices, lanes: Some(self.lanes), direct: self.direct }
     }
@@ -215,12 +220,12 @@ pub(super) fn place(
     }
     let verified = verify::verify(&contents, engines, true)?;
     let lanes = Arc::clone(&placer.lanes);
-    let bounds: [Arc<dyn Kernel>; 2] = [Arc::new(Begin(Arc::clone(&lanes))), Arc::new(End(Arc::clone(&lanes)))];
+    let bounds: [Arc<dyn Kernel>; 2] = [Arc::new(Begin), Arc::new(End)];
     let [begin, end] = bounds.clone();
     placer.made.bounds.extend(bounds);
-    let first = placer.node("begin on devices", begin, Vec::new(), 1)?;
-    let InPlace { mut contents, work, token } = placer.region(contents, &verified, first)?;
-    let mut last = placer.node("end on devices", end, vec![token], 0)?;
+    let first = placer.node("begin on devices", begin, Vec::new(), 0)?;
+    let InPlace { mut contents, work } = placer.region(contents, &verified, Some(first))?;
+    let mut last = placer.node("end on devices", end, Vec::new(), 0)?;
     last.after = work.into();
     contents.nodes.push(last);
 

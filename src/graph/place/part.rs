@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::direct::Piece;
-use super::kernels::{of, token};
+use super::kernels::of;
 use super::lane::Lane;
 use super::segment::Segment;
 use crate::base::{Error, Ref, Result};
@@ -14,7 +14,7 @@ use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A piece, and which of a run's tensors its node is given: inputs but the lane, then outputs. A run's tensors are its
+/// A piece, and which of a run's tensors its node is given: inputs, then outputs. A run's tensors are its
 /// inputs, then its outputs.
 pub(super) struct Part {
     pub piece: Piece,
@@ -103,13 +103,11 @@ impl Part {
         call: impl FnOnce(&KernelContext<'_>) -> Result<()>,
     ) -> Result<()> {
         let missing = || Error::internal("a tensor that a run needs is missing");
-        // The first stands for the lane.
-        let mut views: SmallVec<[View; 6]> = SmallVec::with_capacity(1 + self.tensors.len());
-        views.push(View::new(std::ptr::null_mut(), 0, token()));
+        let mut views: SmallVec<[View; 6]> = SmallVec::with_capacity(self.tensors.len());
         for &at in &self.tensors {
             views.push(tensors[at].as_ref().ok_or_else(missing)?.view().clone());
         }
-        let (inputs, outputs) = views.split_at(1 + self.num_inputs);
+        let (inputs, outputs) = views.split_at(self.num_inputs);
         call(&KernelContext::new(inputs, outputs, None, Scratch::new(std::ptr::null_mut(), 0, 1), &NEVER))
     }
 }

@@ -4,12 +4,12 @@
 use super::Placer;
 use super::arena::{self, Stored};
 use super::edges::Joined;
-use super::kernels::{Source, token};
+use super::kernels::Source;
 use super::lower::Lowered;
 use super::plan::{self, Piece, Plan};
 use super::segments::Segments;
 use super::units::Units;
-use crate::base::{Code, Desc, Error, Result};
+use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
 use crate::graph::builder::{After, Body, Contents, Node, Value};
 use crate::graph::compile;
@@ -25,7 +25,8 @@ pub(super) struct Region<'a> {
     pub old: Contents,
     /// As it will be: the nodes of before under their numbers, then new ones.
     pub new: Vec<Node>,
-    pub token: Value,
+    /// The node that all work comes after, in the outermost graph.
+    begin: Option<usize>,
     /// For each node, the engine that it is on.
     pub device: Vec<Option<usize>>,
     /// For each node on an engine, its position in that engine's order.
@@ -79,15 +80,11 @@ pub(super) struct InPlace {
     pub contents: Contents,
     /// The nodes that have to do with engines.
     pub work: Vec<usize>,
-    /// The number of the run's lane.
-    pub token: Value,
 }
 
 impl Placer {
-    /// Places a graph's nodes. `first` becomes the node behind all of before; its output is the number of the run's
-    /// lane.
-    pub(super) fn region(&mut self, old: Contents, verified: &Verified, first: Node) -> Result<InPlace> {
-        let token = (old.nodes.len(), 0);
+    /// Places a graph's nodes. All work on engines comes after `begin`, which becomes the node behind all of before.
+    pub(super) fn region(&mut self, old: Contents, verified: &Verified, begin: Option<Node>) -> Result<InPlace> {
         let mut device: Vec<_> = old.nodes.iter().map(|node| self.device_of(node)).collect();
         for (number, input) in old.inputs().enumerate() {
             device[input] = old.homes.input(number).and_then(|home| self.number_of(home));
@@ -95,7 +92,8 @@ impl Placer {
         let home = |output: usize| old.homes.output(output).and_then(|home| self.number_of(home));
         let homes = (0..old.outputs.len()).map(home).collect();
         let mut new = old.nodes.clone();
-        new.push(first);
+        let number = begin.is_some().then_some(old.nodes.len());
+        new.extend(begin);
         let taken = old.nodes.iter().enumerate().filter_map(|(index, node)| {
             let taken = self.taken(node)?;
             Some((index, (Arc::clone(&taken.lowered), taken.by_device)))
@@ -103,7 +101,7 @@ impl Placer {
         let mut region = Region {
             taken: taken.collect(),
             verified,
-            token,
+            begin: number,
             device,
             homes,
             position: vec![usize::MAX; old.nodes.len()],
@@ -135,7 +133,10 @@ impl Placer {
         for on in &all {
             self.issue(&mut region, on)?;
         }
-        let Region { old, mut new, work, device, joined, token, .. } = region;
+        let Region { old, mut new, work, device, joined, begin, .. } = region;
+        for &node in &work {
+            new[node].after.extend(begin);
+        }
         self.hold_constants(&mut new)?;
         let on_host = |node: usize| device[node].is_none() && matches!(&old.nodes[node].body, Body::Kernel { .. });
         let number = joined.apply(&mut new);
@@ -146,7 +147,7 @@ impl Placer {
             forwarding.map(|(&(node, output), &forwarding)| ((number[node], output), forwarding)).collect();
         let work = work.into_iter().map(|node| number[node]).collect();
         let contents = Contents { name: old.name, nodes: new, outputs, forwarding, homes: old.homes, depth: old.depth };
-        Ok(InPlace { contents, work, token: value(token) })
+        Ok(InPlace { contents, work })
     }
 
     /// Refuses what cannot be placed.
@@ -196,25 +197,24 @@ impl Placer {
             if self.device_of(node).is_some()
                 && let Body::Constant(tensor) = &mut node.body
             {
-                let nobodys = Tensor::create(self.host.clone(), token())?;
+                let nobodys = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
                 self.constants.push(std::mem::replace(tensor, nobodys));
             }
         }
         Ok(())
     }
 
-    /// Graphs inside of nodes are given the lane's number as one more input.
+    /// Graphs inside of nodes are placed each for itself.
     fn inner(&mut self, region: &mut Region<'_>) -> Result<()> {
         for index in 0..region.old.nodes.len() {
             if !region.old.nodes[index].inner().any(|inner| self.has_work(inner)) {
                 continue;
             }
             let verified = &region.verified.inner[&index];
-            region.new[index].add_inner_input(region.token);
+            region.new[index].go_one_by_one();
             region.work.push(index);
             for (graph, verified) in region.new[index].inner_mut().into_iter().zip(verified) {
-                let input = Node { name: "lane".into(), body: Body::Input(token()), after: After::new() };
-                let placed = self.region(Contents::clone(graph), verified, input)?;
+                let placed = self.region(Contents::clone(graph), verified, None)?;
                 *graph = Arc::new(placed.contents);
             }
         }

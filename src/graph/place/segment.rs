@@ -35,7 +35,7 @@ pub(super) struct CopyIn {
     pub name: String,
 }
 
-/// Inputs: the lane, and values that are a run's own tensors. Outputs: those of the pieces that are.
+/// Inputs: values that are a run's own tensors. Outputs: those of the pieces that are.
 pub(super) struct Segment {
     pub lanes: Arc<Lanes>,
     pub engine: usize,
@@ -66,7 +66,7 @@ struct Onward(Arc<Segment>, usize);
 impl Rest for Onward {
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let Onward(segment, from) = &*self;
-        let lane = lane_of(&segment.lanes, context, 0)?;
+        let lane = lane_of(context)?;
         segment.go(&lane, *from, context, done).map_err(of(&segment.label))
     }
 }
@@ -342,9 +342,9 @@ impl Segment {
         let known = recorded.given.iter_mut().zip(given_addresses(context));
         let is_changed: SmallVec<[bool; 16]> =
             known.map(|(known, address)| std::mem::replace(known, address) != address).collect();
-        let (inputs, outputs) = is_changed.split_at(context.inputs().len() - 1);
+        let (inputs, outputs) = is_changed.split_at(context.inputs().len());
         let is_changed = |source: &Source| match *source {
-            Source::Input(input) => inputs[input - 1],
+            Source::Input(input) => inputs[input],
             Source::Output(output) => outputs[output],
             Source::Arena(_) | Source::Fixed(_) => false,
         };
@@ -396,7 +396,7 @@ impl Kernel for Segment {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 0)?;
+        let lane = lane_of(context)?;
         let is_replay = lane.is_replay();
         let on = &lane.engines[self.engine];
         let asks = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
@@ -409,7 +409,7 @@ impl Kernel for Segment {
     }
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 0)?;
+        let lane = lane_of(context)?;
         let is_replay = lane.is_replay() && self.number.is_some();
         let begun = lane.engines[self.engine].within(&mut || match is_replay {
             true => self.replay_later(&lane, context, done),
@@ -419,9 +419,9 @@ impl Kernel for Segment {
     }
 }
 
-/// Addresses of the run's own tensors: all that the node is given but the lane.
+/// Addresses of the run's own tensors: all that the node is given.
 fn given_addresses(context: &KernelContext<'_>) -> impl Iterator<Item = usize> {
-    context.inputs()[1..].iter().chain(context.outputs()).map(|view| view.data() as usize)
+    context.inputs().iter().chain(context.outputs()).map(|view| view.data() as usize)
 }
 
 impl Issue {

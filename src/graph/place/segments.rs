@@ -265,8 +265,7 @@ impl Placer {
                 facts.segment_copies += copies.len() as u32;
                 facts.segment_edges += edges.iter().flatten().map(|after| after.len() as u32).sum::<u32>();
             }
-            let mut inputs = vec![region.token];
-            let mut place_of = HashMap::from([(region.token, 0)]);
+            let (mut inputs, mut place_of) = (Vec::new(), HashMap::new());
             let mut given = Vec::new();
             let mut issues = Vec::with_capacity(range.len());
             for Issued { node, mut issue, reads, after: waits } in issued.by_ref().take(range.len()) {
