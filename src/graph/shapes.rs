@@ -37,6 +37,11 @@ impl Shapes {
         &self.list[first as usize..][..len as usize]
     }
 
+    /// Whether it was there when this was made.
+    pub fn has(&self, node: usize) -> bool {
+        node < self.of.len()
+    }
+
     /// All that some node makes.
     pub fn all(&self) -> &[Desc] {
         &self.list

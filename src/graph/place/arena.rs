@@ -83,13 +83,14 @@ mod tests {
 
     #[test]
     fn a_chain_needs_two_blocks_and_what_is_side_by_side_needs_its_own() {
-        let chain: Vec<Piece> =
-            (0..10usize).map(|i| Piece { after: i.checked_sub(1).into_iter().collect(), cost_ns: 1 }).collect();
+        let chain: Vec<Piece> = (0..10usize)
+            .map(|i| Piece { after: i.checked_sub(1).into_iter().collect(), cost_ns: 1, ..Piece::default() })
+            .collect();
         let stored = |i: usize, readers: Vec<usize>| Stored { bytes: 100, writer: Some(i), readers, is_kept: false };
         let values: Vec<Stored> = (0..10).map(|i| stored(i, if i < 9 { vec![i + 1] } else { vec![] })).collect();
         let (offsets, bytes) = places(&values, over(&plan(&chain, 1)), 64);
         assert_eq!(bytes, 256, "{offsets:?}");
-        let apart: Vec<Piece> = (0..4).map(|_| Piece { after: vec![], cost_ns: 1 }).collect();
+        let apart: Vec<Piece> = (0..4).map(|_| Piece { after: vec![], cost_ns: 1, ..Piece::default() }).collect();
         let values: Vec<Stored> = (0..4).map(|i| stored(i, vec![])).collect();
         assert_eq!(places(&values, over(&plan(&apart, 4)), 64).1, 4 * 128);
         assert_eq!(places(&values, over(&plan(&apart, 1)), 64).1, 128, "on one stream they come one after the other");
@@ -104,8 +105,9 @@ mod tests {
         };
         for round in 0..300 {
             let n = 2 + below(40);
-            let pieces: Vec<Piece> =
-                (0..n).map(|i| Piece { after: (0..2.min(i)).map(|_| below(i)).collect(), cost_ns: 1 }).collect();
+            let pieces: Vec<Piece> = (0..n)
+                .map(|i| Piece { after: (0..2.min(i)).map(|_| below(i)).collect(), cost_ns: 1, ..Piece::default() })
+                .collect();
             let plan = plan(&pieces, 1 + round % 4);
             let values: Vec<Stored> = (0..n)
                 .map(|i| Stored {

@@ -3,6 +3,7 @@
 
 use super::Placer;
 use super::carry::{Carry, Done, Point};
+use super::keep::Role;
 use super::kernels::Source;
 use super::region::{OnDevice, Region};
 use super::replays::Writer;
@@ -33,7 +34,8 @@ impl Placer {
             }
             for at in 0..region.old.nodes[index].after.len() {
                 let before = region.old.nodes[index].after[at];
-                if region.is_piece(before) && region.device[index] != region.device[before] {
+                let is_entered = self.neighbour_of(&region.old.nodes[before]).is_some_and(|of| of.role == Role::Enter);
+                if region.is_piece(before) && region.device[index] != region.device[before] && !is_entered {
                     region.new[index].after[at] = self.done(region, all, before)?;
                 }
             }

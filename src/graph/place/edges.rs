@@ -19,6 +19,15 @@ impl Joined {
         self.0[node] = (into, first_output);
     }
 
+    /// `node` is left out. Nothing names it any more.
+    pub fn leave_out(&mut self, node: usize) {
+        self.0[node] = (usize::MAX, 0);
+    }
+
+    pub fn is_kept(&self, node: usize) -> bool {
+        self.0.get(node).is_none_or(|&(into, _)| into != usize::MAX)
+    }
+
     pub fn of(&self, node: usize) -> usize {
         self.0.get(node).map_or(node, |&(into, _)| into)
     }
@@ -56,6 +65,14 @@ impl Joined {
     }
 }
 
+impl Contents {
+    /// Has all that read a value read another one.
+    pub(super) fn rewire(&mut self, from: Value, to: Value) {
+        self.nodes.iter_mut().for_each(|node| node.reread(from, to));
+        self.outputs.iter_mut().filter(|(_, value)| *value == from).for_each(|(_, value)| *value = to);
+    }
+}
+
 impl Node {
     /// Node and output of each data input.
     pub(super) fn inputs_mut(&mut self) -> &mut [Value] {
@@ -67,6 +84,11 @@ impl Node {
             Body::Switch { inputs } => inputs,
             Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &mut [],
         }
+    }
+
+    /// Has it read another value in the place of one.
+    pub(super) fn reread(&mut self, from: Value, to: Value) {
+        self.inputs_mut().iter_mut().filter(|value| **value == from).for_each(|value| *value = to);
     }
 
     /// The graphs inside of this node, in the order of `inner`.

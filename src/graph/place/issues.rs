@@ -3,6 +3,7 @@
 
 use super::Placer;
 use super::copies::{Copies, Turn, order_of};
+use super::keep::Role;
 use super::kernels::{Before, Issue, Source, Upload};
 use super::region::{OnDevice, Region};
 use super::segments::Issued;
@@ -68,7 +69,7 @@ impl Placer {
             let old = &region.old.nodes[node];
             let Body::Kernel { kernel, inputs, num_outputs } = &old.body else { continue };
             // Edges of the host's stay; those within the engine are the stream's.
-            let is_ours = |before: &usize| region.device[*before] == Some(engine) && region.is_kernel(*before);
+            let is_ours = |before: &usize| region.device[*before] == Some(engine) && region.is_piece(*before);
             let kept = region.new[node].after.iter().zip(&old.after).filter(|(_, before)| !is_ours(before));
             let mut after: Vec<usize> = kept.map(|(new, _)| *new).collect();
             let mut before = Vec::new();
@@ -92,6 +93,13 @@ impl Placer {
             }
             behind.push(seen[placed.stream].clone());
             after.extend(tails[placed.stream].replace(node));
+            if self.neighbour_of(old).is_some_and(|of| of.role == Role::Next) {
+                // What is read from where it writes has been read.
+                let fetched = region.fetched.iter().map(|(value, &node)| (*value, node));
+                let crossed = region.crossed.iter().map(|(&(value, _), &node)| (value, node));
+                let handed = fetched.chain(crossed).filter(|(value, _)| region.handed.contains_key(value));
+                after.extend(handed.map(|(_, node)| node));
+            }
             after.sort_unstable();
             after.dedup();
             let mut reads = Vec::new();

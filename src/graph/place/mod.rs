@@ -32,6 +32,7 @@ mod driven;
 mod edges;
 mod flow;
 mod issues;
+mod keep;
 mod kernels;
 mod lane;
 mod line;
@@ -60,6 +61,7 @@ pub use choose::Choice;
 pub(super) use choose::choose;
 use direct::Made;
 pub(super) use direct::{Direct, Lent};
+use keep::Neighbour;
 use kernels::{Begin, End};
 pub(super) use lane::Lanes;
 use lane::Needs;
@@ -159,6 +161,8 @@ struct Placer {
     /// Branches and loops that engines do as a whole.
     taken: Vec<Taken>,
     made: Made,
+    /// What hands values on from and to branches and loops.
+    neighbours: Vec<Neighbour>,
     placement: Placement,
 }
 
@@ -206,6 +210,7 @@ pub(super) fn place(
         constants: Vec::new(),
         taken: Vec::new(),
         made: Made::default(),
+        neighbours: Vec::new(),
         placement: Placement::default(),
     };
 
@@ -213,6 +218,8 @@ pub(super) fn place(
     if contents.nodes.iter().any(|node| node.inner().any(|inner| placer.has_work(inner))) {
         let verified = verify::verify(&contents, engines, true)?;
         placer.take(&mut contents, &verified, "")?;
+        let verified = verify::verify(&contents, engines, true)?;
+        placer.keep(&mut contents, &verified)?;
     }
     if !placer.has_work(&contents) && contents.homes.is_empty() {
         let Placer { devices, lanes, placement, .. } = placer;
@@ -224,7 +231,7 @@ pub(super) fn place(
     let [begin, end] = bounds.clone();
     placer.made.bounds.extend(bounds);
     let first = placer.node("begin on devices", begin, Vec::new(), 0)?;
-    let InPlace { mut contents, work } = placer.region(contents, &verified, Some(first))?;
+    let InPlace { mut contents, work } = placer.region(contents, &verified, Some(first), None)?;
     let mut last = placer.node("end on devices", end, Vec::new(), 0)?;
     last.after = work.into();
     contents.nodes.push(last);

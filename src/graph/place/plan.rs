@@ -23,6 +23,8 @@ pub struct Piece {
     pub after: Vec<usize>,
     /// How long it is thought to take.
     pub cost_ns: u64,
+    /// It goes onto the first stream, wherever others go.
+    pub is_first: bool,
 }
 
 /// Where a piece goes.
@@ -151,6 +153,7 @@ fn schedule(pieces: &[Piece], k: usize, mut choose: impl FnMut(&[usize], &[Strea
         after.sort_unstable_by(|a, b| b.cmp(a));
         after.dedup();
         let chosen = choose(&after, &streams, &known);
+        let chosen = if piece.is_first { 0 } else { chosen };
         let stream = &mut streams[chosen];
         let begin = after.iter().map(|&before| known.behind[before].1).fold(stream.free_at, u64::max);
         let needed = known.waits_of(&after, stream);
@@ -207,7 +210,7 @@ mod tests {
     }
 
     fn piece(after: &[usize]) -> Piece {
-        Piece { after: after.to_vec(), cost_ns: 50_000 }
+        Piece { after: after.to_vec(), cost_ns: 50_000, ..Piece::default() }
     }
 
     fn random(numbers: &mut Numbers, n: usize, inputs: usize) -> Vec<Piece> {

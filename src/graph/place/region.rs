@@ -4,6 +4,7 @@
 use super::Placer;
 use super::arena::{self, Stored};
 use super::edges::Joined;
+use super::keep::{Port, Role};
 use super::kernels::Source;
 use super::lower::Lowered;
 use super::plan::{self, Piece, Plan};
@@ -27,6 +28,10 @@ pub(super) struct Region<'a> {
     pub new: Vec<Node>,
     /// The node that all work comes after, in the outermost graph.
     begin: Option<usize>,
+    /// It is inside of a branch or a loop: its work is on each engine's first stream.
+    is_inner: bool,
+    /// Where values are that are handed on between graphs.
+    pub handed: HashMap<Value, Source>,
     /// For each node, the engine that it is on.
     pub device: Vec<Option<usize>>,
     /// For each node on an engine, its position in that engine's order.
@@ -84,7 +89,13 @@ pub(super) struct InPlace {
 
 impl Placer {
     /// Places a graph's nodes. All work on engines comes after `begin`, which becomes the node behind all of before.
-    pub(super) fn region(&mut self, old: Contents, verified: &Verified, begin: Option<Node>) -> Result<InPlace> {
+    pub(super) fn region(
+        &mut self,
+        old: Contents,
+        verified: &Verified,
+        begin: Option<Node>,
+        around: Option<(&Region<'_>, &[OnDevice])>,
+    ) -> Result<InPlace> {
         let mut device: Vec<_> = old.nodes.iter().map(|node| self.device_of(node)).collect();
         for (number, input) in old.inputs().enumerate() {
             device[input] = old.homes.input(number).and_then(|home| self.number_of(home));
@@ -102,6 +113,8 @@ impl Placer {
             taken: taken.collect(),
             verified,
             begin: number,
+            is_inner: around.is_some(),
+            handed: HashMap::new(),
             device,
             homes,
             position: vec![usize::MAX; old.nodes.len()],
@@ -119,17 +132,22 @@ impl Placer {
         };
         region.joined = Joined::none(region.new.len());
         self.check(&region)?;
+        self.settle(&mut region, around)?;
         region.look_at_crossings(self);
-        self.inner(&mut region)?;
         let (units, order) = self.cut(&region, region.order());
         let mut all = Vec::new();
         for (engine, units) in units.iter().enumerate() {
             all.push(self.pieces(&mut region, engine, &order, units.as_ref())?);
         }
+        self.inner(&mut region, &all)?;
         self.edges_to_host(&mut region, &all)?;
         self.edges_to_peers(&mut region, &all)?;
         let outputs = self.outputs(&mut region, &all)?;
-        self.ends(&mut region, &all)?;
+        // Inside, the order of the streams is that of the iterations; but what is copied from the host is copied once
+        // what was copied before is not needed any more.
+        if !region.is_inner || all.iter().any(|on| region.copies_anew(on)) {
+            self.ends(&mut region, &all)?;
+        }
         for on in &all {
             self.issue(&mut region, on)?;
         }
@@ -205,17 +223,38 @@ impl Placer {
     }
 
     /// Graphs inside of nodes are placed each for itself.
-    fn inner(&mut self, region: &mut Region<'_>) -> Result<()> {
+    fn inner(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for index in 0..region.old.nodes.len() {
             if !region.old.nodes[index].inner().any(|inner| self.has_work(inner)) {
                 continue;
             }
             let verified = &region.verified.inner[&index];
+            let graphs = region.old.nodes[index].inner().zip(verified).map(|(graph, verified)| {
+                let placed = self.region(Contents::clone(graph), verified, None, Some((&*region, all)))?;
+                Ok(Arc::new(placed.contents))
+            });
+            let graphs: Vec<Arc<Contents>> = graphs.collect::<Result<_>>()?;
             region.new[index].go_one_by_one();
             region.work.push(index);
-            for (graph, verified) in region.new[index].inner_mut().into_iter().zip(verified) {
-                let placed = self.region(Contents::clone(graph), verified, None)?;
-                *graph = Arc::new(placed.contents);
+            region.new[index].inner_mut().into_iter().zip(graphs).for_each(|(graph, placed)| *graph = placed);
+        }
+        Ok(())
+    }
+
+    /// Where values are that are handed on.
+    fn settle(&self, region: &mut Region<'_>, around: Option<(&Region<'_>, &[OnDevice])>) -> Result<()> {
+        for (index, node) in region.old.nodes.iter().enumerate() {
+            let Some((neighbour, engine)) = self.neighbour_of(node).zip(region.device[index]) else { continue };
+            for (output, port) in neighbour.ports.iter().enumerate() {
+                let source = match (*port, around) {
+                    (Port::Own(place), _) => Source::Arena(place),
+                    (Port::Outer(value), Some((outer, all))) => outer.source_on(&all[engine], value, &mut Vec::new()),
+                    (Port::Outer(_), None) => return Err(Error::internal("a port in the outermost graph")),
+                };
+                region.handed.insert((index, output), source);
+            }
+            if neighbour.role == Role::Port {
+                region.joined.leave_out(index);
             }
         }
         Ok(())
@@ -229,7 +268,7 @@ impl Placer {
         order: &[u32],
         units: Option<&Units>,
     ) -> Result<OnDevice> {
-        let is_ours = |region: &Region<'_>, node: usize| region.device[node] == Some(engine) && region.is_kernel(node);
+        let is_ours = |region: &Region<'_>, node: usize| region.device[node] == Some(engine) && region.is_piece(node);
         let nodes: Vec<usize> = order.iter().map(|&node| node as usize).filter(|&node| is_ours(region, node)).collect();
         nodes.iter().enumerate().for_each(|(at, &node)| region.position[node] = at);
         let costs = compile::costs(&region.old, region.verified, &vec![true; region.old.nodes.len()]);
@@ -239,10 +278,11 @@ impl Placer {
                 let before = verify::predecessors(&region.old.nodes[node]);
                 let after =
                     before.filter(|&before| is_ours(region, before)).map(|before| region.position[before]).collect();
-                Piece { after, cost_ns: costs[node] }
+                let is_first = self.neighbour_of(&region.old.nodes[node]).is_some();
+                Piece { after, cost_ns: costs[node], is_first }
             })
             .collect();
-        let plan = plan::plan(&pieces, self.devices[engine].max_streams());
+        let plan = plan::plan(&pieces, region.max_streams(self, engine));
         let mut segments = units.map(|units| self.segments(region, engine, (&nodes, &pieces), units));
         let mut uploads = HashMap::new();
         let mut upload_values = Vec::new();
@@ -282,7 +322,8 @@ impl Placer {
         needs.records.resize(first_piece + nodes.len(), false);
         let facts = &mut self.placement;
         facts.nodes += nodes.len() as u32;
-        facts.nodes -= nodes.iter().filter(|node| region.taken.contains_key(node)).count() as u32;
+        let is_counted = |node: &&usize| region.taken.contains_key(*node) || region.handed.contains_key(&(**node, 0));
+        facts.nodes -= nodes.iter().filter(is_counted).count() as u32;
         facts.uploads += uploads.values().filter(|(number, _)| number.is_some()).count() as u32;
         facts.waits += plan.waits as u32;
         facts.records += plan.records as u32;
@@ -305,7 +346,17 @@ impl Region<'_> {
 
     /// Whether an engine does the node's work, and does not merely have its value.
     pub fn is_piece(&self, node: usize) -> bool {
-        self.device[node].is_some() && self.is_kernel(node)
+        self.device[node].is_some() && self.is_kernel(node) && self.joined.is_kept(node)
+    }
+
+    /// Streams that an engine's work here may be spread over; 0 = as many as it takes.
+    pub fn max_streams(&self, placer: &Placer, engine: usize) -> usize {
+        if self.is_inner { 1 } else { placer.devices[engine].max_streams() }
+    }
+
+    /// Whether something is copied from the host to an engine each time.
+    fn copies_anew(&self, on: &OnDevice) -> bool {
+        on.upload_values.iter().any(|value| !matches!(self.old.nodes[value.0].body, Body::Constant(_)))
     }
 
     /// Whether pieces that lie together are recorded.
@@ -335,7 +386,10 @@ impl Region<'_> {
         }
         let mut own: HashMap<usize, usize> = HashMap::new();
         for (number, ((_, value), home)) in self.old.outputs.iter().zip(&self.homes).enumerate() {
-            let is_computed_there = home.is_some() && self.device[value.0] == *home && self.is_piece(value.0);
+            let is_computed_there = home.is_some()
+                && self.device[value.0] == *home
+                && self.is_piece(value.0)
+                && !self.handed.contains_key(value);
             if is_computed_there && !self.in_place.contains_key(value) {
                 self.in_place.insert(*value, (number, 0));
                 continue;
@@ -375,7 +429,7 @@ impl Region<'_> {
             (0..self.old.nodes[node].num_outputs() + memory).map(move |output| ((node, output), Some(at)))
         });
         for (value, writer) in outputs.chain(uploads.iter().map(|&value| (value, None))) {
-            if writer.is_some() && self.in_place.contains_key(&value) {
+            if writer.is_some() && (self.in_place.contains_key(&value) || self.handed.contains_key(&value)) {
                 continue;
             }
             let is_kept =
@@ -396,6 +450,9 @@ impl Region<'_> {
     pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> Source {
         if let Some(&(_, place)) = on.uploads.get(&value) {
             return Source::Arena(place);
+        }
+        if let Some(&handed) = self.handed.get(&value) {
+            return handed;
         }
         let own = self.in_place.get(&value).map(|&(_, output)| (value.0, output));
         match &self.old.nodes[value.0].body {

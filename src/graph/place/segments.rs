@@ -135,6 +135,7 @@ impl Placer {
                     _ => Role::Alone,
                 },
                 Body::Input(_) | Body::Constant(_) => Role::Source,
+                _ if !region.joined.is_kept(node) => Role::Source,
                 _ => Role::Other,
             };
             let roles: Vec<Role> = (0..nodes.len()).map(role).collect();
@@ -176,10 +177,11 @@ impl Placer {
                 let pieces = &pieces[range.clone()];
                 let before = pieces.iter().flat_map(|piece| &piece.after).map(|&at| of[at]);
                 let after = before.filter(|&before| before != segment).collect();
-                Piece { after, cost_ns: pieces.iter().map(|piece| piece.cost_ns).fold(0, u64::saturating_add) }
+                let cost_ns = pieces.iter().map(|piece| piece.cost_ns).fold(0, u64::saturating_add);
+                Piece { after, cost_ns, is_first: pieces.iter().any(|piece| piece.is_first) }
             })
             .collect();
-        let plan = plan::plan(&whole, self.devices[engine].max_streams());
+        let plan = plan::plan(&whole, region.max_streams(self, engine));
         let needs = &mut self.needs[engine];
         let first = needs.segments.len();
         needs.segments.extend(plan.placed.iter().map(|placed| placed.records));

@@ -1,0 +1,483 @@
+//! Values of branches and loops that stay in an engine's memory: what a loop's body makes there for its next iteration,
+//! what branches make there, and what either reads there from outside.
+//!
+//! A branch or a loop that the host's executor takes apart, and in which an engine does some of the work, gets three
+//! kinds of neighbours, kernels of that engine's which compute nothing. All of them, and all the engine's work inside,
+//! are on the engine's first stream, so the stream's order is the only one that is needed:
+//!
+//! ```text
+//! Enter: first values -> places | condition, body: Port ... work ... Next: values -> the same places | Leave: places ->
+//! ```
+//!
+//! *Enter* waits for all that is read inside, and copies what has a place of its own there. A *Port* is a value from
+//! outside as the graph inside sees it, and no work; a *Mark* is the same for whoever is not on the engine: its event
+//! says that the value is there. *Next*, at the end of a body or of a branch, copies what was made to where the next
+//! iteration, or whoever comes behind the node, finds it. *Leave* stands for what the node has made, and for its end.
+//! The node itself no longer has these values: where it had one stands a number that nobody reads.
+#![forbid(unsafe_code)]
+
+use super::Placer;
+use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::device::{DeviceStream, Place, Transfer};
+use crate::engine::{BoundKernel, KernelAttr, Tensor};
+use crate::graph::builder::{After, Body, Contents, Node, Value};
+use crate::graph::verify::Verified;
+use crate::kernel::{Issuer, Kernel, KernelContext};
+use crate::memory::View;
+use std::sync::Arc;
+
+/// Where a port's value is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Port {
+    /// At a place of its own, in the engine's part of each lane.
+    Own(usize),
+    /// Where a value of the graph around is.
+    Outer(Value),
+}
+
+/// A kernel that was put beside a branch or a loop, or into it, and where its outputs are.
+pub(super) struct Neighbour {
+    kernel: Ref<BoundKernel>,
+    pub role: Role,
+    pub ports: Vec<Port>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Enter,
+    Port,
+    Mark,
+    Next,
+    Leave,
+}
+
+/// Copies its inputs to its outputs, as many as there are of both.
+struct Handed {
+    role: Role,
+    num_inputs: usize,
+    outputs: Vec<Desc>,
+}
+
+impl Kernel for Handed {
+    fn name(&self) -> &str {
+        match self.role {
+            Role::Enter => "enter",
+            Role::Port => "port",
+            Role::Mark => "mark",
+            Role::Next => "next",
+            Role::Leave => "leave",
+        }
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.num_inputs
+    }
+
+    fn num_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(self.outputs.clone())
+    }
+
+    fn is_issued(&self) -> bool {
+        true
+    }
+
+    fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
+        Ok(Some(Arc::new(Copies { is_copied: matches!(self.role, Role::Enter | Role::Next) })))
+    }
+
+    fn is_relied_on(&self) -> bool {
+        true
+    }
+
+    fn is_on_host(&self) -> bool {
+        false
+    }
+
+    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+        Err(Error::internal("what an engine hands on was called"))
+    }
+}
+
+struct Copies {
+    is_copied: bool,
+}
+
+impl Issuer for Copies {
+    fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
+        for (from, to) in inputs.iter().zip(outputs).filter(|_| self.is_copied) {
+            let (address, bytes) = (to.data() as usize, to.bytes());
+            if bytes > 0 && from.data() != to.data() {
+                let from = Place::Device(from.data() as usize);
+                stream.copy(&Transfer { name, to: Place::Device(address), from, bytes })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An input of a node whose value is on an engine inside.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    input: usize,
+    value: Value,
+    desc: Desc,
+    /// Enter copies it to a place of its own. Else it is read where it is outside.
+    is_entered: bool,
+    /// The host has it too, and what reads it there goes on doing so.
+    is_split: bool,
+}
+
+/// An output of a node that is made on an engine.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    output: usize,
+    desc: Desc,
+    place: usize,
+}
+
+/// The node that is looked at: a branch or a loop, and an engine that works inside of it.
+#[derive(Clone, Copy)]
+struct At {
+    index: usize,
+    engine: usize,
+    /// What a loop's variables are; 0 = a branch.
+    num_variables: usize,
+    /// The first input that graphs inside have.
+    first: usize,
+}
+
+impl Placer {
+    /// Has values of branches and loops stay on engines.
+    pub(super) fn keep(&mut self, contents: &mut Contents, verified: &Verified) -> Result<()> {
+        let is_there =
+            |output: &usize| contents.homes.output(*output).is_some_and(|home| self.number_of(home).is_some());
+        let homes: Vec<Value> =
+            (0..contents.outputs.len()).filter(is_there).map(|output| contents.outputs[output].1).collect();
+        self.keep_inside(contents, verified, &homes)
+    }
+
+    /// `homes`: values that are outputs which runs have on engines.
+    fn keep_inside(&mut self, contents: &mut Contents, verified: &Verified, homes: &[Value]) -> Result<()> {
+        for &index in &verified.order {
+            let index = index as usize;
+            let node = &contents.nodes[index];
+            if !node.inner().any(|inner| self.has_work(inner)) {
+                continue;
+            }
+            let (num_variables, first) = match node.body {
+                Body::While { num_variables, .. } => (num_variables, 0),
+                _ => (0, 1),
+            };
+            for engine in 0..self.devices.len() {
+                if contents.nodes[index].inner().any(|inner| self.has_work_on(inner, engine)) {
+                    self.keep_on(contents, verified, At { index, engine, num_variables, first }, homes)?;
+                }
+            }
+            let inner = &verified.inner[&index];
+            for (graph, verified) in contents.nodes[index].inner_mut().into_iter().zip(inner) {
+                let mut changed = Contents::clone(graph);
+                self.keep_inside(&mut changed, verified, &[])?;
+                *graph = Arc::new(changed);
+            }
+        }
+        Ok(())
+    }
+
+    fn has_work_on(&self, contents: &Contents, engine: usize) -> bool {
+        let is_there = |node: &Node| matches!(node.body, Body::Kernel { .. }) && self.device_of(node) == Some(engine);
+        contents.nodes.iter().any(|node| is_there(node) || node.inner().any(|inner| self.has_work_on(inner, engine)))
+    }
+
+    fn keep_on(&mut self, contents: &mut Contents, verified: &Verified, at: At, homes: &[Value]) -> Result<()> {
+        let At { index, engine, num_variables, first } = at;
+        let (held, outputs) = self.what_is_kept(contents, verified, at, homes);
+        let node = contents.nodes[index].clone();
+        let mut ports: Vec<(Held, Port)> = Vec::with_capacity(held.len());
+        for held in held {
+            let port = match held.is_entered {
+                true => Port::Own(self.place_on(engine, &held.desc)?),
+                false => Port::Outer(held.value),
+            };
+            ports.push((held, port));
+        }
+        let own = |input: usize| {
+            ports.iter().find_map(|(held, port)| match port {
+                Port::Own(place) if held.input == input => Some(*place),
+                _ => None,
+            })
+        };
+        let mut made = Vec::with_capacity(outputs.len());
+        for (output, desc) in outputs {
+            // A loop's value is where its next iteration, or nobody, reads it.
+            let place = match own(output).filter(|_| num_variables > 0) {
+                Some(place) => place,
+                None => self.place_on(engine, &desc)?,
+            };
+            made.push(Made { output, desc, place });
+        }
+        if !ports.is_empty() {
+            let name = format!("enter '{}'", node.name);
+            // Those that are copied come first.
+            ports.sort_by_key(|(held, _)| !held.is_entered);
+            let inputs = ports.iter().map(|(held, _)| held.value).collect();
+            let entered = ports.iter().filter(|(held, _)| held.is_entered);
+            let values = entered.map(|(held, port)| (held.desc, *port)).collect();
+            let enter = self.neighbour(engine, &name, Role::Enter, inputs, values, node.after.clone())?;
+            let number = contents.nodes.len();
+            contents.nodes.push(enter);
+            contents.nodes[index].after.push(number);
+        }
+        let mut inner: Vec<Contents> = node.inner().map(|inner| Contents::clone(inner)).collect();
+        for (number, graph) in inner.iter_mut().enumerate() {
+            let readers = self.open(graph, engine, first, &ports)?;
+            if num_variables == 0 || number == 1 {
+                self.hand_on(graph, at, &made, readers)?;
+            }
+        }
+        // Nobody on the host reads these any more.
+        let nobodys = contents.nodes.len();
+        contents.nodes.push(self.nobodys()?);
+        for (held, _) in ports.iter().filter(|(held, _)| !held.is_split) {
+            contents.nodes[index].inputs_mut()[held.input] = (nobodys, 0);
+            for graph in &mut inner {
+                let input = graph.inputs().nth(held.input - first);
+                input.into_iter().for_each(|input| graph.nodes[input].body = Body::Input(nobodys_desc()));
+            }
+        }
+        for (graph, changed) in contents.nodes[index].inner_mut().into_iter().zip(inner) {
+            *graph = Arc::new(changed);
+        }
+        // What is read inside is read until here.
+        let read = ports.iter().filter(|(held, _)| !held.is_entered).map(|(held, _)| held.value).collect();
+        let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
+        let name = format!("leave '{}'", node.name);
+        let leave = self.neighbour(engine, &name, Role::Leave, read, values, std::iter::once(index).collect())?;
+        let number = contents.nodes.len();
+        for (at, made) in made.iter().enumerate() {
+            contents.rewire((index, made.output), (number, at));
+        }
+        contents
+            .nodes
+            .iter_mut()
+            .filter(|other| other.after.contains(&index))
+            .for_each(|other| other.after.push(number));
+        contents.nodes.push(leave);
+        Ok(())
+    }
+
+    /// Which inputs and outputs of a node an engine has.
+    fn what_is_kept(
+        &self,
+        contents: &Contents,
+        verified: &Verified,
+        At { index, engine, num_variables, first }: At,
+        homes: &[Value],
+    ) -> (Vec<Held>, Vec<(usize, Desc)>) {
+        let node = &contents.nodes[index];
+        let inner: Vec<&Contents> = node.inner().map(|inner| &**inner).collect();
+        let is_there = |value: Value| self.value_on(contents, value.0) == Some(engine);
+        // Its address is known when a run is given it, and no sooner.
+        let is_runs = |value: Value| {
+            homes.contains(&value) || is_there(value) && matches!(contents.nodes[value.0].body, Body::Input(_))
+        };
+        let (mut held, mut made) = (Vec::new(), Vec::new());
+        let bodies = if num_variables > 0 { &inner[1..] } else { &inner[..] };
+        for output in 0..node.num_outputs() {
+            let desc = *verified.desc((index, output));
+            if !desc.is_concrete() || !bodies.iter().all(|body| self.makes_on(body, body.outputs[output].1, engine)) {
+                continue;
+            }
+            if num_variables > 0 {
+                let value = node.inputs()[output];
+                if desc_of(contents, verified, value) != Some(desc) {
+                    continue;
+                }
+                held.push(Held { input: output, value, desc, is_entered: true, is_split: false });
+            }
+            made.push((output, desc));
+        }
+        for (input, &value) in node.inputs().iter().enumerate().skip(num_variables.max(first)) {
+            let Some(desc) = desc_of(contents, verified, value).filter(Desc::is_concrete) else { continue };
+            let is_read = inner.iter().any(|graph| self.reads_on(graph, input - first, engine));
+            // The host's are copied inside, where a branch may not be taken.
+            if is_read && (num_variables > 0 || is_there(value)) {
+                held.push(Held { input, value, desc, is_entered: is_runs(value), is_split: !is_there(value) });
+            }
+        }
+        (held, made)
+    }
+
+    /// The engine that a node's values are on.
+    fn value_on(&self, contents: &Contents, node: usize) -> Option<usize> {
+        match contents.nodes[node].body {
+            Body::Input(_) => {
+                let number = contents.inputs().position(|input| input == node)?;
+                contents.homes.input(number).and_then(|home| self.number_of(home))
+            }
+            _ => self.device_of(&contents.nodes[node]),
+        }
+    }
+
+    /// Whether an engine makes a value of this graph.
+    fn makes_on(&self, contents: &Contents, (index, output): Value, engine: usize) -> bool {
+        let node = &contents.nodes[index];
+        match &node.body {
+            Body::Kernel { .. } => self.device_of(node) == Some(engine),
+            Body::Case { branches, .. } => {
+                branches.iter().all(|branch| self.makes_on(branch, branch.outputs[output].1, engine))
+            }
+            Body::While { body, .. } => self.makes_on(body, body.outputs[output].1, engine),
+            _ => false,
+        }
+    }
+
+    /// Whether an engine reads an input of this graph, here or inside of its nodes.
+    fn reads_on(&self, contents: &Contents, input: usize, engine: usize) -> bool {
+        let Some(input) = contents.inputs().nth(input) else { return false };
+        contents.nodes.iter().any(|node| {
+            let mut reads = (0..node.inputs().len()).filter(|&at| node.inputs()[at].0 == input);
+            match &node.body {
+                Body::Kernel { .. } => self.device_of(node) == Some(engine) && reads.next().is_some(),
+                Body::Case { branches, .. } => reads
+                    .filter_map(|at| at.checked_sub(1))
+                    .any(|at| branches.iter().any(|inner| self.reads_on(inner, at, engine))),
+                _ => reads.any(|at| node.inner().any(|inner| self.reads_on(inner, at, engine))),
+            }
+        })
+    }
+
+    /// Puts ports into a graph. Gives the nodes that read them.
+    fn open(&mut self, graph: &mut Contents, engine: usize, first: usize, ports: &[(Held, Port)]) -> Result<After> {
+        let inputs: Vec<usize> = graph.inputs().collect();
+        let mut readers = After::new();
+        for &(Held { input, desc, is_split, .. }, port) in ports {
+            let from = (inputs[input - first], 0);
+            let (mut here, mut others) = (Vec::new(), Vec::new());
+            for (index, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.inputs().contains(&from)) {
+                if matches!(node.body, Body::Kernel { .. }) && self.device_of(node) == Some(engine) {
+                    here.push(index);
+                } else if !is_split || node.inner().any(|inner| self.has_work_on(inner, engine)) {
+                    others.push(index);
+                }
+            }
+            let is_output = !is_split && graph.outputs.iter().any(|(_, value)| *value == from);
+            if here.is_empty() && others.is_empty() && !is_output {
+                continue;
+            }
+            let name = graph.nodes[from.0].name.to_string();
+            let value = vec![(desc, port)];
+            let node = self.neighbour(
+                engine,
+                &format!("port of '{name}'"),
+                Role::Port,
+                Vec::new(),
+                value.clone(),
+                After::new(),
+            )?;
+            let number = (graph.nodes.len(), 0);
+            graph.nodes.push(node);
+            here.iter().for_each(|&index| graph.nodes[index].reread(from, number));
+            if !others.is_empty() || is_output {
+                let mark = self.neighbour(
+                    engine,
+                    &format!("mark of '{name}'"),
+                    Role::Mark,
+                    vec![number],
+                    value,
+                    After::new(),
+                )?;
+                let marked = (graph.nodes.len(), 0);
+                graph.nodes.push(mark);
+                readers.push(marked.0);
+                others.iter().for_each(|&index| graph.nodes[index].reread(from, marked));
+                if is_output {
+                    graph.outputs.iter_mut().filter(|(_, value)| *value == from).for_each(|(_, value)| *value = marked);
+                }
+            }
+            readers.extend(here.into_iter().chain(others));
+        }
+        readers.sort_unstable();
+        readers.dedup();
+        Ok(readers)
+    }
+
+    /// Hands on what a body or a branch has made, behind all that read what it replaces.
+    fn hand_on(&mut self, graph: &mut Contents, at: At, made: &[Made], readers: After) -> Result<()> {
+        if made.is_empty() {
+            return Ok(());
+        }
+        let inputs = made.iter().map(|made| graph.outputs[made.output].1).collect();
+        let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
+        let next = self.neighbour(at.engine, "next values", Role::Next, inputs, values, readers)?;
+        graph.nodes.push(next);
+        // A loop's variable, or a number, stands where nobody looks.
+        let variables: Vec<usize> = graph.inputs().collect();
+        let number = graph.nodes.len();
+        if at.num_variables == 0 {
+            graph.nodes.push(self.nobodys()?);
+        }
+        for made in made {
+            let stands = if at.num_variables == 0 { number } else { variables[made.output] };
+            graph.outputs[made.output].1 = (stands, 0);
+        }
+        Ok(())
+    }
+
+    /// Memory of an engine's in each lane, for one value alone.
+    fn place_on(&mut self, engine: usize, desc: &Desc) -> Result<usize> {
+        let alignment = self.devices[engine].device().alignment().max(64);
+        let needs = &mut self.needs[engine];
+        let place = needs.arena_bytes.next_multiple_of(alignment);
+        needs.arena_bytes = place + desc.bytes()?.next_multiple_of(alignment);
+        Ok(place)
+    }
+
+    fn neighbour(
+        &mut self,
+        engine: usize,
+        name: &str,
+        role: Role,
+        inputs: Vec<Value>,
+        values: Vec<(Desc, Port)>,
+        after: After,
+    ) -> Result<Node> {
+        let (outputs, ports): (Vec<Desc>, Vec<Port>) = values.into_iter().unzip();
+        let num_outputs = outputs.len();
+        let handed = Handed { role, num_inputs: inputs.len(), outputs };
+        let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(handed), &KernelAttr::default())?;
+        self.neighbours.push(Neighbour { kernel: kernel.clone(), role, ports });
+        Ok(Node { name: name.into(), body: Body::Kernel { kernel, inputs, num_outputs }, after })
+    }
+
+    /// A number of the host's that stands where a value is an engine's.
+    fn nobodys(&self) -> Result<Node> {
+        let tensor = Tensor::create(self.host.clone(), nobodys_desc())?;
+        Ok(Node { name: "nobody's".into(), body: Body::Constant(tensor), after: After::new() })
+    }
+
+    /// What a node is, if it hands on what others have made.
+    pub(super) fn neighbour_of(&self, node: &Node) -> Option<&Neighbour> {
+        let Body::Kernel { kernel, .. } = &node.body else { return None };
+        self.neighbours.iter().find(|known| std::ptr::eq(&raw const **kernel, &raw const *known.kernel))
+    }
+}
+
+fn nobodys_desc() -> Desc {
+    Desc::new(dtype::S32, &[1])
+}
+
+/// What a value looks like, also one of a node that was added since the graph was verified.
+fn desc_of(contents: &Contents, verified: &Verified, (node, output): Value) -> Option<Desc> {
+    if verified.descs.has(node) {
+        return verified.descs[node].get(output).copied();
+    }
+    match &contents.nodes[node].body {
+        Body::Kernel { kernel, .. } => kernel.kernel().infer(&[]).ok()?.get(output).copied(),
+        Body::Constant(tensor) => Some(*tensor.desc()),
+        _ => None,
+    }
+}
