@@ -5,6 +5,7 @@ mod constants;
 mod control;
 mod direct;
 mod hands;
+mod kept;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod launching;
