@@ -8,7 +8,10 @@ use crate::kit::run::{cpu, execute, fact, on, run};
 use crate::ports::{number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, extent, reports};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir::base::{Ref, Result};
+use weir::device::emulated::Emulation;
 use weir::engine::Engine;
 use weir::graph::{CompileOptions, Graph, Program, RunOptions};
 use weir::threadpool::ThreadPool;
@@ -122,4 +125,34 @@ fn what_two_engines_make_for_one_another_is_right() {
         }
         assert_eq!([reports(&first), reports(&second)], [Vec::<String>::new(), Vec::new()], "seed {seed}");
     }
+}
+
+#[test]
+fn a_loop_that_waits_for_nothing_does_not_fill_the_devices_queue_without_end() {
+    let slow = Emulation { kernel_ns: 20_000, ..checked(0) };
+    let (device, there) = engine("placed-pace", slow, Mistake::None, 1);
+    let (mut condition, x) = Builder::of("more", 2);
+    let more = condition.op(&[x[0]], |x| i32::from(x[0] > 0));
+    let condition = condition.giving(&[more]);
+    let (mut body, x) = Builder::of("body", 2);
+    let (most, seen) = (Arc::new(AtomicU64::new(0)), Arc::clone(&device));
+    let most_queued = Arc::clone(&most);
+    let left = body.op(&[x[0]], move |x| {
+        let counters = seen.inner.counters();
+        most_queued.fetch_max(counters.operations - counters.completed, Relaxed);
+        x[0] - 1
+    });
+    body.engine = there.clone();
+    let next = body.op(&[x[1]], |x| x[0].wrapping_add(5));
+    let body = body.giving(&[left, next]);
+    let (mut builder, x) = Builder::of("paced", 2);
+    let looped = builder.graph.add_while("loop", &condition, &body, &x, &[], 1).unwrap();
+    (0..2).for_each(|output| builder.output(looped.output(output)));
+    let program = compile(&builder.graph, &there, &CompileOptions::default());
+    for _ in 0..2 {
+        assert_eq!(run(&program, &[2000, 3], &RunOptions::default()).unwrap(), [0, 10_003]);
+    }
+    let most = most.load(Relaxed);
+    assert!((64..600).contains(&most), "{most} in the queue");
+    assert_eq!(reports(&device), Vec::<String>::new());
 }

@@ -14,6 +14,7 @@ use crate::device::{DeviceStream, Place, Reached, Then, Transfer};
 use crate::kernel::{Completion, Kernel, KernelContext, Rest};
 use crate::memory::View;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Where a copy begins or ends.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +122,53 @@ impl Kernel for Done {
         let lane = lane_of(context)?;
         let number = (self.engine, self.number);
         complete(&lane, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
+    }
+}
+
+/// Iterations that are issued before the host looks how far the device is.
+const AHEAD: u64 = 64;
+
+/// In a loop whose iterations wait for nothing on the host: keeps it from issuing without end. A stream's queue is
+/// bounded by twice the work of so many iterations.
+pub(super) struct Pace {
+    pub lanes: Arc<Lanes>,
+    pub engine: usize,
+    /// The engine's.
+    pub label: Arc<str>,
+    /// Among the engine's, and its two events among what is asked of the stream of fetches.
+    pub number: usize,
+    pub marks: [usize; 2],
+}
+
+impl Kernel for Pace {
+    shape!("pace of a loop", 0, 0);
+    on_engine!();
+    later!();
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(Vec::new())
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let lane = lane_of(context)?;
+        let on = &lane.engines[self.engine];
+        // ORDERING: Relaxed; one run at a time has the lane, and edges order its nodes.
+        let iteration = on.paces[self.number].fetch_add(1, Relaxed);
+        if !iteration.is_multiple_of(AHEAD) {
+            return done.done(Ok(()));
+        }
+        let turn = (iteration / AHEAD) as usize % 2;
+        on.streams[0].lock().mark(&on.fetched[self.marks[turn]].event).map_err(of(&self.label))?;
+        if iteration == 0 {
+            return done.done(Ok(()));
+        }
+        let before = &on.fetched[self.marks[1 - turn]];
+        let Some(accelerator) = on.engine.accelerator() else {
+            return Err(Error::internal("a lane on the host's engine"));
+        };
+        *before.call.lock() = Some(Call { done, written: None, rest: None });
+        accelerator.when_reached(&before.event.event, Then::shared(Arc::clone(before) as Arc<dyn Reached>));
+        Ok(())
     }
 }
 

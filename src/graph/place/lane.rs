@@ -34,7 +34,7 @@ use crate::stream::{Account, Aside};
 use crate::sync::{Mutex, OnceLock, fork};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
 /// What a program needs on one engine.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub(super) struct Needs {
     pub controls: Vec<[usize; 2]>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
+    /// Loops that the host does not wait in.
+    pub num_paces: usize,
     /// For each thing on the stream of fetches: the bytes from or to the host's memory.
     pub fetches: Vec<usize>,
 }
@@ -109,6 +111,8 @@ pub(super) struct OnEngine {
     pub controls: Vec<OfControl>,
     pub uploads: Vec<Upload>,
     pub fetched: Vec<Arc<Fetched>>,
+    /// Iterations of loops that the host does not wait in.
+    pub paces: Vec<AtomicU64>,
     /// How far the device is known to have got.
     done: Arc<Clock>,
 }
@@ -341,6 +345,7 @@ impl OnEngine {
             controls: controls.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
             fetched: fetches.iter().map(fetched).collect::<Result<_>>()?,
+            paces: (0..needs.num_paces).map(|_| AtomicU64::new(0)).collect(),
             done: Arc::clone(&done),
             engine: Ref::clone(engine),
         })

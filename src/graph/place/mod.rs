@@ -186,6 +186,7 @@ pub(super) fn place(
         engine: Ref::clone(engine),
         arena_bytes: 0,
         num_streams: 0,
+        num_paces: 0,
         records: Vec::new(),
         segments: Vec::new(),
         spread: Vec::new(),
@@ -231,7 +232,7 @@ pub(super) fn place(
     let [begin, end] = bounds.clone();
     placer.made.bounds.extend(bounds);
     let first = placer.node("begin on devices", begin, Vec::new(), 0)?;
-    let InPlace { mut contents, work } = placer.region(contents, &verified, Some(first), None)?;
+    let InPlace { mut contents, work, .. } = placer.region(contents, &verified, Some(first), None)?;
     let mut last = placer.node("end on devices", end, Vec::new(), 0)?;
     last.after = work.into();
     contents.nodes.push(last);

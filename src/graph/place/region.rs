@@ -3,6 +3,7 @@
 
 use super::Placer;
 use super::arena::{self, Stored};
+use super::carry::Pace;
 use super::edges::Joined;
 use super::keep::{Port, Role};
 use super::kernels::Source;
@@ -85,6 +86,16 @@ pub(super) struct InPlace {
     pub contents: Contents,
     /// The nodes that have to do with engines.
     pub work: Vec<usize>,
+    /// Something on the host waits for an engine.
+    waits: bool,
+}
+
+/// What is around a graph inside of a node.
+pub(super) struct Around<'a> {
+    region: &'a Region<'a>,
+    all: &'a [OnDevice],
+    /// It is the body of a loop whose condition waits for no engine.
+    is_repeated: bool,
 }
 
 impl Placer {
@@ -94,7 +105,7 @@ impl Placer {
         old: Contents,
         verified: &Verified,
         begin: Option<Node>,
-        around: Option<(&Region<'_>, &[OnDevice])>,
+        around: Option<Around<'_>>,
     ) -> Result<InPlace> {
         let mut device: Vec<_> = old.nodes.iter().map(|node| self.device_of(node)).collect();
         for (number, input) in old.inputs().enumerate() {
@@ -132,7 +143,7 @@ impl Placer {
         };
         region.joined = Joined::none(region.new.len());
         self.check(&region)?;
-        self.settle(&mut region, around)?;
+        self.settle(&mut region, around.as_ref())?;
         region.look_at_crossings(self);
         let (units, order) = self.cut(&region, region.order());
         let mut all = Vec::new();
@@ -148,9 +159,13 @@ impl Placer {
         if !region.is_inner || all.iter().any(|on| region.copies_anew(on)) {
             self.ends(&mut region, &all)?;
         }
+        if around.as_ref().is_some_and(|around| around.is_repeated) && !region.waits() {
+            self.paces(&mut region, &all)?;
+        }
         for on in &all {
             self.issue(&mut region, on)?;
         }
+        let waits = region.waits();
         let Region { old, mut new, work, device, joined, begin, .. } = region;
         for &node in &work {
             new[node].after.extend(begin);
@@ -165,7 +180,7 @@ impl Placer {
             forwarding.map(|(&(node, output), &forwarding)| ((number[node], output), forwarding)).collect();
         let work = work.into_iter().map(|node| number[node]).collect();
         let contents = Contents { name: old.name, nodes: new, outputs, forwarding, homes: old.homes, depth: old.depth };
-        Ok(InPlace { contents, work })
+        Ok(InPlace { contents, work, waits })
     }
 
     /// Refuses what cannot be placed.
@@ -229,11 +244,16 @@ impl Placer {
                 continue;
             }
             let verified = &region.verified.inner[&index];
-            let graphs = region.old.nodes[index].inner().zip(verified).map(|(graph, verified)| {
-                let placed = self.region(Contents::clone(graph), verified, None, Some((&*region, all)))?;
-                Ok(Arc::new(placed.contents))
-            });
-            let graphs: Vec<Arc<Contents>> = graphs.collect::<Result<_>>()?;
+            let is_loop = matches!(region.old.nodes[index].body, Body::While { .. });
+            let (mut graphs, mut waits) = (Vec::new(), false);
+            for (graph, verified) in region.old.nodes[index].inner().zip(verified) {
+                // A loop's body comes behind its condition.
+                let is_repeated = is_loop && !graphs.is_empty() && !waits;
+                let around = Around { region: &*region, all, is_repeated };
+                let placed = self.region(Contents::clone(graph), verified, None, Some(around))?;
+                waits |= placed.waits;
+                graphs.push(Arc::new(placed.contents));
+            }
             region.new[index].go_one_by_one();
             region.work.push(index);
             region.new[index].inner_mut().into_iter().zip(graphs).for_each(|(graph, placed)| *graph = placed);
@@ -242,13 +262,15 @@ impl Placer {
     }
 
     /// Where values are that are handed on.
-    fn settle(&self, region: &mut Region<'_>, around: Option<(&Region<'_>, &[OnDevice])>) -> Result<()> {
+    fn settle(&self, region: &mut Region<'_>, around: Option<&Around<'_>>) -> Result<()> {
         for (index, node) in region.old.nodes.iter().enumerate() {
             let Some((neighbour, engine)) = self.neighbour_of(node).zip(region.device[index]) else { continue };
             for (output, port) in neighbour.ports.iter().enumerate() {
                 let source = match (*port, around) {
                     (Port::Own(place), _) => Source::Arena(place),
-                    (Port::Outer(value), Some((outer, all))) => outer.source_on(&all[engine], value, &mut Vec::new()),
+                    (Port::Outer(value), Some(Around { region, all, .. })) => {
+                        region.source_on(&all[engine], value, &mut Vec::new())
+                    }
                     (Port::Outer(_), None) => return Err(Error::internal("a port in the outermost graph")),
                 };
                 region.handed.insert((index, output), source);
@@ -256,6 +278,22 @@ impl Placer {
             if neighbour.role == Role::Port {
                 region.joined.leave_out(index);
             }
+        }
+        Ok(())
+    }
+
+    /// Keeps the host from issuing iterations without end.
+    fn paces(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
+        for on in all.iter().filter(|on| !on.nodes.is_empty()) {
+            let needs = &mut self.needs[on.engine];
+            let (number, first) = (needs.num_paces, needs.fetches.len());
+            needs.num_paces += 1;
+            needs.fetches.extend([0, 0]);
+            let (lanes, marks) = (Arc::clone(&self.lanes), [first, first + 1]);
+            let pace = Pace { lanes, engine: on.engine, label: self.label(on.engine), number, marks };
+            let mut node = self.node("pace", Arc::new(pace), Vec::new(), 0)?;
+            node.after = on.nodes.last().copied().into_iter().collect();
+            region.push_work(node);
         }
         Ok(())
     }
@@ -347,6 +385,11 @@ impl Region<'_> {
     /// Whether an engine does the node's work, and does not merely have its value.
     pub fn is_piece(&self, node: usize) -> bool {
         self.device[node].is_some() && self.is_kernel(node) && self.joined.is_kept(node)
+    }
+
+    /// Whether something on the host waits for an engine.
+    fn waits(&self) -> bool {
+        !self.fetched.is_empty() || !self.done.is_empty() || !self.crossed.is_empty()
     }
 
     /// Streams that an engine's work here may be spread over; 0 = as many as it takes.
