@@ -397,7 +397,10 @@ pub struct Recipe<'a> {
 
 /// A kernel as a function in the host's memory.
 pub trait HostFunction: Send + Sync {
-    fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()>;
+    /// # Safety
+    /// The views' bytes are the host's, are there during the call and have values. Nobody writes the inputs, and nobody
+    /// else has the outputs.
+    unsafe fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()>;
 }
 
 /// One call of a kernel. Views have addresses of the device's.

@@ -1,4 +1,5 @@
 //! Memory without a shape, for tensors to lie in.
+#![forbid(unsafe_code)]
 
 use super::engine::Engine;
 use super::pinned::Registration;

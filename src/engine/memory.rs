@@ -1,4 +1,5 @@
 //! An engine's memory: where it comes from, how it is kept, and figures of it.
+#![forbid(unsafe_code)]
 
 use super::attr::EngineAttr;
 use super::engine::Engine;

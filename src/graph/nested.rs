@@ -12,7 +12,7 @@ use super::layout::NO_BIT;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, signature};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, signature};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -70,15 +70,18 @@ impl Kernel for Nested {
         self.program.layout.total_ns.load(Relaxed)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
         context.with_pool(|pool| {
             let step = self.program.take_step(scratch_slots(pool))?;
-            let (inputs, outputs) = (context.inputs(), context.outputs());
+            let inputs = context.inputs();
             let outer = Outer { stop: context.stop(), failed: None };
-            let result = step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
-                step.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data(), outer)?;
-                step.publish_to(context)
-            });
+            // SAFETY: nobody else has the step, and the call has the tensors until the inner run is over.
+            let result = unsafe {
+                step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                    step.run_over(pool, |i| inputs[i].data(), |o| context.output_data(o), outer)?;
+                    step.publish_to(context, &mut outputs)
+                })
+            };
             self.program.give_step(step);
             result
         })
@@ -88,16 +91,19 @@ impl Kernel for Nested {
         !self.program.layout.calls.is_empty()
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         if !self.is_async() {
-            return done.done(self.compute(context));
+            return done.done(self.compute(context, outputs));
         }
         let step = self.program.take_step(context.with_pool(scratch_slots))?;
-        let (inputs, outputs) = (context.inputs(), context.outputs());
-        let begun = step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
-            step.bind(|i| inputs[i].data(), |o| outputs[o].data());
-            step.start_inside(&self.program, context, done)
-        });
+        let inputs = context.inputs();
+        // SAFETY: nobody else has the step, and the call has the tensors until the inner run is over.
+        let begun = unsafe {
+            step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                step.bind(|i| inputs[i].data(), |o| context.output_data(o));
+                step.start_inside(&self.program, context, outputs, done)
+            })
+        };
         if begun.is_err() {
             self.program.give_step(step);
         }

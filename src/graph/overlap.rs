@@ -19,6 +19,7 @@
 //! for a body that never ran, and releases the loop's End.
 //!
 //! A run in one thread goes through the slots in turn, and counts nothing.
+#![forbid(unsafe_code)]
 
 use super::layout::{Body, Edge, Layout, Loop, Release};
 use std::ops::Range;

@@ -1,4 +1,5 @@
 //! A compiled graph.
+#![forbid(unsafe_code)]
 
 use super::dump::{self, DumpFormat};
 use super::exec::{Flight, Step, Stock};

@@ -1,4 +1,5 @@
 //! What nodes are worth, from their costs and how often loops go round.
+#![forbid(unsafe_code)]
 
 use super::builder::MAX_DEPTH;
 use super::layout::{Body, DIRECT, Layout, Release};

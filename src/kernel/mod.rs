@@ -11,6 +11,7 @@ mod completion;
 mod context;
 mod effect;
 mod issuer;
+mod outputs;
 pub mod signature;
 mod stop;
 pub mod vector;
@@ -20,6 +21,7 @@ pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Kept, KernelContext, Makes, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
+pub use outputs::Outputs;
 pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Ref, Result};
@@ -105,7 +107,7 @@ pub trait Kernel: Send + Sync {
 
     /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread,
     /// several calls at once.
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 
     /// The same as a plain C function, for those who call it often.
     fn call(&self) -> Option<KernelCall> {
@@ -139,8 +141,8 @@ pub trait Kernel: Send + Sync {
 
     /// Begins the work of an asynchronous kernel. The context stays valid until `done` is told, which may be from any
     /// thread, and before this returns. An error says that the work was not begun: then `done` is not told.
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        done.done(self.compute(context))
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        done.done(self.compute(context, outputs))
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! In direct mode each block is a region and goes back at once: for checkers of memory, and for sources that are pools
 //! themselves.
+#![forbid(unsafe_code)]
 
 use super::classes::{Size, size_of_request};
 use super::lanes::{Lanes, Last, Note, Progress, SHARED};

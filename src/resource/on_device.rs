@@ -167,7 +167,8 @@ impl OnDevice {
             let Some(sum) = chain.sum.as_ref().map(Block::data) else {
                 return Err(Error::internal("a sum without memory"));
             };
-            let view = |data| View::new(data, self.bytes, self.desc);
+            // SAFETY: the device's blocks, which the chain keeps; the host only hands the addresses on.
+            let view = |data| unsafe { View::new(data, self.bytes, self.desc) };
             let value = std::ptr::with_exposed_provenance_mut(chain.address()?);
             let (inputs, outputs) = ([view(value), input.clone()], [view(sum)]);
             if self.bytes > 0 {

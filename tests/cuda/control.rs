@@ -416,7 +416,9 @@ fn a_failure_inside_is_the_streams() {
             let bench = Bench::new(2);
             let device = bench.device();
             let fails = kernel(device, KERNELS, c"fail", &[], 0);
-            let out = [View::new(bench.addresses[1] as *mut u8, BYTES, Desc::new(dtype::S32, &[LEN as i64]))];
+            let desc = Desc::new(dtype::S32, &[LEN as i64]);
+            // SAFETY: the device's memory, which the bench keeps; the host only hands the address on.
+            let out = [unsafe { View::new(bench.addresses[1] as *mut u8, BYTES, desc) }];
             let launch = Launch { name: "kernel 'fails'", kernel: &fails, inputs: &[], outputs: &out };
             let one = Work::Fill(Fill { name: "one", address: bench.addresses[1], bytes: BYTES, value: 1 });
             let body = [Step { work: Work::Launch(launch), after: &[] }];
@@ -476,8 +478,8 @@ fn copies_inside_are_of_pinned_memory() {
         assert_eq!(record(pageable.data() as usize).unwrap_err().code(), Code::InvalidArgument);
         bench.stream.replay(&record(pinned).unwrap()).unwrap();
         bench.finish().unwrap();
-        let mut found = [0i32; LEN];
-        weir::memory::copy_bytes(found.as_mut_ptr() as usize, pinned, BYTES);
+        // SAFETY: so many bytes that were allocated above, and what writes them is done.
+        let found = unsafe { std::ptr::with_exposed_provenance::<[i32; LEN]>(pinned).read() };
         assert_eq!(found, [1; LEN]);
         pinning.deallocate_host(pinned, BYTES);
     });

@@ -418,7 +418,8 @@ fn what_means_nothing_is_refused() {
     let steps = [Step { work: choose(integer, false, &lists), after: &[] }];
     s.replay(&d.device.record(&Recording { name: "r", steps: &steps }).unwrap()).unwrap();
     d.finish(&*s).unwrap();
-    weir::memory::copy_bytes(page.as_mut_ptr() as usize, pinned, 64);
+    // SAFETY: so many bytes that were allocated above, and what writes them is done.
+    page = unsafe { std::ptr::with_exposed_provenance::<[u8; 64]>(pinned).read() };
     assert_eq!(page, [7; 64]);
     pinning.deallocate_host(pinned, 64);
 }

@@ -1,5 +1,4 @@
 //! Submission: what the calls on a stream put into its queue.
-#![forbid(unsafe_code)]
 
 use super::checker::{CHECKER, Ranges};
 use super::event::Event;
@@ -13,7 +12,7 @@ use crate::base::{Error, Fifo, Result};
 use crate::device::{
     DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostFunction, Launch, Place, StreamAttr, Transfer,
 };
-use crate::memory::{View, copy_bytes};
+use crate::memory::View;
 use crate::sync::fork;
 use std::any::Any;
 use std::ops::Range;
@@ -92,7 +91,10 @@ impl Stream {
         make(&mut operation, &mut state.counts);
         if let Some(source) = shared.note(&mut state, operation.number, &operation.act) {
             let mut staged = state.staging(source.len())?;
-            copy_bytes(staged.as_mut_ptr().expose_provenance(), source.start, source.len());
+            let from = std::ptr::with_exposed_provenance::<u8>(source.start);
+            assert!(staged.len() >= source.len());
+            // SAFETY: memory of the host's, which it keeps as it is until the copy is done (`DeviceStream::copy`).
+            unsafe { from.copy_to_nonoverlapping(staged.as_mut_ptr(), source.len()) };
             operation.staged = Some(staged);
         }
         if shared.checks() {

@@ -3,9 +3,7 @@
 use super::bench::{Bench, Memory, told};
 use super::keep::{OnHost, Parts};
 use super::pinned::Pinned;
-use crate::base::{Desc, dtype};
 use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, Place, Transfer};
-use crate::memory::View;
 use std::sync::Arc;
 
 /// So much is put in front of what is looked at, in copies of `CHUNK`.
@@ -90,10 +88,12 @@ impl<'a> Field<'a> {
 
     /// Copies bytes there; they are kept until then.
     pub(super) fn upload(&mut self, stream: usize, to: usize, bytes: &[u8]) -> Result<(), String> {
-        let from = self.buffer(bytes.len())?;
-        let desc = Desc::new(dtype::U8, &[bytes.len() as i64]);
-        let whole = View::new(bytes.as_ptr().cast_mut(), bytes.len(), desc);
-        View::new(std::ptr::with_exposed_provenance_mut(from), bytes.len(), desc).copy_from(&whole);
+        let memory = self.bench.keep.host(bytes.len())?;
+        let view = memory.view();
+        // SAFETY: nobody else has the buffer yet.
+        unsafe { view.as_bytes_mut() }.write_bytes().copy_from_slice(bytes);
+        let from = view.data().expose_provenance();
+        self.parts.host.push(OnHost::Any(memory));
         self.copy(stream, Place::Device(to), Place::Host(from), bytes.len())
     }
 
@@ -117,7 +117,8 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn landed(&mut self, landing: Landing) -> Vec<u8> {
-        self.parts.host[landing.0].view().read_bytes().to_vec()
+        // SAFETY: the field keeps it, and the copy that it is for is over, or the device is found out.
+        unsafe { self.parts.host[landing.0].view().as_bytes().read_bytes().to_vec() }
     }
 
     /// What has landed must be this.

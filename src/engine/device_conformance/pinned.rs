@@ -38,16 +38,19 @@ impl Pinned {
 
     pub(super) fn view(&self) -> View {
         let desc = Desc::new(dtype::U8, &[self.bytes as i64]);
-        View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc)
+        // SAFETY: so many bytes that the device allocated, or of the buffer; whoever looks at the view keeps this.
+        unsafe { View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc) }
     }
 
     fn write(&self, value: u8) {
-        self.view().fill(value);
+        // SAFETY: nobody else uses it yet.
+        unsafe { self.view().as_bytes_mut().fill(value) };
     }
 
     fn expect(&self, value: impl Fn(usize) -> u8, what: &str) -> Result<(), String> {
         let view = self.view();
-        match view.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {
+        // SAFETY: what was copied to it is there.
+        match unsafe { view.as_bytes() }.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {
             Some((at, byte)) => Err(format!("{what}: byte {at} of {} is {byte}, expected {}", self.bytes, value(at))),
             None => Ok(()),
         }

@@ -224,11 +224,13 @@ impl Bound<'_> {
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
         if self.program.layout.not_needed.is_empty() {
-            step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+            // SAFETY: a step that is this run's alone. The tensors were checked, and the host keeps them to the run.
+            unsafe { step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o)) };
         } else {
             let needs = |i: usize| self.program.layout.needs_input(i);
             let input = |i: usize| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() };
-            step.bind(input, |o| data(self.outputs.1, o));
+            // SAFETY: as above.
+            unsafe { step.bind(input, |o| data(self.outputs.1, o)) };
         }
         step.obey(orders);
         Ok(step)
@@ -239,7 +241,8 @@ impl Bound<'_> {
         let step = self.bound_step(pool, orders)?;
         let ready = step.may_wait_here(pool).and_then(|()| match self.program.layout.dynamics.is_empty() {
             true => Ok(()),
-            false => step.take_shapes(|i| self.inputs.1(i).map(Shown)),
+            // SAFETY: as above.
+            false => unsafe { step.take_shapes(|i| self.inputs.1(i).map(Shown)) },
         });
         match ready {
             Ok(()) => Ok(step),
@@ -251,7 +254,8 @@ impl Bound<'_> {
     pub(super) fn ended(&self, step: &Arc<Step>, result: Result<()>) -> Result<()> {
         let result = result.and_then(|()| match self.program.layout.dynamics.is_empty() {
             true => Ok(()),
-            false => step.publish(|o| self.outputs.1(o)),
+            // SAFETY: the run is closed, and its owner is here; the host keeps the tensors to the run.
+            false => unsafe { step.publish(|o| self.outputs.1(o)) },
         });
         self.given_back(Arc::clone(step), result)
     }
@@ -280,12 +284,14 @@ impl Bound<'_> {
 
     /// With shapes that only the run knows.
     fn run_open(&self, step: &Arc<Step>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
-        step.take_shapes(|i| self.inputs.1(i).map(Shown))?;
+        // SAFETY: the step is this run's alone, and the host keeps the tensors to the run.
+        unsafe { step.take_shapes(|i| self.inputs.1(i).map(Shown)) }?;
         match outer {
             None => step.run_here(pool)?,
             Some(outer) => step.run_inside(pool, outer)?,
         }
-        step.publish(|o| self.outputs.1(o))
+        // SAFETY: the run is closed, and its owner is here.
+        unsafe { step.publish(|o| self.outputs.1(o)) }
     }
 
     /// Starts on an asynchronous stream, with a handle.

@@ -220,7 +220,8 @@ impl Flight {
         let pool = self.pool.take();
         let mut step = program.take_step(scratch_slots(pool.as_ref()));
         if let Ok(taken) = &step
-            && let Err(error) = taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view()))
+            // SAFETY: a step that is this run's alone, and the host keeps the tensors to the run.
+            && let Err(error) = unsafe { taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view())) }
         {
             program.give_step(Arc::clone(taken));
             step = Err(error);
@@ -228,7 +229,8 @@ impl Flight {
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
             let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
-            step.bind(data, |o| data(num_inputs + o));
+            // SAFETY: as above; the tensors were checked.
+            unsafe { step.bind(data, |o| data(num_inputs + o)) };
             step.obey(self.orders.take().as_ref());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
@@ -267,7 +269,8 @@ impl Flight {
         }
         let tensors = self.tensors.take().unwrap_or_default();
         let first = step.layout.inputs.len();
-        let result = step.publish(|o| given(&tensors, first + o));
+        // SAFETY: the run is closed, and its owner is here; the host keeps the tensors to the run.
+        let result = unsafe { step.publish(|o| given(&tensors, first + o)) };
         let _ = self.tensors.put(tensors);
         result
     }

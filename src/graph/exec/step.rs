@@ -167,7 +167,9 @@ impl Step {
                 Place::Input(_) | Place::Output(_) | Place::Slot(_) => std::ptr::null_mut(),
             };
             let (desc, bytes) = layout.descs[arg.desc as usize];
-            args.push(View::new(data, bytes, desc));
+            // SAFETY: at offsets of the arena and in constants, which the step keeps. What has no address yet is pointed
+            // somewhere before anybody looks.
+            args.push(unsafe { View::new(data, bytes, desc) });
         }
         let slots = workers.clamp(1, MAX_SLOTS);
         let mut scratch = heap::room(layout.scratch.len(), "a run's scratch")?;
@@ -249,8 +251,12 @@ impl Step {
         self.slots
     }
 
-    /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
-    pub(in crate::graph) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+    /// Points the arguments at a run's inputs and outputs.
+    ///
+    /// # Safety
+    /// The caller owns the step, which is closed. The tensors have the sizes of the ports, and are the run's until it is
+    /// over.
+    pub(in crate::graph) unsafe fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
         let num_inputs = self.layout.inputs.len();
         for (i, given) in self.given.iter().enumerate() {
             // ORDERING: Relaxed; published with the run.
@@ -268,7 +274,8 @@ impl Step {
                 Place::Output(o) => self.layout.inputs.len() + o,
                 Place::Arena(_) | Place::Constant(_) | Place::Slot(_) => continue,
             };
-            self.args[arg as usize].set_data(self.given[given].load(Relaxed));
+            // SAFETY: the memory of a port of this size, which is the run's (`bind`).
+            unsafe { self.args[arg as usize].set_data(self.given[given].load(Relaxed)) };
         }
     }
 
@@ -335,7 +342,8 @@ impl Drop for Step {
 
 fn scratch_of(all: &[(Block, usize)], slots: usize, index: u32) -> Scratch {
     match all.get(index as usize) {
-        Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, slots),
-        None => Scratch::new(std::ptr::null_mut(), 0, slots),
+        // SAFETY: the step's, and so large; nodes that may run at once have scratch memory of their own.
+        Some((buffer, bytes)) => unsafe { Scratch::new(buffer.data(), *bytes, slots) },
+        None => Scratch::none(slots),
     }
 }

@@ -4,14 +4,13 @@
 //! One such copy is issued by one engine, on its stream for fetches, which waits for the piece of work that writes the
 //! value and for nothing else. To the host's memory and from it they go through pinned memory, if the device knows
 //! such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
-#![forbid(unsafe_code)]
 
 use super::kernels::{Source, lane_of, later, of, on_engine, shape};
 use super::lane::{Call, Lane, Lanes};
 use super::replays::Writer;
 use crate::base::{Desc, Error, Result};
 use crate::device::{DeviceStream, Place, Reached, Then, Transfer};
-use crate::kernel::{Completion, Kernel, KernelContext, Rest};
+use crate::kernel::{Completion, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use std::sync::Arc;
 
@@ -69,7 +68,7 @@ impl Kernel for Carry {
         Ok(if self.has_output { vec![self.desc] } else { Vec::new() })
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let bytes = self.desc.bytes()?;
         let on = &lane.engines[self.engine];
@@ -81,8 +80,13 @@ impl Kernel for Carry {
             match (from, to) {
                 (Place::Host(address), _) => {
                     on.engine.host_uses(staged, bytes, true, "copy");
-                    let there = View::new(std::ptr::with_exposed_provenance_mut(address), bytes, self.desc);
-                    View::new(staging.data(), bytes, self.desc).copy_from(&there);
+                    // SAFETY: a tensor of this size that the node is given, and the block's memory, which the last copy
+                    // of it has read.
+                    unsafe {
+                        let there = View::new(std::ptr::with_exposed_provenance_mut(address), bytes, self.desc);
+                        let staging = View::new(staging.data(), bytes, self.desc);
+                        staging.as_bytes_mut().copy_from(there.as_bytes());
+                    }
                     from = Place::Host(staged);
                 }
                 _ => {
@@ -118,7 +122,7 @@ impl Kernel for Done {
         Ok(Vec::new())
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let number = (self.engine, self.number);
         complete(&lane, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))

@@ -16,7 +16,6 @@
 //!
 //! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node
 //! knows their addresses.
-#![forbid(unsafe_code)]
 
 use super::control::Control;
 use super::lane::{Lane, Lanes, OnEngine};
@@ -24,7 +23,7 @@ use super::line::{Giving, Mark};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::{Place, Transfer};
 use crate::engine::BoundKernel;
-use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -55,7 +54,7 @@ impl Source {
         match self {
             Source::Arena(_) | Source::Fixed(_) => self.lasting(lane, engine),
             Source::Input(input) => context.inputs()[input].data() as usize,
-            Source::Output(output) => context.outputs()[output].data() as usize,
+            Source::Output(output) => context.output_data(output) as usize,
         }
     }
 
@@ -90,7 +89,7 @@ impl Before {
 }
 
 pub(super) fn lane_of(lanes: &Lanes, context: &KernelContext<'_>, token: usize) -> Result<Arc<Lane>> {
-    lanes.lane(context.inputs()[token].read_integer())
+    lanes.lane(context.input(token).read_integer())
 }
 
 /// Puts the engine in front of what went wrong.
@@ -141,7 +140,7 @@ macro_rules! later {
         fn is_async(&self) -> bool {
             true
         }
-        fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+        fn compute(&self, _context: &KernelContext<'_>, _outputs: $crate::kernel::Outputs<'_>) -> Result<()> {
             Err(Error::internal("a node that completes later was called as if it did not"))
         }
     };
@@ -159,8 +158,8 @@ impl Kernel for Begin {
         Ok(vec![token()])
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let output = &context.outputs()[0];
+    fn start(&self, _context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let mut output = outputs.only();
         let number = self.0.number(output.data() as usize)?;
         output.write_integer(number as i32);
         self.0.lane(number as i32)?.begin(move |result| drop(done.done(result)))
@@ -177,7 +176,7 @@ impl Kernel for End {
         Ok(Vec::new())
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         lane_of(&self.0, context, 0)?.end(move |result| drop(done.done(result)))
     }
 }
@@ -206,7 +205,7 @@ impl Kernel for Upload {
         Ok(Vec::new())
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 1)?;
         let on = &lane.engines[self.engine];
         let upload = &on.uploads[self.number];
@@ -220,7 +219,10 @@ impl Kernel for Upload {
         let line = on.upload_stream()?;
         let copied = on.timed(&lane, None, || {
             on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
-            View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
+            // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the lane.
+            let staging = unsafe { View::new(upload.staging.data(), bytes, self.desc) };
+            // SAFETY: as above.
+            unsafe { staging.as_bytes_mut() }.copy_from(context.input(0));
             if self.is_recorded && lane.is_replay() {
                 return Ok(());
             }
@@ -286,7 +288,8 @@ impl Issue {
     /// Inputs and outputs.
     pub fn views(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<(Views, Views)> {
         let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
-            Ok(View::new(source.address(lane, self.engine, context) as *mut u8, desc.bytes()?, desc))
+            // SAFETY: the device's memory, which the lane or the run keeps; the host only hands the address on.
+            Ok(unsafe { View::new(source.address(lane, self.engine, context) as *mut u8, desc.bytes()?, desc) })
         };
         Ok((
             self.inputs.iter().map(view).collect::<Result<_>>()?,
@@ -311,7 +314,7 @@ impl Kernel for Issue {
         Ok(self.given.clone())
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let on = &lane.engines[self.engine];
         let stream = on.streams[self.stream].lock();

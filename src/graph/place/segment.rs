@@ -20,7 +20,7 @@ use super::line::{Giving, Mark};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{DeviceStream, Executable, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work};
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, Rest};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
@@ -64,7 +64,7 @@ pub(super) struct Segment {
 struct Onward(Arc<Segment>, usize);
 
 impl Rest for Onward {
-    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let Onward(segment, from) = &*self;
         let lane = lane_of(&segment.lanes, context, 0)?;
         segment.go(&lane, *from, context, done).map_err(of(&segment.label))
@@ -395,7 +395,7 @@ impl Kernel for Segment {
         self.has_control()
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let is_replay = lane.is_replay();
         let on = &lane.engines[self.engine];
@@ -408,7 +408,7 @@ impl Kernel for Segment {
         gone.map_err(of(&self.label))
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let is_replay = lane.is_replay() && self.number.is_some();
         let begun = lane.engines[self.engine].within(&mut || match is_replay {
@@ -421,7 +421,8 @@ impl Kernel for Segment {
 
 /// Addresses of the run's own tensors: all that the node is given but the lane.
 fn given_addresses(context: &KernelContext<'_>) -> impl Iterator<Item = usize> {
-    context.inputs()[1..].iter().chain(context.outputs()).map(|view| view.data() as usize)
+    let outputs = (0..context.num_outputs()).map(|i| context.output_data(i));
+    context.inputs()[1..].iter().map(View::data).chain(outputs).map(|data| data as usize)
 }
 
 impl Issue {
