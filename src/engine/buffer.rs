@@ -1,5 +1,4 @@
 //! Memory without a shape, for tensors to lie in.
-#![forbid(unsafe_code)]
 
 use super::engine::Engine;
 use super::pinned::Registration;
@@ -46,8 +45,11 @@ impl Buffer {
         self.registrations.lock().push(registration);
     }
 
-    /// The host's memory, which it keeps until `release` is dropped.
-    pub fn import(
+    /// The host's memory.
+    ///
+    /// # Safety
+    /// The host keeps it until `release` is dropped.
+    pub unsafe fn import(
         engine: Ref<Engine>,
         data: *mut u8,
         bytes: usize,

@@ -289,6 +289,11 @@ impl<'a> KernelContext<'a> {
         self.scratch.slots
     }
 
+    /// Bytes of it in a slot.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch.bytes
+    }
+
     /// The scratch memory of a slot; NULL if the kernel has none.
     pub fn scratch(&self, slot: usize) -> *mut u8 {
         assert!(slot < self.scratch.slots, "slot {slot} of {}", self.scratch.slots);

@@ -32,7 +32,7 @@ use super::held::Held;
 use super::micro::{MicroKernels, Scale};
 use super::panels::Panels;
 use super::piece::Piece;
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use super::thin;
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -168,6 +168,13 @@ impl Cut {
     }
 }
 
+impl Cut {
+    /// Scratch memory per slot.
+    fn scratch_bytes(&self, shape: &Shape, micro: &MicroKernels) -> usize {
+        (self.floats_of_b(shape.m, shape.n, micro) + self.depth * micro.rows_of(1)) * size_of::<f32>()
+    }
+}
+
 impl Shape {
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
@@ -186,7 +193,7 @@ impl Shape {
     fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
         let of = |shape: &Shape| {
             let cut = Cut::new(shape, count, micro);
-            (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows_of(1)) * size_of::<f32>()
+            cut.scratch_bytes(shape, micro)
         };
         if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
     }
@@ -260,6 +267,7 @@ pub(super) fn compute_batch_with(
     if tiles == 0 {
         return Ok(());
     }
+    check_scratch(site, cut.scratch_bytes(&shape, &micro));
     let cost_ns = shape.cost_ns() as f32 / cut.tiles as f32;
     // Few rows read B in runs as long as a piece is wide.
     let span = Span { items: tiles, cost_ns, coarse: shape.m <= thin::ROWS || !cut.keeps, ..Span::default() };

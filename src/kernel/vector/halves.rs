@@ -13,7 +13,7 @@ use super::gemm::{Shape, stretches};
 use super::micro::{From, MicroKernels, Scale, Strided, Tile as MicroTile};
 use super::pack;
 use super::panels::Panels;
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -97,6 +97,7 @@ pub fn compute<'a, T: Stored, U: Stored>(
     if items == 0 {
         return Ok(());
     }
+    check_scratch(site, cut.floats(&micro).iter().sum::<usize>() * size_of::<f32>());
     let cost_ns = 1.2 * shape.cost_ns() as f32 / cut.tiles as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         let floats = cut.floats(&micro);

@@ -49,7 +49,8 @@ impl Cutter {
     }
 }
 
-impl Site for Cutter {
+// SAFETY: as said at `claim`, and slots have vectors of their own.
+unsafe impl Site for Cutter {
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         // SAFETY: here and below each item is claimed once, and one claim exists at a time.
         let claim = |begin, end, slot| unsafe { Claim::new(begin, end, slot) };
@@ -72,6 +73,10 @@ impl Site for Cutter {
             homes.retain(|(begin, end)| begin < end);
         }
         Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.words * size_of::<u64>()
     }
 
     fn scratch(&self, slot: usize) -> *mut u8 {

@@ -157,20 +157,37 @@ impl<'a, T> MatrixMut<'a, T> {
 }
 
 /// Where a product is computed.
-pub trait Site: Sync {
+///
+/// # Safety
+/// Claims are as `Claim::new` demands, and each item is in one; slots have scratch memory of their own, of so many
+/// bytes, aligned to `memory::ALIGNMENT`, whose bytes have some value.
+pub unsafe trait Site: Sync {
     /// A region whose slots have scratch memory.
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()>;
+
+    /// Bytes of scratch memory in a slot.
+    fn scratch_bytes(&self) -> usize;
 
     /// The scratch memory of a slot.
     fn scratch(&self, slot: usize) -> *mut u8;
 }
 
-impl Site for KernelContext<'_> {
+// SAFETY: as whoever made the context has said.
+unsafe impl Site for KernelContext<'_> {
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         KernelContext::parallel_for(self, span, body)
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        KernelContext::scratch_bytes(self)
     }
 
     fn scratch(&self, slot: usize) -> *mut u8 {
         KernelContext::scratch(self, slot)
     }
+}
+
+/// What a product needs of a slot is there.
+pub(super) fn check_scratch(site: &dyn Site, bytes: usize) {
+    assert!(site.scratch_bytes() >= bytes, "{bytes} bytes of scratch memory in {}", site.scratch_bytes());
 }

@@ -23,7 +23,7 @@ use super::finish::Finish;
 use super::gemm::{self, Batch, Gather, Operands, Right};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use super::window::{Axis, Edge};
 use crate::base::Result;
 use crate::threadpool::Span;
@@ -274,6 +274,7 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
     if items * windows == 0 {
         return Ok(());
     }
+    check_scratch(site, windows * line * size_of::<f32>());
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         let mut item = claim.begin();

@@ -10,7 +10,7 @@
 use super::{Offset, Product, Rule, compute};
 use crate::base::{Result, dtype};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::site::{MatrixMut, Site};
+use crate::kernel::vector::site::{MatrixMut, Site, check_scratch};
 use crate::memory::{ALIGNMENT, BytesMut};
 use crate::threadpool::Span;
 
@@ -77,6 +77,7 @@ pub fn compute_scaled(
     let out = out.data();
     assert!(out.cast::<i32>().is_aligned() || size == 1);
     assert!(scaled.scales.is_none_or(|scales| scales.len() == n) && scaled.bias.is_none_or(|bias| bias.len() == n));
+    check_scratch(site, scratch_bytes(isa, product, scaled.store));
     let sums = match scaled.store {
         Store::S32 | Store::F32 => out.cast::<i32>(),
         Store::S8 | Store::U8 => {

@@ -241,6 +241,7 @@ impl Plan {
             return nothing(self.outputs, value[0], outputs, context);
         }
         let bytes = self.scratch_bytes::<R>();
+        assert!(context.scratch_bytes() >= bytes, "{bytes} bytes of scratch memory");
         let partials: *mut R::Partial = if self.parts > 1 { context.scratch(0).cast() } else { std::ptr::null_mut() };
         let partials = Partials(partials, bytes / size_of::<R::Partial>());
         let span = Span { items: self.items * self.parts, cost_ns: self.part_ns(number_ns), ..Span::default() };
