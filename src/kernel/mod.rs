@@ -99,14 +99,14 @@ pub trait Kernel: Send + Sync {
     }
 
     /// Whether inputs may have dimensions that only a run knows, and outputs too: `infer` then takes descriptors that
-    /// leave dimensions open (-1) and may give such, and `compute` asks the context for the memory of each output that
-    /// is open.
+    /// leave dimensions open (-1) and may give such, and `compute` asks for the memory of each output that is open
+    /// (`Outputs::allocate`).
     fn is_open(&self) -> bool {
         false
     }
 
-    /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread,
-    /// several calls at once.
+    /// Does the work. Inputs (`KernelContext::input`) and outputs have the descriptors that `infer` was given and gave.
+    /// May run on any thread, several calls at once.
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 
     /// The same as a plain C function, for those who call it often.

@@ -170,15 +170,19 @@ pub(super) fn finish(here: &Here, group: &'static Group) {
     let crew = group.crew.load(Relaxed);
     let count = group.tally.done();
     if count.pending() == 0 && (count.sleepers() > 0 || count.is_unattended()) {
-        ended(here, group, crew, count);
+        // SAFETY: this thread helps the crew, or waits for or spawns into a group of it; so the pool is there.
+        unsafe { ended(here, group, crew, count) };
     }
 }
 
 /// The last task is done, and there is somebody to tell, or nobody who holds the group.
+///
+/// # Safety
+/// The crew is there.
 #[cold]
-fn ended(here: &Here, group: &'static Group, crew: *const Crew, count: Count) {
+unsafe fn ended(here: &Here, group: &'static Group, crew: *const Crew, count: Count) {
     if count.sleepers() > 0 {
-        // SAFETY: this thread helps the crew, or waits for or spawns into a group of it; so the pool is there.
+        // SAFETY: as demanded of the caller.
         unsafe { &*crew }.wake();
     }
     if count.noticed() {
