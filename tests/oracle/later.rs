@@ -117,7 +117,7 @@ impl Kernel for Deferred {
         self.manner != Manner::Blocking
     }
 
-    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let leaf = Arc::clone(&self.leaf);
         let inputs: Vec<Vec<i32>> =
             context.inputs().iter().zip(&leaf.inputs).map(|(view, &kind)| see(view, kind)).collect();
@@ -129,9 +129,8 @@ impl Kernel for Deferred {
         let (id, board) = (leaf.id, Arc::clone(&leaf.board));
         // SAFETY: used before `done` is told.
         let context = unsafe { Lasting::of(context) };
-        drop(outputs);
         let job: Job = Box::new(move || {
-            // SAFETY: what was given with the call was given up, and the call goes on until `done` is told.
+            // SAFETY: nothing was done with what was given with the call, and the call goes on until `done` is told.
             let mut outputs = unsafe { context.get().outputs() };
             let result = if fails { Err(failure()) } else { leaf.work(context.get(), &mut outputs, &inputs) };
             leaf.board.end(leaf.id);

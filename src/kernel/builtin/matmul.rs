@@ -195,7 +195,7 @@ impl Matmul {
         let bias = self.bias.then(|| &context.input(self.operands()).read::<U>()[..n]);
         let addend = self.sum.then(|| context.input(self.num_inputs() - 1).read::<U>());
         let a = context.input(0).read::<T>();
-        let b = self.weights.is_none().then(|| context.input(1).read::<T>()).unwrap_or_default();
+        let b = if self.weights.is_none() { context.input(1).read::<T>() } else { &[] };
         let c = MatrixMut::<U>::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
@@ -277,7 +277,7 @@ impl Operation for Matmul {
             if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
         };
         let a = input(context, 0);
-        let b = self.weights.is_none().then(|| input(context, 1)).unwrap_or_default();
+        let b = if self.weights.is_none() { input(context, 1) } else { &[] };
         let c = MatrixMut::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);

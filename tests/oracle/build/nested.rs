@@ -112,8 +112,8 @@ impl Kernel for Nested {
                 inputs
             }
         };
-        for (o, result) in results.iter().enumerate() {
-            if self.outputs[o] == Type::List {
+        for (o, (kind, result)) in self.outputs.iter().zip(&results).enumerate() {
+            if *kind == Type::List {
                 outputs.allocate(context, o, result.desc().shape())?;
             }
             // SAFETY: the runs that wrote it are over.
