@@ -134,8 +134,8 @@ pub(super) fn work(
 
 impl Work for Call {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        // SAFETY: of tensors that the call keeps and that were compared. It is its turn, and the host keeps to the order
-        // of its work.
+        // SAFETY: of tensors that the call keeps and that were compared. It is its turn, and the host keeps to the
+        // order of its work.
         let result = unsafe {
             let scratch = self.scratch.clone();
             let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), scratch, &NEVER);

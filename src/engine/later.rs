@@ -62,8 +62,8 @@ impl LaterCall {
         Ok(LaterCall {
             held,
             pending: Pending::new()?,
-            // SAFETY: of tensors that the call keeps, and that were compared. It is begun in its turn, and the host keeps
-            // to the order of its work.
+            // SAFETY: of tensors that the call keeps, and that were compared. It is begun in its turn, and the host
+            // keeps to the order of its work.
             context: unsafe { KernelContext::kept(kept, scratch) },
             begun: AtomicBool::new(false),
             failure: HandOff::default(),

@@ -12,8 +12,8 @@ pub struct Outputs<'a> {
 
 impl<'a> Outputs<'a> {
     /// # Safety
-    /// Nobody else reads or writes these tensors during `'a`, but the same call an input whose memory they share; no two
-    /// share memory.
+    /// Nobody else reads or writes these tensors during `'a`, but the same call an input whose memory they share; no
+    /// two share memory.
     #[inline]
     pub(super) unsafe fn new(views: &'a [View]) -> Outputs<'a> {
         Outputs { views }

@@ -136,12 +136,6 @@ impl<'a> BytesMut<'a> {
         self.view
     }
 
-    /// The same for a while.
-    #[inline]
-    pub fn reborrow(&mut self) -> BytesMut<'_> {
-        BytesMut { view: self.view }
-    }
-
     /// Fills it with an input's bytes, as many as both have.
     #[inline]
     pub fn copy_from(&mut self, source: Bytes<'_>) {
@@ -240,11 +234,6 @@ unsafe impl<T: Send> Send for Shards<'_, T> {}
 unsafe impl<T: Send> Sync for Shards<'_, T> {}
 
 impl<'a, T> Shards<'a, T> {
-    /// Elements of somebody's.
-    pub fn new(elements: &'a mut [T], per_item: usize) -> Shards<'a, T> {
-        Shards { data: elements.as_mut_ptr(), len: elements.len(), per_item, _life: PhantomData }
-    }
-
     /// The first element, for kernels that compute addresses themselves.
     pub fn as_ptr(&self) -> *mut T {
         self.data
@@ -259,25 +248,16 @@ impl<'a, T> Shards<'a, T> {
     }
 }
 
-// SAFETY: items have elements of their own, which `new` and the views' makers vouch for.
+// SAFETY: items have elements of their own, of an output that is nobody else's (`BytesMut`).
 unsafe impl<'a, T: Send> Parts for Shards<'a, T> {
     type Part = &'a mut [T];
 
     unsafe fn part(&self, claim: &Claim) -> &'a mut [T] {
-        let begin = claim.begin() * self.per_item;
-        let end = claim.end() * self.per_item;
-        assert!(begin <= end && end <= self.len, "items {begin}..{end} of {}", self.len);
+        let (items, per_item) = (claim.begin()..claim.end(), self.per_item);
+        let end = items.end.checked_mul(per_item).filter(|&end| items.start <= items.end && end <= self.len);
+        let Some(end) = end else { panic!("items {items:?} of {per_item} elements of {}", self.len) };
+        let begin = items.start * per_item;
         // SAFETY: in bounds, and no other part has these elements, as demanded of the caller.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(begin), end - begin) }
-    }
-}
-
-// SAFETY: each of them is divided so.
-unsafe impl<A: Parts, B: Parts> Parts for (A, B) {
-    type Part = (A::Part, B::Part);
-
-    unsafe fn part(&self, claim: &Claim) -> Self::Part {
-        // SAFETY: as demanded of the caller.
-        unsafe { (self.0.part(claim), self.1.part(claim)) }
     }
 }

@@ -1,5 +1,6 @@
 //! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, an engine's memory cut into
-//! blocks, views of tensors, slots for tensors whose shape a run decides, and addresses that nobody can touch.
+//! blocks, views of tensors and what may be read and written of them, slots for tensors whose shape a run decides, and
+//! addresses that nobody can touch.
 
 mod buffer;
 mod bytes;

@@ -3,8 +3,8 @@
 //!
 //! One thread at a time has a slot: first whoever runs the node that makes the value (`begin`, `allocate`), then,
 //! behind it along edges, those who read it (`view`), and last whoever moves it on (`exchange`), behind all of these.
-//! Whoever calls them says that it is so; the block needs no lock. Only `allocate` may be called by a host's kernel as it likes, also from several threads
-//! at once; `state` lets one of them in:
+//! Whoever calls them says that it is so; the block needs no lock. Only `allocate` may be called by a host's kernel as
+//! it likes, also from several threads at once; `state` lets one of them in:
 //!
 //! | state | meaning                                        | next                               |
 //! |-------|------------------------------------------------|------------------------------------|

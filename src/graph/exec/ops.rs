@@ -88,9 +88,9 @@ impl Step {
         let scratch = self.scratch(node.scratch);
         // All of it is borrowed, so nothing is left to be dropped. It is made in its place and not moved: that would
         // read back what was just written, in larger pieces, and wait for it.
-        // SAFETY: edges order the nodes. So the inputs are made, nobody else has the outputs, and nothing else is in the
-        // same places of the arena, as compile has laid it out. The host keeps the run's own tensors to the run. The
-        // scratch memory is of those whose nodes do not run at once.
+        // SAFETY: edges order the nodes. So the inputs are made, nobody else has the outputs, and nothing else is in
+        // the same places of the arena, as compile has laid it out. The host keeps the run's own tensors to the run.
+        // The scratch memory is of those whose nodes do not run at once.
         let context = ManuallyDrop::new(unsafe { KernelContext::new(inputs, outputs, pool, scratch, &self.stop) });
         // SAFETY: once.
         call.run(&context, unsafe { context.outputs() })

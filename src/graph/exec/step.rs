@@ -167,8 +167,8 @@ impl Step {
                 Place::Input(_) | Place::Output(_) | Place::Slot(_) => std::ptr::null_mut(),
             };
             let (desc, bytes) = layout.descs[arg.desc as usize];
-            // SAFETY: at offsets of the arena and in constants, which the step keeps. What has no address yet is pointed
-            // somewhere before anybody looks.
+            // SAFETY: at offsets of the arena and in constants, which the step keeps. What has no address yet is
+            // pointed somewhere before anybody looks.
             args.push(unsafe { View::new(data, bytes, desc) });
         }
         let slots = workers.clamp(1, MAX_SLOTS);
@@ -254,8 +254,8 @@ impl Step {
     /// Points the arguments at a run's inputs and outputs.
     ///
     /// # Safety
-    /// The caller owns the step, which is closed. The tensors have the sizes of the ports, and are the run's until it is
-    /// over.
+    /// The caller owns the step, which is closed. The tensors have the sizes of the ports, and are the run's until it
+    /// is over.
     pub(in crate::graph) unsafe fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
         let num_inputs = self.layout.inputs.len();
         for (i, given) in self.given.iter().enumerate() {

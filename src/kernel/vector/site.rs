@@ -91,7 +91,8 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// As `Matrix`, for the result: pieces of a region write elements of their own. Who gives it to a product gives it away.
+/// As `Matrix`, for the result: pieces of a region write elements of their own. Who gives it to a product gives it
+/// away.
 #[derive(Debug)]
 pub struct MatrixMut<'a, T> {
     data: *mut T,
