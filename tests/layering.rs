@@ -49,6 +49,7 @@ const UNSAFE: &[&str] = &[
     "engine/launch.rs",
     "engine/memory.rs",
     "engine/packed.rs",
+    "engine/staged.rs",
     "engine/tensor.rs",
     "engine/transfer.rs",
     "engine/device_conformance/",

@@ -8,7 +8,7 @@ use super::staged::Staged;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Fill, Place, Transfer, label};
+use crate::device::{Fill, HostAddress, Place, Transfer, label};
 use crate::memory::overlaps;
 use crate::stream::{Queue, Work};
 use std::sync::Arc;
@@ -104,7 +104,8 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
 fn place<'a>(tensor: &'a Tensor, line: &crate::stream::Line) -> Place<'a> {
     let address = tensor.data() as usize;
     match tensor.engine().accelerator() {
-        None => Place::Host(address),
+        // SAFETY: the work keeps the tensor, and the host keeps to the order of its work.
+        None => Place::Host(unsafe { HostAddress::new(address) }),
         Some(_) if Arc::ptr_eq(tensor.engine().device(), line.device()) => Place::Device(address),
         Some(peer) => Place::Peer(peer, address),
     }

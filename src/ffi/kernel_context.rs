@@ -25,8 +25,9 @@ pub unsafe extern "C" fn weir_kernel_context_get_inputs(
     if let Some(context) = unsafe { context::borrow_right(context, out_views, out_count) } {
         // SAFETY: neither is NULL.
         unsafe {
-            out_views.write(context.inputs().as_ptr().cast());
-            out_count.write(context.inputs().len());
+            let views = context.inputs();
+            out_views.write(views.as_ptr().cast());
+            out_count.write(views.len());
         }
         return 0;
     }

@@ -178,7 +178,7 @@ impl<'a> KernelContext<'a> {
         if let Some(makes) = self.makes {
             return makes.make(index, dims);
         }
-        match self.views().1.get(index) {
+        match self.to_write().get(index) {
             None => Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.num_outputs()))),
             Some(view) => Err(settled(index, view)),
         }
@@ -216,42 +216,44 @@ impl<'a> KernelContext<'a> {
         self.tag
     }
 
-    #[inline]
-    pub(super) fn views(&self) -> (&[View], &[View]) {
-        match &self.of {
-            Of::Borrowed { inputs, outputs, .. } => (inputs, outputs),
-            Of::Kept(kept) => {
-                let [begin, middle, end] = kept.bounds;
-                (&kept.args[begin..middle], &kept.args[middle..end])
-            }
-        }
-    }
-
     /// What the inputs are.
     #[inline]
     pub fn inputs(&self) -> &[View] {
-        self.views().0
+        match &self.of {
+            Of::Borrowed { inputs, .. } => inputs,
+            Of::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
+        }
+    }
+
+    #[inline]
+    pub(super) fn to_write(&self) -> &[View] {
+        match &self.of {
+            Of::Borrowed { outputs, .. } => outputs,
+            Of::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
+        }
     }
 
     /// An input, to be read. One that an output shares memory with is not to be had so: a kernel that may work in place
     /// computes from addresses (`vector::elements`).
     pub fn input(&self, index: usize) -> Bytes<'_> {
-        let (inputs, outputs) = self.views();
-        let (view, place) = (&inputs[index], |view: &View| (view.data(), view.bytes()));
-        assert!(!outputs.iter().any(|output| overlaps(place(output), place(view))), "input {index} is an output too");
+        let (view, place) = (&self.inputs()[index], |view: &View| (view.data(), view.bytes()));
+        assert!(
+            !self.to_write().iter().any(|output| overlaps(place(output), place(view))),
+            "input {index} is an output too"
+        );
         // SAFETY: nobody writes an input but through an output that shares its memory (`new`), and none does.
         unsafe { view.as_bytes() }
     }
 
     #[inline]
     pub fn num_outputs(&self) -> usize {
-        self.views().1.len()
+        self.to_write().len()
     }
 
     /// Where an output is.
     #[inline]
     pub fn output_data(&self, index: usize) -> *mut u8 {
-        self.views().1[index].data()
+        self.to_write()[index].data()
     }
 
     /// What the outputs are.
@@ -260,7 +262,7 @@ impl<'a> KernelContext<'a> {
     /// No descriptor of an output is kept until the kernel makes that (`allocate_output`).
     #[inline]
     pub unsafe fn output_views(&self) -> &[View] {
-        self.views().1
+        self.to_write()
     }
 
     /// The right to write the call's outputs, for the kernel.
@@ -270,7 +272,7 @@ impl<'a> KernelContext<'a> {
     #[inline]
     pub unsafe fn outputs(&self) -> Outputs<'_> {
         // SAFETY: as demanded of the caller, and of that of `new`.
-        unsafe { Outputs::new(self.views().1) }
+        unsafe { Outputs::new(self.to_write()) }
     }
 
     /// Does something with the call's pool.

@@ -62,7 +62,8 @@ impl Variable {
         let desc = checked(desc, initial.map(|(view, _)| view))?;
         let on = Box::new(OnDevice::create(device, pool, desc)?);
         if let Some((view, side)) = initial {
-            on.set(view, side)?;
+            // SAFETY: as demanded of the caller.
+            unsafe { on.set(view, side) }?;
         }
         Ok(Variable { serial: next_serial(), desc, value: Value::OnDevice { on, is_optimistic } })
     }
@@ -205,7 +206,8 @@ impl Variable {
     pub unsafe fn get(&self, output: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(output.desc())?;
         if let Some(on) = self.on_device() {
-            return on.get(output, side).map_err(|error| error.within(what()));
+            // SAFETY: as demanded of the caller.
+            return unsafe { on.get(output, side) }.map_err(|error| error.within(what()));
         }
         let lock = self.lock(what)?;
         // SAFETY: the output is this call's, as demanded of the caller.
@@ -220,7 +222,8 @@ impl Variable {
     pub unsafe fn set(&self, input: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(input.desc())?;
         if let Some(on) = self.on_device() {
-            return on.set(input, side).map_err(|error| error.within(what()));
+            // SAFETY: as demanded of the caller.
+            return unsafe { on.set(input, side) }.map_err(|error| error.within(what()));
         }
         let lock = self.lock(what)?;
         // SAFETY: nobody writes the input, as demanded of the caller.

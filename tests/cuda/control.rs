@@ -13,8 +13,8 @@ use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_valu
 use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::{
-    Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, Fill, Integer, Launch, Loop, Place, Recipe, Recording, Step,
-    StreamAttr, Transfer, Work,
+    Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, Fill, HostAddress, Integer, Launch, Loop, Place, Recipe,
+    Recording, Step, StreamAttr, Transfer, Work,
 };
 use weir::engine;
 use weir::memory::View;
@@ -88,7 +88,9 @@ impl Bench {
     fn set(&mut self, cells: &[i32]) {
         let arrays: Vec<[i32; LEN]> = cells.iter().map(|&value| [value; LEN]).collect();
         for (array, &address) in arrays.iter().zip(&self.addresses) {
-            let (to, from) = (Place::Device(address), Place::Host(array.as_ptr() as usize));
+            // SAFETY: the array is there until the copy is done.
+            let from = Place::Host(unsafe { HostAddress::new(array.as_ptr() as usize) });
+            let to = Place::Device(address);
             self.stream.copy(&Transfer { name: "upload", to, from, bytes: BYTES }).unwrap();
         }
         self.finish().unwrap();
@@ -98,7 +100,9 @@ impl Bench {
     fn read(&self) -> Vec<i32> {
         let mut found = vec![[0i32; LEN]; self.cells.len()];
         for (array, &address) in found.iter_mut().zip(&self.addresses) {
-            let (to, from) = (Place::Host(array.as_mut_ptr() as usize), Place::Device(address));
+            // SAFETY: the array is there until the copy is done.
+            let to = Place::Host(unsafe { HostAddress::new(array.as_mut_ptr() as usize) });
+            let from = Place::Device(address);
             self.stream.copy(&Transfer { name: "download", to, from, bytes: BYTES }).unwrap();
         }
         self.finish().unwrap();
@@ -466,7 +470,9 @@ fn copies_inside_are_of_pinned_memory() {
         let pinned = pinning.allocate_host(BYTES, "pinned").unwrap();
         let pageable: Ref<engine::Tensor> = bench.engine.on_host(|_| 0);
         let record = |to: usize| {
-            let (to, from) = (Place::Host(to), Place::Device(bench.addresses[1]));
+            // SAFETY: memory that is there until the end.
+            let to = Place::Host(unsafe { HostAddress::new(to) });
+            let from = Place::Device(bench.addresses[1]);
             let copy = Work::Copy(Transfer { name: "copy", to, from, bytes: BYTES });
             let zero = Work::Fill(Fill { name: "zero", address: bench.addresses[1], bytes: BYTES, value: 0 });
             let body = [Step { work: copy, after: &[] }, Step { work: zero, after: &[0] }];

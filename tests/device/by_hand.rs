@@ -264,7 +264,7 @@ impl DeviceStream for ByHandStream {
     }
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
         let at = |place: &Place<'_>| match *place {
-            Place::Host(address) | Place::Device(address) | Place::Peer(_, address) => address,
+            place => place.address(),
         };
         let (to, from, bytes) = (at(&transfer.to), at(&transfer.from), transfer.bytes);
         self.0.ask(self.1, transfer.name.to_owned(), move || {

@@ -6,8 +6,8 @@ use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Result, dtype};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::{
-    Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostFunction, Launch, Place, Recipe, StreamAttr, Then,
-    Transfer,
+    Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, HostFunction, Launch, Place, Recipe,
+    StreamAttr, Then, Transfer,
 };
 use weir::memory::View;
 use weir::sync::Mutex;
@@ -143,12 +143,14 @@ pub fn launch(
 }
 
 pub fn upload(stream: &dyn DeviceStream, to: usize, from: &[i32; LEN]) -> Result<()> {
-    let from = Place::Host(from.as_ptr() as usize);
+    // SAFETY: the callers keep the array until the copy is done.
+    let from = Place::Host(unsafe { HostAddress::new(from.as_ptr() as usize) });
     stream.copy(&Transfer { name: "upload", to: Place::Device(to), from, bytes: BYTES })
 }
 
 pub fn download(stream: &dyn DeviceStream, to: &mut [i32; LEN], from: usize) -> Result<()> {
-    let to = Place::Host(to.as_mut_ptr() as usize);
+    // SAFETY: the callers keep the array until the copy is done.
+    let to = Place::Host(unsafe { HostAddress::new(to.as_mut_ptr() as usize) });
     stream.copy(&Transfer { name: "download", to, from: Place::Device(from), bytes: BYTES })
 }
 

@@ -45,8 +45,8 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
                 None => at(shared, from, *bytes)?.cast_const(),
             };
             let to = at(shared, to, *bytes)?;
-            // SAFETY: so many bytes each: of a device's memory, of what was staged, or of the host's, which keeps them
-            // until the copy is done and says who uses them when (`DeviceStream::copy`). They may overlap.
+            // SAFETY: so many bytes each: of a device's memory, of what was staged, or of the host's, as whoever made
+            // the address has said. They may overlap.
             unsafe { std::ptr::copy(from, to, *bytes) };
             Ok(())
         }
@@ -88,10 +88,10 @@ fn own(shared: &Shared, address: usize, bytes: usize) -> Result<*mut u8> {
     shared.reserve.translate(address, bytes).ok_or_else(outside)
 }
 
-/// Where the bytes are. Of the host's nothing is known but the address.
+/// Where the bytes are.
 fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<*mut u8> {
     match address {
-        Address::Host(address) => Ok(std::ptr::with_exposed_provenance_mut(*address)),
+        Address::Host(address) => Ok(std::ptr::with_exposed_provenance_mut(address.get())),
         Address::Own(address) => own(shared, *address, bytes),
         Address::Peer(peer, address) => own(peer, *address, bytes),
     }

@@ -93,7 +93,8 @@ impl Stream {
             let mut staged = state.staging(source.len())?;
             let from = std::ptr::with_exposed_provenance::<u8>(source.start);
             assert!(staged.len() >= source.len());
-            // SAFETY: memory of the host's, which it keeps as it is until the copy is done (`DeviceStream::copy`).
+            // SAFETY: memory of the host's, which stays as it is until the copy is done, as whoever made
+            // the address has said.
             unsafe { from.copy_to_nonoverlapping(staged.as_mut_ptr(), source.len()) };
             operation.staged = Some(staged);
         }
@@ -116,9 +117,9 @@ impl Shared {
             Err(Error::invalid(format!("{what} is {bytes} bytes at {address:#x}, which are not {of}")))
         };
         match *place {
-            Place::Host(address) => match check::owner(address, bytes) {
+            Place::Host(address) => match check::owner(address.get(), bytes) {
                 None => Ok(Address::Host(address)),
-                Some(device) => outside(address, &format!("the host's but of {}", device.label)),
+                Some(device) => outside(address.get(), &format!("the host's but of {}", device.label)),
             },
             Place::Device(address) => match self.reserve.translate(address, bytes) {
                 Some(_) => Ok(Address::Own(address)),
@@ -170,8 +171,7 @@ pub(super) fn range(address: usize, bytes: usize) -> Range<usize> {
 }
 
 fn of_place(place: &Place<'_>, bytes: usize) -> Range<usize> {
-    let (Place::Host(address) | Place::Device(address) | Place::Peer(_, address)) = *place;
-    range(address, bytes)
+    range(place.address(), bytes)
 }
 
 /// The bytes that a launch reads and writes.

@@ -176,12 +176,12 @@ impl DeviceStream for PluginStream {
         let stream = *handle;
         match (transfer.to, transfer.from) {
             (Place::Device(to), Place::Host(from)) => device.call("copy_to_device", || {
-                let from = std::ptr::with_exposed_provenance(from);
-                // SAFETY: the plug-in's function and objects; the host keeps its memory until the stream has done this.
+                let from = std::ptr::with_exposed_provenance(from.get());
+                // SAFETY: the plug-in's function and objects; whoever made the address keeps the memory until the stream has done this.
                 functions.copy_to_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from, bytes) })
             }),
             (Place::Host(to), Place::Device(from)) => device.call("copy_to_host", || {
-                let to = std::ptr::with_exposed_provenance_mut(to);
+                let to = std::ptr::with_exposed_provenance_mut(to.get());
                 // SAFETY: as above.
                 functions.copy_to_host.map(|f| unsafe { f(device.handle(), stream, to, from as u64, bytes) })
             }),

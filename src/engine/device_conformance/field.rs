@@ -3,7 +3,7 @@
 use super::bench::{Bench, Memory, told};
 use super::keep::{OnHost, Parts};
 use super::pinned::Pinned;
-use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, Place, Transfer};
+use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, Place, Transfer};
 use std::sync::Arc;
 
 /// So much is put in front of what is looked at, in copies of `CHUNK`.
@@ -92,15 +92,17 @@ impl<'a> Field<'a> {
         let view = memory.view();
         // SAFETY: nobody else has the buffer yet.
         unsafe { view.as_bytes_mut() }.write_bytes().copy_from_slice(bytes);
-        let from = view.data().expose_provenance();
+        // SAFETY: the field keeps it, and nobody writes it again.
+        let from = Place::Host(unsafe { HostAddress::new(view.data().expose_provenance()) });
         self.parts.host.push(OnHost::Any(memory));
-        self.copy(stream, Place::Device(to), Place::Host(from), bytes.len())
+        self.copy(stream, Place::Device(to), from, bytes.len())
     }
 
     /// Copies bytes back, to be looked at with `landed`.
     pub(super) fn download(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
-        let to = self.buffer(bytes)?;
-        self.copy(stream, Place::Host(to), Place::Device(from), bytes)?;
+        // SAFETY: the field keeps it, and looks at it when the copy is done.
+        let to = Place::Host(unsafe { HostAddress::new(self.buffer(bytes)?) });
+        self.copy(stream, to, Place::Device(from), bytes)?;
         Ok(Landing(self.parts.host.len() - 1))
     }
 
@@ -111,8 +113,7 @@ impl<'a> Field<'a> {
             return self.download(stream, from, bytes);
         }
         let memory = self.pin(Pinned::allocate(&self.bench.device, bytes)?);
-        let to = memory.view().data().expose_provenance();
-        self.copy(stream, Place::Host(to), Place::Device(from), bytes)?;
+        self.copy(stream, memory.place(), Place::Device(from), bytes)?;
         Ok(Landing(self.parts.host.len() - 1))
     }
 

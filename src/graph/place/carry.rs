@@ -9,7 +9,7 @@ use super::kernels::{Source, lane_of, later, of, on_engine, shape};
 use super::lane::{Call, Lane, Lanes};
 use super::replays::Writer;
 use crate::base::{Desc, Error, Result};
-use crate::device::{DeviceStream, Place, Reached, Then, Transfer};
+use crate::device::{DeviceStream, HostAddress, Place, Reached, Then, Transfer};
 use crate::kernel::{Completion, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ pub(super) enum Point {
 impl Point {
     fn place<'a>(self, lane: &'a Lane, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
         Ok(match self {
-            Point::Host(source) => Place::Host(source.address(lane, own, context)),
+            // SAFETY: a tensor that the node is given, until it is done.
+            Point::Host(source) => Place::Host(unsafe { HostAddress::new(source.address(lane, own, context)) }),
             Point::Own(source) => Place::Device(source.address(lane, own, context)),
             Point::Peer(engine, source) => match lane.engines[engine].engine.accelerator() {
                 Some(peer) => Place::Peer(peer, source.address(lane, engine, context)),
@@ -77,21 +78,23 @@ impl Kernel for Carry {
         let mut rest = None;
         if let Some(staging) = &on.fetched[self.number].staging {
             let staged = staging.data().expose_provenance();
+            // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+            let place = Place::Host(unsafe { HostAddress::new(staged) });
             match (from, to) {
                 (Place::Host(address), _) => {
                     on.engine.host_uses(staged, bytes, true, "copy");
                     // SAFETY: a tensor of this size that the node is given, and the block's memory, which the last copy
                     // of it has read.
                     unsafe {
-                        let there = View::new(std::ptr::with_exposed_provenance_mut(address), bytes, self.desc);
+                        let there = View::new(std::ptr::with_exposed_provenance_mut(address.get()), bytes, self.desc);
                         let staging = View::new(staging.data(), bytes, self.desc);
                         staging.as_bytes_mut().copy_from(there.as_bytes());
                     }
-                    from = Place::Host(staged);
+                    from = place;
                 }
                 _ => {
                     rest = Some(Arc::clone(&on.fetched[self.number]) as Arc<dyn Rest>);
-                    to = Place::Host(staged);
+                    to = place;
                 }
             }
         }

@@ -32,7 +32,7 @@ use super::segment::Segment;
 use super::units::Role;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Place, PreparedLaunch, StreamAttr, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::builder::{Body, Contents, Value};
 use crate::kernel::Kernel;
@@ -549,7 +549,8 @@ impl Direct {
                 }
             }
             let to = Place::Device(on.arena.data() as usize + upload.to);
-            let from = Place::Host(there.staging.data() as usize);
+            // SAFETY: the lane keeps it, and it is not written again.
+            let from = Place::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
             stream.copy(&Transfer { name: &upload.name, to, from, bytes })?;
         }
         Ok(())

@@ -21,7 +21,7 @@ use super::kernels::{Issue, of};
 use super::lane::Lane;
 use super::line::{Giving, Mark};
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, Place, Reached, Then, Transfer};
+use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Place, Reached, Then, Transfer};
 use crate::engine::Engine;
 use crate::kernel::{Completion, KernelContext, Rest, Stop};
 use crate::memory::{Block, Tag, View};
@@ -329,7 +329,8 @@ impl Driven {
             .iter()
             .map(|(selector, slot)| Transfer {
                 name: &control.name,
-                to: Place::Host(self.slot(*slot)),
+                // SAFETY: this keeps the block, and looks at the slot when the copy is done.
+                to: Place::Host(unsafe { HostAddress::new(self.slot(*slot)) }),
                 from: Place::Device(control.address(lane, selector.at)),
                 bytes: selector.desc.bytes().unwrap_or(0),
             })

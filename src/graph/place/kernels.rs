@@ -21,7 +21,7 @@ use super::control::Control;
 use super::lane::{Lane, Lanes, OnEngine};
 use super::line::{Giving, Mark};
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{Place, Transfer};
+use crate::device::{HostAddress, Place, Transfer};
 use crate::engine::BoundKernel;
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs};
 use crate::memory::View;
@@ -227,7 +227,8 @@ impl Kernel for Upload {
                 return Ok(());
             }
             let to = Source::Arena(self.to).address(&lane, self.engine, context);
-            let from = upload.staging.data() as usize;
+            // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+            let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
             let stream = line.lock();
             let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
             on.within(&mut || {

@@ -10,7 +10,6 @@
 //! events of its own: who waits for a value asks for the event of the way that the run goes. The way back is always
 //! open: a run after one that failed issues, and if a device will not record, a segment's pieces are issued one after
 //! the other on its stream, and the next runs issue all.
-#![forbid(unsafe_code)]
 
 use super::control::{Control, Made};
 use super::driven::Going;
@@ -19,7 +18,9 @@ use super::lane::{Lane, Lanes};
 use super::line::{Giving, Mark};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
-use crate::device::{DeviceStream, Executable, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work};
+use crate::device::{
+    DeviceStream, Executable, HostAddress, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
+};
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use smallvec::SmallVec;
@@ -300,7 +301,9 @@ impl Segment {
 
     fn transfer<'a>(&self, lane: &Lane, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
         let to = Source::Arena(copy.to).address(lane, self.engine, context);
-        let from = lane.engines[self.engine].uploads[copy.upload].staging.data() as usize;
+        let staging = &lane.engines[self.engine].uploads[copy.upload].staging;
+        // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+        let from = unsafe { HostAddress::new(staging.data() as usize) };
         Transfer { name: &copy.name, to: Place::Device(to), from: Place::Host(from), bytes: copy.bytes }
     }
 
