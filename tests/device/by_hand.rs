@@ -263,10 +263,7 @@ impl DeviceStream for ByHandStream {
         self.0.ask(self.1, launch.name.to_owned(), move || unsafe { host.call(&inputs, &outputs) })
     }
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
-        let at = |place: &Place<'_>| match *place {
-            place => place.address(),
-        };
-        let (to, from, bytes) = (at(&transfer.to), at(&transfer.from), transfer.bytes);
+        let (to, from, bytes) = (transfer.to.address(), transfer.from.address(), transfer.bytes);
         self.0.ask(self.1, transfer.name.to_owned(), move || {
             // SAFETY: both places stay alive until the copy is done; this device's memory is the host's.
             unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
