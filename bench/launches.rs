@@ -17,7 +17,7 @@ use weir::base::{Desc, Kind, Object, Ref, Result, dtype};
 use weir::device::{CUDA_KERNEL, DeviceKind};
 use weir::engine::{BoundKernel, Engine, KernelAttr, Operation, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::{Kernel, KernelContext};
+use weir::kernel::{Kernel, KernelContext, Outputs};
 
 /// Launches in a burst, and bursts.
 const BURST: usize = 100;
@@ -103,7 +103,7 @@ impl Kernel for Signature {
         false
     }
 
-    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         unreachable!("a kernel without a body")
     }
 }

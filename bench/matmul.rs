@@ -20,7 +20,8 @@ fn filled(len: usize) -> Vec<f32> {
 
 fn view(data: &mut [f32], dims: [usize; 2]) -> View {
     let desc = Desc::new(dtype::F32, &dims.map(|dim| dim as i64));
-    View::new(data.as_mut_ptr().cast(), size_of_val(data), desc)
+    // SAFETY: the callers keep the data as long as the view.
+    unsafe { View::new(data.as_mut_ptr().cast(), size_of_val(data), desc) }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -56,8 +57,12 @@ fn measure(case: &Case) -> (f64, f64) {
     for _ in 0..31 {
         let start = Instant::now();
         for _ in 0..repeat {
-            let scratch = Scratch::new(scratch.data(), bytes, 1);
-            kernel.compute(&KernelContext::new(&inputs, &outputs, None, scratch, &NEVER)).unwrap();
+            // SAFETY: nobody else has the memory.
+            unsafe {
+                let scratch = Scratch::new(scratch.data(), bytes, 1);
+                let context = KernelContext::new(&inputs, &outputs, None, scratch, &NEVER);
+                kernel.compute(&context, context.outputs()).unwrap();
+            }
         }
         weir.push(start.elapsed().as_secs_f64());
         let start = Instant::now();

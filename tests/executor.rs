@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir::base::{Code, Desc, Error, Ref, Result, dtype};
 use weir::engine::{BoundKernel, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, DumpFormat, Graph, Program, RunOptions};
-use weir::kernel::{Kernel, KernelContext, Task};
+use weir::kernel::{Kernel, KernelContext, Outputs, Task};
 use weir::threadpool::{PoolAttr, Span, ThreadPool};
 
 fn desc() -> Desc {
@@ -35,7 +35,7 @@ impl Kernel for Panics {
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(vec![desc()])
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let span = Span { items: 100, cost_ns: 1e4, ..Span::default() };
         let bad = self.0.load(Relaxed);
         context.parallel_for(&span, &|claim| {

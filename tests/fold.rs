@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir::base::{Code, Desc, Error, Ref, Result};
 use weir::engine::{BoundKernel, Engine, KernelAttr};
 use weir::graph::{CompileOptions, Graph, NodeId, Program, RunOptions, ValueId};
-use weir::kernel::{Kernel, KernelContext, Task};
+use weir::kernel::{Kernel, KernelContext, Outputs, Task};
 
 /// The sum of its inputs and `plus`; negative sums fail.
 struct Sum {
@@ -38,11 +38,12 @@ impl Kernel for Sum {
     fn scratch_bytes(&self, _: &[Desc], _: &[Desc]) -> usize {
         8
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         self.calls.fetch_add(1, Relaxed);
         assert!(!context.scratch(0).is_null());
-        let sum = context.inputs().iter().map(|view| view.read_integer()).sum::<i32>() + self.plus;
-        context.outputs()[0].write_integer(sum);
+        let sum =
+            (0..context.inputs().len()).map(|i| outputs.input(context, i).read_integer()).sum::<i32>() + self.plus;
+        outputs.only().write_integer(sum);
         if sum < 0 { Err(Error::new(Code::OutOfRange, "below zero")) } else { Ok(()) }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use weir::base::{Desc, Ref, Result, dtype};
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, ValueId};
-use weir::kernel::{Kernel, KernelContext};
+use weir::kernel::{Kernel, KernelContext, Outputs};
 use weir::threadpool::ThreadPool;
 
 #[derive(Clone, Copy)]
@@ -68,8 +68,8 @@ impl Kernel for Op {
     fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {
         100_000
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let output = &context.outputs()[0];
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let output = outputs.only();
         for i in 0..self.len {
             let at = |view: &weir::memory::View| {
                 let len = view.bytes() / 4;
@@ -274,7 +274,8 @@ fn run(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<ThreadPool
     let outputs: Vec<_> =
         program.outputs().iter().map(|port| Tensor::create(engine.clone(), port.desc).unwrap()).collect();
     execute(program, &inputs, &outputs, &on(pool)).unwrap();
-    outputs.iter().map(|tensor| tensor.view().read::<i32>().to_vec()).collect()
+    // SAFETY: the runs are over.
+    outputs.iter().map(|tensor| unsafe { tensor.view().as_bytes() }.read::<i32>().to_vec()).collect()
 }
 
 #[test]

@@ -5,14 +5,14 @@ mod kit;
 
 use kit::pools;
 use kit::random::Random;
-use kit::run::{cpu, lend, scalar, tensor};
+use kit::run::{cpu, integer, lend, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir::base::{Code, Desc, Error, Ref, Result};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Stream, StreamAttr};
 use weir::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
-use weir::kernel::{Kernel, KernelContext, Task};
+use weir::kernel::{Kernel, KernelContext, Outputs, Task};
 use weir::threadpool::ThreadPool;
 
 /// The sum of its inputs and one; counted.
@@ -42,10 +42,11 @@ impl Kernel for Plus {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         self.calls.fetch_add(1, Relaxed);
-        let sum = context.inputs().iter().fold(1i32, |sum, input| sum.wrapping_add(input.read_integer()));
-        context.outputs()[0].write_integer(sum);
+        let inputs = (0..context.inputs().len()).map(|i| outputs.input(context, i).read_integer());
+        let sum = inputs.fold(1i32, i32::wrapping_add);
+        outputs.only().write_integer(sum);
         Ok(())
     }
 }
@@ -82,7 +83,7 @@ fn run(
     if let Some(stream) = stream {
         stream.queue().synchronize(u64::MAX)?;
     }
-    Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
+    Ok(outputs.iter().map(|tensor| integer(tensor)).collect())
 }
 
 /// One node of a random graph: what it is, and what it waits for.

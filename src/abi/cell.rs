@@ -1,4 +1,5 @@
 //! Recurrent cells: descriptors.
+#![forbid(unsafe_code)]
 
 /// How the blocks of the weights and biases of a cell are ordered.
 #[repr(C)]

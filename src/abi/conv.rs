@@ -1,4 +1,5 @@
 //! Convolution and pooling: descriptors.
+#![forbid(unsafe_code)]
 
 /// What is done to each element of a result before it is stored.
 #[repr(C)]

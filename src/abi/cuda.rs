@@ -1,4 +1,5 @@
 //! Types of CUDA devices.
+#![forbid(unsafe_code)]
 
 use super::{weir_destroy_fn, weir_infer_fn, weir_tensor_desc};
 use std::ffi::{c_char, c_void};

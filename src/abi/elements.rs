@@ -1,4 +1,5 @@
 //! Kernels that compute each element for itself.
+#![forbid(unsafe_code)]
 use super::tensor::weir_dtype;
 
 /// A function of one number: one of enum weir_eltwise_op_value.

@@ -1,4 +1,5 @@
 //! Emulated devices: how they are emulated, and what they tell about themselves.
+#![forbid(unsafe_code)]
 use std::ffi::c_char;
 
 /// Bits of weir_emulation.flags.

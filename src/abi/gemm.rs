@@ -1,4 +1,5 @@
 //! Standalone products.
+#![forbid(unsafe_code)]
 
 /// Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value.
 pub type weir_gemm_offset = u32;

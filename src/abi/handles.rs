@@ -1,4 +1,5 @@
 //! Opaque handle types. The objects behind them live in the rooms; `ffi` does the casts.
+#![forbid(unsafe_code)]
 
 /// A pool of threads that belongs to the host (or one of the reference pools). All CPU work runs on one of these or in
 /// the calling thread. Shared: create, retain, release.

@@ -1,4 +1,5 @@
 //! What the kernel cache tells about itself.
+#![forbid(unsafe_code)]
 
 /// The kernel cache of this process in numbers.
 #[repr(C)]

@@ -1,7 +1,6 @@
 //! What the library and C must agree on: plain `#[repr(C)]` types, integer typedefs, callback types.
 //!
 //! No functions and no logic live here, so every room can name a C type without knowing the border (`ffi`).
-#![forbid(unsafe_code)]
 #![allow(non_camel_case_types)]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 

@@ -1,4 +1,5 @@
 //! Descriptions of the kernels that move elements and compute nothing. They take tensors of any element type.
+#![forbid(unsafe_code)]
 
 /// Another order of dimensions: dimension i of the output is dimension permutation[i] of the input.
 ///

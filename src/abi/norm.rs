@@ -1,4 +1,5 @@
 //! Description of the normalisations.
+#![forbid(unsafe_code)]
 
 /// What weir_kernel_create_norm computes: one of enum weir_norm_op_value.
 pub type weir_norm_op = u32;

@@ -1,4 +1,5 @@
 //! Packed weights, and the product of bytes that takes them: descriptors.
+#![forbid(unsafe_code)]
 
 use super::handles::weir_packed_weights;
 use super::tensor::weir_dtype;

@@ -1,4 +1,5 @@
 //! Descriptions of the kernels that reduce dimensions.
+#![forbid(unsafe_code)]
 
 /// What weir_kernel_create_reduce computes: one of enum weir_reduce_op_value.
 pub type weir_reduce_op = u32;

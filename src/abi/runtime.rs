@@ -1,4 +1,5 @@
 //! What the library tells about itself and about engines.
+#![forbid(unsafe_code)]
 
 /// Counters of the whole library in this process.
 #[repr(C)]

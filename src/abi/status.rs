@@ -1,4 +1,5 @@
 //! Status codes.
+#![forbid(unsafe_code)]
 
 /// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are those of
 /// Abseil's canonical codes (google/abseil status codes), those from 64 on are weir's own; all are ABI for ever.

@@ -1,4 +1,5 @@
 //! Tensors: element types, descriptors and views.
+#![forbid(unsafe_code)]
 use std::ffi::c_void;
 
 /// An element type: one of enum weir_dtype_value.

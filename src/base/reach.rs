@@ -1,4 +1,5 @@
 //! Which items of a list come before which, by edges from earlier items to later ones: a bit for each pair.
+#![forbid(unsafe_code)]
 
 /// For each item, all that it comes after.
 #[derive(Clone, Debug, Default)]

@@ -397,7 +397,10 @@ pub struct Recipe<'a> {
 
 /// A kernel as a function in the host's memory.
 pub trait HostFunction: Send + Sync {
-    fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()>;
+    /// # Safety
+    /// The views' bytes are the host's, are there during the call and have values. Nobody writes the inputs, and nobody
+    /// else has the outputs.
+    unsafe fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()>;
 }
 
 /// One call of a kernel. Views have addresses of the device's.
@@ -413,14 +416,40 @@ pub struct Launch<'a> {
 /// One call of a kernel, as a stream has prepared it (`DeviceStream::prepare`).
 pub trait PreparedLaunch: Any + Send + Sync + Debug {}
 
+/// An address of the host's that somebody has vouched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostAddress(usize);
+
+impl HostAddress {
+    /// # Safety
+    /// What is copied from there or to there is there until the copy is done, as often as it is made. Nobody writes
+    /// meanwhile what is read, and nobody else uses what is written.
+    pub const unsafe fn new(address: usize) -> HostAddress {
+        HostAddress(address)
+    }
+
+    pub const fn get(self) -> usize {
+        self.0
+    }
+}
+
 /// Where bytes are.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    Host(usize),
+    Host(HostAddress),
     /// In the memory of the stream's device.
     Device(usize),
     /// In the memory of another device of the same kind.
     Peer(&'a dyn Accelerator, usize),
+}
+
+impl Place<'_> {
+    pub fn address(&self) -> usize {
+        match *self {
+            Place::Host(address) => address.get(),
+            Place::Device(address) | Place::Peer(_, address) => address,
+        }
+    }
 }
 
 /// A copy.

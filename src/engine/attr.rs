@@ -1,4 +1,5 @@
 //! Settings of engines, streams and kernels.
+#![forbid(unsafe_code)]
 
 use super::memory::MemoryMode;
 use super::threads::ThreadMode;

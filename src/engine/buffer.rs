@@ -45,8 +45,11 @@ impl Buffer {
         self.registrations.lock().push(registration);
     }
 
-    /// The host's memory, which it keeps until `release` is dropped.
-    pub fn import(
+    /// The host's memory.
+    ///
+    /// # Safety
+    /// The host keeps it until `release` is dropped.
+    pub unsafe fn import(
         engine: Ref<Engine>,
         data: *mut u8,
         bytes: usize,

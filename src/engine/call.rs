@@ -57,8 +57,11 @@ impl Needs {
         allocate(needed).map(Some)
     }
 
-    fn scratch(&self, memory: Option<&Block>) -> Scratch {
-        Scratch::new(memory.map_or(std::ptr::null_mut(), Block::data), self.bytes, self.slots)
+    /// # Safety
+    /// The block is what `memory` gave. It stays while a call has this, and one call at a time does.
+    unsafe fn scratch(&self, memory: Option<&Block>) -> Scratch {
+        // SAFETY: as demanded of the caller; the block has so much.
+        unsafe { Scratch::new(memory.map_or(std::ptr::null_mut(), Block::data), self.bytes, self.slots) }
     }
 }
 
@@ -80,9 +83,15 @@ pub(super) fn now(
     let (mut in_views, mut out_views) = (SmallVec::<[View; 3]>::new(), SmallVec::<[View; 3]>::new());
     inputs.iter().for_each(|tensor| in_views.push(tensor.view().clone()));
     outputs.iter().for_each(|tensor| out_views.push(tensor.view().clone()));
-    let context = KernelContext::new(&in_views, &out_views, stream.pool(), needs.scratch(memory.as_ref()), &NEVER);
+    // SAFETY: the caller has the tensors, which were compared; the host keeps to the order of its work, which is the
+    // stream's. The scratch memory was taken by this call.
+    let context =
+        unsafe { KernelContext::new(&in_views, &out_views, stream.pool(), needs.scratch(memory.as_ref()), &NEVER) };
     let result = stream.queue().run(|| {
-        kernel.kernel().compute(&context).map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))
+        // SAFETY: once.
+        let outputs = unsafe { context.outputs() };
+        let result = kernel.kernel().compute(&context, outputs);
+        result.map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))
     });
     if let Some(memory) = memory {
         // Full already: then this one is let go.
@@ -105,7 +114,8 @@ pub(super) fn work(
     }
     let needs = check_named(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
     let memory = needs.memory(&kernel, |bytes| lane.allocate(bytes, kernel.scratch_tag()))?;
-    let scratch = needs.scratch(memory.as_ref());
+    // SAFETY: the lane's, which the call keeps; what else has it comes behind the call on the stream.
+    let scratch = unsafe { needs.scratch(memory.as_ref()) };
     let lane = Arc::clone(lane);
     if kernel.kernel().is_async() {
         return Ok((Arc::new(LaterCall::new(kernel, (inputs, outputs), scratch, lane)?), memory));
@@ -124,8 +134,13 @@ pub(super) fn work(
 
 impl Work for Call {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), self.scratch.clone(), &NEVER);
-        let result = self.kernel.kernel().compute(&context);
+        // SAFETY: of tensors that the call keeps and that were compared. It is its turn, and the host keeps to the
+        // order of its work.
+        let result = unsafe {
+            let scratch = self.scratch.clone();
+            let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), scratch, &NEVER);
+            self.kernel.kernel().compute(&context, context.outputs())
+        };
         Poll::Ready(result.map_err(|error| error.within(format_args!("kernel '{}'", self.kernel.name()))))
     }
 }

@@ -1,4 +1,5 @@
 //! The conformance kit with streams: all probes of `threadpool::conformance`, and of waits among tasks.
+#![forbid(unsafe_code)]
 
 use crate::abi::WEIR_TIMEOUT_INFINITE;
 use crate::base::{Code, Result};

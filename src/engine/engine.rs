@@ -1,4 +1,5 @@
 //! An engine: a device, settings, and an account of its queues.
+#![forbid(unsafe_code)]
 
 use super::attr::EngineAttr;
 use super::memory;

@@ -1,4 +1,5 @@
 //! An event: the last mark that was put into a stream under its name.
+#![forbid(unsafe_code)]
 
 use super::engine::Engine;
 use super::stream::Stream;

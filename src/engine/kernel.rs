@@ -1,4 +1,5 @@
 //! A kernel on an engine.
+#![forbid(unsafe_code)]
 
 use super::attr::KernelAttr;
 use super::engine::Engine;

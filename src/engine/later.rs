@@ -10,7 +10,6 @@
 //!
 //! The completion holds the call, and the call its kernel, tensors, scratch memory and queue. So a stream that is
 //! released meanwhile goes on, and ends when its work has.
-#![forbid(unsafe_code)]
 
 use super::kernel::BoundKernel;
 use super::tensor::Tensor;
@@ -63,7 +62,9 @@ impl LaterCall {
         Ok(LaterCall {
             held,
             pending: Pending::new()?,
-            context: KernelContext::kept(kept, scratch),
+            // SAFETY: of tensors that the call keeps, and that were compared. It is begun in its turn, and the host
+            // keeps to the order of its work.
+            context: unsafe { KernelContext::kept(kept, scratch) },
             begun: AtomicBool::new(false),
             failure: HandOff::default(),
             over: Gate::new(),
@@ -107,7 +108,9 @@ impl LaterCall {
                 let Some(rest) = self.pending.rest() else { return self.end() };
                 // Still there if the last round was done at once.
                 drop(self.queue.take());
-                done = self.begin(queue, |done| Arc::clone(&rest).go_on(&self.context, done));
+                // SAFETY: the round before is over, and what it did with the outputs.
+                let outputs = unsafe { self.context.outputs() };
+                done = self.begin(queue, |done| Arc::clone(&rest).go_on(&self.context, outputs, done));
             } else if queue.is_synchronous() {
                 let awaited = self.awaited.load(Relaxed);
                 asleep(&|spin_ns, deadline| self.over.wait(awaited, spin_ns, deadline), queue.spin_ns());
@@ -142,7 +145,9 @@ impl Work for LaterCall {
             ))));
         }
         self.begun.store(true, Relaxed);
-        let done = self.begin(queue, |done| held.kernel.kernel().start(&self.context, done));
+        // SAFETY: the call begins.
+        let outputs = unsafe { self.context.outputs() };
+        let done = self.begin(queue, |done| held.kernel.kernel().start(&self.context, outputs, done));
         let _ = self.held.put(held);
         self.go_on(queue, done)
     }

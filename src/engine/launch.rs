@@ -1,5 +1,4 @@
 //! A kernel's call where a device does the work.
-#![forbid(unsafe_code)]
 
 use super::call::{self, Borrowed};
 use super::kernel::BoundKernel;
@@ -196,7 +195,7 @@ impl OnHost {
 }
 
 impl HostFunction for OnHost {
-    fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
+    unsafe fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
         let descs = |views: &[View]| views.iter().map(|view| *view.desc()).collect::<SmallVec<[Desc; 4]>>();
         let bytes = self.kernel.scratch_bytes(&descs(inputs), &descs(outputs));
         let needed = Scratch::stride(bytes);
@@ -205,8 +204,12 @@ impl HostFunction for OnHost {
             None if bytes == 0 => None,
             None => Some(Buffer::zeroed(needed, "scratch")?),
         };
-        let scratch = Scratch::new(memory.as_ref().map_or(std::ptr::null_mut(), Buffer::data), bytes, 1);
-        let result = self.kernel.compute(&KernelContext::new(inputs, outputs, None, scratch, &NEVER));
+        // SAFETY: as demanded of the caller, who has the outputs; the scratch memory was taken by this call.
+        let result = unsafe {
+            let scratch = Scratch::new(memory.as_ref().map_or(std::ptr::null_mut(), Buffer::data), bytes, 1);
+            let context = KernelContext::new(inputs, outputs, None, scratch, &NEVER);
+            self.kernel.compute(&context, context.outputs())
+        };
         if let Some(memory) = memory {
             // Full already: then this one is let go.
             let _ = self.scratch.put(memory);

@@ -47,17 +47,19 @@ impl DeviceMemory {
     }
 }
 
-impl Source for DeviceMemory {
+// SAFETY: the device's memory, by the contract of `Accelerator`.
+unsafe impl Source for DeviceMemory {
     fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize> {
         let address = self.accelerator()?.allocate(bytes, &what.to_string())?;
         if address.is_multiple_of(alignment) {
             return Ok(address);
         }
-        self.deallocate(address, bytes, alignment);
+        // SAFETY: just given, and nobody has it.
+        unsafe { self.deallocate(address, bytes, alignment) };
         Err(Error::internal(format!("the device gave {address:#x}, which is not aligned to {alignment} bytes")))
     }
 
-    fn deallocate(&self, address: usize, bytes: usize, _alignment: usize) {
+    unsafe fn deallocate(&self, address: usize, bytes: usize, _alignment: usize) {
         if let Ok(accelerator) = self.accelerator() {
             accelerator.deallocate(address, bytes);
         }
@@ -73,7 +75,7 @@ impl Source for DeviceMemory {
         false
     }
 
-    fn fill_zero(&self, _address: usize, _bytes: usize) -> Result<()> {
+    unsafe fn fill_zero(&self, _address: usize, _bytes: usize) -> Result<()> {
         Err(Error::internal("only streams of a device fill its memory"))
     }
 }
@@ -89,17 +91,19 @@ impl PinnedMemory {
     }
 }
 
-impl Source for PinnedMemory {
+// SAFETY: the host's memory, by the contract of `Pinning`.
+unsafe impl Source for PinnedMemory {
     fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize> {
         let address = self.pinning()?.allocate_host(bytes, &what.to_string())?;
         if address.is_multiple_of(alignment) {
             return Ok(address);
         }
-        self.deallocate(address, bytes, alignment);
+        // SAFETY: just given, and nobody has it.
+        unsafe { self.deallocate(address, bytes, alignment) };
         Err(Error::internal(format!("the device gave {address:#x}, which is not aligned to {alignment} bytes")))
     }
 
-    fn deallocate(&self, address: usize, bytes: usize, _alignment: usize) {
+    unsafe fn deallocate(&self, address: usize, bytes: usize, _alignment: usize) {
         if let Ok(pinning) = self.pinning() {
             pinning.deallocate_host(address, bytes);
         }
@@ -109,8 +113,9 @@ impl Source for PinnedMemory {
         false
     }
 
-    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
-        HostMemory.fill_zero(address, bytes)
+    unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
+        // SAFETY: as demanded of the caller.
+        unsafe { HostMemory.fill_zero(address, bytes) }
     }
 }
 

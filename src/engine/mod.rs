@@ -4,7 +4,6 @@
 //! pool that its work uses is settled when it is made: the stream's own, else the engine's, else none. Where
 //! the engine's comes from is its thread mode (`threads`). `call` turns a kernel and its tensors into a piece of a
 //! queue's work, `launch` does so where a device does the work, `transfer` copies and fills.
-#![forbid(unsafe_code)]
 
 mod apart;
 mod attr;

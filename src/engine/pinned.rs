@@ -1,5 +1,6 @@
 //! Memory of the host's that is pinned for an engine's device: tensors and buffers in it, and memory of somebody else's
 //! that was registered.
+#![forbid(unsafe_code)]
 
 use super::buffer::Buffer;
 use super::engine::Engine;

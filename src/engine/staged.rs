@@ -3,13 +3,12 @@
 //! The half on the stream's own device goes onto the stream, the other one onto a stream of the other device made for
 //! it. The stream goes on when the second half is over, or when that was issued to the stream itself; no thread is held
 //! in between.
-#![forbid(unsafe_code)]
 
 use super::engine::Engine;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Place, StreamAttr, Then, Transfer, label};
+use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, StreamAttr, Then, Transfer, label};
 use crate::memory::Buffer;
 use crate::stream::{Queue, Work};
 use crate::sync::Mutex;
@@ -53,7 +52,8 @@ impl Staged {
 
     fn go_on(&self, queue: &Arc<Queue>, half: &mut Half) -> Result<bool> {
         let Some(line) = queue.line() else { return Err(Error::internal("a device's copy on a stream of the host's")) };
-        let staging = Place::Host(self.memory.data() as usize);
+        // SAFETY: this keeps the block, and is kept until both halves are done.
+        let staging = Place::Host(unsafe { HostAddress::new(self.memory.data() as usize) });
         let bytes = self.source.bytes();
         let of = |tensor: &Tensor| Place::Device(tensor.data() as usize);
         let is_here = |tensor: &Tensor| Arc::ptr_eq(tensor.engine().device(), line.device());

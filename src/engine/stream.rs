@@ -1,4 +1,5 @@
 //! A stream: a queue on an engine.
+#![forbid(unsafe_code)]
 
 use super::attr::StreamAttr;
 use super::call;

@@ -55,12 +55,16 @@ impl Tensor {
 
     /// In memory that is large enough.
     pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: Block) -> Ref<Tensor> {
-        let view = View::new(memory.data(), memory.bytes(), desc);
+        // SAFETY: the block's, which the tensor keeps, and which is aligned for every element.
+        let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
         Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None })
     }
 
-    /// Over memory of the host's, which the host keeps until `release` is dropped.
-    pub fn create_from(
+    /// Over memory of the host's.
+    ///
+    /// # Safety
+    /// The host keeps the memory, which has the size of `desc`, until `release` is dropped.
+    pub unsafe fn create_from(
         engine: Ref<Engine>,
         desc: Desc,
         data: *mut u8,
@@ -69,7 +73,8 @@ impl Tensor {
         let desc = desc.check().map_err(|error| error.within("desc"))?;
         let bytes = desc.bytes()?;
         check_memory(&desc, data, bytes)?;
-        let view = View::new(data, bytes, desc);
+        // SAFETY: as demanded of the caller, and aligned.
+        let view = unsafe { View::new(data, bytes, desc) };
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(release) }))
     }
 
@@ -86,28 +91,36 @@ impl Tensor {
         }
         let data = buffer.data().wrapping_add(offset);
         check_memory(&desc, data, bytes)?;
-        let view = View::new(data, bytes, desc);
+        // SAFETY: within the buffer, which the tensor keeps, and aligned.
+        let view = unsafe { View::new(data, bytes, desc) };
         let engine = Ref::clone(buffer.engine());
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(Box::new(buffer)) }))
     }
 
     /// One whose shape is what the run says that wrote it last; empty until then.
     pub fn create_open(engine: Ref<Engine>, pattern: Desc) -> Result<Ref<Tensor>> {
-        Self::opened(engine, pattern, std::ptr::null_mut(), None, None)
+        // SAFETY: no memory.
+        unsafe { Self::opened(engine, pattern, std::ptr::null_mut(), None, None) }
     }
 
-    /// The same over `capacity` bytes of the host's, which the host keeps until `release` is dropped.
-    pub fn create_open_from(
+    /// The same over `capacity` bytes of the host's.
+    ///
+    /// # Safety
+    /// The host keeps the memory until `release` is dropped.
+    pub unsafe fn create_open_from(
         engine: Ref<Engine>,
         pattern: Desc,
         data: *mut u8,
         capacity: usize,
         release: Box<dyn Any + Send + Sync>,
     ) -> Result<Ref<Tensor>> {
-        Self::opened(engine, pattern, data, Some(capacity), Some(release))
+        // SAFETY: as demanded of the caller.
+        unsafe { Self::opened(engine, pattern, data, Some(capacity), Some(release)) }
     }
 
-    fn opened(
+    /// # Safety
+    /// The memory is there until `release` is dropped.
+    unsafe fn opened(
         engine: Ref<Engine>,
         pattern: Desc,
         data: *mut u8,
@@ -128,7 +141,9 @@ impl Tensor {
         check_memory(&pattern, data, capacity.unwrap_or(0))?;
         let mut empty = pattern;
         empty.dims.iter_mut().for_each(|dim| *dim = (*dim).max(0));
-        let view = View::new(data, 0, empty.check().map_err(named)?);
+        let empty = empty.check().map_err(named)?;
+        // SAFETY: as demanded of the caller, and aligned.
+        let view = unsafe { View::new(data, 0, empty) };
         let open = Open { pattern, capacity, memory: Mutex::default() };
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: Some(open), _release: release }))
     }
@@ -161,19 +176,30 @@ impl Tensor {
 
     /// Takes the value out of a slot, by exchanging memory with it where that is the engine's. The value has been found
     /// to have room.
-    pub fn receive(&self, slot: &Slot) -> Result<()> {
+    ///
+    /// # Safety
+    /// The caller has the slot, whose value is made, and nobody else uses the tensor.
+    pub unsafe fn receive(&self, slot: &Slot) -> Result<()> {
         let desc = *slot.view().desc();
+        let bytes = desc.bytes()?;
         match &self.open {
             Some(Open { capacity: None, memory, .. }) => {
-                let data = slot.give(&mut memory.lock());
-                self.view.reshape(data, desc.bytes()?, desc);
+                // SAFETY: as demanded of the caller; the value's memory is the tensor's from here on.
+                unsafe {
+                    let data = slot.give(&mut memory.lock());
+                    self.view.reshape(data, bytes, desc);
+                }
                 Ok(())
             }
             Some(_) => {
-                self.view.reshape(self.view.data(), desc.bytes()?, desc);
-                slot.copy_to(&self.view)
+                // SAFETY: as demanded of the caller; the memory has room, as was found.
+                unsafe {
+                    self.view.reshape(self.view.data(), bytes, desc);
+                    slot.copy_to(self.view.as_bytes_mut())
+                }
             }
-            None => slot.copy_to(&self.view),
+            // SAFETY: as demanded of the caller.
+            None => unsafe { slot.copy_to(self.view.as_bytes_mut()) },
         }
     }
 

@@ -8,6 +8,7 @@
 //!
 //! The pools that engines of a kind share are held here by weak references: such a pool ends with the last engine
 //! (stream, run) that uses it, and the next engine that asks starts another.
+#![forbid(unsafe_code)]
 
 use super::attr::EngineAttr;
 use crate::abi::{weir_thread_mode, weir_thread_mode_value as V};

@@ -2,14 +2,13 @@
 //!
 //! A stream's device reaches its own memory and the host's; and another device's of the same kind where that can be
 //! reached. A copy between other devices goes through the host's memory (`staged`).
-#![forbid(unsafe_code)]
 
 use super::engine::Engine;
 use super::staged::Staged;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Fill, Place, Transfer, label};
+use crate::device::{Fill, HostAddress, Place, Transfer, label};
 use crate::memory::overlaps;
 use crate::stream::{Queue, Work};
 use std::sync::Arc;
@@ -105,7 +104,8 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
 fn place<'a>(tensor: &'a Tensor, line: &crate::stream::Line) -> Place<'a> {
     let address = tensor.data() as usize;
     match tensor.engine().accelerator() {
-        None => Place::Host(address),
+        // SAFETY: the work keeps the tensor, and the host keeps to the order of its work.
+        None => Place::Host(unsafe { HostAddress::new(address) }),
         Some(_) if Arc::ptr_eq(tensor.engine().device(), line.device()) => Place::Device(address),
         Some(peer) => Place::Peer(peer, address),
     }
@@ -115,7 +115,9 @@ impl Copy {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let (source, target) = (&*self.source, &*self.target);
         let Some(line) = queue.line() else {
-            target.view().copy_from(source.view());
+            // SAFETY: the host's memory, and no bytes in common, as was compared when this was enqueued; it is the
+            // stream's turn, and the host keeps to the order of its work.
+            unsafe { target.view().as_bytes_mut().copy_from(source.view().as_bytes()) };
             return Ok(());
         };
         let name = "copy";
@@ -152,7 +154,8 @@ impl Filled {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let tensor = &*self.tensor;
         let Some(line) = queue.line() else {
-            tensor.view().fill(self.value);
+            // SAFETY: the host's memory; it is the stream's turn, and the host keeps to the order of its work.
+            unsafe { tensor.view().as_bytes_mut().fill(self.value) };
             return Ok(());
         };
         if tensor.bytes() == 0 {

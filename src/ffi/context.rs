@@ -6,7 +6,7 @@ use crate::abi::*;
 use crate::base::object;
 use crate::base::{Desc, Error, Name, Result};
 use crate::ffi::task::Destroy;
-use crate::kernel::{Completion, Kernel, KernelCall, KernelContext, signature};
+use crate::kernel::{Completion, Kernel, KernelCall, KernelContext, Outputs, signature};
 use crate::sync::ambient;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -178,9 +178,9 @@ impl Kernel for HostKernel {
         self.is_open
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match self.body {
-            HostBody::Whole(call) => call.run(context),
+            HostBody::Whole(call) => call.run(context, outputs),
             HostBody::Begun(_) => Err(Error::internal("the whole of a kernel that completes later")),
         }
     }
@@ -200,8 +200,8 @@ impl Kernel for HostKernel {
         matches!(self.body, HostBody::Begun(_))
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let HostBody::Begun(begin) = self.body else { return done.done(self.compute(context)) };
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let HostBody::Begun(begin) = self.body else { return done.done(self.compute(context, outputs)) };
         let handle = std::ptr::without_provenance_mut::<weir_completion>(done.into_number());
         // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and stays until the
         // call is done, as `Kernel::start` says. The handle is a number that nobody reads through.

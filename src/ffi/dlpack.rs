@@ -172,7 +172,8 @@ unsafe fn export<M: Managed>(
         false => tensor,
         true => {
             let copy = Tensor::create(Ref::clone(tensor.engine()), *tensor.desc())?;
-            copy.view().copy_from(tensor.view());
+            // SAFETY: the host's memory, and the copy's own; the producer is done.
+            unsafe { copy.view().as_bytes_mut().copy_from(tensor.view().as_bytes()) };
             copy
         }
     };
@@ -280,7 +281,9 @@ unsafe fn import<M: Managed + 'static>(
     }
     // Only with the import a success is the other's struct ours to delete.
     let owner = std::sync::Arc::new(Later::<M>::default());
-    handle::into_c(Tensor::create_from(engine, layout.desc, data, Box::new(std::sync::Arc::clone(&owner)))?, out)?;
+    let release = Box::new(std::sync::Arc::clone(&owner));
+    // SAFETY: the other's memory holds the tensor that it describes, and is kept until its owner is dropped.
+    handle::into_c(unsafe { Tensor::create_from(engine, layout.desc, data, release) }?, out)?;
     owner.adopt(managed);
     Ok(())
 }

@@ -1,4 +1,5 @@
 //! What DLPack calls the memory of an engine.
+#![forbid(unsafe_code)]
 
 use crate::abi::DLDevice;
 use crate::base::{Code, Error, Result};

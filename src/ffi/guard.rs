@@ -1,4 +1,5 @@
 //! The panic guard: every exported body runs in here.
+#![forbid(unsafe_code)]
 
 use super::{failure, last_error};
 use crate::abi::weir_status;

@@ -25,8 +25,9 @@ pub unsafe extern "C" fn weir_kernel_context_get_inputs(
     if let Some(context) = unsafe { context::borrow_right(context, out_views, out_count) } {
         // SAFETY: neither is NULL.
         unsafe {
-            out_views.write(context.inputs().as_ptr().cast());
-            out_count.write(context.inputs().len());
+            let views = context.inputs();
+            out_views.write(views.as_ptr().cast());
+            out_count.write(views.len());
         }
         return 0;
     }
@@ -75,8 +76,9 @@ pub unsafe extern "C" fn weir_kernel_context_get_outputs(
     if let Some(context) = unsafe { context::borrow_right(context, out_views, out_count) } {
         // SAFETY: neither is NULL.
         unsafe {
-            out_views.write(context.outputs().as_ptr().cast());
-            out_count.write(context.outputs().len());
+            let views = context.output_views();
+            out_views.write(views.as_ptr().cast());
+            out_count.write(views.len());
         }
         return 0;
     }
@@ -104,8 +106,9 @@ unsafe fn refused_outputs(
                 context::borrow(context, "context")?,
             )
         };
-        count.set(context.outputs().len());
-        *views = context.outputs().as_ptr().cast();
+        count.set(context.num_outputs());
+        // SAFETY: the kernel has them through C, and reads them anew when it has allocated one, as documented.
+        *views = unsafe { context.output_views() }.as_ptr().cast();
         Ok(())
     })
 }

@@ -8,7 +8,7 @@ use crate::abi::*;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device;
 use crate::engine::{BoundKernel, KernelAttr, Operation};
-use crate::kernel::{Kernel, KernelContext};
+use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Kernel for Named {
         false
     }
 
-    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         Err(Error::new(Code::Unimplemented, "only a device knows how to do it"))
     }
 }

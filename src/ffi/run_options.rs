@@ -67,7 +67,8 @@ pub unsafe extern "C" fn weir_run_options_set_absent(
         if flags.is_null() && count > 0 {
             return Err(Error::invalid(format!("flags is NULL, but its length is {count}")));
         }
-        options.absent = (!flags.is_null()).then(|| Flags::new(flags, count));
+        // SAFETY: the caller's bytes, which stay until the runs are over, as documented.
+        options.absent = (!flags.is_null()).then(|| unsafe { Flags::new(flags, count) });
         Ok(())
     })
 }

@@ -51,9 +51,11 @@ pub unsafe extern "C" fn weir_variable_create(
                     let side = |of_host: bool| if of_host { Side::Host } else { Side::Device };
                     let initial =
                         initial.map(|initial| (initial.view(), side(initial.engine().accelerator().is_none())));
+                    // The tensor is in the memory of its engine, and the host writes no tensor that is in use.
                     Variable::create_on(engine.device(), engine.memory(), desc, is_optimistic, initial)
                 } else {
-                    Variable::create(desc, is_optimistic, initial.map(|initial| initial.view()))
+                    // The host's memory, as was checked.
+                    Variable::create(desc, is_optimistic, initial.map(|initial| initial.view().as_bytes()))
                 };
                 variable.map(Body::Variable)
             };
@@ -76,7 +78,9 @@ pub unsafe extern "C" fn weir_variable_read(variable: *const weir_resource, tens
         // SAFETY: the caller's handles, as documented.
         let (resource, tensor) = unsafe { (handle::borrow(variable, "variable")?, handle::borrow(tensor, "tensor")?) };
         let variable = resource.variable()?;
-        variable.get(tensor.view(), side_of(variable, tensor, "tensor")?, &|| resource.text())
+        let side = side_of(variable, tensor, "tensor")?;
+        // SAFETY: the tensor is where the side says; the host uses no tensor that is in use otherwise.
+        unsafe { variable.get(tensor.view(), side, &|| resource.text()) }
     })
 }
 
@@ -91,7 +95,9 @@ pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tens
         // SAFETY: the caller's handles, as documented.
         let (resource, tensor) = unsafe { (handle::borrow(variable, "variable")?, handle::borrow(tensor, "tensor")?) };
         let variable = resource.variable()?;
-        variable.set(tensor.view(), side_of(variable, tensor, "tensor")?, &|| resource.text())
+        let side = side_of(variable, tensor, "tensor")?;
+        // SAFETY: the tensor is where the side says; the host writes no tensor that is in use.
+        unsafe { variable.set(tensor.view(), side, &|| resource.text()) }
     })
 }
 

@@ -1,4 +1,5 @@
 //! The builder: nodes in the order in which they were added.
+#![forbid(unsafe_code)]
 
 use super::homes::Homes;
 use super::ids::{NodeId, ValueId};

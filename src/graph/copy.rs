@@ -1,7 +1,8 @@
 //! The node that compile adds where an output of the program is an input, a constant, or another output: it copies.
+#![forbid(unsafe_code)]
 
 use crate::base::{Desc, Result};
-use crate::kernel::{Kernel, KernelContext};
+use crate::kernel::{Kernel, KernelContext, Outputs};
 
 pub(super) struct Copy;
 
@@ -31,8 +32,8 @@ impl Kernel for Copy {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        context.outputs()[0].copy_from(&context.inputs()[0]);
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        outputs.only().copy_from(context.input(0));
         Ok(())
     }
 }
@@ -61,13 +62,13 @@ impl Kernel for CopyOpen {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let input = &context.inputs()[0];
+    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
+        let input = context.input(0);
         // A slot that a fixed shape goes into has its memory already.
-        if !context.outputs()[0].desc().is_concrete() {
-            context.allocate_output(0, input.desc().shape())?;
+        if !outputs.desc(0).is_concrete() {
+            outputs.allocate(context, 0, input.desc().shape())?;
         }
-        context.outputs()[0].copy_from(input);
+        outputs.only().copy_from(input);
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
 //! Drawings of graphs and programs: Graphviz DOT, and JSON.
+#![forbid(unsafe_code)]
 
 use super::builder::{Body as BuilderBody, Graph};
 use super::compiled::Compiled;

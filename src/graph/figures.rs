@@ -1,4 +1,5 @@
 //! What a program counts: its runs, and on request each node's.
+#![forbid(unsafe_code)]
 
 use super::plan::Body;
 use super::program::Program;

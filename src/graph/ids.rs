@@ -3,6 +3,7 @@
 //! ```text
 //! | serial of the graph : 16 | node : 32 | output + 1 : 16 |      output + 1 = 0 means the node itself
 //! ```
+#![forbid(unsafe_code)]
 
 /// A node of a graph under construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

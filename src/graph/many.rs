@@ -5,6 +5,7 @@
 //! the one budget, and a pool that has one thread or runs everything inline is right too. Each run may ask for helpers
 //! of its own in turn. The first that fails stops the others, those that go on too, and its error is the one that comes
 //! back.
+#![forbid(unsafe_code)]
 
 use super::exec::{Asks, Bound, Orders, Outer, Together};
 use super::options::RunOptions;

@@ -3,7 +3,6 @@
 //! `builder` collects nodes; `compile` checks them and lays a `Program` out in arrays; `exec` runs it. A program is
 //! immutable and shared; each run uses a `RunState`, which holds everything that changes, and which the program keeps
 //! for the next run.
-#![forbid(unsafe_code)]
 
 mod builder;
 mod compile;

@@ -12,7 +12,7 @@ use super::plan::NO_BIT;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, signature};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, signature};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -70,15 +70,18 @@ impl Kernel for Nested {
         self.program.compiled.learned.total_ns.load(Relaxed)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
         context.with_pool(|pool| {
             let state = self.program.take_state(scratch_slots(pool))?;
-            let (inputs, outputs) = (context.inputs(), context.outputs());
+            let inputs = context.inputs();
             let outer = Outer { stop: context.stop(), failed: None };
-            let result = state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
-                state.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data(), outer)?;
-                state.publish_to(context)
-            });
+            // SAFETY: nobody else has the state, and the call has the tensors until the inner run is over.
+            let result = unsafe {
+                state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                    state.run_over(pool, |i| inputs[i].data(), |o| context.output_data(o), outer)?;
+                    state.publish_to(context, &mut outputs)
+                })
+            };
             self.program.give_state(state);
             result
         })
@@ -88,16 +91,19 @@ impl Kernel for Nested {
         !self.program.plan().calls.is_empty()
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         if !self.is_async() {
-            return done.done(self.compute(context));
+            return done.done(self.compute(context, outputs));
         }
         let state = self.program.take_state(context.with_pool(scratch_slots))?;
-        let (inputs, outputs) = (context.inputs(), context.outputs());
-        let begun = state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
-            state.bind(|i| inputs[i].data(), |o| outputs[o].data());
-            state.start_inside(&self.program, context, done)
-        });
+        let inputs = context.inputs();
+        // SAFETY: nobody else has the state, and the call has the tensors until the inner run is over.
+        let begun = unsafe {
+            state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                state.bind(|i| inputs[i].data(), |o| context.output_data(o));
+                state.start_inside(&self.program, context, outputs, done)
+            })
+        };
         if begun.is_err() {
             self.program.give_state(state);
         }

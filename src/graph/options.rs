@@ -1,4 +1,5 @@
 //! Settings of a compilation and of a run.
+#![forbid(unsafe_code)]
 
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};

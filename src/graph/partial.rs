@@ -6,6 +6,7 @@
 //! asks the host's kernels; of two threads that compile the same part one puts it in, and the other takes it over. When
 //! all places are full a part goes that was not asked for since the hand came by last (the clock algorithm); runs of it
 //! that go on hold it until they end.
+#![forbid(unsafe_code)]
 
 use super::builder::Contents;
 use super::compile::{check_outputs, compile_part};

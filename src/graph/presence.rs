@@ -4,6 +4,7 @@
 //! is run when all of its inputs and all that it waits for are there, so it has the conditions of all. A merge is there
 //! when one of its inputs is: two inputs whose conditions differ in one switch alone, and that in the side, are
 //! together there under what they have in common. What a merge makes otherwise is a condition of its own.
+#![forbid(unsafe_code)]
 
 use super::builder::{Body, Contents, Value};
 use crate::base::{Error, Result};

@@ -3,6 +3,7 @@
 //! A line for each node, in the program's order: its cost in nanoseconds, the iterations of a loop or `-`, its name.
 //! Nodes are found by name; of several with one name the first is the first. What is not found is left alone: a profile
 //! decides who runs what and when, never what comes out.
+#![forbid(unsafe_code)]
 
 use super::compiled::Compiled;
 use super::figures::NOT_COUNTED;

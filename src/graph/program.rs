@@ -1,4 +1,5 @@
 //! A compiled graph.
+#![forbid(unsafe_code)]
 
 use super::compiled::Compiled;
 use super::dump::{self, DumpFormat};

@@ -1,4 +1,5 @@
 //! What compile has done, as text and as JSON.
+#![forbid(unsafe_code)]
 
 mod lists;
 

@@ -1,4 +1,5 @@
 //! Checks of a whole graph: engines, cycles, types and shapes, absent values. Every refusal names the nodes.
+#![forbid(unsafe_code)]
 
 use super::builder::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};

@@ -13,6 +13,7 @@
 //! *Costs that change.* A run that takes more than twice as long as it should, or less than half, is strange. Two
 //! strange ones in a row, both too long or both too short, and the next run measures all nodes and is believed. One
 //! alone changes nothing: a thread may have been interrupted, and one batch in ten may be a large one.
+#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 

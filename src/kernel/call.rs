@@ -1,6 +1,6 @@
 //! A kernel's body as a plain C function.
 
-use super::KernelContext;
+use super::{KernelContext, Outputs};
 use crate::abi::weir_kernel_context;
 use crate::base::{Error, Result};
 use std::ffi::c_void;
@@ -31,8 +31,8 @@ impl KernelCall {
 
     /// Calls it. No failure is left in the context behind it.
     #[inline]
-    pub fn run(self, context: &KernelContext<'_>) -> Result<()> {
-        // SAFETY: by the contract of `new`. The context is behind a tag, and outlives the call.
+    pub fn run(self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
+        // SAFETY: by the contract of `new`. The context is behind a tag, and outlives the call, which has the outputs.
         let status = unsafe { (self.f)(self.user, std::ptr::from_ref(context).cast_mut().cast()) };
         if status == 0 && !context.has_failed() { Ok(()) } else { failed(context, status) }
     }

@@ -10,7 +10,7 @@
 //! behind the call when a round has left none.
 #![forbid(unsafe_code)]
 
-use super::KernelContext;
+use super::{KernelContext, Outputs};
 use crate::base::{Error, Result, process};
 use crate::sync::{Global, HandOff, Meeting, OnceLock};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub trait Caller: Send + Sync {
 /// What is left of a call when a round of it ends.
 pub trait Rest: Send + Sync {
     /// Goes on with the call: as `Kernel::start`, which has begun it.
-    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()>;
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()>;
 }
 
 #[derive(Default)]

@@ -1,10 +1,47 @@
 //! What a kernel sees of the call it serves.
-#![forbid(unsafe_code)]
+//!
+//! Whoever makes a context vouches for the call's memory, and nobody else has to:
+//!
+//! ```compile_fail,E0133
+//! use weir::kernel::{KernelContext, NEVER, Scratch};
+//! let context = KernelContext::new(&[], &[], None, Scratch::none(1), &NEVER);
+//! ```
+//! ```
+//! use weir::kernel::{KernelContext, NEVER, Scratch};
+//! // SAFETY: a call without tensors.
+//! let context = unsafe { KernelContext::new(&[], &[], None, Scratch::none(1), &NEVER) };
+//! ```
+//! ```compile_fail,E0133
+//! use weir::kernel::Scratch;
+//! let scratch = Scratch::new(std::ptr::null_mut(), 0, 1);
+//! ```
+//! ```
+//! use weir::kernel::Scratch;
+//! // SAFETY: no bytes are nowhere.
+//! let scratch = unsafe { Scratch::new(std::ptr::null_mut(), 0, 1) };
+//! ```
+//!
+//! An output has one writer:
+//!
+//! ```compile_fail,E0499
+//! use weir::kernel::Outputs;
+//! fn twice(mut outputs: Outputs<'_>) {
+//!     let (mut a, mut b) = (outputs.get(0), outputs.get(0));
+//!     a.write_bytes()[0] = b.write_bytes()[0];
+//! }
+//! ```
+//! ```
+//! use weir::kernel::Outputs;
+//! fn once(mut outputs: Outputs<'_>) {
+//!     let mut a = outputs.get(0);
+//!     a.write_bytes()[0] = 1;
+//! }
+//! ```
 
-use super::Stop;
+use super::{Outputs, Stop};
 use crate::base::object::tag;
 use crate::base::{Code, Error, Ref, Result, process};
-use crate::memory::View;
+use crate::memory::{Bytes, Parts, View, overlaps};
 use crate::sync::{Claim, HandOff, Mutex};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
 use std::any::Any;
@@ -22,8 +59,18 @@ pub struct Scratch {
 
 impl Scratch {
     /// `bytes` is rounded up to the stride that `stride` gives; `data` has `slots` times that.
-    pub fn new(data: *mut u8, bytes: usize, slots: usize) -> Scratch {
+    ///
+    /// # Safety
+    /// The memory is there, aligned to `memory::ALIGNMENT`, while a call has this or a clone of it, and one call at a
+    /// time does.
+    pub unsafe fn new(data: *mut u8, bytes: usize, slots: usize) -> Scratch {
         Scratch { data: AtomicPtr::new(data), bytes, slots: slots.max(1) }
+    }
+
+    /// Slots without memory.
+    pub fn none(slots: usize) -> Scratch {
+        // SAFETY: no bytes are nowhere.
+        unsafe { Scratch::new(std::ptr::null_mut(), 0, slots) }
     }
 
     /// Distance from one slot's memory to the next.
@@ -92,7 +139,13 @@ impl<'a> KernelContext<'a> {
     pub const TAG: u32 = tag::KERNEL_CONTEXT;
 
     /// `stop` is set once the result is not wanted any more.
-    pub fn new(
+    ///
+    /// # Safety
+    /// Of views that the kernel reads or writes in the host's memory: the bytes are there during the call and have
+    /// values. Nobody writes an input, but the call itself through an output that shares its memory. Nobody else has an
+    /// output, and no two outputs share memory. The scratch memory is the call's alone.
+    #[inline]
+    pub unsafe fn new(
         inputs: &'a [View],
         outputs: &'a [View],
         pool: Option<&'a Ref<ThreadPool>>,
@@ -111,14 +164,18 @@ impl<'a> KernelContext<'a> {
     }
 
     /// With more of a run than its tensors.
-    pub fn of_run(
+    ///
+    /// # Safety
+    /// As of `new`, and `run` gives memory that nobody else has.
+    pub unsafe fn of_run(
         (inputs, outputs): (&'a [View], &'a [View]),
         pool: Option<&'a Ref<ThreadPool>>,
         scratch: Scratch,
         stop: &'a Stop,
         run: &'a dyn RunContext,
     ) -> KernelContext<'a> {
-        let context = KernelContext::new(inputs, outputs, pool, scratch, stop);
+        // SAFETY: as demanded of the caller.
+        let context = unsafe { KernelContext::new(inputs, outputs, pool, scratch, stop) };
         KernelContext { run: Some(run), ..context }
     }
 
@@ -137,20 +194,24 @@ impl<'a> KernelContext<'a> {
     }
 
     /// Memory for an output whose shape the call decides.
-    pub fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
+    ///
+    /// # Safety
+    /// Nobody has the output or its descriptor meanwhile.
+    pub unsafe fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
         if let Some(run) = self.run.filter(|run| run.is_open()) {
             return run.make(index, dims);
         }
-        match self.outputs().get(index) {
-            None => {
-                Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.outputs().len())))
-            }
+        match self.to_write().get(index) {
+            None => Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.num_outputs()))),
             Some(view) => Err(settled(index, view)),
         }
     }
 
     /// For one call after the other that complete later.
-    pub fn kept(kept: Kept, scratch: Scratch) -> KernelContext<'static> {
+    ///
+    /// # Safety
+    /// As of `new` for each of them, until it is done.
+    pub unsafe fn kept(kept: Kept, scratch: Scratch) -> KernelContext<'static> {
         KernelContext {
             tag: Self::TAG,
             born: process::generation(),
@@ -178,6 +239,8 @@ impl<'a> KernelContext<'a> {
         self.tag
     }
 
+    /// What the inputs are.
+    #[inline]
     pub fn inputs(&self) -> &[View] {
         match &self.of {
             Of::Borrowed { inputs, .. } => inputs,
@@ -185,11 +248,54 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    pub fn outputs(&self) -> &[View] {
+    #[inline]
+    pub(super) fn to_write(&self) -> &[View] {
         match &self.of {
             Of::Borrowed { outputs, .. } => outputs,
             Of::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
         }
+    }
+
+    /// An input, to be read. One that an output shares memory with is not to be had so: a kernel that may work in place
+    /// computes from addresses (`vector::elements`).
+    pub fn input(&self, index: usize) -> Bytes<'_> {
+        let (view, place) = (&self.inputs()[index], |view: &View| (view.data(), view.bytes()));
+        assert!(
+            !self.to_write().iter().any(|output| overlaps(place(output), place(view))),
+            "input {index} is an output too"
+        );
+        // SAFETY: nobody writes an input but through an output that shares its memory (`new`), and none does.
+        unsafe { view.as_bytes() }
+    }
+
+    #[inline]
+    pub fn num_outputs(&self) -> usize {
+        self.to_write().len()
+    }
+
+    /// Where an output is.
+    #[inline]
+    pub fn output_data(&self, index: usize) -> *mut u8 {
+        self.to_write()[index].data()
+    }
+
+    /// What the outputs are.
+    ///
+    /// # Safety
+    /// No descriptor of an output is kept until the kernel makes that (`allocate_output`).
+    #[inline]
+    pub unsafe fn output_views(&self) -> &[View] {
+        self.to_write()
+    }
+
+    /// The right to write the call's outputs, for the kernel.
+    ///
+    /// # Safety
+    /// Nobody else has it while this lives, and the call goes on as long.
+    #[inline]
+    pub unsafe fn outputs(&self) -> Outputs<'_> {
+        // SAFETY: as demanded of the caller, and of that of `new`.
+        unsafe { Outputs::new(self.to_write()) }
     }
 
     /// Does something with the call's pool.
@@ -206,6 +312,11 @@ impl<'a> KernelContext<'a> {
     /// Pieces that may run at once in a region of this call.
     pub fn num_slots(&self) -> usize {
         self.scratch.slots
+    }
+
+    /// Bytes of it in a slot.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch.bytes
     }
 
     /// The scratch memory of a slot; NULL if the kernel has none.
@@ -241,6 +352,20 @@ impl<'a> KernelContext<'a> {
     /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.
     pub fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         self.parallel_for_then(span, body, None)
+    }
+
+    /// As `parallel_for`, over an output: each claim is given its part of that.
+    pub fn parallel_into<P: Parts>(
+        &self,
+        span: &Span,
+        parts: P,
+        body: impl Fn(P::Part, &Claim) -> Result<()> + Sync,
+    ) -> Result<()> {
+        self.parallel_for(span, &|claim| {
+            // SAFETY: the output was given to this region alone, and no two claims of it have an item in common.
+            let part = unsafe { parts.part(&claim) };
+            body(part, &claim)
+        })
     }
 
     /// As `parallel_for`, and then the epilogue.

@@ -11,6 +11,7 @@ mod completion;
 mod context;
 mod effect;
 mod issuer;
+mod outputs;
 pub mod signature;
 mod stop;
 pub mod vector;
@@ -20,6 +21,7 @@ pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Frame, Kept, KernelContext, RunContext, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
+pub use outputs::Outputs;
 pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Ref, Result};
@@ -97,15 +99,15 @@ pub trait Kernel: Send + Sync {
     }
 
     /// Whether inputs may have dimensions that only a run knows, and outputs too: `infer` then takes descriptors that
-    /// leave dimensions open (-1) and may give such, and `compute` asks the context for the memory of each output that
-    /// is open.
+    /// leave dimensions open (-1) and may give such, and `compute` asks for the memory of each output that is open
+    /// (`Outputs::allocate`).
     fn is_open(&self) -> bool {
         false
     }
 
-    /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread,
-    /// several calls at once.
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
+    /// Does the work. Inputs (`KernelContext::input`) and outputs have the descriptors that `infer` was given and gave.
+    /// May run on any thread, several calls at once.
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 
     /// The same as a plain C function, for those who call it often.
     fn call(&self) -> Option<KernelCall> {
@@ -139,8 +141,8 @@ pub trait Kernel: Send + Sync {
 
     /// Begins the work of an asynchronous kernel. The context stays valid until `done` is told, which may be from any
     /// thread, and before this returns. An error says that the work was not begun: then `done` is not told.
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        done.done(self.compute(context))
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        done.done(self.compute(context, outputs))
     }
 }
 

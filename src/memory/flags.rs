@@ -1,20 +1,21 @@
 //! Bytes of the caller's that the library fills with 0 and 1.
 
-/// As a view: safe to use by the rules of the API, which say that the bytes stay alive and the caller's own until the
-/// work that fills them is done.
+/// An address that somebody has vouched for.
 #[derive(Clone, Copy, Debug)]
 pub struct Flags {
     data: *mut u8,
     count: usize,
 }
 
-// SAFETY: an address; who may write through it when is said above.
+// SAFETY: an address; who may write through it when is said at `new`.
 unsafe impl Send for Flags {}
 // SAFETY: as above.
 unsafe impl Sync for Flags {}
 
 impl Flags {
-    pub fn new(data: *mut u8, count: usize) -> Flags {
+    /// # Safety
+    /// The bytes are there, and nobody else uses them, until the work that fills them is done.
+    pub unsafe fn new(data: *mut u8, count: usize) -> Flags {
         Flags { data, count }
     }
 
@@ -28,7 +29,7 @@ impl Flags {
 
     pub fn set(&self, index: usize, value: bool) {
         assert!(index < self.count, "flag {index} of {}", self.count);
-        // SAFETY: in bounds; writable by the rules above.
+        // SAFETY: in bounds; writable, as whoever made this has said.
         unsafe { self.data.add(index).write(u8::from(value)) }
     }
 }

@@ -94,7 +94,10 @@ fn from_store() -> *mut u8 {
 }
 
 /// False if there is no room.
-fn to_store(block: *mut u8) -> bool {
+///
+/// # Safety
+/// A block of `System`'s, of the kept layout, which nobody uses any more.
+unsafe fn to_store(block: *mut u8) -> bool {
     let mut empty = STORE.iter().filter(|place| place.load(Relaxed).is_null());
     empty.any(|place| place.compare_exchange(ptr::null_mut(), block, Release, Relaxed).is_ok())
 }
@@ -133,7 +136,8 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
-        if is_kept(layout) && !in_reserve(data) && to_store(data) {
+        // SAFETY: of this layout and not of the reserve, and the caller is done with it.
+        if is_kept(layout) && !in_reserve(data) && unsafe { to_store(data) } {
             return;
         }
         counts().bytes_freed.fetch_add(layout.size() as u64, Relaxed);

@@ -1,7 +1,9 @@
 //! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, an engine's memory cut into
-//! blocks, views of tensors, slots for tensors whose shape a run decides, and addresses that nobody can touch.
+//! blocks, views of tensors and what may be read and written of them, slots for tensors whose shape a run decides, and
+//! addresses that nobody can touch.
 
 mod buffer;
+mod bytes;
 mod classes;
 mod element;
 mod flags;
@@ -20,13 +22,14 @@ mod tag;
 mod view;
 
 pub use buffer::{ALIGNMENT, Buffer};
+pub use bytes::{Bytes, BytesMut, Element, Parts, Shards};
 pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
 pub use lanes::Progress;
 pub use pool::{Block, Lane, Pool, PoolAttr, Usage};
-pub use reserve::{Reserve, copy_bytes, fill_bytes};
+pub use reserve::Reserve;
 pub use slot::Slot;
 pub use source::{HostAllocator, HostMemory, Source};
 pub use stock::{Lease, Stock};
 pub use tag::Tag;
-pub use view::{Element, Shards, View, overlaps};
+pub use view::{View, overlaps};

@@ -131,7 +131,8 @@ impl Pool {
     pub fn allocate_zeroed(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<Block> {
         let (block, clean) = self.allocate_on(SHARED, bytes, tag)?;
         if !clean && bytes > 0 {
-            self.source.fill_zero(block.address, bytes)?;
+            // SAFETY: of a region of the source's, and the block is nobody else's.
+            unsafe { self.source.fill_zero(block.address, bytes) }?;
         }
         Ok(block)
     }
@@ -231,7 +232,8 @@ impl Pool {
             })
         };
         added.inspect_err(|_| {
-            self.source.deallocate(address, region, self.attr.alignment);
+            // SAFETY: just given, and nothing of it was handed out.
+            unsafe { self.source.deallocate(address, region, self.attr.alignment) };
             self.state.lock().usage.reserved -= region;
         })
     }
@@ -289,7 +291,8 @@ impl Pool {
 
     /// Back to the source; only then is there room for another.
     fn return_region(&self, (address, bytes): (usize, usize)) {
-        self.source.deallocate(address, bytes, self.attr.alignment);
+        // SAFETY: a region of the source's, of which nothing is handed out.
+        unsafe { self.source.deallocate(address, bytes, self.attr.alignment) };
         self.state.lock().usage.reserved -= bytes;
     }
 
@@ -341,7 +344,8 @@ impl Drop for Pool {
         lanes.empty(space);
         while let Some(index) = space.free_region() {
             let (address, bytes) = space.remove(index);
-            self.source.deallocate(address, bytes, self.attr.alignment);
+            // SAFETY: a region of the source's, of which nothing is handed out.
+            unsafe { self.source.deallocate(address, bytes, self.attr.alignment) };
         }
     }
 }

@@ -22,7 +22,8 @@ struct Numbers {
 #[derive(Debug)]
 struct Device(Arc<Numbers>);
 
-impl Source for Device {
+// SAFETY: numbers, which nobody takes for addresses.
+unsafe impl Source for Device {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         self.0.calls.fetch_add(1, Relaxed);
         if self.0.is_empty.load(Relaxed) {
@@ -32,13 +33,13 @@ impl Source for Device {
         self.0.out.lock().insert(address, bytes);
         Ok(address)
     }
-    fn deallocate(&self, address: usize, bytes: usize, _: usize) {
+    unsafe fn deallocate(&self, address: usize, bytes: usize, _: usize) {
         assert_eq!(self.0.out.lock().remove(&address), Some(bytes), "not a region that was given");
     }
     fn is_zeroed(&self) -> bool {
         false
     }
-    fn fill_zero(&self, _: usize, _: usize) -> Result<()> {
+    unsafe fn fill_zero(&self, _: usize, _: usize) -> Result<()> {
         Ok(())
     }
 }

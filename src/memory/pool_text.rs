@@ -1,4 +1,5 @@
 //! A pool in words: why a request failed, and what the memory holds.
+#![forbid(unsafe_code)]
 
 use super::heap;
 use super::lanes::SHARED;

@@ -8,9 +8,14 @@ use crate::base::{Error, Result};
 #[derive(Debug)]
 pub struct Reserve {
     addresses: usize,
-    bytes: usize,
+    bytes: *mut u8,
     size: usize,
 }
+
+// SAFETY: plain memory without an owner thread; who uses which of it when is the rule of those who are handed pointers.
+unsafe impl Send for Reserve {}
+// SAFETY: as above.
+unsafe impl Sync for Reserve {}
 
 impl Reserve {
     /// `size` bytes, rounded up to whole pages; `what` names them in the refusal.
@@ -19,9 +24,10 @@ impl Reserve {
         let size = size.max(1).checked_next_multiple_of(1 << 16).ok_or_else(refused)?;
         let bytes = map::readable(size).ok_or_else(refused)?;
         match map::untouchable(size) {
-            Some(addresses) => Ok(Reserve { addresses, bytes, size }),
+            Some(addresses) => Ok(Reserve { addresses: addresses.addr(), bytes, size }),
             None => {
-                map::unmap(bytes, size);
+                // SAFETY: mapped above, and nobody's.
+                unsafe { map::unmap(bytes.addr(), size) };
                 Err(refused())
             }
         }
@@ -42,59 +48,47 @@ impl Reserve {
     }
 
     /// Where the bytes of these addresses are; None if they are not all of this reserve.
-    pub fn translate(&self, address: usize, bytes: usize) -> Option<usize> {
+    pub fn translate(&self, address: usize, bytes: usize) -> Option<*mut u8> {
         let offset = address.checked_sub(self.addresses)?;
         let end = offset.checked_add(bytes)?;
-        (end <= self.size).then(|| self.bytes + offset)
+        (end <= self.size).then(|| self.bytes.wrapping_add(offset))
     }
 }
 
 impl Drop for Reserve {
     fn drop(&mut self) {
-        map::unmap(self.addresses, self.size);
-        map::unmap(self.bytes, self.size);
-    }
-}
-
-/// Copies bytes, which may overlap. As all access to tensors it rests on the rules of the API (module `view`): both are
-/// alive during the call, and nobody else writes them.
-pub fn copy_bytes(to: usize, from: usize, bytes: usize) {
-    if bytes > 0 {
-        // SAFETY: as said above.
-        unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) }
-    }
-}
-
-/// Sets bytes, by the same rules.
-pub fn fill_bytes(to: usize, value: u8, bytes: usize) {
-    if bytes > 0 {
-        // SAFETY: as said above.
-        unsafe { std::ptr::write_bytes(to as *mut u8, value, bytes) }
+        // SAFETY: mapped by `new`; whoever was handed pointers is gone with the device.
+        unsafe {
+            map::unmap(self.addresses, self.size);
+            map::unmap(self.bytes.addr(), self.size);
+        }
     }
 }
 
 #[cfg(unix)]
 mod map {
-    fn map(size: usize, access: libc::c_int) -> Option<usize> {
+    fn map(size: usize, access: libc::c_int) -> Option<*mut u8> {
         #[cfg(target_os = "linux")]
         const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         #[cfg(not(target_os = "linux"))]
         const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANON;
         // SAFETY: a new mapping at an address of the system's choice touches nothing that is there.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), size, access, FLAGS, -1, 0) };
-        (at != libc::MAP_FAILED).then_some(at as usize)
+        (at != libc::MAP_FAILED).then_some(at.cast())
     }
 
-    pub(super) fn readable(size: usize) -> Option<usize> {
+    pub(super) fn readable(size: usize) -> Option<*mut u8> {
         map(size, libc::PROT_READ | libc::PROT_WRITE)
     }
 
-    pub(super) fn untouchable(size: usize) -> Option<usize> {
+    pub(super) fn untouchable(size: usize) -> Option<*mut u8> {
         map(size, libc::PROT_NONE)
     }
 
-    pub(super) fn unmap(at: usize, size: usize) {
-        // SAFETY: a mapping that `map` made, whose owner is being dropped.
+    /// # Safety
+    /// A mapping of `map`'s, which nobody uses any more.
+    pub(super) unsafe fn unmap(at: usize, size: usize) {
+        // SAFETY: as demanded of the caller.
         unsafe { libc::munmap(at as *mut libc::c_void, size) };
     }
 }
@@ -102,15 +96,17 @@ mod map {
 /// Not done for other systems: there are no such devices on them.
 #[cfg(not(unix))]
 mod map {
-    pub(super) fn readable(_size: usize) -> Option<usize> {
+    pub(super) fn readable(_size: usize) -> Option<*mut u8> {
         None
     }
 
-    pub(super) fn untouchable(_size: usize) -> Option<usize> {
+    pub(super) fn untouchable(_size: usize) -> Option<*mut u8> {
         None
     }
 
-    pub(super) fn unmap(_at: usize, _size: usize) {}
+    /// # Safety
+    /// None: there are no mappings.
+    pub(super) unsafe fn unmap(_at: usize, _size: usize) {}
 }
 
 #[cfg(test)]
@@ -123,14 +119,15 @@ mod tests {
         assert_eq!(reserve.size(), 131_072);
         let (start, end) = (reserve.start(), reserve.start() + reserve.size());
         let first = reserve.translate(start, 4).unwrap();
-        assert_ne!(first, start);
-        let source = [1u8, 2, 3, 4];
-        copy_bytes(first, source.as_ptr() as usize, 4);
+        assert_ne!(first.addr(), start);
         let last = reserve.translate(end - 4, 4).unwrap();
-        fill_bytes(last, 9, 4);
-        copy_bytes(last, first, 2);
-        let mut read = [0u8; 4];
-        copy_bytes(read.as_mut_ptr() as usize, last, 4);
+        // SAFETY: four bytes each, of a reserve that nobody else has.
+        let read = unsafe {
+            first.cast::<[u8; 4]>().write([1, 2, 3, 4]);
+            last.write_bytes(9, 4);
+            last.copy_from(first, 2);
+            last.cast::<[u8; 4]>().read()
+        };
         assert_eq!(read, [1, 2, 9, 9]);
         assert!(reserve.translate(end, 0).is_some());
         for (address, bytes) in [(end - 3, 4), (end + 1, 0), (start - 1, 2), (0, 1), (start, usize::MAX)] {

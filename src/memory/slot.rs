@@ -3,8 +3,8 @@
 //!
 //! One thread at a time has a slot: first whoever runs the node that makes the value (`begin`, `allocate`), then,
 //! behind it along edges, those who read it (`view`), and last whoever moves it on (`exchange`), behind all of these.
-//! So the block needs no lock. Only `allocate` may be called by a host's kernel as it likes, also from several threads
-//! at once; `state` lets one of them in:
+//! Whoever calls them says that it is so; the block needs no lock. Only `allocate` may be called by a host's kernel as
+//! it likes, also from several threads at once; `state` lets one of them in:
 //!
 //! | state | meaning                                        | next                               |
 //! |-------|------------------------------------------------|------------------------------------|
@@ -12,7 +12,7 @@
 //! | BUSY  | a thread looks for memory                      | MADE, or OPEN if there was none    |
 //! | MADE  | the view is right                              | OPEN by `begin`, in the next turn  |
 
-use super::{Block, View};
+use super::{Block, BytesMut, View};
 use crate::base::{Desc, Error, Result};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -34,8 +34,7 @@ unsafe impl Sync for Slot {}
 impl Slot {
     /// Empty; `desc` says what is known of the value.
     pub fn new(desc: Desc) -> Slot {
-        let view = View::new(std::ptr::null_mut(), 0, desc);
-        Slot { view, block: UnsafeCell::new(None), state: AtomicU32::new(OPEN) }
+        Slot { view: View::empty(desc), block: UnsafeCell::new(None), state: AtomicU32::new(OPEN) }
     }
 
     /// The value, once it is made.
@@ -45,7 +44,10 @@ impl Slot {
 
     /// The value is about to be made anew. ORDERING: Relaxed here and in `is_made`; edges order those who have the
     /// slot.
-    pub fn begin(&self) {
+    ///
+    /// # Safety
+    /// The caller has the slot, and nobody uses the old value any more.
+    pub unsafe fn begin(&self) {
         self.state.store(OPEN, Relaxed);
     }
 
@@ -55,7 +57,10 @@ impl Slot {
 
     /// Memory for a value like `desc`, in the block that is there or in a larger one from `more`. None if that was done
     /// before.
-    pub fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
+    ///
+    /// # Safety
+    /// Whoever has the slot lets the caller do this, and nobody reads the view meanwhile.
+    pub unsafe fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
         let bytes = desc.bytes()?;
         // ORDERING: Acquire pairs with the Release below: an attempt before this one that found no memory is over.
         if self.state.compare_exchange(OPEN, BUSY, Acquire, Relaxed).is_err() {
@@ -63,7 +68,8 @@ impl Slot {
         }
         match self.grow(bytes, more) {
             Ok(data) => {
-                self.view.reshape(data, bytes, desc);
+                // SAFETY: the block's memory, which stays until the slot is made anew; this thread has the slot (BUSY).
+                unsafe { self.view.reshape(data, bytes, desc) };
                 self.state.store(MADE, Release);
                 Ok(Some(data))
             }
@@ -91,36 +97,53 @@ impl Slot {
     }
 
     /// The value is a tensor elsewhere.
-    pub fn point(&self, tensor: &View) {
-        self.view.reshape(tensor.data(), tensor.bytes(), *tensor.desc());
+    ///
+    /// # Safety
+    /// The caller has the slot, and the tensor stays until the value is made anew.
+    pub unsafe fn point(&self, tensor: &View) {
+        // SAFETY: as demanded of the caller.
+        unsafe { self.view.reshape(tensor.data(), tensor.bytes(), *tensor.desc()) };
         self.state.store(MADE, Relaxed);
     }
 
-    /// Two values change places. Only by a thread that has both slots.
-    pub fn exchange(&self, other: &Slot) {
+    /// Two values change places.
+    ///
+    /// # Safety
+    /// The caller has both slots.
+    pub unsafe fn exchange(&self, other: &Slot) {
         let (view, state) = (self.view.clone(), self.state.load(Relaxed));
-        self.view.reshape(other.view.data(), other.view.bytes(), *other.view.desc());
-        other.view.reshape(view.data(), view.bytes(), *view.desc());
+        // SAFETY: the caller has both slots, and the blocks change places with the views.
+        unsafe {
+            self.view.reshape(other.view.data(), other.view.bytes(), *other.view.desc());
+            other.view.reshape(view.data(), view.bytes(), *view.desc());
+        }
         self.state.store(other.state.load(Relaxed), Relaxed);
         other.state.store(state, Relaxed);
         // SAFETY: the caller has both slots; they are not the same one, whose views would overlap otherwise.
         unsafe { std::ptr::swap(self.block.get(), other.block.get()) }
     }
 
-    /// Takes the value out, for the memory of an older one. Gives the address. Only by the thread that has the slot.
-    pub fn give(&self, block: &mut Option<Block>) -> *mut u8 {
-        // SAFETY: as said above.
+    /// Takes the value out, for the memory of an older one. Gives the address.
+    ///
+    /// # Safety
+    /// The caller has the slot, and nobody uses the older value any more.
+    pub unsafe fn give(&self, block: &mut Option<Block>) -> *mut u8 {
+        // SAFETY: the caller has the slot.
         unsafe { std::ptr::swap(self.block.get(), block) }
         self.state.store(OPEN, Relaxed);
         self.view.data()
     }
 
-    /// Copies the value to memory of at least `bytes()` bytes, which does not overlap.
-    pub fn copy_to(&self, tensor: &View) -> Result<()> {
-        if tensor.bytes() != self.view.bytes() {
+    /// Copies the value to a tensor of its size.
+    ///
+    /// # Safety
+    /// The value is made, and nobody writes it meanwhile.
+    pub unsafe fn copy_to(&self, mut tensor: BytesMut<'_>) -> Result<()> {
+        if tensor.len() != self.view.bytes() {
             return Err(Error::internal("a value was copied to a tensor of another size"));
         }
-        tensor.copy_from(&self.view);
+        // SAFETY: as demanded of the caller.
+        tensor.copy_from(unsafe { self.view.as_bytes() });
         Ok(())
     }
 }
@@ -138,6 +161,14 @@ mod tests {
     }
     use std::cell::Cell;
 
+    fn make(slot: &Slot, bytes: i64, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
+        // SAFETY: nobody else has the slot, nor an old value.
+        unsafe {
+            slot.begin();
+            slot.allocate(Desc::new(dtype::U8, &[bytes]), more)
+        }
+    }
+
     #[test]
     fn a_block_grows_ahead_and_is_kept() {
         let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
@@ -147,15 +178,15 @@ mod tests {
             memory.allocate(bytes, Tag::Nothing)
         };
         for rows in 0..1000 {
-            slot.begin();
-            assert!(slot.allocate(Desc::new(dtype::U8, &[rows]), &more).unwrap().is_some());
-            assert!(slot.allocate(Desc::new(dtype::U8, &[rows]), &more).unwrap().is_none(), "twice");
+            assert!(make(&slot, rows, &more).unwrap().is_some());
+            // SAFETY: as of `make`.
+            let again = unsafe { slot.allocate(Desc::new(dtype::U8, &[rows]), &more) };
+            assert!(again.unwrap().is_none(), "twice");
             assert_eq!(slot.view().bytes(), rows as usize);
         }
         assert!(calls.get() < 40, "{} blocks", calls.get());
         let before = calls.get();
-        slot.begin();
-        slot.allocate(Desc::new(dtype::U8, &[7]), &more).unwrap();
+        make(&slot, 7, &more).unwrap();
         assert_eq!((calls.get(), slot.view().bytes()), (before, 7));
     }
 
@@ -164,11 +195,9 @@ mod tests {
         let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
         let none = |bytes: usize| Err(Error::exhausted("a test", bytes));
         let memory = memory();
-        assert!(slot.allocate(Desc::new(dtype::U8, &[9]), &none).is_err());
+        assert!(make(&slot, 9, &none).is_err());
         assert!(!slot.is_made());
-        assert!(
-            slot.allocate(Desc::new(dtype::U8, &[9]), &|bytes| memory.allocate(bytes, Tag::Nothing)).unwrap().is_some()
-        );
+        assert!(make(&slot, 9, &|bytes| memory.allocate(bytes, Tag::Nothing)).unwrap().is_some());
     }
 
     #[test]
@@ -176,8 +205,9 @@ mod tests {
         let (a, b) = (Slot::new(Desc::new(dtype::U8, &[-1])), Slot::new(Desc::new(dtype::U8, &[-1])));
         let memory = memory();
         let more = |bytes: usize| memory.allocate(bytes, Tag::Nothing);
-        let at = a.allocate(Desc::new(dtype::U8, &[3]), &more).unwrap().unwrap();
-        a.exchange(&b);
+        let at = make(&a, 3, &more).unwrap().unwrap();
+        // SAFETY: nobody else has the slots.
+        unsafe { a.exchange(&b) };
         assert!(b.is_made() && !a.is_made());
         assert_eq!((b.view().data(), b.view().bytes()), (at, 3));
     }

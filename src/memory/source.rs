@@ -11,13 +11,19 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// A place to get regions of memory from. No lock is held during these calls, and several may go on at once.
-pub trait Source: Send + Sync + Debug {
+///
+/// # Safety
+/// What `allocate` gives is there and nobody else's until it is given back.
+pub unsafe trait Source: Send + Sync + Debug {
     /// The address of `bytes` bytes, a multiple of `alignment`. The error says what was wrong with the source, as words
     /// that come behind the name of who asked. `what` is for texts of the source's own.
     fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize>;
 
     /// Takes back what `allocate` gave for these numbers.
-    fn deallocate(&self, address: usize, bytes: usize, alignment: usize);
+    ///
+    /// # Safety
+    /// It did, and nobody uses it any more.
+    unsafe fn deallocate(&self, address: usize, bytes: usize, alignment: usize);
 
     /// Keeps at most so many bytes of what it was given back.
     fn trim(&self, _keep: usize) {}
@@ -26,7 +32,10 @@ pub trait Source: Send + Sync + Debug {
     fn is_zeroed(&self) -> bool;
 
     /// Fills memory that `allocate` gave with zeros, before this returns.
-    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()>;
+    ///
+    /// # Safety
+    /// It did, at least so much, and nobody else uses it meanwhile.
+    unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()>;
 }
 
 /// The memory of the process.
@@ -51,7 +60,8 @@ fn no_more() -> Error {
     Error::new(Code::ResourceExhausted, "the system has no more memory")
 }
 
-impl Source for HostMemory {
+// SAFETY: memory of the process's allocator.
+unsafe impl Source for HostMemory {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         let (layout, is_lazy) = Self::layout(bytes, alignment).ok_or_else(no_more)?;
         // SAFETY: the layout's size is not 0: nobody asks for nothing.
@@ -69,7 +79,7 @@ impl Source for HostMemory {
         Ok(data.expose_provenance() + ahead)
     }
 
-    fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
+    unsafe fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
         let Some((layout, is_lazy)) = Self::layout(bytes, alignment) else { return };
         let data = std::ptr::with_exposed_provenance_mut::<u8>(address);
         // SAFETY: `allocate` made it with this layout, and wrote how far in the address lies in front of it.
@@ -83,14 +93,17 @@ impl Source for HostMemory {
         true
     }
 
-    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
-        fill_zero(address, bytes);
+    unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
+        // SAFETY: as demanded of the caller; the host can touch it.
+        unsafe { fill_zero(address, bytes) };
         Ok(())
     }
 }
 
-fn fill_zero(address: usize, bytes: usize) {
-    // SAFETY: memory of a source whose memory the host can touch, by the contract of `Source`.
+/// # Safety
+/// As of `Source::fill_zero`, and the host can touch the memory.
+unsafe fn fill_zero(address: usize, bytes: usize) {
+    // SAFETY: as demanded of the caller.
     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, bytes) }
 }
 
@@ -148,7 +161,9 @@ impl HostAllocator {
         self.alignment
     }
 
-    fn give_back(&self, data: *mut c_void, bytes: usize, alignment: usize) {
+    /// # Safety
+    /// What the host's `allocate` gave, which nobody uses any more.
+    unsafe fn give_back(&self, data: *mut c_void, bytes: usize, alignment: usize) {
         if let Some(deallocate) = self.vtable.deallocate {
             // SAFETY: the host's function with its own context, for what its `allocate` gave.
             ambient::call(|| unsafe { deallocate(self.ctx, data, bytes, alignment) });
@@ -168,7 +183,8 @@ impl Drop for HostAllocator {
     }
 }
 
-impl Source for Ref<HostAllocator> {
+// SAFETY: by the contract of `weir_allocator_vtable`, as `new` demands.
+unsafe impl Source for Ref<HostAllocator> {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         let Some(allocate) = self.vtable.allocate else {
             return Err(Error::internal("an allocator without functions"));
@@ -179,7 +195,8 @@ impl Source for Ref<HostAllocator> {
             return Err(Error::new(Code::ResourceExhausted, "the host's allocator has no more memory"));
         }
         if !data.addr().is_multiple_of(alignment) {
-            self.give_back(data, bytes, alignment);
+            // SAFETY: just given, and nobody has it.
+            unsafe { self.give_back(data, bytes, alignment) };
             return Err(Error::new(
                 Code::Internal,
                 format!("the host's allocator gave {data:p}, which is not aligned to {alignment} bytes"),
@@ -188,16 +205,18 @@ impl Source for Ref<HostAllocator> {
         Ok(data.expose_provenance())
     }
 
-    fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
-        self.give_back(std::ptr::with_exposed_provenance_mut(address), bytes, alignment);
+    unsafe fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
+        // SAFETY: as demanded of the caller.
+        unsafe { self.give_back(std::ptr::with_exposed_provenance_mut(address), bytes, alignment) };
     }
 
     fn is_zeroed(&self) -> bool {
         false
     }
 
-    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
-        fill_zero(address, bytes);
+    unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
+        // SAFETY: as demanded of the caller; the host can touch it.
+        unsafe { fill_zero(address, bytes) };
         Ok(())
     }
 }
@@ -216,9 +235,11 @@ mod tests {
                 let all = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
                 assert!(all.iter().all(|&byte| byte == 0));
                 all.fill(1);
-                HostMemory.fill_zero(address, bytes).unwrap();
+                // SAFETY: as many bytes were asked for, which nobody else has.
+                unsafe { HostMemory.fill_zero(address, bytes) }.unwrap();
                 assert!(all.iter().all(|&byte| byte == 0));
-                HostMemory.deallocate(address, bytes, alignment);
+                // SAFETY: as above.
+                unsafe { HostMemory.deallocate(address, bytes, alignment) };
             }
         }
         assert!(HostMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());

@@ -1,15 +1,65 @@
-//! A tensor as kernels see it: address, size, descriptor; and typed access for the built-in kernels.
+//! A tensor as kernels see it: address, size, descriptor. A view describes memory and gives none of it away: what reads
+//! and writes is made of it where somebody vouches for the memory (module `bytes`).
 //!
-//! Access is safe to call but rests on the rules of the API, which the border and the executor keep: a view covers
-//! `bytes` readable and writable bytes that stay alive during the call; an output overlaps no input and no other
-//! output of the same call (checked when work is enqueued or bound); nobody else writes a tensor while work that
-//! uses it runs (the documented duty of the host).
+//! A view is made, pointed elsewhere and reshaped by those alone who say that the memory is there:
+//!
+//! ```compile_fail,E0133
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let mut word = 7i32;
+//! let view = View::new((&raw mut word).cast(), 4, Desc::new(dtype::S32, &[1]));
+//! ```
+//! ```
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let mut word = 7i32;
+//! // SAFETY: the word outlives the view.
+//! let view = unsafe { View::new((&raw mut word).cast(), 4, Desc::new(dtype::S32, &[1])) };
+//! ```
+//! ```compile_fail,E0133
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let view = View::empty(Desc::new(dtype::S32, &[0]));
+//! view.set_data(std::ptr::null_mut());
+//! ```
+//! ```
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let view = View::empty(Desc::new(dtype::S32, &[0]));
+//! // SAFETY: no bytes are nowhere.
+//! unsafe { view.set_data(std::ptr::null_mut()) };
+//! ```
+//! ```compile_fail,E0133
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let view = View::empty(Desc::new(dtype::S32, &[0]));
+//! view.reshape(std::ptr::null_mut(), 0, Desc::new(dtype::S32, &[0, 2]));
+//! ```
+//! ```
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let view = View::empty(Desc::new(dtype::S32, &[0]));
+//! // SAFETY: no bytes are nowhere, and nobody else has the view.
+//! unsafe { view.reshape(std::ptr::null_mut(), 0, Desc::new(dtype::S32, &[0, 2])) };
+//! ```
+//!
+//! A view has nothing to read:
+//!
+//! ```compile_fail,E0599
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let view = View::empty(Desc::new(dtype::S32, &[0]));
+//! assert!(view.read::<i32>().is_empty());
+//! ```
+//! ```compile_fail,E0133
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let view = View::empty(Desc::new(dtype::S32, &[0]));
+//! assert!(view.as_bytes().read::<i32>().is_empty());
+//! ```
+//! ```
+//! use weir::{base::{Desc, dtype}, memory::View};
+//! let view = View::empty(Desc::new(dtype::S32, &[0]));
+//! // SAFETY: no bytes are nobody's.
+//! assert!(unsafe { view.as_bytes() }.read::<i32>().is_empty());
+//! ```
 
+use super::{Bytes, BytesMut};
 use crate::abi::weir_tensor_view;
 use crate::base::{Desc, dtype};
-use crate::sync::Claim;
 use std::cell::UnsafeCell;
-use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
@@ -23,8 +73,7 @@ pub struct View {
     desc: UnsafeCell<Desc>,
 }
 
-// SAFETY: the descriptor is written by `reshape` alone, which the module's rules allow to one thread while nobody
-// reads: the node that makes a value, and those behind it along edges.
+// SAFETY: the descriptor is written by `reshape` alone, whose callers say that nobody reads it meanwhile.
 unsafe impl Sync for View {}
 
 // C reads a View as a weir_tensor_view.
@@ -36,27 +85,20 @@ const _: () = {
     assert!(offset_of!(View, desc) == offset_of!(weir_tensor_view, desc));
 };
 
-/// An element type with its dtype number.
-///
-/// # Safety
-/// Every bit pattern is a value of the type.
-pub unsafe trait Element: Copy + Send + Sync + 'static {
-    const DTYPE: u32;
-}
-
-// SAFETY: every bit pattern is a value.
-unsafe impl Element for f32 {
-    const DTYPE: u32 = dtype::F32;
-}
-// SAFETY: every bit pattern is a value.
-unsafe impl Element for i32 {
-    const DTYPE: u32 = dtype::S32;
-}
-
 impl View {
     /// A view of `bytes` bytes at `data`, which hold a tensor like `desc`.
-    pub fn new(data: *mut u8, bytes: usize, desc: Desc) -> View {
+    ///
+    /// # Safety
+    /// The bytes are there, at an address of the host's or of a device's, for as long as this view or a clone of it
+    /// points at them. They are aligned as elements of `desc` are.
+    pub const unsafe fn new(data: *mut u8, bytes: usize, desc: Desc) -> View {
         View { data: AtomicPtr::new(data), bytes: AtomicUsize::new(bytes), desc: UnsafeCell::new(desc) }
+    }
+
+    /// A view of no memory.
+    pub const fn empty(desc: Desc) -> View {
+        // SAFETY: no bytes are everywhere.
+        unsafe { View::new(std::ptr::null_mut(), 0, desc) }
     }
 
     pub fn data(&self) -> *mut u8 {
@@ -65,7 +107,10 @@ impl View {
 
     /// Points the view elsewhere. ORDERING: Relaxed; the owner of a run binds before it opens the run, and workers
     /// enter with Acquire.
-    pub fn set_data(&self, data: *mut u8) {
+    ///
+    /// # Safety
+    /// As of `new`, with as many bytes as the view had.
+    pub unsafe fn set_data(&self, data: *mut u8) {
         self.data.store(data, Relaxed);
     }
 
@@ -74,56 +119,49 @@ impl View {
     }
 
     pub fn desc(&self) -> &Desc {
-        // SAFETY: the module's rules: nobody reshapes a view that others read.
+        // SAFETY: whoever reshapes the view says that nobody reads it.
         unsafe { &*self.desc.get() }
     }
 
-    /// Makes it a view of another tensor, whose shape may differ. Only by the one thread that has the view: whoever
-    /// runs the node that it belongs to, before others are told.
-    pub fn reshape(&self, data: *mut u8, bytes: usize, desc: Desc) {
+    /// Makes it a view of another tensor, whose shape may differ.
+    ///
+    /// # Safety
+    /// As of `new`, and nobody else reads the view meanwhile, nor keeps its descriptor: it belongs to whoever runs the
+    /// node whose value it is, until others are told.
+    pub unsafe fn reshape(&self, data: *mut u8, bytes: usize, desc: Desc) {
         self.data.store(data, Relaxed);
         self.bytes.store(bytes, Relaxed);
-        // SAFETY: the module's rules, as said above.
+        // SAFETY: nobody reads it, as demanded of the caller.
         unsafe { self.desc.get().write(desc) }
     }
 
-    /// Fills an output with an input's bytes, as many as both have.
-    pub fn copy_from(&self, source: &View) {
-        let bytes = self.bytes().min(source.bytes());
-        // SAFETY: the module's rules: both are alive and large enough, and an output overlaps no input.
-        unsafe {
-            match bytes {
-                0 => {}
-                // One move, where a call would cost more.
-                4 => self.data().cast::<u32>().write_unaligned(source.data().cast::<u32>().read_unaligned()),
-                8 => self.data().cast::<u64>().write_unaligned(source.data().cast::<u64>().read_unaligned()),
-                _ => std::ptr::copy_nonoverlapping(source.data(), self.data(), bytes),
-            }
-        }
+    /// The tensor, to be read.
+    ///
+    /// # Safety
+    /// The bytes are the host's and have values, and nobody writes them during `'a`.
+    #[inline]
+    pub unsafe fn as_bytes(&self) -> Bytes<'_> {
+        // SAFETY: as demanded of the caller.
+        unsafe { Bytes::of(self) }
     }
 
-    /// Writes an output in the calling thread: `f` is given all of its bytes.
-    pub fn write_bytes(&self, f: impl FnOnce(&mut [u8])) {
-        match self.bytes() {
-            0 => f(&mut []),
-            // SAFETY: the module's rules: alive and writable in all its bytes, and nobody else's while the kernel runs
-            // whose output it is.
-            bytes => f(unsafe { std::slice::from_raw_parts_mut(self.data(), bytes) }),
-        }
+    /// The tensor, to be written.
+    ///
+    /// # Safety
+    /// The bytes are the host's and have values, and nobody else reads or writes them during `'a`.
+    #[inline]
+    pub unsafe fn as_bytes_mut(&self) -> BytesMut<'_> {
+        // SAFETY: as demanded of the caller.
+        unsafe { BytesMut::of(self) }
     }
 
-    /// Sets every byte of an output.
-    pub fn fill(&self, value: u8) {
-        if self.bytes() > 0 {
-            // SAFETY: the module's rules: alive, and writable in all its bytes.
-            unsafe { std::ptr::write_bytes(self.data(), value, self.bytes()) }
-        }
-    }
-
-    /// The first element of an input of an integer type.
-    pub fn read_integer(&self) -> i32 {
-        // SAFETY: the module's rules: readable during the call; the descriptor says how large the element is, and
-        // memory of an engine or a checked tensor is aligned for it.
+    /// The first element of an integer type.
+    ///
+    /// # Safety
+    /// As of `as_bytes`, and there is an element.
+    #[inline]
+    pub unsafe fn integer(&self) -> i32 {
+        // SAFETY: the descriptor says how large the element is, and whoever made the view that it is aligned.
         unsafe {
             match self.desc().dtype {
                 dtype::S32 => self.data().cast::<i32>().read(),
@@ -132,85 +170,12 @@ impl View {
             }
         }
     }
-
-    /// Writes the one element of an s32 output.
-    pub fn write_integer(&self, value: i32) {
-        assert_eq!((self.desc().dtype, self.bytes()), (dtype::S32, 4));
-        // SAFETY: the module's rules: writable during the call, four bytes, aligned.
-        unsafe { self.data().cast::<i32>().write(value) }
-    }
-
-    fn typed<T: Element>(&self) -> (*mut T, usize) {
-        assert_eq!(self.desc().dtype, T::DTYPE, "a kernel read {} as {}", self.desc().text(), dtype::name(T::DTYPE));
-        let (data, len) = (self.data().cast::<T>(), self.bytes() / size_of::<T>());
-        assert!(data.is_aligned());
-        if len == 0 { (std::ptr::NonNull::dangling().as_ptr(), 0) } else { (data, len) }
-    }
-
-    /// The elements of an input.
-    pub fn read<T: Element>(&self) -> &[T] {
-        let (data, len) = self.typed();
-        // SAFETY: the module's rules: readable during the call, and not written meanwhile.
-        unsafe { std::slice::from_raw_parts(data, len) }
-    }
-
-    /// The elements of an output, to be written in pieces.
-    pub fn shards<T: Element>(&self) -> Shards<'_, T> {
-        let (data, len) = self.typed();
-        Shards { data, len, _life: PhantomData }
-    }
-
-    /// The bytes of an input, whatever its elements are.
-    pub fn read_bytes(&self) -> &[u8] {
-        match self.bytes() {
-            0 => &[],
-            // SAFETY: the module's rules: readable during the call, and not written meanwhile.
-            len => unsafe { std::slice::from_raw_parts(self.data(), len) },
-        }
-    }
-
-    /// The bytes of an output, whatever its elements are, to be written in pieces.
-    pub fn byte_shards(&self) -> Shards<'_, u8> {
-        match self.bytes() {
-            0 => Shards { data: std::ptr::NonNull::dangling().as_ptr(), len: 0, _life: PhantomData },
-            len => Shards { data: self.data(), len, _life: PhantomData },
-        }
-    }
 }
 
 impl Clone for View {
     fn clone(&self) -> View {
-        View::new(self.data(), self.bytes(), *self.desc())
-    }
-}
-
-/// The elements of an output. Each claim of a region opens its own part.
-#[derive(Clone, Copy, Debug)]
-pub struct Shards<'a, T> {
-    data: *mut T,
-    len: usize,
-    _life: PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: parts are disjoint, because claims are.
-unsafe impl<T: Send> Send for Shards<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Shards<'_, T> {}
-
-impl<T: Element> Shards<'_, T> {
-    /// The elements of the claimed items, where each item is `per_item` consecutive elements.
-    pub fn part<'c>(&self, claim: &'c mut Claim, per_item: usize) -> &'c mut [T] {
-        let begin = claim.begin() * per_item;
-        let end = claim.end() * per_item;
-        assert!(begin <= end && end <= self.len, "items {begin}..{end} of {}", self.len);
-        // SAFETY: in bounds; no other claim covers these items (Claim), and this one is borrowed for as long as the
-        // slice lives.
-        unsafe { std::slice::from_raw_parts_mut(self.data.add(begin), end - begin) }
-    }
-
-    /// The first element, for kernels that compute addresses themselves.
-    pub fn as_ptr(&self) -> *mut T {
-        self.data
+        // SAFETY: whoever made this view or pointed it there has vouched for clones too.
+        unsafe { View::new(self.data(), self.bytes(), *self.desc()) }
     }
 }
 

@@ -4,6 +4,7 @@
 //! completes the rounds of all who left word, and they try again, each where its run goes on. Nobody is handed the
 //! lock, so nothing is lost when a run whose turn it would be has stopped meanwhile. The lock is held for as long as a
 //! copy or a sum takes, whose pieces may be shared with the pool, and never while anything else is waited for.
+#![forbid(unsafe_code)]
 
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
@@ -28,6 +29,13 @@ pub(super) struct Access {
 
 /// The lock is held until this is dropped.
 pub(super) struct Held<'a>(&'a Access);
+
+impl Held<'_> {
+    /// Whether it is this lock.
+    pub fn is_of(&self, access: &Access) -> bool {
+        std::ptr::eq(self.0, access)
+    }
+}
 
 impl Access {
     pub fn new() -> Access {

@@ -1,4 +1,5 @@
 //! An object of the host's.
+#![forbid(unsafe_code)]
 
 use crate::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::any::Any;

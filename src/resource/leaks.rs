@@ -1,4 +1,5 @@
 //! What was still referenced when its engine went, by name, until it goes too.
+#![forbid(unsafe_code)]
 
 use super::Resource;
 use crate::base::{Object, Ref};

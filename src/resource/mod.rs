@@ -30,7 +30,6 @@
 //!
 //! On a device that works on its own (`on_device`) both are one chain of accesses that the device makes one after the
 //! other.
-#![forbid(unsafe_code)]
 
 mod access;
 mod host;

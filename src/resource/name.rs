@@ -1,4 +1,5 @@
 //! The syntax of names: letters, digits, '.', '_', '-' and '/', and no '_' at the beginning, which is the library's.
+#![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
 

@@ -13,7 +13,8 @@
 use crate::base::time::Deadline;
 use crate::base::{Desc, Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, StreamAttr, Then, Transfer,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, Launch, Place, StreamAttr, Then,
+    Transfer,
 };
 use crate::memory::{Block, Pool, Tag, View};
 use crate::sync::{Mutex, ambient, fork};
@@ -30,10 +31,13 @@ pub enum Side {
 }
 
 impl Side {
-    fn place(self, view: &View) -> Place<'static> {
+    /// # Safety
+    /// The tensor is there, until the copy is done.
+    unsafe fn place(self, view: &View) -> Place<'static> {
         let address = view.data().expose_provenance();
         match self {
-            Side::Host => Place::Host(address),
+            // SAFETY: as demanded of the caller.
+            Side::Host => Place::Host(unsafe { HostAddress::new(address) }),
             Side::Device => Place::Device(address),
         }
     }
@@ -167,7 +171,8 @@ impl OnDevice {
             let Some(sum) = chain.sum.as_ref().map(Block::data) else {
                 return Err(Error::internal("a sum without memory"));
             };
-            let view = |data| View::new(data, self.bytes, self.desc);
+            // SAFETY: the device's blocks, which the chain keeps; the host only hands the addresses on.
+            let view = |data| unsafe { View::new(data, self.bytes, self.desc) };
             let value = std::ptr::with_exposed_provenance_mut(chain.address()?);
             let (inputs, outputs) = ([view(value), input.clone()], [view(sum)]);
             if self.bytes > 0 {
@@ -178,13 +183,23 @@ impl OnDevice {
     }
 
     /// For the host: its value to a tensor, and back when that is done.
-    pub fn get(&self, output: &View, side: Side) -> Result<()> {
-        self.wait_for(|stream| self.read(stream, "a variable's value for the host", side.place(output)))
+    ///
+    /// # Safety
+    /// The output is where `side` says, and nobody else has it.
+    pub unsafe fn get(&self, output: &View, side: Side) -> Result<()> {
+        // SAFETY: as demanded of the caller, who waits.
+        let to = unsafe { side.place(output) };
+        self.wait_for(|stream| self.read(stream, "a variable's value for the host", to))
     }
 
     /// For the host: its value from a tensor.
-    pub fn set(&self, input: &View, side: Side) -> Result<()> {
-        self.wait_for(|stream| self.assign(stream, "a variable's value from the host", side.place(input)))
+    ///
+    /// # Safety
+    /// The input is where `side` says, and nobody writes it meanwhile.
+    pub unsafe fn set(&self, input: &View, side: Side) -> Result<()> {
+        // SAFETY: as demanded of the caller, who waits.
+        let from = unsafe { side.place(input) };
+        self.wait_for(|stream| self.assign(stream, "a variable's value from the host", from))
     }
 
     fn by_host<R>(&self, f: impl FnOnce(&dyn DeviceStream) -> Result<R>) -> Result<R> {

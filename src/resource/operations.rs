@@ -1,10 +1,11 @@
 //! The kernels of variables: read, assign, add.
+#![forbid(unsafe_code)]
 
 use super::access::Held;
 use super::{Registry, Resource};
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::device::{DeviceKernel, DeviceStream, Place};
-use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Rest, signature};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs, Rest, signature};
 use crate::memory::View;
 use std::sync::Arc;
 
@@ -160,15 +161,15 @@ impl Kernel for VariableKernel {
         Ok(Some(Arc::new(DeviceCall { call: self.call()?, sum: self.sum.clone() })))
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match &self.resolved {
-            Some(call) => call.perform(None, context),
-            None => Call { operation: self.operation, resource: self.find()? }.perform(None, context),
+            Some(call) => call.perform(None, context, outputs),
+            None => Call { operation: self.operation, resource: self.find()? }.perform(None, context, outputs),
         }
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        self.call()?.go_on(context, done)
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        self.call()?.go_on(context, outputs, done)
     }
 }
 
@@ -194,20 +195,22 @@ impl Issuer for DeviceCall {
 }
 
 impl Call {
-    fn perform(&self, lock: Option<&Held<'_>>, context: &KernelContext<'_>) -> Result<()> {
+    fn perform(&self, lock: Option<&Held<'_>>, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let variable = self.resource.variable()?;
         match self.operation {
-            Operation::Read => variable.read(lock, context, &context.outputs()[0]),
-            Operation::Assign => variable.assign(lock, context, &context.inputs()[0]),
-            Operation::AssignAdd => variable.assign_add(lock, context, &context.inputs()[0]),
+            Operation::Read => variable.read(lock, context, outputs.only()),
+            Operation::Assign => variable.assign(lock, context, context.input(0)),
+            Operation::AssignAdd => variable.assign_add(lock, context, context.input(0)),
         }
     }
 }
 
 impl Rest for Call {
     /// With the lock, or in another round.
-    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let Some(access) = self.resource.variable()?.access() else { return done.done(self.perform(None, context)) };
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let Some(access) = self.resource.variable()?.access() else {
+            return done.done(self.perform(None, context, outputs));
+        };
         if context.is_cancelled() {
             return Err(Error::new(Code::Cancelled, "cancelled"));
         }
@@ -216,7 +219,7 @@ impl Rest for Call {
             done
         };
         let Some(lock) = access.take_or_leave_word(again) else { return Ok(()) };
-        let result = self.perform(Some(&lock), context);
+        let result = self.perform(Some(&lock), context, outputs);
         drop(lock);
         done.done(result)
     }

@@ -1,4 +1,5 @@
 //! An engine's resources: containers of names, and numbers.
+#![forbid(unsafe_code)]
 
 use super::name::{check, check_container};
 use super::{Resource, ResourceKind, leaks};

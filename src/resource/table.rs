@@ -1,4 +1,5 @@
 //! A lookup table: integers or byte strings to rows of one shape.
+#![forbid(unsafe_code)]
 
 use crate::base::{Code, Desc, Error, Result};
 use crate::sync::Mutex;

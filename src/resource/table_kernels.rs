@@ -1,9 +1,10 @@
 //! The kernels of tables: find, insert, size. Keys are tensors of s64.
+#![forbid(unsafe_code)]
 
 use super::{Registry, Resource};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Code, Desc, Error, Ref, Result, dtype};
-use crate::kernel::{Effect, Kernel, KernelContext, signature};
+use crate::kernel::{Effect, Kernel, KernelContext, Outputs, signature};
 use crate::resource::{KeyKind, Keys};
 use std::sync::Arc;
 
@@ -82,23 +83,19 @@ impl TableKernel {
         Desc::new(self.row.dtype, &dims).check()
     }
 
-    fn perform(&self, resource: &Resource, context: &KernelContext<'_>) -> Result<()> {
-        let (table, inputs, outputs) = (resource.table()?, context.inputs(), context.outputs());
+    fn perform(&self, resource: &Resource, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let table = resource.table()?;
+        let keys = || Keys::Int64(context.input(0).read::<i64>());
         match self.operation {
             TableOperation::Find => {
-                let keys = Keys::Int64(inputs[0].read::<i64>());
-                let mut result = Ok(0);
-                outputs[0].write_bytes(|rows| {
-                    outputs[1].write_bytes(|found| {
-                        result = table.find(keys, Some(inputs[1].read_bytes()), rows, Some(found))
-                    });
-                });
-                result.map(drop)
+                let [mut rows, mut found] = outputs.split();
+                let missing = context.input(1).read_bytes();
+                table.find(keys(), Some(missing), rows.write_bytes(), Some(found.write_bytes())).map(drop)
             }
-            TableOperation::Insert => table.insert(Keys::Int64(inputs[0].read::<i64>()), inputs[1].read_bytes()),
+            TableOperation::Insert => table.insert(keys(), context.input(1).read_bytes()),
             TableOperation::Size => {
                 let len = table.len() as i64;
-                outputs[0].write_bytes(|out| out.copy_from_slice(&len.to_ne_bytes()));
+                outputs.only().write_bytes().copy_from_slice(&len.to_ne_bytes());
                 Ok(())
             }
         }
@@ -162,10 +159,10 @@ impl Kernel for TableKernel {
         Ok(Some(Arc::new(resolved)))
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match &self.resolved {
-            Some(resource) => self.perform(resource, context),
-            None => self.perform(&*self.find()?, context),
+            Some(resource) => self.perform(resource, context, outputs),
+            None => self.perform(&*self.find()?, context, outputs),
         }
     }
 }

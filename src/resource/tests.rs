@@ -182,7 +182,8 @@ fn what_outlives_its_engine_is_listed_until_it_goes() {
 }
 
 fn tensor(values: &mut [i32]) -> View {
-    View::new(values.as_mut_ptr().cast(), size_of_val(values), vector(values.len() as i64))
+    // SAFETY: the callers keep the values as long as the view.
+    unsafe { View::new(values.as_mut_ptr().cast(), size_of_val(values), vector(values.len() as i64)) }
 }
 
 /// Writers give all elements one value; readers must never see two.
@@ -197,7 +198,8 @@ fn no_value_is_torn(is_optimistic: bool) {
             let over = &over;
             scope.spawn(move || {
                 for i in 0..400 {
-                    variable.set(&tensor(&mut [i * 2 + writer; N]), Side::Host, &name).unwrap();
+                    // SAFETY: nobody else has the values.
+                    unsafe { variable.set(&tensor(&mut [i * 2 + writer; N]), Side::Host, &name) }.unwrap();
                 }
                 over.fetch_add(1, Relaxed);
             });
@@ -205,7 +207,8 @@ fn no_value_is_torn(is_optimistic: bool) {
         scope.spawn(|| {
             while over.load(Relaxed) < 2 {
                 let mut values = vec![-1; N];
-                variable.get(&tensor(&mut values), Side::Host, &name).unwrap();
+                // SAFETY: nobody else has the values.
+                unsafe { variable.get(&tensor(&mut values), Side::Host, &name) }.unwrap();
                 assert!(values.iter().all(|&value| value == values[0]));
             }
         });

@@ -4,12 +4,12 @@ use super::access::{Access, Held};
 use super::next_serial;
 use super::on_device::{OnDevice, Side};
 use super::versions::Versions;
-use crate::base::{Desc, Error, Result};
+use crate::base::{Desc, Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::vector::binary::Op as BinaryOp;
 use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
-use crate::memory::{Buffer, Pool, View};
-use crate::threadpool::Span;
+use crate::memory::{Buffer, Bytes, BytesMut, Pool, View};
+use crate::threadpool::{Span, ThreadPool};
 use std::sync::Arc;
 
 /// Bytes of a piece of a copy, and the time to copy a byte, at 10 GB/s.
@@ -30,21 +30,18 @@ enum Value {
 
 impl Variable {
     /// One in the host's memory. `initial` has the shape of `desc`; without it the elements are 0.
-    pub fn create(desc: Desc, is_optimistic: bool, initial: Option<&View>) -> Result<Variable> {
-        let desc = checked(desc, initial)?;
+    pub fn create(desc: Desc, is_optimistic: bool, initial: Option<Bytes<'_>>) -> Result<Variable> {
+        let desc = checked(desc, initial.map(|initial| initial.view()))?;
         let what = format!("a variable of {}", desc.text());
         let value = if is_optimistic {
-            let versions = Versions::create(&desc, &what)?;
-            if let Some(initial) = initial {
-                // Nobody has it yet.
-                versions.current().view.copy_from(initial);
-            }
-            Value::Optimistic(versions)
+            Value::Optimistic(Versions::create(&desc, &what, initial)?)
         } else {
             let memory = Buffer::zeroed(desc.bytes()?, &what)?;
-            let view = View::new(memory.data(), memory.bytes(), desc);
+            // SAFETY: the buffer's, which the variable keeps, and which is aligned for every element.
+            let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
             if let Some(initial) = initial {
-                view.copy_from(initial);
+                // SAFETY: nobody else has it yet.
+                unsafe { view.as_bytes_mut() }.copy_from(initial);
             }
             Value::Exclusive { access: Access::new(), view, _memory: memory }
         };
@@ -52,7 +49,10 @@ impl Variable {
     }
 
     /// The same in the memory of a device that works on its own.
-    pub fn create_on(
+    ///
+    /// # Safety
+    /// The initial value is where its side says, and nobody writes it meanwhile.
+    pub unsafe fn create_on(
         device: &Arc<dyn Device>,
         pool: &Arc<Pool>,
         desc: Desc,
@@ -62,7 +62,8 @@ impl Variable {
         let desc = checked(desc, initial.map(|(view, _)| view))?;
         let on = Box::new(OnDevice::create(device, pool, desc)?);
         if let Some((view, side)) = initial {
-            on.set(view, side)?;
+            // SAFETY: as demanded of the caller.
+            unsafe { on.set(view, side) }?;
         }
         Ok(Variable { serial: next_serial(), desc, value: Value::OnDevice { on, is_optimistic } })
     }
@@ -115,20 +116,33 @@ impl Variable {
     }
 
     /// Copies the value into `output`. Of an exclusive variable only with its lock.
-    pub(super) fn read(&self, _lock: Option<&Held<'_>>, context: &KernelContext<'_>, output: &View) -> Result<()> {
+    pub(super) fn read(
+        &self,
+        lock: Option<&Held<'_>>,
+        context: &KernelContext<'_>,
+        output: BytesMut<'_>,
+    ) -> Result<()> {
         match &self.value {
-            Value::Exclusive { view, .. } => copy(context, view, output),
-            Value::Optimistic(versions) => copy(context, &versions.current().view, output),
+            Value::Exclusive { access, view, .. } => {
+                check_held(access, lock)?;
+                // SAFETY: nobody writes it without the lock.
+                copy(context, unsafe { view.as_bytes() }, output)
+            }
+            Value::Optimistic(versions) => copy(context, versions.current().value(), output),
             Value::OnDevice { .. } => Err(elsewhere()),
         }
     }
 
-    pub(super) fn assign(&self, _lock: Option<&Held<'_>>, context: &KernelContext<'_>, input: &View) -> Result<()> {
+    pub(super) fn assign(&self, lock: Option<&Held<'_>>, context: &KernelContext<'_>, input: Bytes<'_>) -> Result<()> {
         match &self.value {
-            Value::Exclusive { view, .. } => whole(context, |context| copy(context, input, view)),
+            Value::Exclusive { access, view, .. } => {
+                check_held(access, lock)?;
+                // SAFETY: nobody else has it without the lock.
+                whole(context, |context| copy(context, input, unsafe { view.as_bytes_mut() }))
+            }
             Value::Optimistic(versions) => {
-                let next = versions.blank()?;
-                if let Err(error) = copy(context, input, &next.view) {
+                let mut next = versions.blank()?;
+                if let Err(error) = copy(context, input, next.value()) {
                     versions.give_back(next);
                     return Err(error);
                 }
@@ -140,14 +154,25 @@ impl Variable {
         }
     }
 
-    pub(super) fn assign_add(&self, _lock: Option<&Held<'_>>, context: &KernelContext<'_>, input: &View) -> Result<()> {
+    pub(super) fn assign_add(
+        &self,
+        lock: Option<&Held<'_>>,
+        context: &KernelContext<'_>,
+        input: Bytes<'_>,
+    ) -> Result<()> {
         match &self.value {
-            Value::Exclusive { view, .. } => whole(context, |context| add(context, view, input, view)),
+            Value::Exclusive { access, view, .. } => {
+                check_held(access, lock)?;
+                // SAFETY: nobody else has it without the lock; the sum is made in place.
+                whole(context, |context| unsafe { add(context, view, input.view(), view) })
+            }
             Value::Optimistic(versions) => {
                 let mut next = versions.blank()?;
                 loop {
                     let old = versions.current();
-                    if let Err(error) = add(context, &old.view, input, &next.view) {
+                    // SAFETY: nobody writes the old version, and nobody else has the next one.
+                    let sum = unsafe { add(context, old.value().view(), input.view(), next.value().view()) };
+                    if let Err(error) = sum {
                         versions.give_back(next);
                         return Err(error);
                     }
@@ -175,23 +200,35 @@ impl Variable {
 
     /// For the host: copies the value into `output`, in this thread. `side`: where that is; of a variable in the host's
     /// memory it is there.
-    pub fn get(&self, output: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
+    ///
+    /// # Safety
+    /// The output is where `side` says, and nobody else has it.
+    pub unsafe fn get(&self, output: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(output.desc())?;
         if let Some(on) = self.on_device() {
-            return on.get(output, side).map_err(|error| error.within(what()));
+            // SAFETY: as demanded of the caller.
+            return unsafe { on.get(output, side) }.map_err(|error| error.within(what()));
         }
         let lock = self.lock(what)?;
-        self.read(lock.as_ref(), &KernelContext::new(&[], &[], None, no_scratch(), &NEVER), output)
+        // SAFETY: the output is this call's, as demanded of the caller.
+        let output = unsafe { output.as_bytes_mut() };
+        self.read(lock.as_ref(), &alone(None), output)
     }
 
     /// For the host: gives it the value of `input`, in this thread.
-    pub fn set(&self, input: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
+    ///
+    /// # Safety
+    /// The input is where `side` says, and nobody writes it meanwhile.
+    pub unsafe fn set(&self, input: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(input.desc())?;
         if let Some(on) = self.on_device() {
-            return on.set(input, side).map_err(|error| error.within(what()));
+            // SAFETY: as demanded of the caller.
+            return unsafe { on.set(input, side) }.map_err(|error| error.within(what()));
         }
         let lock = self.lock(what)?;
-        self.assign(lock.as_ref(), &KernelContext::new(&[], &[], None, no_scratch(), &NEVER), input)
+        // SAFETY: nobody writes the input, as demanded of the caller.
+        let input = unsafe { input.as_bytes() };
+        self.assign(lock.as_ref(), &alone(None), input)
     }
 }
 
@@ -213,34 +250,52 @@ fn elsewhere() -> Error {
 const SUM: builtin::Binary = builtin::Binary { op: BinaryOp::Add };
 
 fn no_scratch() -> Scratch {
-    Scratch::new(std::ptr::null_mut(), 0, crate::threadpool::MAX_SLOTS)
+    Scratch::none(crate::threadpool::MAX_SLOTS)
+}
+
+/// A call without tensors.
+fn alone(pool: Option<&Ref<ThreadPool>>) -> KernelContext<'_> {
+    // SAFETY: there are none.
+    unsafe { KernelContext::new(&[], &[], pool, no_scratch(), &NEVER) }
+}
+
+fn check_held(access: &Access, lock: Option<&Held<'_>>) -> Result<()> {
+    match lock.is_some_and(|held| held.is_of(access)) {
+        true => Ok(()),
+        false => Err(Error::internal("a variable without its lock")),
+    }
 }
 
 /// What is begun is ended: a value that is written in its place is never left half written by a run that is stopped.
 fn whole(context: &KernelContext<'_>, write: impl FnOnce(&KernelContext<'_>) -> Result<()>) -> Result<()> {
-    context.with_pool(|pool| write(&KernelContext::new(&[], &[], pool, no_scratch(), &NEVER)))
+    context.with_pool(|pool| write(&alone(pool)))
 }
 
-fn copy(context: &KernelContext<'_>, from: &View, to: &View) -> Result<()> {
-    let (bytes, shards) = (from.read_bytes(), to.byte_shards());
+fn copy(context: &KernelContext<'_>, from: Bytes<'_>, mut to: BytesMut<'_>) -> Result<()> {
+    let bytes = from.read_bytes();
     if bytes.len() <= PIECE {
         to.copy_from(from);
         return Ok(());
     }
     let span = Span { items: bytes.len(), cost_ns: NS_PER_BYTE, grain: PIECE, ..Span::default() };
-    context.parallel_for(&span, &|mut claim| {
-        let (begin, end) = (claim.begin(), claim.end());
-        shards.part(&mut claim, 1).copy_from_slice(&bytes[begin..end]);
+    context.parallel_into(&span, to.byte_shards(1), |part, claim| {
+        part.copy_from_slice(&bytes[claim.begin()..claim.end()]);
         Ok(())
     })
 }
 
 /// a + b, as the operation of that name does it.
-fn add(context: &KernelContext<'_>, a: &View, b: &View, to: &View) -> Result<()> {
+///
+/// # Safety
+/// As of `KernelContext::new`.
+unsafe fn add(context: &KernelContext<'_>, a: &View, b: &View, to: &View) -> Result<()> {
     signature::check("input", &[*a.desc()], &[*b.desc()])?;
     let (inputs, outputs) = ([a.clone(), b.clone()], [to.clone()]);
     context.with_pool(|pool| {
-        let inner = KernelContext::new(&inputs, &outputs, pool, no_scratch(), context.stop());
-        builtin::Operation::compute(&SUM, &inner)
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let inner = KernelContext::new(&inputs, &outputs, pool, no_scratch(), context.stop());
+            builtin::Operation::compute(&SUM, &inner, inner.outputs())
+        }
     })
 }

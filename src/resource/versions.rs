@@ -5,7 +5,7 @@
 //! when as many were needed before.
 
 use crate::base::{Desc, Result};
-use crate::memory::{Buffer, View};
+use crate::memory::{Buffer, Bytes, BytesMut, View};
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -14,14 +14,32 @@ use std::sync::Arc;
 const MOST_SPARE: usize = 4;
 
 pub(super) struct Version {
-    pub view: View,
+    view: View,
     _memory: Buffer,
 }
 
 impl Version {
+    /// The value, of a version that is current or was: it is not written while somebody has it.
+    pub fn value(&self) -> Bytes<'_> {
+        // SAFETY: only `Blank` writes, before others can have it.
+        unsafe { self.view.as_bytes() }
+    }
+
     fn create(desc: &Desc, what: &str) -> Result<Arc<Version>> {
         let memory = Buffer::zeroed(desc.bytes()?, what)?;
-        Ok(Arc::new(Version { view: View::new(memory.data(), memory.bytes(), *desc), _memory: memory }))
+        // SAFETY: the buffer's, which the version keeps, and which is aligned for every element.
+        let view = unsafe { View::new(memory.data(), memory.bytes(), *desc) };
+        Ok(Arc::new(Version { view, _memory: memory }))
+    }
+}
+
+/// A version that nobody else has.
+pub(super) struct Blank(Arc<Version>);
+
+impl Blank {
+    pub fn value(&mut self) -> BytesMut<'_> {
+        // SAFETY: nobody else has it.
+        unsafe { self.0.view.as_bytes_mut() }
     }
 }
 
@@ -37,8 +55,12 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    pub fn create(desc: &Desc, what: &str) -> Result<Versions> {
-        let current = Version::create(desc, what)?;
+    pub fn create(desc: &Desc, what: &str, initial: Option<Bytes<'_>>) -> Result<Versions> {
+        let mut first = Blank(Version::create(desc, what)?);
+        if let Some(initial) = initial {
+            first.value().copy_from(initial);
+        }
+        let Blank(current) = first;
         let state = Mutex::new(State { current, spare: SmallVec::new() });
         Ok(Versions { desc: *desc, state })
     }
@@ -48,32 +70,32 @@ impl Versions {
     }
 
     /// One that nobody else has, to be written and then published or given back.
-    pub fn blank(&self) -> Result<Arc<Version>> {
+    pub fn blank(&self) -> Result<Blank> {
         let mut state = self.state.lock();
         // `get_mut` has seen that the last reader is gone.
         if let Some(at) = state.spare.iter_mut().position(|spare| Arc::get_mut(spare).is_some()) {
-            return Ok(state.spare.swap_remove(at));
+            return Ok(Blank(state.spare.swap_remove(at)));
         }
         drop(state);
-        Version::create(&self.desc, "a version of a variable")
+        Version::create(&self.desc, "a version of a variable").map(Blank)
     }
 
     /// Makes it the current version; of `in_place_of`, if that is given, and only if that is still current. Gives it
     /// back if not.
-    pub fn publish(&self, version: Arc<Version>, in_place_of: Option<&Arc<Version>>) -> Result<(), Arc<Version>> {
+    pub fn publish(&self, version: Blank, in_place_of: Option<&Arc<Version>>) -> Result<(), Blank> {
         let mut state = self.state.lock();
         if in_place_of.is_some_and(|old| !Arc::ptr_eq(old, &state.current)) {
             return Err(version);
         }
-        let old = std::mem::replace(&mut state.current, version);
+        let old = std::mem::replace(&mut state.current, version.0);
         let gone = state.put_by(old);
         drop(state);
         drop(gone);
         Ok(())
     }
 
-    pub fn give_back(&self, version: Arc<Version>) {
-        let gone = self.state.lock().put_by(version);
+    pub fn give_back(&self, version: Blank) {
+        let gone = self.state.lock().put_by(version.0);
         drop(gone);
     }
 

@@ -44,6 +44,7 @@
 //! arrival has acquired what every earlier one released, which is the values in the consumer's inputs.
 //!
 //! The start value is not in the word but with the program, once for all instances, and comes with each call.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 

@@ -8,6 +8,7 @@
 //! Nobody is missed: the region puts up its bit, has a SeqCst fence, and then tries the budget once more; the closure
 //! gives its part of the budget back, has a fence, and then looks at the board. The fences have an order, so either
 //! the region finds the budget or the closure finds the bit (`models_board_misses_nobody`).
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*, fence};
 

@@ -6,6 +6,7 @@
 //!
 //! A look and then an addition would not do: two regions that begin at once would both see the last free thread and
 //! both ask for it (`models_budget_is_never_exceeded` has that version as its broken twin).
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 

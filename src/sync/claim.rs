@@ -2,7 +2,7 @@
 
 /// The items `begin..end` of a region, given to exactly one running piece, together with the slot that the piece holds.
 ///
-/// Not Copy and not Clone: `memory::Shards` turns it into a mutable slice, and there must be one holder per item.
+/// Not Copy and not Clone: `memory::Parts` turns it into what may be written, and there must be one holder per item.
 #[derive(Debug)]
 pub struct Claim {
     begin: usize,

@@ -15,6 +15,7 @@
 //! A push costs stores only, of which the last is a Release; there is no fence in it, so who has looked around and
 //! goes to sleep is not seen by it for sure. Who wants to be sure has a fence behind its push, as
 //! `threadpool::host::group` where it counts.
+#![forbid(unsafe_code)]
 
 use std::sync::atomic::Ordering::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

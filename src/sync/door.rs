@@ -9,6 +9,7 @@
 //!
 //! Whoever leaves a closed door as the last one opens the gate on which those wait who have closed it. Late counts that
 //! are taken back may do so again, which wakes nobody.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 use super::gate::Gate;

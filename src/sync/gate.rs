@@ -12,6 +12,7 @@
 //! No wake is lost: each side writes, then has a SeqCst fence, then looks at what the other writes. The fences have
 //! an order, so either the waiter's second look sees the advance, or the advancer's look sees the waiter among
 //! `sleepers`, bumps `epoch` and wakes.
+#![forbid(unsafe_code)]
 
 use super::atomic::fence;
 use super::futex;

@@ -41,6 +41,7 @@
 //!
 //! *Order.* As for `Arrivals`: the one that fires has acquired the winner's value, the one that completes all that
 //! came. No field can run into the next one: there are at most 65535 inputs of a kind.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 

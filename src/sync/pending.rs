@@ -42,6 +42,7 @@
 //!
 //! A run with a call that is not taken up has nodes left, so it is not closed, and its memory stays: the completer
 //! pushes into a run that is open.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU32, AtomicU64, Ordering::*};
 

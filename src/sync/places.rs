@@ -8,6 +8,7 @@
 //! Who joins the line counts itself in the same step that sees all places taken; so whoever leaves afterwards sees it,
 //! and comes for it under the lock, behind which it is in the line. Two steps would lose it
 //! (`models_broken_places_look_and_join`).
+#![forbid(unsafe_code)]
 
 use super::Mutex;
 use super::atomic::{AtomicU64, Ordering::Relaxed};

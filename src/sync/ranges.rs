@@ -22,6 +22,7 @@
 //!
 //! A thread that finds all words empty may miss a range that a thief is about to store. The thief does it then; the
 //! loop's end is counted elsewhere (`Tokens`), not here.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 

@@ -9,6 +9,7 @@
 //! or taken one looks after that whether others are there and have to be told of.
 //!
 //! A number may be put in again when it has been taken, by the same rules: a bit has no history.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 use crate::base::{Error, Result};

@@ -89,6 +89,7 @@
 //! *Loops that are given up.* When a run is cancelled its nodes are skipped and their arrivals made, and conditions
 //! count as false. A parked guard is released as ever, the iteration that it opens comes to nothing, and the ring ends
 //! clean. Where arrivals were left out, `reset`.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU32, Ordering::*};
 use crate::base::{Error, Result};

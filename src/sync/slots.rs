@@ -1,4 +1,5 @@
 //! A set of up to 64 numbered places, claimed and given back without a lock.
+#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 

@@ -10,6 +10,7 @@
 //! holder: whoever makes pending and holders both zero frees the group, once.
 //!
 //! A task is counted before it can be taken, so what is pending is never less than what is not done.
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 

@@ -17,6 +17,7 @@
 //! | `enter`   | a helper with its generation | inside + 1, only if left > 0 and same generation |
 //! | `finish`  | a worker inside              | left - k                                       |
 //! | `leave`   | a worker inside              | inside - 1, left - k                           |
+#![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
 

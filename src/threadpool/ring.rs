@@ -3,6 +3,7 @@
 //! The array queue by Dmitry Vyukov (1024cores.net, "Bounded MPMC queue"): each cell carries a sequence number that
 //! says whose turn it is. A cell with sequence `i` is free for the producer that draws ticket `i`; with `i + 1` it
 //! is full for the consumer that draws ticket `i`; the consumer sets `i + capacity`, free for the next round.
+#![forbid(unsafe_code)]
 
 use super::host::Task;
 use crate::sync::HandOff;

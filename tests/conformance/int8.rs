@@ -4,10 +4,9 @@ use crate::data::{Random, whole};
 use crate::product::{self, Pair, operands, reference, sizes, transposed, work};
 use crate::rule::Rule;
 use crate::suite::Suite;
-use crate::values::Values;
-use std::sync::Arc;
+use crate::values::{Values, packed};
 use weir::base::dtype;
-use weir::kernel::builtin::{MatmulInt8, Packed};
+use weir::kernel::builtin::MatmulInt8;
 use weir::kernel::vector::int8::Store;
 
 const RULE: Rule = Rule { zeros: 90, ..Rule::EXACT };
@@ -101,7 +100,7 @@ fn of_pair(suite: &mut Suite, pair: &Pair, of_a: u32, (store, of_c): (Store, u32
     suite.kernel(name.clone(), rule, c.clone(), kernel.clone(), inputs(&b));
     let turned = MatmulInt8 { transpose_b: true, ..kernel.clone() };
     suite.kernel(format!("{name} transposed"), rule, c.clone(), turned, inputs(&transposed(&b)));
-    let weights = Some(Arc::new(Packed::new(b.tensor().view(), false).unwrap()));
+    let weights = Some(packed(&b.tensor(), false));
     let inputs = [a.clone()].into_iter().chain(rest()).collect();
     suite.kernel(format!("{name} packed"), rule, c, MatmulInt8 { weights, ..kernel }, inputs);
 }

@@ -5,12 +5,12 @@ use crate::kit::run::{execute, on};
 use crate::product::{self, Pair, operands, reference, sizes, transposed, work};
 use crate::rule::Rule;
 use crate::suite::{Output, Suite};
-use crate::values::{Values, engine};
+use crate::values::{Values, engine, packed};
 use std::sync::Arc;
 use weir::base::{Desc, Ref, dtype};
 use weir::engine::{BoundKernel, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::builtin::{Matmul, Packed};
+use weir::kernel::builtin::Matmul;
 use weir::kernel::vector::activation::Activation;
 
 const RULE: Rule = Rule { zeros: 90, ..Rule::EXACT };
@@ -54,7 +54,7 @@ fn of_pair(suite: &mut Suite, pair: &Pair, of: u32, seed: u64) {
         // One matrix of weights: packed before.
         let b = Values::new(b.dtype, &[k as i64, n as i64], b.x.clone());
         for (transposed, b) in [(false, b.clone()), (true, transposed(&b))] {
-            let weights = Some(Arc::new(Packed::new(b.tensor().view(), transposed).unwrap()));
+            let weights = Some(packed(&b.tensor(), transposed));
             let kernel = Matmul { weights, ..PLAIN };
             let name = format!("{pair:?} {} packed {transposed}", dtype::name(of));
             suite.kernel(name, RULE, c.clone(), kernel, vec![a.clone()]);

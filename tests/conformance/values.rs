@@ -1,10 +1,11 @@
 //! Tensors of any type as numbers in f64, which holds what all of them hold. The conversions are written down here once
 //! more, so that those of the library are not compared with themselves.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use weir::base::{Desc, Ref, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{Engine, Tensor};
+use weir::kernel::builtin::Packed;
 
 pub fn engine() -> Ref<Engine> {
     static ENGINE: OnceLock<Ref<Engine>> = OnceLock::new();
@@ -145,9 +146,16 @@ pub fn unwritten(desc: Desc) -> Ref<Tensor> {
     tensor
 }
 
+/// Weights that nobody writes.
+pub fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
+    // SAFETY: the host's memory, and nothing is under way with it.
+    Arc::new(Packed::new(unsafe { tensor.view().as_bytes() }, transposed).unwrap())
+}
+
 pub fn copy(tensor: &Tensor) -> Ref<Tensor> {
     let copy = unwritten(*tensor.desc());
-    copy.view().copy_from(tensor.view());
+    // SAFETY: the host's memory, and nothing is under way with either.
+    unsafe { copy.view().as_bytes_mut().copy_from(tensor.view().as_bytes()) };
     copy
 }
 

@@ -7,7 +7,7 @@ use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_valu
 use weir::base::{Desc, Ref, Result, dtype};
 use weir::device::{CUDA_KERNEL, DeviceKind};
 use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelAttr, Operation, Stream, StreamAttr, Tensor};
-use weir::kernel::{Kernel, KernelContext};
+use weir::kernel::{Kernel, KernelContext, Outputs};
 
 pub const LEN: usize = 1000;
 
@@ -227,7 +227,7 @@ impl Kernel for Signature {
         false
     }
 
-    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         unreachable!("a kernel without a body")
     }
 }

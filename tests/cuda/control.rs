@@ -13,8 +13,8 @@ use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_valu
 use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::{
-    Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, Fill, Integer, Launch, Loop, Place, Recipe, Recording, Step,
-    StreamAttr, Transfer, Work,
+    Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, Fill, HostAddress, Integer, Launch, Loop, Place, Recipe,
+    Recording, Step, StreamAttr, Transfer, Work,
 };
 use weir::engine;
 use weir::memory::View;
@@ -88,7 +88,9 @@ impl Bench {
     fn set(&mut self, cells: &[i32]) {
         let arrays: Vec<[i32; LEN]> = cells.iter().map(|&value| [value; LEN]).collect();
         for (array, &address) in arrays.iter().zip(&self.addresses) {
-            let (to, from) = (Place::Device(address), Place::Host(array.as_ptr() as usize));
+            // SAFETY: the array is there until the copy is done.
+            let from = Place::Host(unsafe { HostAddress::new(array.as_ptr() as usize) });
+            let to = Place::Device(address);
             self.stream.copy(&Transfer { name: "upload", to, from, bytes: BYTES }).unwrap();
         }
         self.finish().unwrap();
@@ -98,7 +100,9 @@ impl Bench {
     fn read(&self) -> Vec<i32> {
         let mut found = vec![[0i32; LEN]; self.cells.len()];
         for (array, &address) in found.iter_mut().zip(&self.addresses) {
-            let (to, from) = (Place::Host(array.as_mut_ptr() as usize), Place::Device(address));
+            // SAFETY: the array is there until the copy is done.
+            let to = Place::Host(unsafe { HostAddress::new(array.as_mut_ptr() as usize) });
+            let from = Place::Device(address);
             self.stream.copy(&Transfer { name: "download", to, from, bytes: BYTES }).unwrap();
         }
         self.finish().unwrap();
@@ -416,7 +420,9 @@ fn a_failure_inside_is_the_streams() {
             let bench = Bench::new(2);
             let device = bench.device();
             let fails = kernel(device, KERNELS, c"fail", &[], 0);
-            let out = [View::new(bench.addresses[1] as *mut u8, BYTES, Desc::new(dtype::S32, &[LEN as i64]))];
+            let desc = Desc::new(dtype::S32, &[LEN as i64]);
+            // SAFETY: the device's memory, which the bench keeps; the host only hands the address on.
+            let out = [unsafe { View::new(bench.addresses[1] as *mut u8, BYTES, desc) }];
             let launch = Launch { name: "kernel 'fails'", kernel: &fails, inputs: &[], outputs: &out };
             let one = Work::Fill(Fill { name: "one", address: bench.addresses[1], bytes: BYTES, value: 1 });
             let body = [Step { work: Work::Launch(launch), after: &[] }];
@@ -464,7 +470,9 @@ fn copies_inside_are_of_pinned_memory() {
         let pinned = pinning.allocate_host(BYTES, "pinned").unwrap();
         let pageable: Ref<engine::Tensor> = bench.engine.on_host(|_| 0);
         let record = |to: usize| {
-            let (to, from) = (Place::Host(to), Place::Device(bench.addresses[1]));
+            // SAFETY: memory that is there until the end.
+            let to = Place::Host(unsafe { HostAddress::new(to) });
+            let from = Place::Device(bench.addresses[1]);
             let copy = Work::Copy(Transfer { name: "copy", to, from, bytes: BYTES });
             let zero = Work::Fill(Fill { name: "zero", address: bench.addresses[1], bytes: BYTES, value: 0 });
             let body = [Step { work: copy, after: &[] }, Step { work: zero, after: &[0] }];
@@ -476,8 +484,8 @@ fn copies_inside_are_of_pinned_memory() {
         assert_eq!(record(pageable.data() as usize).unwrap_err().code(), Code::InvalidArgument);
         bench.stream.replay(&record(pinned).unwrap()).unwrap();
         bench.finish().unwrap();
-        let mut found = [0i32; LEN];
-        weir::memory::copy_bytes(found.as_mut_ptr() as usize, pinned, BYTES);
+        // SAFETY: so many bytes that were allocated above, and what writes them is done.
+        let found = unsafe { std::ptr::with_exposed_provenance::<[i32; LEN]>(pinned).read() };
         assert_eq!(found, [1; LEN]);
         pinning.deallocate_host(pinned, BYTES);
     });

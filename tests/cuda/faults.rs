@@ -9,7 +9,7 @@ use weir::base::{Code, Desc, Error, Ref, Result};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, EngineAttr, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::{Kernel, KernelContext};
+use weir::kernel::{Kernel, KernelContext, Outputs};
 
 /// out[i] = in[i] + 1, of the host.
 struct Next;
@@ -27,13 +27,12 @@ impl Kernel for Next {
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(vec![desc()])
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let of = context.inputs()[0].read::<i32>();
-        context.outputs()[0].write_bytes(|bytes| {
-            for (to, &x) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(of) {
-                *to = (f32::from_bits(x as u32) + 1.0).to_le_bytes();
-            }
-        });
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let mut output = outputs.only();
+        let to = output.write_bytes().as_chunks_mut::<4>().0;
+        for (to, &x) in to.iter_mut().zip(context.input(0).read::<i32>()) {
+            *to = (f32::from_bits(x as u32) + 1.0).to_le_bytes();
+        }
         Ok(())
     }
 }

@@ -94,6 +94,12 @@ pub fn run(program: &Ref<Program>, inputs: &[Ref<Tensor>], outputs: &[Ref<Tensor
     bound.run(None, Some(&RunOptions::default())).unwrap();
 }
 
+/// Gives a tensor of the host's, of one integer, another one.
+pub fn set_integer(tensor: &Tensor, value: i32) {
+    // SAFETY: no run that uses the tensor is under way.
+    unsafe { tensor.view().as_bytes_mut().write_integer(value) }
+}
+
 /// What `Program::bind` is given of a tensor.
 pub fn lend(tensor: &Ref<Tensor>) -> std::mem::ManuallyDrop<Ref<Tensor>> {
     // SAFETY: a second owner that is never dropped; the first one outlives the call that it is lent to.

@@ -5,7 +5,7 @@ use crate::kit::{eventually, fake, is_fake, with_driver};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::device::{Fill, Place, Recording, Step, Transfer, Work};
+use weir::device::{Fill, HostAddress, Place, Recording, Step, Transfer, Work};
 use weir::engine::{BoundKernel, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
 
@@ -324,7 +324,8 @@ fn copies_and_fills_are_steps_with_addresses_that_change() {
         let address = |i: usize| tensors[i].data() as usize;
         let (from, bytes) = ([bench.on_host(|i| i as i32), bench.on_host(|i| -(i as i32))], LEN * 4);
         let copy = |of: usize, to: usize| {
-            let from = Place::Host(from[of].data() as usize);
+            // SAFETY: the tensor is there until the copy is done.
+            let from = Place::Host(unsafe { HostAddress::new(from[of].data() as usize) });
             Work::Copy(Transfer { name: "copy", to: Place::Device(address(to)), from, bytes })
         };
         let half =

@@ -2,7 +2,7 @@
 //! edge of it is needed.
 
 use crate::kit::{fake, with_driver};
-use crate::programs::{bound, cpu, floats, gpu, lend, words};
+use crate::programs::{bound, cpu, floats, gpu, lend, set_integer, words};
 use std::sync::Arc;
 use weir::abi::weir_binary_desc;
 use weir::base::{Desc, Ref, dtype};
@@ -79,7 +79,7 @@ fn number(of: u32, bits: u32) -> Ref<Tensor> {
         return floats(&cpu(), &[1], &[f32::from_bits(bits)]);
     }
     let tensor = Tensor::create(cpu(), Desc::new(of, &[1])).unwrap();
-    tensor.view().write_integer(bits.cast_signed());
+    set_integer(&tensor, bits.cast_signed());
     tensor
 }
 

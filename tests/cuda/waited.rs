@@ -2,7 +2,7 @@
 
 use crate::kit::{fake, with_driver};
 use crate::pools;
-use crate::programs::{bound, cpu, floats, gpu, lend, run, words};
+use crate::programs::{bound, cpu, floats, gpu, lend, run, set_integer, words};
 use std::sync::{Arc, Mutex};
 use weir::abi::weir_binary_desc;
 use weir::base::{Desc, Ref, Result, dtype};
@@ -50,7 +50,7 @@ fn a_branch_whose_output_on_the_gpu_nobody_reads_is_over_when_the_run_is() {
                 let output = floats(&host, &[LEN], &[0.0; LEN as usize]);
                 for round in 0..5 {
                     let choice = Tensor::create(host.clone(), Desc::new(dtype::S32, &[1])).unwrap();
-                    choice.view().write_integer(round % 2);
+                    set_integer(&choice, round % 2);
                     let x = floats(&host, &[LEN], &[round as f32; LEN as usize]);
                     let launches = fake::count("cuLaunchKernel");
                     run(&program, &[choice, x], std::slice::from_ref(&output));
@@ -71,7 +71,7 @@ impl Task for Inside {
         *self.3.lock().unwrap() =
             std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default().trim().to_owned();
         let choice = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
-        choice.view().write_integer(1);
+        set_integer(&choice, 1);
         run(&self.0, &[choice, self.1.clone()], std::slice::from_ref(&self.2));
         Ok(())
     }
@@ -88,7 +88,7 @@ fn a_pool_that_refuses_leaves_nothing_to_the_thread_that_watches_the_gpu() {
         let stream = Stream::create(host.clone(), attr).unwrap();
         for round in 0..3 {
             let choice = Tensor::create(host.clone(), Desc::new(dtype::S32, &[1])).unwrap();
-            choice.view().write_integer(0);
+            set_integer(&choice, 0);
             let inputs = [choice, floats(&host, &[LEN], &[2.0; LEN as usize])];
             let outputs = [(); 2].map(|()| floats(&host, &[LEN], &[0.0; LEN as usize]));
             let inside = Arc::new(Inside(program.clone(), inputs[1].clone(), outputs[1].clone(), Mutex::default()));

@@ -259,13 +259,11 @@ impl DeviceStream for ByHandStream {
         let kernel: &dyn Any = &**launch.kernel;
         let host = Arc::clone(&kernel.downcast_ref::<ByHandKernel>().unwrap().0);
         let (inputs, outputs) = (launch.inputs.to_vec(), launch.outputs.to_vec());
-        self.0.ask(self.1, launch.name.to_owned(), move || host.call(&inputs, &outputs))
+        // SAFETY: the device's memory is the host's, and the order of the streams says who uses which of it when.
+        self.0.ask(self.1, launch.name.to_owned(), move || unsafe { host.call(&inputs, &outputs) })
     }
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
-        let at = |place: &Place<'_>| match *place {
-            Place::Host(address) | Place::Device(address) | Place::Peer(_, address) => address,
-        };
-        let (to, from, bytes) = (at(&transfer.to), at(&transfer.from), transfer.bytes);
+        let (to, from, bytes) = (transfer.to.address(), transfer.from.address(), transfer.bytes);
         self.0.ask(self.1, transfer.name.to_owned(), move || {
             // SAFETY: both places stay alive until the copy is done; this device's memory is the host's.
             unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };

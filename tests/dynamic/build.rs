@@ -6,15 +6,15 @@ use std::sync::Arc;
 use weir::base::{Desc, Error, Ref, Result, dtype};
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
-use weir::kernel::{Kernel, KernelContext};
-use weir::memory::View;
+use weir::kernel::{Kernel, KernelContext, Outputs};
+use weir::memory::BytesMut;
 use weir::threadpool::ThreadPool;
 
 pub fn ints(dims: &[i64]) -> Desc {
     Desc::new(dtype::S32, dims)
 }
 
-type Function = dyn Fn(&KernelContext<'_>) -> Result<()> + Send + Sync;
+type Function = dyn Fn(&KernelContext<'_>, Outputs<'_>) -> Result<()> + Send + Sync;
 
 struct Op {
     inputs: Vec<Desc>,
@@ -43,15 +43,24 @@ impl Kernel for Op {
     fn is_open(&self) -> bool {
         self.is_open
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        (self.f)(context)
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        (self.f)(context, outputs)
     }
 }
 
-pub fn write(view: &View, values: &[i32]) {
-    assert_eq!(view.bytes(), values.len() * 4);
-    // SAFETY: an output of that many bytes, during its call.
-    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), view.data().cast(), values.len()) }
+pub fn write(mut output: BytesMut<'_>, values: &[i32]) {
+    output.write().copy_from_slice(values);
+}
+
+/// The list in a tensor.
+pub fn read(tensor: &Tensor) -> Vec<i32> {
+    // SAFETY: no run that writes the tensor is under way.
+    unsafe { tensor.view().as_bytes() }.read().to_vec()
+}
+
+/// The lists that a call is given.
+pub fn inputs(context: &KernelContext<'_>) -> Vec<Vec<i32>> {
+    (0..context.inputs().len()).map(|i| context.input(i).read().to_vec()).collect()
 }
 
 pub struct Builder {
@@ -81,7 +90,7 @@ impl Builder {
         inputs: &[(ValueId, &[i64])],
         outputs: &[&[i64]],
         is_open: bool,
-        f: impl Fn(&KernelContext<'_>) -> Result<()> + Send + Sync + 'static,
+        f: impl Fn(&KernelContext<'_>, Outputs<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Vec<ValueId> {
         let op = Op {
             inputs: inputs.iter().map(|(_, dims)| ints(dims)).collect(),
@@ -99,11 +108,10 @@ impl Builder {
     pub fn list(&mut self, inputs: &[ValueId], f: impl Fn(&[Vec<i32>]) -> Vec<i32> + Send + Sync + 'static) -> ValueId {
         let name = self.name();
         let inputs: Vec<(ValueId, &[i64])> = inputs.iter().map(|&value| (value, &[-1][..])).collect();
-        self.node(&name, &inputs, &[&[-1]], true, move |context| {
-            let lists: Vec<Vec<i32>> = context.inputs().iter().map(|view| view.read::<i32>().to_vec()).collect();
-            let list = f(&lists);
-            context.allocate_output(0, &[list.len() as i64])?;
-            write(&context.outputs()[0], &list);
+        self.node(&name, &inputs, &[&[-1]], true, move |context, mut outputs| {
+            let list = f(&self::inputs(context));
+            outputs.allocate(context, 0, &[list.len() as i64])?;
+            write(outputs.only(), &list);
             Ok(())
         })[0]
     }
@@ -112,9 +120,8 @@ impl Builder {
     pub fn number(&mut self, inputs: &[ValueId], f: impl Fn(&[Vec<i32>]) -> i32 + Send + Sync + 'static) -> ValueId {
         let name = self.name();
         let inputs: Vec<(ValueId, &[i64])> = inputs.iter().map(|&value| (value, &[-1][..])).collect();
-        self.node(&name, &inputs, &[&[1]], true, move |context| {
-            let lists: Vec<Vec<i32>> = context.inputs().iter().map(|view| view.read::<i32>().to_vec()).collect();
-            context.outputs()[0].write_integer(f(&lists));
+        self.node(&name, &inputs, &[&[1]], true, move |context, outputs| {
+            outputs.only().write_integer(f(&self::inputs(context)));
             Ok(())
         })[0]
     }
@@ -122,9 +129,9 @@ impl Builder {
     /// So many equal numbers, of a shape that is known.
     pub fn fixed(&mut self, input: ValueId, count: usize) -> ValueId {
         let name = self.name();
-        self.node(&name, &[(input, &[1])], &[&[count as i64]], false, move |context| {
-            let value = context.inputs()[0].read_integer();
-            write(&context.outputs()[0], &vec![value; count]);
+        self.node(&name, &[(input, &[1])], &[&[count as i64]], false, move |context, outputs| {
+            let value = context.input(0).read_integer();
+            write(outputs.only(), &vec![value; count]);
             Ok(())
         })[0]
     }
@@ -152,7 +159,8 @@ impl Builder {
 
 pub fn tensor(values: &[i32]) -> Ref<Tensor> {
     let tensor = Tensor::create(cpu(), ints(&[values.len() as i64])).unwrap();
-    write(tensor.view(), values);
+    // SAFETY: nobody else has it yet.
+    write(unsafe { tensor.view().as_bytes_mut() }, values);
     tensor
 }
 
@@ -176,7 +184,7 @@ pub fn lists(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<Thre
         |desc: Desc| if desc.is_concrete() { Tensor::create(cpu(), desc) } else { Tensor::create_open(cpu(), desc) };
     let outputs: Vec<_> = program.outputs().iter().map(|port| make(port.desc).unwrap()).collect();
     run(program, &inputs, &outputs, pool)?;
-    Ok(outputs.iter().map(|tensor| tensor.view().read::<i32>().to_vec()).collect())
+    Ok(outputs.iter().map(|tensor| read(tensor)).collect())
 }
 
 pub fn check(program: &Ref<Program>, inputs: &[Vec<i32>], expected: &[Vec<i32>]) {

@@ -8,11 +8,11 @@ mod kit;
 mod merges;
 mod random;
 
-use build::{Builder, all_pools, check, cpu, ints, lists, open, run, tensor, write};
+use build::{Builder, all_pools, check, cpu, ints, lists, open, read, run, tensor, write};
 use weir::base::{Code, Error, Ref, Result};
 use weir::engine::Tensor;
 use weir::graph::{CompileOptions, Program};
-use weir::kernel::KernelContext;
+use weir::kernel::{KernelContext, Outputs};
 
 fn even(list: &[i32]) -> Vec<i32> {
     list.iter().copied().filter(|x| x % 2 == 0).collect()
@@ -150,9 +150,9 @@ fn a_loop_of_a_fixed_shape_inside_of_a_branch_of_an_open_one() {
     condition.output(less);
     let mut body = Builder::new("body");
     let x = body.input(&[3]);
-    let y = body.node("add", &[(x, &[3])], &[&[3]], false, |context| {
-        let sum: Vec<i32> = context.inputs()[0].read::<i32>().iter().map(|v| v + 10).collect();
-        write(&context.outputs()[0], &sum);
+    let y = body.node("add", &[(x, &[3])], &[&[3]], false, |context, outputs| {
+        let sum: Vec<i32> = context.input(0).read::<i32>().iter().map(|v| v + 10).collect();
+        write(outputs.only(), &sum);
         Ok(())
     })[0];
     body.output(y);
@@ -200,7 +200,7 @@ fn a_program_of_open_shapes_is_a_node() {
 
 #[test]
 fn what_a_kernel_says_is_checked() {
-    let attempt = |dims: &[i64], f: fn(&KernelContext<'_>) -> Result<()>| {
+    let attempt = |dims: &[i64], f: fn(&KernelContext<'_>, Outputs<'_>) -> Result<()>| {
         let mut main = Builder::new("main");
         let x = main.input(&[1]);
         let y = main.node("maker", &[(x, &[1])], &[dims, &[1]], true, f);
@@ -210,32 +210,32 @@ fn what_a_kernel_says_is_checked() {
             run(&program, &[tensor(&[1])], &[Tensor::create_open(cpu(), ints(dims)).unwrap()], None).unwrap_err();
         (failed.code(), failed.message().to_owned())
     };
-    let (code, text) = attempt(&[-1], |_| Ok(()));
+    let (code, text) = attempt(&[-1], |_, _| Ok(()));
     assert_eq!(code, Code::FailedPrecondition);
     assert_eq!(
         text,
         "node 'maker': output 0, s32[?], was not allocated by the kernel (weir_kernel_context_allocate_output)"
     );
-    let (code, text) = attempt(&[-1, 4], |context| context.allocate_output(0, &[2, 5]).map(drop));
+    let (code, text) = attempt(&[-1, 4], |context, mut outputs| outputs.allocate(context, 0, &[2, 5]).map(drop));
     assert_eq!(code, Code::InvalidArgument);
     assert!(text.ends_with("output 0: expected s32[?,4], got s32[2,5]"), "{text}");
-    let (_, text) = attempt(&[-1], |context| context.allocate_output(0, &[-3]).map(drop));
+    let (_, text) = attempt(&[-1], |context, mut outputs| outputs.allocate(context, 0, &[-3]).map(drop));
     assert!(text.contains("output 0: dims[0] is -3"), "{text}");
-    let (code, text) = attempt(&[-1], |context| context.allocate_output(2, &[1]).map(drop));
+    let (code, text) = attempt(&[-1], |context, mut outputs| outputs.allocate(context, 2, &[1]).map(drop));
     assert_eq!((code, text.ends_with("index is 2, the call has 2 outputs")), (Code::OutOfRange, true), "{text}");
-    let (code, text) = attempt(&[-1], |context| context.allocate_output(1, &[1]).map(drop));
+    let (code, text) = attempt(&[-1], |context, mut outputs| outputs.allocate(context, 1, &[1]).map(drop));
     assert_eq!(code, Code::FailedPrecondition);
     assert!(text.contains("output 1 is s32[1], has its memory"), "{text}");
-    let (code, text) = attempt(&[-1], |context| {
-        context.allocate_output(0, &[1])?;
-        context.allocate_output(0, &[1]).map(drop)
+    let (code, text) = attempt(&[-1], |context, mut outputs| {
+        outputs.allocate(context, 0, &[1])?;
+        outputs.allocate(context, 0, &[1]).map(drop)
     });
     assert_eq!(code, Code::FailedPrecondition);
     assert!(text.contains("node 'maker': output 0 was allocated before in this call"), "{text}");
-    let (code, text) = attempt(&[-1], |context| context.allocate_output(0, &[1 << 61]).map(drop));
+    let (code, text) = attempt(&[-1], |context, mut outputs| outputs.allocate(context, 0, &[1 << 61]).map(drop));
     assert_eq!(code, Code::OutOfRange);
     assert!(text.contains("s32[2305843009213693952]"), "{text}");
-    let (code, text) = attempt(&[-1], |context| context.allocate_output(0, &[1 << 50]).map(drop));
+    let (code, text) = attempt(&[-1], |context, mut outputs| outputs.allocate(context, 0, &[1 << 50]).map(drop));
     assert_eq!(code, Code::ResourceExhausted);
     assert!(text.contains("output 0 of node 'maker', s32[1125899906842624]"), "{text}");
 }
@@ -244,8 +244,9 @@ fn what_a_kernel_says_is_checked() {
 fn an_output_that_nobody_uses_may_be_left_out() {
     let mut main = Builder::new("main");
     let x = main.input(&[1]);
-    let y =
-        main.node("maker", &[(x, &[1])], &[&[-1], &[-1]], true, |context| context.allocate_output(1, &[0]).map(drop));
+    let y = main.node("maker", &[(x, &[1])], &[&[-1], &[-1]], true, |context, mut outputs| {
+        outputs.allocate(context, 1, &[0]).map(drop)
+    });
     main.output(y[1]);
     check(&main.compile(), &[vec![1]], &[vec![]]);
 }
@@ -254,8 +255,8 @@ fn an_output_that_nobody_uses_may_be_left_out() {
 fn compile_refuses_what_does_not_fit() {
     let mut main = Builder::new("main");
     let x = main.input(&[-1]);
-    main.node("fixed", &[(x, &[-1])], &[&[1]], false, |_| Ok(()));
-    let y = main.node("four", &[(x, &[4])], &[&[1]], true, |_| Ok(()));
+    main.node("fixed", &[(x, &[-1])], &[&[1]], false, |_, _| Ok(()));
+    let y = main.node("four", &[(x, &[4])], &[&[1]], true, |_, _| Ok(()));
     main.output(y[0]);
     assert_eq!(
         main.refusal().message(),
@@ -263,7 +264,7 @@ fn compile_refuses_what_does_not_fit() {
     );
     let mut main = Builder::new("main");
     let x = main.input(&[-1]);
-    let y = main.node("four", &[(x, &[4])], &[&[1]], true, |_| Ok(()));
+    let y = main.node("four", &[(x, &[4])], &[&[1]], true, |_, _| Ok(()));
     main.output(y[0]);
     assert_eq!(main.refusal().message(), "node 'four' input 0: expected s32[4], got s32[?]");
     let mut main = Builder::new("main");
@@ -296,10 +297,10 @@ fn compile_refuses_what_does_not_fit() {
 fn tensors_are_checked_when_bound_and_when_written() {
     let mut main = Builder::new("main");
     let x = main.input(&[-1, 2]);
-    let y = main.node("copy", &[(x, &[-1, 2])], &[&[-1, 2], &[1]], true, |context| {
-        let input = &context.inputs()[0];
-        context.allocate_output(0, input.desc().shape())?;
-        context.outputs()[0].copy_from(input);
+    let y = main.node("copy", &[(x, &[-1, 2])], &[&[-1, 2], &[1]], true, |context, mut outputs| {
+        let input = context.input(0);
+        outputs.allocate(context, 0, input.desc().shape())?;
+        outputs.get(0).copy_from(input);
         Ok(())
     });
     main.output(y[0]);
@@ -334,7 +335,8 @@ fn tensors_are_checked_when_bound_and_when_written() {
     // The host's memory has room for so much. Nothing is written if it has not.
     let mut memory = vec![-1i32; 8];
     let data = memory.as_mut_ptr().cast();
-    let small = Tensor::create_open_from(cpu(), ints(&[-1, 2]), data, 32, Box::new(())).unwrap();
+    // SAFETY: the list outlives the tensor.
+    let small = unsafe { Tensor::create_open_from(cpu(), ints(&[-1, 2]), data, 32, Box::new(())) }.unwrap();
     run(&program, &[pairs(3)], &[small.clone(), one()], None).unwrap();
     assert_eq!((small.desc().text(), small.view().data()), ("s32[3,2]".to_owned(), data));
     let (code, text) = fails(pairs(5), [small.clone(), one()]);
@@ -350,14 +352,14 @@ fn a_failure_leaves_outputs_and_program_as_they_were() {
     let mut main = Builder::new("main");
     let x = main.input(&[-1]);
     let y = main.list(&[x], |x| [x[0].clone(), vec![1]].concat());
-    let z = main.node("picky", &[(y, &[-1])], &[&[-1]], true, |context| {
-        let list = context.inputs()[0].read::<i32>().to_vec();
+    let z = main.node("picky", &[(y, &[-1])], &[&[-1]], true, |context, mut outputs| {
+        let list = context.input(0).read::<i32>().to_vec();
         assert!(list[0] != 13, "thirteen");
         if list[0] == 12 {
             return Err(Error::invalid("a dozen"));
         }
-        context.allocate_output(0, &[1])?;
-        write(&context.outputs()[0], &list[..1]);
+        outputs.allocate(context, 0, &[1])?;
+        write(outputs.only(), &list[..1]);
         Ok(())
     })[0];
     main.output(y);
@@ -369,10 +371,10 @@ fn a_failure_leaves_outputs_and_program_as_they_were() {
         go(&[5, 6]).unwrap();
         for bad in [12, 13] {
             assert!(go(&[bad, 2, 3, 4]).unwrap_err().message().contains("node 'picky'"));
-            assert_eq!((first.view().read::<i32>(), second.view().read::<i32>()), (&[5, 6, 1][..], &[5][..]));
+            assert_eq!((read(&first), read(&second)), (vec![5, 6, 1], vec![5]));
         }
         go(&[8]).unwrap();
-        assert_eq!((first.view().read::<i32>(), second.view().read::<i32>()), (&[8, 1][..], &[8][..]));
+        assert_eq!((read(&first), read(&second)), (vec![8, 1], vec![8]));
         let twice = run(&program, &[tensor(&[8])], &[first.clone(), first.clone()], pool.as_ref()).unwrap_err();
         assert!(twice.message().contains("output 1 shares memory with output 0"), "{}", twice.message());
     }
@@ -419,11 +421,11 @@ fn an_output_that_is_absent_is_left_alone() {
     for pool in all_pools() {
         let (off, on) = (open(), open());
         for (p, x) in [(1, vec![1, 2]), (0, vec![3]), (1, vec![])] {
-            let before = [off.view().read::<i32>().to_vec(), on.view().read::<i32>().to_vec()];
+            let before = [read(&off), read(&on)];
             run(&program, &[tensor(&x), tensor(&[p])], &[off.clone(), on.clone()], pool.as_ref()).unwrap();
             let longer = [x, vec![9]].concat();
             let expected = if p == 0 { [longer, before[1].clone()] } else { [before[0].clone(), longer] };
-            assert_eq!([off.view().read::<i32>().to_vec(), on.view().read::<i32>().to_vec()], expected);
+            assert_eq!([read(&off), read(&on)], expected);
         }
     }
 }

@@ -116,9 +116,9 @@ fn merges_leave_branches_with_an_open_shape() {
 fn two_lists_at_a_merge_are_an_error_that_names_both() {
     let mut main = Builder::new("main");
     let x = main.input(&[-1]);
-    let one = main.node("one", &[(x, &[-1])], &[&[-1]], true, |context| {
-        context.allocate_output(0, &[1])?;
-        write(&context.outputs()[0], &[1]);
+    let one = main.node("one", &[(x, &[-1])], &[&[-1]], true, |context, mut outputs| {
+        outputs.allocate(context, 0, &[1])?;
+        write(outputs.only(), &[1]);
         Ok(())
     })[0];
     let merged = main.graph.add_merge("merged", &[one, x]).unwrap();

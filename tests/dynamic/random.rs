@@ -121,9 +121,8 @@ fn fill(builder: &mut Builder, sketch: &Sketch, mut values: Vec<ValueId>) {
             Node::List { op: 3, inputs } => {
                 // A shape that is known, of inputs that may be open.
                 let inputs: Vec<(ValueId, &[i64])> = of(inputs).into_iter().map(|value| (value, &[-1][..])).collect();
-                builder.node(&name, &inputs, &[&[3]], true, |context| {
-                    let x: Vec<_> = context.inputs().iter().map(|view| view.read::<i32>().to_vec()).collect();
-                    crate::build::write(&context.outputs()[0], &compute(3, &x));
+                builder.node(&name, &inputs, &[&[3]], true, |context, outputs| {
+                    crate::build::write(outputs.only(), &compute(3, &crate::build::inputs(context)));
                     Ok(())
                 })
             }

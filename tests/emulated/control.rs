@@ -12,8 +12,8 @@ use weir::base::time::Deadline;
 use weir::base::{Code, dtype};
 use weir::device::emulated::{Emulation, RaceKind};
 use weir::device::{
-    Accelerator, Branch, Comparison, DeviceStream, Fill, Integer, Loop, Place, Predicate, Recording, Relation, Step,
-    Transfer, Work,
+    Accelerator, Branch, Comparison, DeviceStream, Fill, HostAddress, Integer, Loop, Place, Predicate, Recording,
+    Relation, Step, Transfer, Work,
 };
 
 /// A device with cells that have values.
@@ -403,7 +403,8 @@ fn what_means_nothing_is_refused() {
         refused(choose(integer, false, &[&[], &late])),
         "emulated:0: recording 'r': switch 's': step 1, fill, comes after step 1"
     );
-    let host = Place::Host(page.as_mut_ptr() as usize);
+    // SAFETY: refused.
+    let host = Place::Host(unsafe { HostAddress::new(page.as_mut_ptr() as usize) });
     let copy = Work::Copy(Transfer { name: "copy", to: host, from: Place::Device(m), bytes: 64 });
     let text = refused(again(integer, &[Step { work: copy, after: &[] }]));
     let expected = "copy: a copy inside of a branch or loop must be between bytes of the device's or of pinned memory";
@@ -411,14 +412,16 @@ fn what_means_nothing_is_refused() {
     // Of pinned memory it may be.
     let pinning = d.device.pinning().unwrap();
     let pinned = pinning.allocate_host(64, "pinned").unwrap();
-    let (s, to) = (d.stream("s"), Place::Host(pinned));
+    // SAFETY: memory that is there until the end.
+    let (s, to) = (d.stream("s"), Place::Host(unsafe { HostAddress::new(pinned) }));
     let copy = Work::Copy(Transfer { name: "copy", to, from: Place::Device(m), bytes: 64 });
     let fill = Work::Fill(Fill { name: "fill", address: m, bytes: 64, value: 7 });
     let lists: [&[Step<'_>]; 1] = [&[Step { work: fill, after: &[] }, Step { work: copy, after: &[0] }]];
     let steps = [Step { work: choose(integer, false, &lists), after: &[] }];
     s.replay(&d.device.record(&Recording { name: "r", steps: &steps }).unwrap()).unwrap();
     d.finish(&*s).unwrap();
-    weir::memory::copy_bytes(page.as_mut_ptr() as usize, pinned, 64);
+    // SAFETY: so many bytes that were allocated above, and what writes them is done.
+    page = unsafe { std::ptr::with_exposed_provenance::<[u8; 64]>(pinned).read() };
     assert_eq!(page, [7; 64]);
     pinning.deallocate_host(pinned, 64);
 }

@@ -3,7 +3,7 @@
 use crate::kit::{BYTES, Device, LEN};
 use weir::base::time::Deadline;
 use weir::device::emulated::Emulation;
-use weir::device::{Accelerator, Fill, Launch, Place, Recording, Step, Transfer, Work};
+use weir::device::{Accelerator, Fill, HostAddress, Launch, Place, Recording, Step, Transfer, Work};
 use weir::memory::heap;
 
 /// In a child process: reads or writes one byte of the device's, through its address.
@@ -70,7 +70,8 @@ fn nothing_is_allocated_in_the_steady_state() {
         let steps = [Step { work: Work::Launch(sum), after: &[] }, to_a, to_b];
         let executable = d.device.record(&Recording { name: "recording", steps: &steps }).unwrap();
         let round = || {
-            let from = Place::Host(host.as_ptr() as usize);
+            // SAFETY: the array is there until the copy is done.
+            let from = Place::Host(unsafe { HostAddress::new(host.as_ptr() as usize) });
             s.copy(&Transfer { name: "copy", to: Place::Device(a), from, bytes: BYTES }).unwrap();
             s.fill(&Fill { name: "fill", address: a, bytes: 64, value: 2 }).unwrap();
             s.record(&ready).unwrap();

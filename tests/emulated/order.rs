@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use std::sync::Arc;
 use weir::base::time::Deadline;
 use weir::base::{Code, Error};
-use weir::device::{Accelerator, Device as _, DeviceEvent, Place, Then, Transfer};
+use weir::device::{Accelerator, Device as _, DeviceEvent, HostAddress, Place, Then, Transfer};
 
 #[test]
 fn a_stream_does_its_work_in_order() {
@@ -200,8 +200,10 @@ fn what_is_not_the_devices_is_refused() {
     assert_eq!(code(download(&*s, &mut host, b)), Code::InvalidArgument);
     assert_eq!(code(fill(&*s, host.as_ptr() as usize, 1)), Code::InvalidArgument);
     let copy = |to, from| s.copy(&Transfer { name: "copy", to, from, bytes: BYTES });
-    assert_eq!(code(copy(Place::Host(a), Place::Device(a))), Code::InvalidArgument);
-    assert_eq!(code(copy(Place::Host(b), Place::Device(a))), Code::InvalidArgument);
+    // SAFETY: refused, because it is not the host's.
+    let host = |address| Place::Host(unsafe { HostAddress::new(address) });
+    assert_eq!(code(copy(host(a), Place::Device(a))), Code::InvalidArgument);
+    assert_eq!(code(copy(host(b), Place::Device(a))), Code::InvalidArgument);
     assert_eq!(code(copy(Place::Device(a), Place::Peer(&e.device, 64))), Code::InvalidArgument);
     assert_eq!(code(s.record(&e.event())), Code::InvalidArgument);
     assert_eq!(code(s.wait(&e.event())), Code::InvalidArgument);

@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use weir::base::Code;
 use weir::base::time::Deadline;
 use weir::device::emulated::{Emulation, RaceKind};
-use weir::device::{Accelerator, DeviceStream, Pinning, Place, Transfer};
+use weir::device::{Accelerator, DeviceStream, HostAddress, Pinning, Place, Transfer};
 
 /// The one report that there is.
 fn only(d: &Device) -> (RaceKind, String) {
@@ -201,11 +201,13 @@ fn host_memory_under_two_copies() {
 fn pinned_memory_in_flight() {
     let at = |d: &Device| d.device.allocate_host(BYTES, "what is copied").unwrap();
     let up = |stream: &dyn DeviceStream, to: usize, from: usize| {
-        let (to, from) = (Place::Device(to), Place::Host(from));
+        // SAFETY: the test keeps the memory until the end; whether others use it is what it is about.
+        let (to, from) = (Place::Device(to), Place::Host(unsafe { HostAddress::new(from) }));
         stream.copy(&Transfer { name: "copy up", to, from, bytes: BYTES }).unwrap();
     };
     let down = |stream: &dyn DeviceStream, to: usize, from: usize| {
-        let (to, from) = (Place::Host(to), Place::Device(from));
+        // SAFETY: as above.
+        let (to, from) = (Place::Host(unsafe { HostAddress::new(to) }), Place::Device(from));
         stream.copy(&Transfer { name: "copy down", to, from, bytes: BYTES }).unwrap();
     };
     // Freed.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use weir::base::{Code, Result};
 use weir::device::emulated::{Emulation, RaceKind};
 use weir::device::{
-    Accelerator, DeviceKernel, Executable, Fill, Launch, Place, Recording, Step, StreamAttr, Transfer, Work,
+    Accelerator, DeviceKernel, Executable, Fill, HostAddress, Launch, Place, Recording, Step, StreamAttr, Transfer,
+    Work,
 };
 use weir::memory::View;
 
@@ -205,7 +206,8 @@ fn an_update_changes_later_launches_and_none_that_was_made() {
     let d = Device::seeded(5);
     let (s, t, m) = (d.stream("s"), d.stream("t"), [0; 3].map(|_| d.memory("m")));
     let from = [[7; LEN], [70; LEN]];
-    let place = |i: usize| Place::Host(from[i].as_ptr() as usize);
+    // SAFETY: the arrays are there until the end.
+    let place = |i: usize| Place::Host(unsafe { HostAddress::new(from[i].as_ptr() as usize) });
     let copy = |i| Work::Copy(Transfer { name: "copy", to: Place::Device(m[0]), from: place(i), bytes: BYTES });
     let zero = |address| Work::Fill(Fill { name: "zero", address, bytes: BYTES, value: 0 });
     let sums = [node(&d, 1, &[m[0]], m[1], &[]), node(&d, 1, &[m[0]], m[2], &[])];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir::base::{Desc, Ref, Result};
 use weir::engine::{BoundKernel, Engine, KernelAttr};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
-use weir::kernel::{Completion, Kernel, KernelContext};
+use weir::kernel::{Completion, Kernel, KernelContext, Outputs};
 
 pub type Function = dyn Fn(&[i32]) -> Result<i32> + Send + Sync;
 
@@ -57,16 +57,16 @@ impl Kernel for Op {
     fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {
         self.how.cost_ns
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let inputs: Vec<i32> = context.inputs().iter().map(|view| view.read_integer()).collect();
-        context.outputs()[0].write_integer((self.f)(&inputs)?);
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let inputs: Vec<i32> = (0..self.inputs).map(|i| outputs.input(context, i).read_integer()).collect();
+        outputs.only().write_integer((self.f)(&inputs)?);
         Ok(())
     }
     fn is_async(&self) -> bool {
         self.how.later.is_some()
     }
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let result = self.compute(context);
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let result = self.compute(context, outputs);
         self.how.later.as_ref().unwrap()(context, done, result);
         Ok(())
     }

@@ -357,7 +357,8 @@ pub struct Site<'a> {
 }
 
 fn view(address: usize) -> View {
-    View::new(address as *mut u8, BYTES, Desc::new(dtype::S32, &[LEN as i64]))
+    // SAFETY: the device's memory, which lives as long as the test; the host only hands the address on.
+    unsafe { View::new(address as *mut u8, BYTES, Desc::new(dtype::S32, &[LEN as i64])) }
 }
 
 type Then<'a> = &'a mut dyn FnMut(&[Step<'_>]);

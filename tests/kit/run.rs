@@ -18,8 +18,20 @@ pub fn cpu() -> Ref<Engine> {
 
 pub fn tensor(engine: &Ref<Engine>, value: i32) -> Ref<Tensor> {
     let tensor = Tensor::create(engine.clone(), scalar()).unwrap();
-    tensor.view().write_integer(value);
+    set_integer(&tensor, value);
     tensor
+}
+
+/// Gives a tensor of one integer another one.
+pub fn set_integer(tensor: &Tensor, value: i32) {
+    // SAFETY: the host's memory, and no run that uses the tensor is under way.
+    unsafe { tensor.view().as_bytes_mut().write_integer(value) }
+}
+
+/// The integer of a tensor of one.
+pub fn integer(tensor: &Tensor) -> i32 {
+    // SAFETY: the host's memory, and no run that writes the tensor is under way.
+    unsafe { tensor.view().as_bytes().read_integer() }
 }
 
 /// What `Program::bind` is given of a tensor.
@@ -45,7 +57,7 @@ pub fn run(program: &Ref<Program>, inputs: &[i32], options: &RunOptions) -> Resu
     let inputs: Vec<_> = inputs.iter().map(|&value| tensor(&engine, value)).collect();
     let outputs: Vec<_> = program.outputs().iter().map(|_| tensor(&engine, -99)).collect();
     execute(program, &inputs, &outputs, options)?;
-    Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
+    Ok(outputs.iter().map(|tensor| integer(tensor)).collect())
 }
 
 pub fn on(pool: Option<&Ref<ThreadPool>>) -> RunOptions {

@@ -8,7 +8,7 @@ use super::spec::Manner;
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use weir::base::{Desc, Ref, Result};
-use weir::kernel::{Completion, Kernel, KernelContext};
+use weir::kernel::{Completion, Kernel, KernelContext, Outputs};
 use weir::threadpool::ThreadPool;
 
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -107,8 +107,8 @@ impl Kernel for Deferred {
     fn in_place(&self) -> bool {
         self.leaf.in_place()
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        self.leaf.compute(context)
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        self.leaf.compute(context, outputs)
     }
     fn may_block(&self) -> bool {
         self.manner == Manner::Blocking
@@ -117,7 +117,7 @@ impl Kernel for Deferred {
         self.manner != Manner::Blocking
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let leaf = Arc::clone(&self.leaf);
         let inputs: Vec<Vec<i32>> =
             context.inputs().iter().zip(&leaf.inputs).map(|(view, &kind)| see(view, kind)).collect();
@@ -130,7 +130,9 @@ impl Kernel for Deferred {
         // SAFETY: used before `done` is told.
         let context = unsafe { Lasting::of(context) };
         let job: Job = Box::new(move || {
-            let result = if fails { Err(failure()) } else { leaf.work(context.get(), &inputs) };
+            // SAFETY: nothing was done with what was given with the call, and the call goes on until `done` is told.
+            let mut outputs = unsafe { context.get().outputs() };
+            let result = if fails { Err(failure()) } else { leaf.work(context.get(), &mut outputs, &inputs) };
             leaf.board.end(leaf.id);
             done.done(result).expect("the call was not completed before");
             assert!(done.done(Ok(())).is_err(), "{id} completes twice");

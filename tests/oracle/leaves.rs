@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use weir::abi::weir_dtype_value as D;
 use weir::base::{Desc, Ref, Result, desc::ANY_DIM};
 use weir::engine::{Engine, Tensor};
-use weir::kernel::{Kernel, KernelContext, Task, signature};
+use weir::kernel::{Kernel, KernelContext, Outputs, Task, signature};
 use weir::memory::View;
 use weir::threadpool::Span;
 
@@ -113,27 +113,28 @@ impl Kernel for Leaf {
     fn is_open(&self) -> bool {
         self.inputs.iter().chain(&self.outputs).any(|&kind| kind == Type::List)
     }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
         // All inputs are read before the first output is written, so that an output may lie on an input.
         let inputs: Vec<Vec<i32>> =
             context.inputs().iter().zip(&self.inputs).map(|(view, &kind)| see(view, kind)).collect();
-        self.board.call(self.id, ops::sight(&inputs), || self.work(context, &inputs))
+        self.board.call(self.id, ops::sight(&inputs), || self.work(context, &mut outputs, &inputs))
     }
 }
 
 impl Leaf {
-    pub fn work(&self, context: &KernelContext<'_>, inputs: &[Vec<i32>]) -> Result<()> {
+    pub fn work(&self, context: &KernelContext<'_>, outputs: &mut Outputs<'_>, inputs: &[Vec<i32>]) -> Result<()> {
         if let Effort::Spin(us) = self.effort {
             let begin = Instant::now();
             while begin.elapsed() < Duration::from_micros(u64::from(us)) {
                 std::hint::spin_loop();
             }
         }
-        for (o, (view, &kind)) in context.outputs().iter().zip(&self.outputs).enumerate() {
+        for (o, &kind) in self.outputs.iter().enumerate() {
             let len = ops::len(self.op, o, kind, inputs);
             if kind == Type::List {
-                context.allocate_output(o, &[len as i64])?;
+                outputs.allocate(context, o, &[len as i64])?;
             }
+            let view = &outputs.views()[o];
             let write_items = |items: std::ops::Range<usize>| {
                 for item in items {
                     let value = ops::item(self.op, o, kind, item, inputs);

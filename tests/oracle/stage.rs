@@ -176,7 +176,8 @@ impl Subject {
         }
         let mut memory = vec![0i32; LONGEST_LIST];
         let (data, bytes) = (memory.as_mut_ptr().cast(), LONGEST_LIST * 4);
-        Tensor::create_open_from(engine, desc(Type::List), data, bytes, Box::new(memory)).unwrap()
+        // SAFETY: the list's memory, which the tensor keeps.
+        unsafe { Tensor::create_open_from(engine, desc(Type::List), data, bytes, Box::new(memory)) }.unwrap()
     }
 
     /// Runs with input set `set`, and asks for these outputs only.

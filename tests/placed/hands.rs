@@ -2,7 +2,7 @@
 
 use crate::kit::integers::Builder;
 use crate::kit::pools;
-use crate::kit::run::{cpu, lend, run, tensor};
+use crate::kit::run::{cpu, integer, lend, run, tensor};
 use crate::reports;
 use crate::wrapped::{Mistake, engine};
 use std::sync::{Arc, Mutex};
@@ -74,7 +74,7 @@ fn goes_well(kind: &'static str, pool: Ref<ThreadPool>, task_may_wait: bool) {
         Program::bind(&program, (1, &get_in), (1, &get_out)).unwrap().run(Some(&stream), None).unwrap();
         stream.enqueue_task(inside.clone()).unwrap();
         stream.synchronize(LONG).unwrap();
-        assert_eq!(output[0].view().read_integer(), (round + 1) * 10 + 1);
+        assert_eq!(integer(&output[0]), (round + 1) * 10 + 1);
         let found = inside.found.lock().unwrap().take().expect("the task was not called");
         match task_may_wait {
             true => assert_eq!(found.unwrap(), [71]),

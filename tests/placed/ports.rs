@@ -3,7 +3,7 @@
 
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
-use crate::kit::run::{cpu, execute, fact, lend, scalar, tensor};
+use crate::kit::run::{cpu, execute, fact, integer, lend, scalar, tensor};
 use crate::{checked, extent, mix};
 use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
@@ -84,11 +84,11 @@ pub fn number(engine: &Ref<Engine>, stream: Option<&Ref<Stream>>, value: i32) ->
 }
 
 pub fn read(tensor_: &Ref<Tensor>, stream: Option<&Ref<Stream>>) -> i32 {
-    let Some(stream) = stream else { return tensor_.view().read_integer() };
+    let Some(stream) = stream else { return integer(tensor_) };
     let here = tensor(&cpu(), -1);
     stream.enqueue_copy(tensor_.clone(), here.clone()).unwrap();
     stream.synchronize(u64::MAX).unwrap();
-    here.view().read_integer()
+    integer(&here)
 }
 
 /// Longer than a device takes to end.

@@ -5,7 +5,7 @@ use crate::control::{Draws, ways};
 use crate::kit::integers::Builder;
 use crate::kit::pools;
 use crate::kit::random::Random;
-use crate::kit::run::{cpu, execute, lend, run, tensor};
+use crate::kit::run::{cpu, execute, integer, lend, run, tensor};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, mix, reports};
 use std::sync::{Arc, Mutex};
@@ -95,10 +95,10 @@ fn what_does_not_depend_on_a_failure_of_the_devices_is_finished() {
             0 => assert!(result.unwrap_err().message().contains("as planned")),
             _ => {
                 result.unwrap();
-                assert_eq!(outputs[0].view().read_integer(), mix(&[1]));
+                assert_eq!(integer(&outputs[0]), mix(&[1]));
             }
         }
-        assert_eq!(outputs[1].view().read_integer(), 41, "round {round}");
+        assert_eq!(integer(&outputs[1]), 41, "round {round}");
     }
     assert_eq!(reports(&device), Vec::<String>::new());
 }
@@ -131,5 +131,5 @@ fn where_it_would_block_a_worker_it_is_refused_with_the_reason() {
     }
     // Without a pool it is on a thread of the stream's own.
     on(None).unwrap();
-    assert_eq!(output[0].view().read_integer(), mix(&[5]));
+    assert_eq!(integer(&output[0]), mix(&[5]));
 }

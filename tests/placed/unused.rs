@@ -4,7 +4,7 @@
 use crate::control::{Draws, ways};
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
-use crate::kit::run::{cpu, execute, run, tensor};
+use crate::kit::run::{cpu, execute, integer, run, tensor};
 use crate::wrapped::{Mistake, Wrapped, engine};
 use crate::{checked, reports};
 use std::sync::Arc;
@@ -192,5 +192,5 @@ fn part(program: &Ref<Program>, inputs: &[i32], outputs: usize, options: &RunOpt
     let outputs: Vec<_> = (0..outputs).map(|_| tensor(&host, -99)).collect();
     let part = program.part(Some(options))?;
     execute(part.as_ref().unwrap_or(program), &inputs, &outputs, options)?;
-    Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
+    Ok(outputs.iter().map(|tensor| integer(tensor)).collect())
 }

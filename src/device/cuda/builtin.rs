@@ -2,6 +2,7 @@
 //!
 //! A kernel is loaded into a context when somebody first launches it, alone: the driver compiles nothing that nobody
 //! uses. It stays as long as the device or something that may use it.
+#![forbid(unsafe_code)]
 
 use super::blas::{Plans, Prepared, Products};
 use super::context::{Context, Handle};

@@ -431,7 +431,7 @@ fn copy_node(transfer: &Transfer<'_>) -> Result<CopyNode> {
     }
     // Memory type, host's address, device's address.
     let of = |place: &Place<'_>| match *place {
-        Place::Host(address) => Ok((M::CU_MEMORYTYPE_HOST, address, 0)),
+        Place::Host(address) => Ok((M::CU_MEMORYTYPE_HOST, address.get(), 0)),
         Place::Device(address) => Ok((M::CU_MEMORYTYPE_DEVICE, 0, address as u64)),
         Place::Peer(..) => Err(Error::new(Code::Unimplemented, "a recorded copy between devices")),
     };

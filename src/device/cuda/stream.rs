@@ -299,14 +299,15 @@ impl DeviceStream for CudaStream {
         let what = &transfer.name;
         match (transfer.to, transfer.from) {
             (Place::Device(to), Place::Host(from)) => {
-                let from = std::ptr::with_exposed_provenance(from);
-                // SAFETY: the driver's function; the host keeps its memory until the stream has done this.
+                let from = std::ptr::with_exposed_provenance(from.get());
+                // SAFETY: the driver's function; whoever made the address keeps the memory until the stream has done
+                // this.
                 self.issue("cuMemcpyHtoDAsync", what, |table, stream| unsafe {
                     (table.memcpy_htod_async)(to as u64, from, bytes, stream)
                 })
             }
             (Place::Host(to), Place::Device(from)) => {
-                let to = std::ptr::with_exposed_provenance_mut(to);
+                let to = std::ptr::with_exposed_provenance_mut(to.get());
                 // SAFETY: as above.
                 self.issue("cuMemcpyDtoHAsync", what, |table, stream| unsafe {
                     (table.memcpy_dtoh_async)(to, from as u64, bytes, stream)

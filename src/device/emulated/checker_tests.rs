@@ -1,5 +1,6 @@
 //! The checker against reachability in the graph of a program: random programs of queues, events, and a host that looks
 //! at some.
+#![forbid(unsafe_code)]
 
 use super::checker::{Checker, Clash, Point, Ranges};
 use super::schedule::Scheduler;

@@ -1,12 +1,11 @@
 //! What an operation does: addresses of the device are translated as it runs, so nothing else ever holds a pointer into
 //! its memory.
-#![forbid(unsafe_code)]
 
 use super::queue::{Act, Address, Operation};
 use super::work::Shared;
 use crate::base::{Error, Result};
 use crate::device::{Comparison, Predicate};
-use crate::memory::{View, copy_bytes, fill_bytes};
+use crate::memory::View;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a host function, which may panic.
@@ -32,20 +31,28 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
         Act::Nothing => Ok(()),
         Act::Launch(function) => {
             for view in operation.inputs.iter().chain(&operation.outputs).filter(|view| view.bytes() > 0) {
-                view.set_data(own(shared, view.data() as usize, view.bytes())? as *mut u8);
+                let data = own(shared, view.data() as usize, view.bytes())?;
+                // SAFETY: so many bytes of the device's memory, which stays as long as the device.
+                unsafe { view.set_data(data) };
             }
-            guarded(|| function.call(&operation.inputs, &operation.outputs)).map_err(|error| error.within(name))
+            // SAFETY: the views are translated, and the order of the streams says who uses which of them when.
+            let call = || unsafe { function.call(&operation.inputs, &operation.outputs) };
+            guarded(call).map_err(|error| error.within(name))
         }
         Act::Copy { to, from, bytes } => {
             let from = match &operation.staged {
-                Some(staged) => staged.as_ptr().expose_provenance(),
-                None => at(shared, from, *bytes)?,
+                Some(staged) => staged.as_ptr(),
+                None => at(shared, from, *bytes)?.cast_const(),
             };
-            copy_bytes(at(shared, to, *bytes)?, from, *bytes);
+            let to = at(shared, to, *bytes)?;
+            // SAFETY: so many bytes each: of a device's memory, of what was staged, or of the host's, as whoever made
+            // the address has said. They may overlap.
+            unsafe { std::ptr::copy(from, to, *bytes) };
             Ok(())
         }
         Act::Fill { to, bytes, value } => {
-            fill_bytes(own(shared, *to, *bytes)?, *value, *bytes);
+            // SAFETY: so many bytes of the device's memory, which the order of the streams gives to this operation.
+            unsafe { own(shared, *to, *bytes)?.write_bytes(*value, *bytes) };
             Ok(())
         }
         Act::Read(Predicate::Integer(integer)) => {
@@ -68,19 +75,23 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
 /// So many bytes of the device's, and zeros.
 fn word(shared: &Shared, address: usize, bytes: usize) -> Result<[u8; 4]> {
     let mut word = [0; 4];
-    copy_bytes(word.as_mut_ptr().expose_provenance(), own(shared, address, bytes)?, bytes);
+    let from = own(shared, address, bytes)?;
+    assert!(bytes <= word.len());
+    // SAFETY: so many bytes of the device's memory, which the order of the streams lets this operation read.
+    unsafe { from.copy_to_nonoverlapping(word.as_mut_ptr(), bytes) };
     Ok(word)
 }
 
-fn own(shared: &Shared, address: usize, bytes: usize) -> Result<usize> {
+fn own(shared: &Shared, address: usize, bytes: usize) -> Result<*mut u8> {
     let outside =
         || Error::internal(format!("{bytes} bytes at {address:#x} are not in the memory of {}", shared.label));
     shared.reserve.translate(address, bytes).ok_or_else(outside)
 }
 
-fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<usize> {
+/// Where the bytes are.
+fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<*mut u8> {
     match address {
-        Address::Host(address) => Ok(*address),
+        Address::Host(address) => Ok(std::ptr::with_exposed_provenance_mut(address.get())),
         Address::Own(address) => own(shared, *address, bytes),
         Address::Peer(peer, address) => own(peer, *address, bytes),
     }

@@ -256,7 +256,7 @@ impl Shared {
             let pins = self.pins.lock();
             let is_fit = |address: &Address| match *address {
                 Address::Own(_) => true,
-                Address::Host(at) => pins.cover(at, *bytes),
+                Address::Host(at) => pins.cover(at.get(), *bytes),
                 Address::Peer(..) => false,
             };
             if !is_fit(to) || !is_fit(from) {

@@ -19,7 +19,6 @@
 //!
 //! *Locks.* `State` first; under it, for a moment each and one at a time: the memory's, an event's, the list of
 //! devices. The checker's comes last of all. No lock is held while a kernel runs or somebody is called.
-#![forbid(unsafe_code)]
 
 mod cells;
 mod check;

@@ -138,7 +138,7 @@ impl Shared {
         let Act::Copy { to, from, bytes } = act else { return None };
         let pins = self.pins.lock();
         let at_host = |address: &Address| match *address {
-            Address::Host(at) if *bytes > 0 => Some(range(at, *bytes)),
+            Address::Host(at) if *bytes > 0 => Some(range(at.get(), *bytes)),
             _ => None,
         };
         let is_pageable = |range: &Range<usize>| !pins.cover(range.start, range.len());

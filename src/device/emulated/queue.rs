@@ -5,7 +5,7 @@ use super::event::Core;
 use super::replay::Replay;
 use super::work::Shared;
 use crate::base::{Error, Fifo};
-use crate::device::{HostFunction, Predicate};
+use crate::device::{HostAddress, HostFunction, Predicate};
 use crate::memory::View;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) enum Act {
 /// Where a copy reads or writes.
 #[derive(Clone)]
 pub(super) enum Address {
-    Host(usize),
+    Host(HostAddress),
     Own(usize),
     /// On another device.
     Peer(Arc<Shared>, usize),

@@ -1,5 +1,4 @@
 //! Submission: what the calls on a stream put into its queue.
-#![forbid(unsafe_code)]
 
 use super::checker::{CHECKER, Ranges};
 use super::event::Event;
@@ -13,7 +12,7 @@ use crate::base::{Error, Fifo, Result};
 use crate::device::{
     DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostFunction, Launch, Place, StreamAttr, Transfer,
 };
-use crate::memory::{View, copy_bytes};
+use crate::memory::View;
 use crate::sync::fork;
 use std::any::Any;
 use std::ops::Range;
@@ -92,7 +91,11 @@ impl Stream {
         make(&mut operation, &mut state.counts);
         if let Some(source) = shared.note(&mut state, operation.number, &operation.act) {
             let mut staged = state.staging(source.len())?;
-            copy_bytes(staged.as_mut_ptr().expose_provenance(), source.start, source.len());
+            let from = std::ptr::with_exposed_provenance::<u8>(source.start);
+            assert!(staged.len() >= source.len());
+            // SAFETY: memory of the host's, which stays as it is until the copy is done, as whoever made
+            // the address has said.
+            unsafe { from.copy_to_nonoverlapping(staged.as_mut_ptr(), source.len()) };
             operation.staged = Some(staged);
         }
         if shared.checks() {
@@ -114,9 +117,9 @@ impl Shared {
             Err(Error::invalid(format!("{what} is {bytes} bytes at {address:#x}, which are not {of}")))
         };
         match *place {
-            Place::Host(address) => match check::owner(address, bytes) {
+            Place::Host(address) => match check::owner(address.get(), bytes) {
                 None => Ok(Address::Host(address)),
-                Some(device) => outside(address, &format!("the host's but of {}", device.label)),
+                Some(device) => outside(address.get(), &format!("the host's but of {}", device.label)),
             },
             Place::Device(address) => match self.reserve.translate(address, bytes) {
                 Some(_) => Ok(Address::Own(address)),
@@ -168,8 +171,7 @@ pub(super) fn range(address: usize, bytes: usize) -> Range<usize> {
 }
 
 fn of_place(place: &Place<'_>, bytes: usize) -> Range<usize> {
-    let (Place::Host(address) | Place::Device(address) | Place::Peer(_, address)) = *place;
-    range(address, bytes)
+    range(place.address(), bytes)
 }
 
 /// The bytes that a launch reads and writes.

@@ -122,7 +122,8 @@ impl Accelerator for PluginDevice {
             create.map(|f| unsafe { f(device.handle(), &raw const attr, &raw mut handle) })
         })?;
         let handle = device.made("stream_create", handle)?;
-        Ok(Box::new(PluginStream::new(Arc::clone(&self.opened), handle)))
+        // SAFETY: just made.
+        Ok(Box::new(unsafe { PluginStream::new(Arc::clone(&self.opened), handle) }))
     }
 
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
@@ -136,7 +137,8 @@ impl Accelerator for PluginDevice {
             create.map(|f| unsafe { f(device.handle(), flags, &raw mut handle) })
         })?;
         let handle = device.made("event_create", handle)?;
-        Ok(Arc::new(PluginEvent::new(Arc::clone(&self.opened), handle, timing)))
+        // SAFETY: just made.
+        Ok(Arc::new(unsafe { PluginEvent::new(Arc::clone(&self.opened), handle, timing) }))
     }
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
@@ -167,7 +169,8 @@ impl Accelerator for PluginDevice {
             create.map(|f| unsafe { f(device.handle(), &raw const recipe, &raw mut handle) })
         })?;
         let handle = device.made("kernel_create", handle)?;
-        Ok(Arc::new(PluginKernel::new(Arc::clone(&self.opened), handle)))
+        // SAFETY: just made.
+        Ok(Arc::new(unsafe { PluginKernel::new(Arc::clone(&self.opened), handle) }))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
@@ -203,7 +206,8 @@ impl Accelerator for PluginDevice {
     }
 
     fn native_handle(&self) -> Result<u64> {
-        self.opened.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_DEVICE, self.opened.handle())
+        // SAFETY: the device itself.
+        unsafe { self.opened.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_DEVICE, self.opened.handle()) }
     }
 }
 
@@ -215,14 +219,16 @@ impl Opened {
         is_own.then(|| std::ptr::with_exposed_provenance_mut(device))
     }
 
-    pub(super) fn native_handle(&self, what: weir_device_object, object: *mut c_void) -> Result<u64> {
+    /// # Safety
+    /// The object is of this kind, and the plug-in's.
+    pub(super) unsafe fn native_handle(&self, what: weir_device_object, object: *mut c_void) -> Result<u64> {
         if !self.can(C::WEIR_DEVICE_NATIVE_HANDLE) {
             return Err(Error::new(Code::Unimplemented, "the plug-in's device has no native handles"));
         }
         let mut answer = 0;
         let ask = self.functions().native_handle;
         self.call("native_handle", || {
-            // SAFETY: the plug-in's function and objects, and a place for the answer.
+            // SAFETY: the plug-in's function, an object as demanded of the caller, and a place for the answer.
             ask.map(|f| unsafe { f(self.handle(), what as u32, object, &raw mut answer) })
         })?;
         Ok(answer)

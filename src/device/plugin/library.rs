@@ -39,17 +39,20 @@ pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result
         match turn(handle) {
             Turn::Mine => break,
             Turn::Done => {
-                close(handle);
+                // SAFETY: opened above, and not used any more.
+                unsafe { close(handle) };
                 return Ok(false);
             }
             Turn::Wait(0) => {
-                close(handle);
+                // SAFETY: as above.
+                unsafe { close(handle) };
                 return Err(Error::precondition("the library is being loaded by this thread"));
             }
             Turn::Wait(target) => drop(ANSWERED.wait(target, 0, Deadline::NEVER)),
         }
     }
-    let found = find(handle, symbol);
+    // SAFETY: opened above.
+    let found = unsafe { find(handle, symbol) };
     let never_called = found.is_err();
     let answer = found.and_then(init);
     let mut libraries = LIBRARIES.lock();
@@ -60,7 +63,8 @@ pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result
     drop(libraries);
     ANSWERED.advance(1);
     if never_called {
-        close(handle);
+        // SAFETY: opened above, and not used any more.
+        unsafe { close(handle) };
     }
     answer.map(|()| true)
 }
@@ -90,9 +94,11 @@ fn open(path: &CStr) -> Result<*mut c_void> {
     Ok(handle)
 }
 
+/// # Safety
+/// The library is open.
 #[cfg(unix)]
-fn find(handle: *mut c_void, symbol: &CStr) -> Result<*mut c_void> {
-    // SAFETY: an open library and a NUL-terminated name.
+unsafe fn find(handle: *mut c_void, symbol: &CStr) -> Result<*mut c_void> {
+    // SAFETY: an open library, as demanded of the caller, and a NUL-terminated name.
     let found = unsafe { libc::dlsym(handle, symbol.as_ptr()) };
     if found.is_null() {
         return Err(Error::invalid(format!("it is no plug-in: {}", loader_text())));
@@ -101,9 +107,12 @@ fn find(handle: *mut c_void, symbol: &CStr) -> Result<*mut c_void> {
 }
 
 /// One reference less; what others have opened, or what was registered, stays.
+///
+/// # Safety
+/// A handle that `open` gave, for the first time.
 #[cfg(unix)]
-fn close(handle: *mut c_void) {
-    // SAFETY: a handle that `open` gave, once.
+unsafe fn close(handle: *mut c_void) {
+    // SAFETY: as demanded of the caller.
     unsafe { libc::dlclose(handle) };
 }
 
@@ -126,10 +135,14 @@ fn open(_path: &CStr) -> Result<*mut c_void> {
     Err(Error::new(Code::Unimplemented, "this build cannot open libraries; link the plug-in and register its vtable"))
 }
 
+/// # Safety
+/// As of the other.
 #[cfg(not(unix))]
-fn find(_handle: *mut c_void, _symbol: &CStr) -> Result<*mut c_void> {
+unsafe fn find(_handle: *mut c_void, _symbol: &CStr) -> Result<*mut c_void> {
     Err(Error::new(Code::Unimplemented, "this build cannot open libraries"))
 }
 
+/// # Safety
+/// As of the other.
 #[cfg(not(unix))]
-fn close(_handle: *mut c_void) {}
+unsafe fn close(_handle: *mut c_void) {}

@@ -39,19 +39,25 @@ pub(super) struct PluginEvent {
 pub(super) struct PluginKernel(Owned);
 
 impl PluginStream {
-    pub(super) fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginStream {
+    /// # Safety
+    /// An object of this kind that the plug-in has made of its device, and gives up here.
+    pub(super) unsafe fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginStream {
         PluginStream(Owned { device, handle })
     }
 }
 
 impl PluginKernel {
-    pub(super) fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginKernel {
+    /// # Safety
+    /// An object of this kind that the plug-in has made of its device, and gives up here.
+    pub(super) unsafe fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginKernel {
         PluginKernel(Owned { device, handle })
     }
 }
 
 impl PluginEvent {
-    pub(super) fn new(device: Arc<Opened>, handle: *mut c_void, timing: bool) -> PluginEvent {
+    /// # Safety
+    /// An object of this kind that the plug-in has made of its device, and gives up here.
+    pub(super) unsafe fn new(device: Arc<Opened>, handle: *mut c_void, timing: bool) -> PluginEvent {
         PluginEvent { owned: Owned { device, handle }, timing, nonsense: Mutex::default() }
     }
 
@@ -170,12 +176,12 @@ impl DeviceStream for PluginStream {
         let stream = *handle;
         match (transfer.to, transfer.from) {
             (Place::Device(to), Place::Host(from)) => device.call("copy_to_device", || {
-                let from = std::ptr::with_exposed_provenance(from);
-                // SAFETY: the plug-in's function and objects; the host keeps its memory until the stream has done this.
+                let from = std::ptr::with_exposed_provenance(from.get());
+                // SAFETY: the plug-in's function and objects; whoever made the address keeps the memory until the stream has done this.
                 functions.copy_to_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from, bytes) })
             }),
             (Place::Host(to), Place::Device(from)) => device.call("copy_to_host", || {
-                let to = std::ptr::with_exposed_provenance_mut(to);
+                let to = std::ptr::with_exposed_provenance_mut(to.get());
                 // SAFETY: as above.
                 functions.copy_to_host.map(|f| unsafe { f(device.handle(), stream, to, from as u64, bytes) })
             }),
@@ -184,10 +190,12 @@ impl DeviceStream for PluginStream {
                 functions.copy_on_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from as u64, bytes) })
             }),
             (Place::Peer(peer, to), Place::Device(from)) => {
-                self.copy_peer((self.peer(peer)?, to), (device.handle(), from), bytes)
+                // SAFETY: devices of this plug-in.
+                unsafe { self.copy_peer((self.peer(peer)?, to), (device.handle(), from), bytes) }
             }
             (Place::Device(to), Place::Peer(peer, from)) => {
-                self.copy_peer((device.handle(), to), (self.peer(peer)?, from), bytes)
+                // SAFETY: devices of this plug-in.
+                unsafe { self.copy_peer((device.handle(), to), (self.peer(peer)?, from), bytes) }
             }
             _ => Err(Error::internal("a copy on a device's stream that does not touch the device")),
         }
@@ -235,7 +243,8 @@ impl DeviceStream for PluginStream {
 
     fn native_handle(&self) -> Result<u64> {
         let Owned { device, handle } = &self.0;
-        device.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_STREAM, *handle)
+        // SAFETY: a stream of this device's.
+        unsafe { device.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_STREAM, *handle) }
     }
 }
 
@@ -246,11 +255,14 @@ impl PluginStream {
         self.0.device.peer(peer).ok_or_else(none)
     }
 
-    fn copy_peer(&self, to: (*mut c_void, usize), from: (*mut c_void, usize), bytes: u64) -> Result<()> {
+    /// # Safety
+    /// The first of each are devices of the plug-in's.
+    unsafe fn copy_peer(&self, to: (*mut c_void, usize), from: (*mut c_void, usize), bytes: u64) -> Result<()> {
         let Owned { device, handle } = &self.0;
         device.call("copy_peer", || {
             let call = |f: unsafe extern "C" fn(_, _, _, _, _, _, _) -> i32| {
-                // SAFETY: the plug-in's function and objects; the addresses are those of its devices.
+                // SAFETY: the plug-in's function, and objects as demanded of the caller; the addresses are those of its
+                // devices.
                 unsafe { f(device.handle(), *handle, to.0, to.1 as u64, from.0, from.1 as u64, bytes) }
             };
             device.functions().copy_peer.map(call)

@@ -6,7 +6,9 @@ use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_vtable, weir_status_code};
 use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
-use crate::device::{self, Device, DeviceKind, Fill, Launch, Place, Recipe, Settings, StreamAttr, Then, Transfer};
+use crate::device::{
+    self, Device, DeviceKind, Fill, HostAddress, Launch, Place, Recipe, Settings, StreamAttr, Then, Transfer,
+};
 use crate::memory::View;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -51,7 +53,8 @@ impl Drop for Memory {
 }
 
 fn view(address: usize) -> View {
-    View::new(address as *mut u8, 8, Desc::new(dtype::F32, &[2]))
+    // SAFETY: the device's memory; the host only hands the address on.
+    unsafe { View::new(address as *mut u8, 8, Desc::new(dtype::F32, &[2])) }
 }
 
 /// Everything once: two numbers go to the device, are negated, copied there, and come back.
@@ -72,14 +75,16 @@ fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
     };
     let kernel = accelerator.kernel(&recipe)?;
     let (from, mut to) = ([1.0f32, -2.0], [0.0f32; 2]);
+    // SAFETY: both arrays are there until the end.
+    let host = |address| Place::Host(unsafe { HostAddress::new(address) });
     let copy = |to, from| stream.copy(&Transfer { name: "copy", to, from, bytes: 8 });
-    copy(Place::Device(a), Place::Host(from.as_ptr().expose_provenance()))?;
+    copy(Place::Device(a), host(from.as_ptr().expose_provenance()))?;
     stream.fill(&Fill { name: "fill", address: b, bytes: 8, value: 0xff })?;
     stream.wait(&event)?;
     let launch = Launch { name: "negate", kernel: &kernel, inputs: &[view(a)], outputs: &[view(b)] };
     stream.launch(&launch)?;
     copy(Place::Device(c), Place::Device(b))?;
-    copy(Place::Host(to.as_mut_ptr().expose_provenance()), Place::Device(c))?;
+    copy(host(to.as_mut_ptr().expose_provenance()), Place::Device(c))?;
     stream.record(&event)?;
     if !event.synchronize(Deadline::NEVER)? {
         return Err(Error::internal("an end before the end"));

@@ -1,4 +1,5 @@
 //! What the probes work with: a device, and draws.
+#![forbid(unsafe_code)]
 
 use super::field::Field;
 use super::keep::Keep;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 struct Fails;
 
 impl HostFunction for Fails {
-    fn call(&self, _inputs: &[View], _outputs: &[View]) -> Outcome<()> {
+    unsafe fn call(&self, _inputs: &[View], _outputs: &[View]) -> Outcome<()> {
         Err(Error::new(Code::Aborted, "as the conformance check has asked"))
     }
 }

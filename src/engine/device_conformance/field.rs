@@ -3,9 +3,7 @@
 use super::bench::{Bench, Memory, told};
 use super::keep::{OnHost, Parts};
 use super::pinned::Pinned;
-use crate::base::{Desc, dtype};
-use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, Place, Transfer};
-use crate::memory::View;
+use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, Place, Transfer};
 use std::sync::Arc;
 
 /// So much is put in front of what is looked at, in copies of `CHUNK`.
@@ -90,17 +88,21 @@ impl<'a> Field<'a> {
 
     /// Copies bytes there; they are kept until then.
     pub(super) fn upload(&mut self, stream: usize, to: usize, bytes: &[u8]) -> Result<(), String> {
-        let from = self.buffer(bytes.len())?;
-        let desc = Desc::new(dtype::U8, &[bytes.len() as i64]);
-        let whole = View::new(bytes.as_ptr().cast_mut(), bytes.len(), desc);
-        View::new(std::ptr::with_exposed_provenance_mut(from), bytes.len(), desc).copy_from(&whole);
-        self.copy(stream, Place::Device(to), Place::Host(from), bytes.len())
+        let memory = self.bench.keep.host(bytes.len())?;
+        let view = memory.view();
+        // SAFETY: nobody else has the buffer yet.
+        unsafe { view.as_bytes_mut() }.write_bytes().copy_from_slice(bytes);
+        // SAFETY: the field keeps it, and nobody writes it again.
+        let from = Place::Host(unsafe { HostAddress::new(view.data().expose_provenance()) });
+        self.parts.host.push(OnHost::Any(memory));
+        self.copy(stream, Place::Device(to), from, bytes.len())
     }
 
     /// Copies bytes back, to be looked at with `landed`.
     pub(super) fn download(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
-        let to = self.buffer(bytes)?;
-        self.copy(stream, Place::Host(to), Place::Device(from), bytes)?;
+        // SAFETY: the field keeps it, and looks at it when the copy is done.
+        let to = Place::Host(unsafe { HostAddress::new(self.buffer(bytes)?) });
+        self.copy(stream, to, Place::Device(from), bytes)?;
         Ok(Landing(self.parts.host.len() - 1))
     }
 
@@ -111,13 +113,13 @@ impl<'a> Field<'a> {
             return self.download(stream, from, bytes);
         }
         let memory = self.pin(Pinned::allocate(&self.bench.device, bytes)?);
-        let to = memory.view().data().expose_provenance();
-        self.copy(stream, Place::Host(to), Place::Device(from), bytes)?;
+        self.copy(stream, memory.place(), Place::Device(from), bytes)?;
         Ok(Landing(self.parts.host.len() - 1))
     }
 
     pub(super) fn landed(&mut self, landing: Landing) -> Vec<u8> {
-        self.parts.host[landing.0].view().read_bytes().to_vec()
+        // SAFETY: the field keeps it, and the copy that it is for is over, or the device is found out.
+        unsafe { self.parts.host[landing.0].view().as_bytes().read_bytes().to_vec() }
     }
 
     /// What has landed must be this.

@@ -49,7 +49,8 @@ pub(super) struct HostMemory {
 
 impl HostMemory {
     pub(super) fn view(&self) -> View {
-        View::new(self.buffer.data(), self.bytes, Desc::new(dtype::U8, &[self.bytes as i64]))
+        // SAFETY: the buffer's, which whoever looks at the view keeps (`Parts`).
+        unsafe { View::new(self.buffer.data(), self.bytes, Desc::new(dtype::U8, &[self.bytes as i64])) }
     }
 }
 
@@ -78,7 +79,8 @@ impl Keep {
             None => Buffer::zeroed(size, "conformance").map_err(told)?,
         };
         let memory = HostMemory { buffer, bytes };
-        memory.view().fill(0u8);
+        // SAFETY: nobody else has the buffer yet.
+        unsafe { memory.view().as_bytes_mut().fill(0u8) };
         Ok(memory)
     }
 

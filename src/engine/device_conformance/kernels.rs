@@ -110,15 +110,19 @@ fn compare(
         let bytes = desc.bytes().map_err(told)?;
         let buffer = Buffer::zeroed(bytes, "conformance").map_err(told)?;
         let address = field.block(bytes)?;
-        here.push(View::new(buffer.data(), bytes, *desc));
-        there.push(View::new(address as *mut u8, bytes, *desc));
+        // SAFETY: the buffer's, and the device's, which are kept until the end.
+        unsafe {
+            here.push(View::new(buffer.data(), bytes, *desc));
+            there.push(View::new(address as *mut u8, bytes, *desc));
+        }
         kept.push(buffer);
     }
     let (given, wanted) = here.split_at(inputs.len());
     for (view, place) in given.iter().zip(&there) {
         let values: Vec<u8> =
             (0..view.bytes() / 4).flat_map(|_| (bench.draw(2001) as f32 / 500.0 - 2.0).to_ne_bytes()).collect();
-        view.copy_from(&View::new(values.as_ptr().cast_mut(), values.len(), *view.desc()));
+        // SAFETY: nobody else has the buffer.
+        unsafe { view.as_bytes_mut() }.write_bytes().copy_from_slice(&values);
         field.upload(0, place.data().addr(), &values)?;
     }
     let (on_device, result) = there.split_at(inputs.len());
@@ -128,9 +132,12 @@ fn compare(
     let event = field.mark(0)?;
     field.reach(&event)?;
     event.is_reached().map_err(told)?;
-    host.call(given, wanted).map_err(told)?;
+    // SAFETY: nobody else has the buffers.
+    unsafe { host.call(given, wanted) }.map_err(told)?;
     let got = field.landed(landing);
-    for (i, (bytes, expected)) in got.chunks_exact(4).zip(wanted[0].read::<f32>()).enumerate() {
+    // SAFETY: the call is over.
+    let wanted = unsafe { wanted[0].as_bytes() };
+    for (i, (bytes, expected)) in got.chunks_exact(4).zip(wanted.read::<f32>()).enumerate() {
         let got = f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         if (got - expected).abs() > 1e-4 * expected.abs().max(1.0) || got.is_nan() != expected.is_nan() {
             return Err(format!("'{operation}': element {i} is {got}, expected {expected}"));

@@ -1,4 +1,5 @@
 //! Clauses about memory, and what is copied.
+#![forbid(unsafe_code)]
 
 use super::bench::{Bench, Memory, told};
 use super::{Finding, Seen};

@@ -4,7 +4,6 @@
 //! it asks the same of a plug-in as of what weir brings itself. A probe runs in a thread of its own and within a time
 //! budget: a device that hangs ends as a failed clause, and what comes after is not checked. Devices that are out of
 //! order are only found out if they are slow enough, so probes put megabytes in front of what they look at.
-#![forbid(unsafe_code)]
 
 mod bench;
 mod failures;

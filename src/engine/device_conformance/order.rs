@@ -1,4 +1,5 @@
 //! Clauses about what happens when.
+#![forbid(unsafe_code)]
 
 use super::bench::{Bench, under_way};
 use super::{Finding, Seen, of_work_under_way};

@@ -3,7 +3,7 @@
 use super::bench::{Bench, told, under_way};
 use super::{Finding, Seen, of_work_under_way};
 use crate::base::{Desc, dtype};
-use crate::device::{Device, Pinning, Place};
+use crate::device::{Device, HostAddress, Pinning, Place};
 use crate::memory::{ALIGNMENT, Buffer, View};
 use std::sync::Arc;
 
@@ -38,16 +38,24 @@ impl Pinned {
 
     pub(super) fn view(&self) -> View {
         let desc = Desc::new(dtype::U8, &[self.bytes as i64]);
-        View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc)
+        // SAFETY: so many bytes that the device allocated, or of the buffer; whoever looks at the view keeps this.
+        unsafe { View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc) }
+    }
+
+    pub(super) fn place(&self) -> Place<'static> {
+        // SAFETY: the field keeps it (`Field::pin`), and looks at it when the copies are done.
+        Place::Host(unsafe { HostAddress::new(self.address) })
     }
 
     fn write(&self, value: u8) {
-        self.view().fill(value);
+        // SAFETY: nobody else uses it yet.
+        unsafe { self.view().as_bytes_mut().fill(value) };
     }
 
     fn expect(&self, value: impl Fn(usize) -> u8, what: &str) -> Result<(), String> {
         let view = self.view();
-        match view.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {
+        // SAFETY: what was copied to it is there.
+        match unsafe { view.as_bytes() }.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {
             Some((at, byte)) => Err(format!("{what}: byte {at} of {} is {byte}, expected {}", self.bytes, value(at))),
             None => Ok(()),
         }
@@ -111,11 +119,11 @@ fn pass_on(bench: &Bench, weight: usize, make: Make) -> Result<bool, String> {
     let bytes = expected.len();
     let middle = field.pin(make(&bench.device, bytes)?);
     middle.write(0xEE);
-    field.copy(0, Place::Host(middle.address), Place::Device(from), bytes)?;
+    field.copy(0, middle.place(), Place::Device(from), bytes)?;
     let written = field.mark(0)?;
     let back = field.block(bytes)?;
     field.stream(1).wait(&written).map_err(told)?;
-    field.copy(1, Place::Device(back), Place::Host(middle.address), bytes)?;
+    field.copy(1, Place::Device(back), middle.place(), bytes)?;
     let is_valid = matches!(written.is_reached(), Ok(false));
     let landing = field.download(1, back, bytes)?;
     field.finish(1)?;

@@ -1,4 +1,5 @@
 //! Who reads and writes which storage, and which graph each node is of.
+#![forbid(unsafe_code)]
 
 use super::flat::Flat;
 use crate::graph::plan::Body;

@@ -1,4 +1,5 @@
 //! Values whose shape only a run knows: their slots, and the nodes that have to do with them (`graph::dynamics`).
+#![forbid(unsafe_code)]
 
 use super::flat::{Flat, Storage, StorageKind};
 use crate::base::{Code, Desc, Error, Result};

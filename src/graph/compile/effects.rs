@@ -6,6 +6,7 @@
 //! not pass through: there only control edges count, which wait for all of it, and which all of it waits for. The
 //! branches of a cond need no order among themselves, because one of them runs; the iterations of a loop run one after
 //! the other (`overlap`).
+#![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
 use crate::graph::builder::{Body, Contents, Node};

@@ -25,6 +25,7 @@
 //!
 //! Nothing is late in a loop whose iterations overlap: there a branch waits for all of its inputs, and a merge too
 //! (`Scope::is_copied`).
+#![forbid(unsafe_code)]
 
 use super::flat::{Flat, Into, Source};
 use crate::graph::plan::{Drop, Edge};

@@ -1,4 +1,5 @@
 //! The flat form while it grows: nodes, arrivals, storages.
+#![forbid(unsafe_code)]
 
 use crate::base::index::{Index, mix};
 use crate::base::{Desc, Ref, Result};

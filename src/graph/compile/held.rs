@@ -1,4 +1,5 @@
 //! Free memory, and shares of memory that is not yet free, on their way along the edges (`memory`).
+#![forbid(unsafe_code)]
 
 use smallvec::SmallVec;
 

@@ -3,6 +3,7 @@
 //! A node that waits for one arrival has none. One that waits for more has a counter; beyond `WIDE` arrivals it has a
 //! counter for each group of `GROUP` (a leaf), and one for the groups, so that threads which finish nodes side by side
 //! do not all write one cache line.
+#![forbid(unsafe_code)]
 
 use crate::graph::plan::DIRECT;
 

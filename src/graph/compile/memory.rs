@@ -22,6 +22,7 @@
 //! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes,
 //! if the kernel is the last who touches it. If the output is one of the run's, what the input's maker writes goes
 //! there too.
+#![forbid(unsafe_code)]
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, FlatKernel, StorageKind};

@@ -4,6 +4,7 @@
 //! must keep its memory, or nothing is won: when the time from one iteration to the next, with a thread for everything
 //! that could run, is that of a whole iteration. That is found out by going through some iterations with the nodes'
 //! estimated costs.
+#![forbid(unsafe_code)]
 
 use super::effects;
 use super::flat::Flat;

@@ -7,6 +7,7 @@
 //! before or after: who may write in it, and when, is a matter of the branch alone, also if it begins before its inputs
 //! are there. In the next iteration of a loop around the cond another branch may run. It begins when the iteration
 //! before is over, and with it all that ran in there.
+#![forbid(unsafe_code)]
 
 use super::flat::Flat;
 

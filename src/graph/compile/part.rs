@@ -3,6 +3,7 @@
 //! Kept is what these outputs depend on, along edges for data and for control; all else goes, tasks and kernels without
 //! outputs too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that node
 //! does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
+#![forbid(unsafe_code)]
 
 use super::{BYTES_PER_NODE, compile, num_nodes, size};
 use crate::base::{Error, Ref, Result};

@@ -2,6 +2,7 @@
 //! memory, and whether the edges keep those who touch them apart, or only one of them runs. It knows nothing of how the
 //! plan was made. Of a loop whose iterations overlap, what is done in one slot is in no order with what is done in
 //! another.
+#![forbid(unsafe_code)]
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, StorageKind};

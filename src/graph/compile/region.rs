@@ -1,4 +1,5 @@
 //! Laying one graph out behind what is there already, and the graphs inside of it where they belong.
+#![forbid(unsafe_code)]
 
 mod control;
 mod late;

@@ -1,4 +1,5 @@
 //! The order of one graph's nodes: what matters, and the longest path to the end first.
+#![forbid(unsafe_code)]
 
 use crate::graph::builder::{Body, Contents, Node};
 use crate::graph::verify::Verified;

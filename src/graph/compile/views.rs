@@ -5,6 +5,7 @@
 //! while it runs. Where there are too many for that, nodes of few arguments have the numbers of single views instead,
 //! of which there are still few, and who runs such a node puts them side by side. What a run changes is not shared: the views of nodes with shapes that only a run knows, and those of
 //! a run's tensors in branches, which are pointed there when the branch is taken.
+#![forbid(unsafe_code)]
 
 use super::flat::Flat;
 use super::memory::Places;

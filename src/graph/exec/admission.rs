@@ -18,6 +18,7 @@
 //! One wait is left that could close a circle: a kernel of the program sleeps, outside of a pool, until a stream is
 //! done on which a run of its own program waits for a place. The queue says what it waits for, and such a sleep is
 //! refused (`stream::wait`).
+#![forbid(unsafe_code)]
 
 use super::flight::Flight;
 use crate::base::time::Deadline;

@@ -224,11 +224,13 @@ impl Bound<'_> {
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
         if self.program.plan().not_needed.is_empty() {
-            state.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+            // SAFETY: a state that is this run's alone. The tensors were checked, and the host keeps them to the run.
+            unsafe { state.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o)) };
         } else {
             let needs = |i: usize| self.program.plan().needs_input(i);
             let input = |i: usize| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() };
-            state.bind(input, |o| data(self.outputs.1, o));
+            // SAFETY: as above.
+            unsafe { state.bind(input, |o| data(self.outputs.1, o)) };
         }
         state.obey(orders);
         Ok(state)
@@ -239,7 +241,8 @@ impl Bound<'_> {
         let state = self.bound_step(pool, orders)?;
         let ready = state.may_wait_here(pool).and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
-            false => state.take_shapes(|i| self.inputs.1(i).map(Shown)),
+            // SAFETY: as above.
+            false => unsafe { state.take_shapes(|i| self.inputs.1(i).map(Shown)) },
         });
         match ready {
             Ok(()) => Ok(state),
@@ -251,7 +254,8 @@ impl Bound<'_> {
     pub(super) fn ended(&self, state: &Arc<RunState>, result: Result<()>) -> Result<()> {
         let result = result.and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
-            false => state.publish(|o| self.outputs.1(o)),
+            // SAFETY: the run is closed, and its owner is here; the host keeps the tensors to the run.
+            false => unsafe { state.publish(|o| self.outputs.1(o)) },
         });
         self.given_back(Arc::clone(state), result)
     }
@@ -280,12 +284,14 @@ impl Bound<'_> {
 
     /// With shapes that only the run knows.
     fn run_open(&self, state: &Arc<RunState>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
-        state.take_shapes(|i| self.inputs.1(i).map(Shown))?;
+        // SAFETY: the state is this run's alone, and the host keeps the tensors to the run.
+        unsafe { state.take_shapes(|i| self.inputs.1(i).map(Shown)) }?;
         match outer {
             None => state.run_here(pool)?,
             Some(outer) => state.run_inside(pool, outer)?,
         }
-        state.publish(|o| self.outputs.1(o))
+        // SAFETY: the run is closed, and its owner is here.
+        unsafe { state.publish(|o| self.outputs.1(o)) }
     }
 
     /// Starts on an asynchronous stream, with a handle.

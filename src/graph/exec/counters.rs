@@ -6,6 +6,7 @@
 //! everything else that a node costs). So a block of eight times L counters, L a power of two, is laid out in L lines
 //! by columns: number i is in line i mod L, and those that share a line are L numbers apart. A block is not larger than
 //! 4 KiB, so neighbours are near enough to each other for whoever runs them all.
+#![forbid(unsafe_code)]
 
 use crate::base::Result;
 use crate::memory::heap;

@@ -7,9 +7,8 @@
 use super::state::RunState;
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Tensor;
-use crate::graph::plan::{DynamicNode, Write};
-use crate::graph::plan::{Merge, Port};
-use crate::kernel::{Frame, KernelContext, RunContext, settled};
+use crate::graph::plan::{DynamicNode, Merge, Port, Write};
+use crate::kernel::{Frame, KernelContext, Outputs, RunContext, settled};
 use crate::memory::{Block, Slot, Tag, View};
 use crate::sync::Mutex;
 use crate::threadpool::ThreadPool;
@@ -17,7 +16,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// The outputs of a call, for its kernel.
-struct Outputs<'a> {
+struct OpenOutputs<'a> {
     state: &'a RunState,
     node: &'a DynamicNode,
     views: &'a [View],
@@ -25,7 +24,7 @@ struct Outputs<'a> {
     refused: Mutex<Option<Error>>,
 }
 
-impl Outputs<'_> {
+impl OpenOutputs<'_> {
     fn try_to_make(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
         let state = self.state;
         let Some(view) = self.views.get(index) else {
@@ -42,15 +41,17 @@ impl Outputs<'_> {
         }
         let slot = &state.values[write.slot as usize];
         let more = |bytes: usize| state.grow(bytes, self.node.node, index, &desc);
-        let Some(data) = slot.allocate(desc, &more).map_err(named)? else {
+        // SAFETY: the node has the slot, and the view with it; the kernel asks before it has either.
+        let Some(data) = unsafe { slot.allocate(desc, &more) }.map_err(named)? else {
             return Err(Error::precondition(format!("output {index} was allocated before in this call")));
         };
-        view.reshape(data, slot.view().bytes(), desc);
+        // SAFETY: as above; the memory is the slot's.
+        unsafe { view.reshape(data, slot.view().bytes(), desc) };
         Ok(data)
     }
 }
 
-impl RunContext for Outputs<'_> {
+impl RunContext for OpenOutputs<'_> {
     fn frame(&self) -> Option<&Arc<Frame>> {
         self.state.frame.as_ref()
     }
@@ -81,22 +82,29 @@ impl RunState {
         let (inputs, views) = (&self.args[kernel.inputs()], &self.args[kernel.outputs()]);
         for &(arg, slot) in &node.reads {
             let value = self.values[slot as usize].view();
-            self.args[arg as usize].reshape(value.data(), value.bytes(), *value.desc());
+            // SAFETY: the argument is this node's alone, and the value stays while the node runs.
+            unsafe { self.args[arg as usize].reshape(value.data(), value.bytes(), *value.desc()) };
         }
         for write in &node.writes {
             let (slot, &(desc, bytes)) = (&self.values[write.slot as usize], plan.desc(write.arg));
-            slot.begin();
+            // SAFETY: this node makes the value, behind all who read the last one.
+            unsafe { slot.begin() };
             let mut data = std::ptr::null_mut();
             if desc.is_concrete() {
                 let more = |bytes: usize| self.grow(bytes, node.node, write.output.into(), &desc);
-                data = slot.allocate(desc, &more)?.unwrap_or(data);
+                // SAFETY: as above.
+                data = unsafe { slot.allocate(desc, &more) }?.unwrap_or(data);
             }
-            self.args[write.arg as usize].reshape(data, bytes, desc);
+            // SAFETY: as above; without memory it has no bytes yet.
+            unsafe { self.args[write.arg as usize].reshape(data, if data.is_null() { 0 } else { bytes }, desc) };
         }
-        let outputs = Outputs { state: self, node, views, refused: Mutex::default() };
+        let outputs = OpenOutputs { state: self, node, views, refused: Mutex::default() };
         let scratch = self.scratch(kernel.scratch);
-        let context = KernelContext::of_run((inputs, views), pool, scratch, &self.stop, &outputs);
-        let result = plan.distinct[kernel.kernel as usize].compute(&context);
+        // SAFETY: as of `compute_with`; slots give memory that nobody else has.
+        let result = unsafe {
+            let context = KernelContext::of_run((inputs, views), pool, scratch, &self.stop, &outputs);
+            plan.distinct[kernel.kernel as usize].compute(&context, context.outputs())
+        };
         if let Err(error) = result {
             let refused = outputs.refused.lock().take().filter(|refused| refused.code() == error.code());
             return Err(refused.unwrap_or(error));
@@ -118,24 +126,36 @@ impl RunState {
         let input = &self.args[merge.inputs[winner].view as usize];
         if let Some(slot) = open.inputs[winner] {
             let value = self.values[slot as usize].view();
-            input.reshape(value.data(), value.bytes(), *value.desc());
+            // SAFETY: the argument is this node's alone, and the value stays while the node runs.
+            unsafe { input.reshape(value.data(), value.bytes(), *value.desc()) };
         }
         let made_anew = |slot: u32, output: usize, desc: Desc| {
             let slot = &self.values[slot as usize];
-            slot.begin();
-            slot.allocate(desc, &|bytes| self.grow(bytes, merge.node, output, &desc))?;
+            // SAFETY: this node makes the value, behind all who read the last one.
+            unsafe {
+                slot.begin();
+                slot.allocate(desc, &|bytes| self.grow(bytes, merge.node, output, &desc))?;
+            }
             Ok::<_, Error>(slot.view())
         };
+        // SAFETY: the input was made before this node, which makes the outputs; they are different memory.
+        let (copy, count) = unsafe {
+            (
+                |to: &View| to.as_bytes_mut().copy_from(input.as_bytes()),
+                |to: &View| to.as_bytes_mut().write_integer(winner as i32),
+            )
+        };
         match open.value {
-            None => self.args[merge.value as usize].copy_from(input),
+            None => copy(&self.args[merge.value as usize]),
             Some(slot) if open.inputs[winner].is_some() && !open.is_handed_on => {
-                self.values[slot as usize].point(input)
+                // SAFETY: this node makes the value, and the input's slot keeps its memory as long as it is read.
+                unsafe { self.values[slot as usize].point(input) }
             }
-            Some(slot) => made_anew(slot, 0, *input.desc())?.copy_from(input),
+            Some(slot) => copy(made_anew(slot, 0, *input.desc())?),
         }
         match open.index {
-            None => self.args[merge.index as usize].write_integer(winner as i32),
-            Some(slot) => made_anew(slot, 1, Desc::new(dtype::S32, &[1]))?.write_integer(winner as i32),
+            None => count(&self.args[merge.index as usize]),
+            Some(slot) => count(made_anew(slot, 1, Desc::new(dtype::S32, &[1]))?),
         }
         Ok(())
     }
@@ -143,13 +163,17 @@ impl RunState {
     /// Next values become a loop's variables, and the variables' memory is that of the next values after these.
     pub(super) fn move_values(&self, index: usize) -> Result<()> {
         for &(from, to) in &self.plan().dynamics.moves[index] {
-            self.values[from as usize].exchange(&self.values[to as usize]);
+            // SAFETY: this node follows those that made and read the values, so it has both slots.
+            unsafe { self.values[from as usize].exchange(&self.values[to as usize]) };
         }
         Ok(())
     }
 
-    /// Puts a run's inputs into their slots. Only by the owner of a closed state.
-    pub(in crate::graph) fn take_shapes<T: Deref<Target = View>>(
+    /// Puts a run's inputs into their slots.
+    ///
+    /// # Safety
+    /// The caller owns the state, which is closed; the inputs stay as they are until the run is over.
+    pub(in crate::graph) unsafe fn take_shapes<T: Deref<Target = View>>(
         &self,
         input: impl Fn(usize) -> Result<T>,
     ) -> Result<()> {
@@ -160,7 +184,8 @@ impl RunState {
             if !port.desc.matches(view.desc()) {
                 return Err(mismatch("input", index as usize, port, view.desc()));
             }
-            self.values[slot as usize].point(&view);
+            // SAFETY: as demanded of the caller.
+            unsafe { self.values[slot as usize].point(&view) };
         }
         Ok(())
     }
@@ -170,9 +195,14 @@ impl RunState {
         (!self.is_absent(self.plan().output_bits[output as usize])).then(|| &self.values[slot as usize])
     }
 
-    /// Hands a run's outputs to their tensors, behind a run that has succeeded: all, or none if one has no room. Only
-    /// by the owner of a closed state.
-    pub(super) fn publish<T: Deref<Target = Ref<Tensor>>>(&self, output: impl Fn(usize) -> Result<T>) -> Result<()> {
+    /// Hands a run's outputs to their tensors, behind a run that has succeeded: all, or none if one has no room.
+    ///
+    /// # Safety
+    /// The caller owns the state, which is closed, and nobody else uses the tensors.
+    pub(super) unsafe fn publish<T: Deref<Target = Ref<Tensor>>>(
+        &self,
+        output: impl Fn(usize) -> Result<T>,
+    ) -> Result<()> {
         let outputs = || {
             let all = self.plan().dynamics.outputs.iter();
             all.filter_map(|&(output, slot)| Some((output as usize, self.made(output, slot)?)))
@@ -183,17 +213,26 @@ impl RunState {
             output(index)?.check_room(slot.view().desc()).map_err(named)?;
         }
         for (index, slot) in outputs() {
-            output(index)?.receive(slot)?;
+            // SAFETY: as demanded of the caller.
+            unsafe { output(index)?.receive(slot) }?;
         }
         Ok(())
     }
 
     /// The same for a program inside of another one, whose kernel's outputs they are.
-    pub(in crate::graph) fn publish_to(&self, context: &KernelContext<'_>) -> Result<()> {
+    ///
+    /// # Safety
+    /// As of `publish`.
+    pub(in crate::graph) unsafe fn publish_to(
+        &self,
+        context: &KernelContext<'_>,
+        outputs: &mut Outputs<'_>,
+    ) -> Result<()> {
         for &(output, slot) in &self.plan().dynamics.outputs {
             let (slot, output) = (&self.values[slot as usize], output as usize);
-            context.allocate_output(output, slot.view().desc().shape())?;
-            slot.copy_to(&context.outputs()[output])?;
+            outputs.allocate(context, output, slot.view().desc().shape())?;
+            // SAFETY: the run has made it, and is over.
+            unsafe { slot.copy_to(outputs.get(output)) }?;
         }
         Ok(())
     }

@@ -220,7 +220,8 @@ impl Flight {
         let pool = self.pool.take();
         let mut state = program.take_state(scratch_slots(pool.as_ref()));
         if let Ok(taken) = &state
-            && let Err(error) = taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view()))
+            // SAFETY: a state that is this run's alone, and the host keeps the tensors to the run.
+            && let Err(error) = unsafe { taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view())) }
         {
             program.give_state(Arc::clone(taken));
             state = Err(error);
@@ -228,7 +229,8 @@ impl Flight {
         if let Ok(state) = &state {
             let num_inputs = program.inputs().len();
             let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
-            state.bind(data, |o| data(num_inputs + o));
+            // SAFETY: as above; the tensors were checked.
+            unsafe { state.bind(data, |o| data(num_inputs + o)) };
             state.obey(self.orders.take().as_ref());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
@@ -267,7 +269,8 @@ impl Flight {
         }
         let tensors = self.tensors.take().unwrap_or_default();
         let first = state.plan().inputs.len();
-        let result = state.publish(|o| given(&tensors, first + o));
+        // SAFETY: the run is closed, and its owner is here; the host keeps the tensors to the run.
+        let result = unsafe { state.publish(|o| given(&tensors, first + o)) };
         let _ = self.tensors.put(tensors);
         result
     }

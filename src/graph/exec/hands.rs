@@ -13,6 +13,7 @@
 //! there, or somebody is called for it.
 //!
 //! ORDERING: all else is Relaxed. Work itself is handed over by where it was put, and a call by how it is made.
+#![forbid(unsafe_code)]
 
 use crate::sync::atomic::{AtomicU32, Ordering::*, fence};
 

@@ -5,6 +5,7 @@
 //! has thinned them. A loop that something fails in ends there, and is poison as a whole: what it would have computed
 //! next depends on what failed. Such runs are for finding out what is wrong, or for batches of work that have little to
 //! do with one another; they take one thread, which keeps all other runs free of the bookkeeping.
+#![forbid(unsafe_code)]
 
 use super::state::RunState;
 use crate::base::time::{clock_ns, now_ns};

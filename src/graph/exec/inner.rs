@@ -37,7 +37,7 @@ use super::orders::Orders;
 use super::state::RunState;
 use crate::base::{Error, Ref, Result};
 use crate::graph::Program;
-use crate::kernel::{Attached, Completion, KernelContext, Rest, Stop, Stoppable};
+use crate::kernel::{Attached, Completion, KernelContext, Outputs, Rest, Stop, Stoppable};
 use crate::sync::{Exit, HandOff, Turn, TurnGuard};
 use std::sync::Arc;
 
@@ -75,12 +75,15 @@ impl Rounds {
 }
 
 impl RunState {
-    /// Begins the run as a call of another one, over that one's tensors. Only by the owner of a closed state, who has
-    /// pointed it at them; an error says that it was not begun.
-    pub(in crate::graph) fn start_inside(
+    /// Begins the run as a call of another one, over that one's tensors; an error says that it was not begun.
+    ///
+    /// # Safety
+    /// The caller owns the state, which is closed, and has pointed it at these tensors.
+    pub(in crate::graph) unsafe fn start_inside(
         self: &Arc<Self>,
         program: &Ref<Program>,
         context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
         done: Completion,
     ) -> Result<()> {
         let Some(stop) = context.kept_stop() else { return Err(Error::internal("a call that does not last")) };
@@ -92,7 +95,7 @@ impl RunState {
             closed: self.closed.reached() + 1,
         });
         let exit = context.with_pool(|pool| self.open_and_work(pool));
-        self.round(turn, exit, context, done);
+        self.round(turn, exit, (context, outputs), done);
         Ok(())
     }
 
@@ -101,7 +104,7 @@ impl RunState {
         self: &Arc<Self>,
         mut turn: TurnGuard<'_, Option<Inner>>,
         mut exit: Exit,
-        context: &KernelContext<'_>,
+        (context, outputs): (&KernelContext<'_>, Outputs<'_>),
         done: Completion,
     ) {
         let closed = turn.as_ref().map_or(0, |inner| inner.closed);
@@ -112,7 +115,7 @@ impl RunState {
             if exit == Exit::Closed || self.closed.reached() >= closed {
                 let inner = turn.take();
                 drop(turn);
-                return self.end_inside(inner, context, done);
+                return self.end_inside(inner, (context, outputs), done);
             }
             done.leave(Some(Arc::clone(self) as Arc<dyn Rest>));
             // Empty: the last round's was taken by who ended it.
@@ -128,7 +131,12 @@ impl RunState {
         }
     }
 
-    fn end_inside(self: &Arc<Self>, inner: Option<Inner>, context: &KernelContext<'_>, done: Completion) {
+    fn end_inside(
+        self: &Arc<Self>,
+        inner: Option<Inner>,
+        (context, mut outputs): (&KernelContext<'_>, Outputs<'_>),
+        done: Completion,
+    ) {
         self.calls.returns.wake();
         let result = match inner {
             None => Err(Error::internal("a run without a program")),
@@ -136,7 +144,9 @@ impl RunState {
                 // Before the result is taken: a stop is part of it or does nothing; else it would hit the state's next
                 // run.
                 drop(attached);
-                let result = self.result().and_then(|()| self.publish_to(context));
+                // SAFETY: the run is closed, and its owner is here.
+                let mut publish = || unsafe { self.publish_to(context, &mut outputs) };
+                let result = self.result().and_then(|()| publish());
                 program.give_state(Arc::clone(self));
                 result
             }
@@ -147,9 +157,9 @@ impl RunState {
 }
 
 impl Rest for RunState {
-    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let Some(turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a run without an owner")) };
-        self.round(turn, Exit::Open, context, done);
+        self.round(turn, Exit::Open, (context, outputs), done);
         Ok(())
     }
 }

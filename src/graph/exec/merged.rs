@@ -1,4 +1,5 @@
 //! What a merge waits for in one run, and what became of it.
+#![forbid(unsafe_code)]
 
 use crate::graph::plan::Merge;
 use crate::sync::{self, MergeShape};

@@ -4,6 +4,7 @@
 //!
 //! The thread sleeps meanwhile, which a worker of a pool must not: such a run is refused there, and on an asynchronous
 //! stream that a pool works for.
+#![forbid(unsafe_code)]
 
 use super::state::RunState;
 use crate::base::{Error, Ref, Result};

@@ -46,7 +46,8 @@ impl RunState {
             Body::Task(task) => self.plan().tasks[task as usize].run(),
             Body::Switch(switch) => {
                 let switch = &self.plan().switches[switch as usize];
-                let side = self.args[switch.predicate as usize].read_integer() != 0;
+                // SAFETY: made before this node, and one element, as verified.
+                let side = unsafe { self.args[switch.predicate as usize].integer() } != 0;
                 self.set_bit(switch.sides[0], side);
                 self.set_bit(switch.sides[1], !side);
                 Ok(())
@@ -87,8 +88,12 @@ impl RunState {
         let scratch = self.scratch(node.scratch);
         // All of it is borrowed, so nothing is left to be dropped. It is made in its place and not moved: that would
         // read back what was just written, in larger pieces, and wait for it.
-        let context = ManuallyDrop::new(KernelContext::new(inputs, outputs, pool, scratch, &self.stop));
-        call.run(&context)
+        // SAFETY: edges order the nodes. So the inputs are made, nobody else has the outputs, and nothing else is in
+        // the same places of the arena, as compile has laid it out. The host keeps the run's own tensors to the run.
+        // The scratch memory is of those whose nodes do not run at once.
+        let context = ManuallyDrop::new(unsafe { KernelContext::new(inputs, outputs, pool, scratch, &self.stop) });
+        // SAFETY: once.
+        call.run(&context, unsafe { context.outputs() })
     }
 
     #[inline(never)]
@@ -98,8 +103,11 @@ impl RunState {
         (inputs, outputs): (&[View], &[View]),
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
-        let context = KernelContext::of_run((inputs, outputs), pool, self.scratch(node.scratch), &self.stop, self);
-        self.plan().distinct[node.kernel as usize].compute(&context)
+        // SAFETY: as of `compute_with`.
+        unsafe {
+            let context = KernelContext::of_run((inputs, outputs), pool, self.scratch(node.scratch), &self.stop, self);
+            self.plan().distinct[node.kernel as usize].compute(&context, context.outputs())
+        }
     }
 
     /// With views that are picked one by one. They are copied side by side here, which takes less than reading lists
@@ -148,8 +156,12 @@ impl RunState {
         if merge.open != NOT_OPEN {
             return self.merge_dynamic(merge, winner);
         }
-        self.args[merge.value as usize].copy_from(&self.args[merge.inputs[winner].view as usize]);
-        self.args[merge.index as usize].write_integer(winner as i32);
+        let input = &self.args[merge.inputs[winner].view as usize];
+        // SAFETY: the input was made before this node, which makes the outputs; they are different memory.
+        unsafe {
+            self.args[merge.value as usize].as_bytes_mut().copy_from(input.as_bytes());
+            self.args[merge.index as usize].as_bytes_mut().write_integer(winner as i32);
+        }
         Ok(())
     }
 
@@ -199,7 +211,8 @@ impl RunState {
 
     /// The branch that a Select takes, with its arguments bound.
     pub(super) fn branch<'a>(&self, select: &'a Select) -> &'a Branch {
-        let value = self.args[select.selector as usize].read_integer();
+        // SAFETY: made before this node, and one element, as verified.
+        let value = unsafe { self.args[select.selector as usize].integer() };
         let last = select.branches.len() - 1;
         let index = if select.is_cond {
             usize::from(value != 0)
@@ -231,7 +244,8 @@ impl RunState {
 
     /// Whether a loop goes on.
     pub(super) fn goes_on(&self, looped: &Loop) -> bool {
-        self.args[looped.predicate as usize].read_integer() != 0
+        // SAFETY: made before this node, and one element, as verified.
+        unsafe { self.args[looped.predicate as usize].integer() != 0 }
     }
 
     /// Gives a loop's variables their next values.
@@ -246,7 +260,8 @@ impl RunState {
     #[inline]
     pub(super) fn copy_all(&self, pairs: &[(u32, u32)]) {
         for &(from, to) in pairs {
-            self.args[to as usize].copy_from(&self.args[from as usize]);
+            // SAFETY: made before this node, which makes the copy; they are different memory.
+            unsafe { self.args[to as usize].as_bytes_mut().copy_from(self.args[from as usize].as_bytes()) };
         }
     }
 

@@ -3,6 +3,7 @@
 //! Most runs are told nothing, and pay nothing: `RunState::care` is 0 then, and their loops are versions that do not ask.
 //! What is told makes a run *careful* (it looks at the clock before each node, or keeps figures), or sends it through
 //! the array in one thread.
+#![forbid(unsafe_code)]
 
 use super::state::RunState;
 use crate::base::time::now_ns;

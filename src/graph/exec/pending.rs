@@ -146,7 +146,8 @@ impl Calls {
                 stop: Arc::clone(&stop),
                 frame: frame.cloned(),
             };
-            let context = KernelContext::kept(kept, scratch(node.scratch));
+            // SAFETY: of the state's tensors, as of `RunState::compute_with`, for calls of one node, one after the other.
+            let context = unsafe { KernelContext::kept(kept, scratch(node.scratch)) };
             let call = list.len() as u32;
             let lane = (kernel.may_block() || kernel.launcher().is_some())
                 .then(|| Arc::new(Lane { call, handed: HandOff::default(), since_ns: AtomicU64::new(0) }));
@@ -225,7 +226,9 @@ impl RunState {
         let Call { pending, context, .. } = &self.calls.list[index as usize];
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
-        self.settle(index, done, caught(|| Arc::clone(rest).go_on(context, done)));
+        // SAFETY: the round before is over, and what it did with the outputs.
+        let outputs = unsafe { context.outputs() };
+        self.settle(index, done, caught(|| Arc::clone(rest).go_on(context, outputs, done)));
         pending.returned()
     }
 
@@ -256,12 +259,17 @@ impl RunState {
         has_failed.store(false, Relaxed);
         let node = &self.plan().kernels[kernel as usize];
         let args = self.args[node.inputs()].iter().chain(&self.args[node.outputs()]);
-        context.inputs().iter().chain(context.outputs()).zip(args).for_each(|(view, arg)| view.set_data(arg.data()));
+        // SAFETY: no call of this node is under way, and the arguments are the run's, of the same sizes.
+        unsafe {
+            let views = context.inputs().iter().chain(context.output_views());
+            views.zip(args).for_each(|(view, arg)| view.set_data(arg.data()));
+        }
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
         let started = match lane {
             Some(lane) => self.send_to_lane(lane, done, pool),
-            None => caught(|| self.plan().kernel(kernel).start(context, done)),
+            // SAFETY: the call begins.
+            None => caught(|| self.plan().kernel(kernel).start(context, unsafe { context.outputs() }, done)),
         };
         self.settle(index, done, started);
         pending.returned()
@@ -299,18 +307,20 @@ impl RunState {
         let kernel = self.kernel_of(call);
         let Some(done) = Completion::from_number(number) else { return };
         let context = &self.calls.list[call as usize].context;
+        // SAFETY: the call begins, which was handed to this thread.
+        let outputs = unsafe { context.outputs() };
         if kernel.is_async() {
             let started = caught(|| {
                 let _lineage = self.lineage.enter();
                 let _frame = ambient::enter(ambient::Work::Run(self.id));
-                kernel.start(context, done)
+                kernel.start(context, outputs, done)
             });
             return self.settle(call, done, started);
         }
         let result = caught(|| {
             let _lineage = self.lineage.enter();
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            kernel.compute(context)
+            kernel.compute(context, outputs)
         });
         // Nobody else has this handle.
         let _ = done.done(result);

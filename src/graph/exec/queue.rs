@@ -3,6 +3,7 @@
 //! One worker pushes, everybody (it too) takes the oldest. `head` and `tail` only grow, so a slot is never reused
 //! under a taker's feet: the owner writes slot `tail` only when `head` has passed it, and a taker that loses the
 //! race for `head` forgets what it read.
+#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 

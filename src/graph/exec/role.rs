@@ -1,4 +1,5 @@
 //! How threads come into a run.
+#![forbid(unsafe_code)]
 
 use crate::base::Ref;
 use crate::threadpool::ThreadPool;

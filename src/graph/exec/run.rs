@@ -182,15 +182,19 @@ impl RunState {
         self.hands.is_back();
     }
 
-    /// The same over the memory of these inputs and outputs. Only by the owner of a closed state.
-    pub fn run_over(
+    /// The same over the memory of these inputs and outputs.
+    ///
+    /// # Safety
+    /// As of `bind`.
+    pub unsafe fn run_over(
         self: &Arc<Self>,
         pool: Option<&Ref<ThreadPool>>,
         input: impl Fn(usize) -> *mut u8,
         output: impl Fn(usize) -> *mut u8,
         outer: Outer<'_>,
     ) -> Result<()> {
-        self.bind(input, output);
+        // SAFETY: as demanded of the caller.
+        unsafe { self.bind(input, output) };
         self.obey(Orders::inside(outer.stop).as_ref());
         self.run_inside(pool, outer)
     }

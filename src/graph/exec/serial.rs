@@ -3,6 +3,7 @@
 //! The array is in an order in which every node comes after what it waits for, so nothing has to be counted. A branch
 //! that is not taken is jumped over; a loop goes over its part of the array again. When the run has stopped, the rest
 //! is walked once more to note what is left out.
+#![forbid(unsafe_code)]
 
 use super::state::RunState;
 use super::worker::{CAREFUL, FAST, MEASURED};

@@ -17,6 +17,7 @@
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
 //! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts
 //! everything on offer and comes out, to go in again with all.
+#![forbid(unsafe_code)]
 
 use super::queue::Offer;
 use super::role::Role;

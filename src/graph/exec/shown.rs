@@ -17,6 +17,7 @@
 //! the pool for one more worker, up to the run's width (`Worker::call_others`). Who leaves says so first and then looks
 //! once more. Between the two steps of each of them lies a fence, so that one of the two sees the other. And who takes
 //! something and sees that more is there calls the next one, so that one caller need not call all.
+#![forbid(unsafe_code)]
 
 use super::state::RunState;
 use crate::graph::figures::is_measured;

@@ -172,7 +172,9 @@ impl RunState {
                 Place::Input(_) | Place::Output(_) | Place::Slot(_) => std::ptr::null_mut(),
             };
             let (desc, bytes) = plan.descs[arg.desc as usize];
-            args.push(View::new(data, bytes, desc));
+            // SAFETY: at offsets of the arena and in constants, which the state keeps. What has no address yet is
+            // pointed somewhere before anybody looks.
+            args.push(unsafe { View::new(data, bytes, desc) });
         }
         let slots = workers.clamp(1, MAX_SLOTS);
         let mut scratch = heap::room(plan.scratch.len(), "a run's scratch")?;
@@ -266,8 +268,12 @@ impl RunState {
         self.slots
     }
 
-    /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed state.
-    pub(in crate::graph) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+    /// Points the arguments at a run's inputs and outputs.
+    ///
+    /// # Safety
+    /// The caller owns the state, which is closed. The tensors have the sizes of the ports, and are the run's until it
+    /// is over.
+    pub(in crate::graph) unsafe fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
         let num_inputs = self.plan().inputs.len();
         for (i, given) in self.given.iter().enumerate() {
             // ORDERING: Relaxed; published with the run.
@@ -285,7 +291,8 @@ impl RunState {
                 Place::Output(o) => self.plan().inputs.len() + o,
                 Place::Arena(_) | Place::Constant(_) | Place::Slot(_) => continue,
             };
-            self.args[arg as usize].set_data(self.given[given].load(Relaxed));
+            // SAFETY: the memory of a port of this size, which is the run's (`bind`).
+            unsafe { self.args[arg as usize].set_data(self.given[given].load(Relaxed)) };
         }
     }
 
@@ -358,7 +365,8 @@ impl Drop for RunState {
 
 fn scratch_of(all: &[(Block, usize)], slots: usize, index: u32) -> Scratch {
     match all.get(index as usize) {
-        Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, slots),
-        None => Scratch::new(std::ptr::null_mut(), 0, slots),
+        // SAFETY: the state's, and so large; nodes that may run at once have scratch memory of their own.
+        Some((buffer, bytes)) => unsafe { Scratch::new(buffer.data(), *bytes, slots) },
+        None => Scratch::none(slots),
     }
 }

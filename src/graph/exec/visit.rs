@@ -1,5 +1,6 @@
 //! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the
 //! run.
+#![forbid(unsafe_code)]
 
 use super::role::Role;
 use super::run::JOIN_SPIN_NS;

@@ -1,6 +1,7 @@
 //! One thread's part in a run: run nodes, propagate, offer what is too much, take what others offer.
 //!
 //! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
+#![forbid(unsafe_code)]
 
 mod early;
 mod merges;

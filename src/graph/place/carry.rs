@@ -4,14 +4,13 @@
 //! One such copy is issued by one engine, on its stream for fetches, which waits for the piece of work that writes the
 //! value and for nothing else. To the host's memory and from it they go through pinned memory, if the device knows
 //! such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
-#![forbid(unsafe_code)]
 
 use super::kernels::{Source, lane_of, later, of, on_engine, shape};
 use super::lane::{Call, Lane, Lanes};
 use super::replays::Writer;
 use crate::base::{Desc, Error, Result};
-use crate::device::{DeviceStream, Place, Reached, Then, Transfer};
-use crate::kernel::{Completion, Kernel, KernelContext, Rest};
+use crate::device::{DeviceStream, HostAddress, Place, Reached, Then, Transfer};
+use crate::kernel::{Completion, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,7 +28,8 @@ pub(super) enum Point {
 impl Point {
     fn place<'a>(self, lane: &'a Lane, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
         Ok(match self {
-            Point::Host(source) => Place::Host(source.address(lane, own, context)),
+            // SAFETY: a tensor that the node is given, until it is done.
+            Point::Host(source) => Place::Host(unsafe { HostAddress::new(source.address(lane, own, context)) }),
             Point::Own(source) => Place::Device(source.address(lane, own, context)),
             Point::Peer(engine, source) => match lane.engines[engine].engine.accelerator() {
                 Some(peer) => Place::Peer(peer, source.address(lane, engine, context)),
@@ -70,7 +70,7 @@ impl Kernel for Carry {
         Ok(if self.has_output { vec![self.desc] } else { Vec::new() })
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(context)?;
         let bytes = self.desc.bytes()?;
         let on = &lane.engines[self.engine];
@@ -79,16 +79,23 @@ impl Kernel for Carry {
         let mut rest = None;
         if let Some(staging) = &on.fetched[self.number].staging {
             let staged = staging.data().expose_provenance();
+            // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+            let place = Place::Host(unsafe { HostAddress::new(staged) });
             match (from, to) {
                 (Place::Host(address), _) => {
                     on.engine.host_uses(staged, bytes, true, "copy");
-                    let there = View::new(std::ptr::with_exposed_provenance_mut(address), bytes, self.desc);
-                    View::new(staging.data(), bytes, self.desc).copy_from(&there);
-                    from = Place::Host(staged);
+                    // SAFETY: a tensor of this size that the node is given, and the block's memory, which the last copy
+                    // of it has read.
+                    unsafe {
+                        let there = View::new(std::ptr::with_exposed_provenance_mut(address.get()), bytes, self.desc);
+                        let staging = View::new(staging.data(), bytes, self.desc);
+                        staging.as_bytes_mut().copy_from(there.as_bytes());
+                    }
+                    from = place;
                 }
                 _ => {
                     rest = Some(Arc::clone(&on.fetched[self.number]) as Arc<dyn Rest>);
-                    to = Place::Host(staged);
+                    to = place;
                 }
             }
         }
@@ -118,7 +125,7 @@ impl Kernel for Done {
         Ok(Vec::new())
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(context)?;
         let number = (self.engine, self.number);
         complete(&lane, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
@@ -149,7 +156,7 @@ impl Kernel for Pace {
         Ok(Vec::new())
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(context)?;
         let on = &lane.engines[self.engine];
         // ORDERING: Relaxed; one run at a time has the lane, and edges order its nodes.

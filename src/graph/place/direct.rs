@@ -23,7 +23,6 @@
 //! *Constants.* That they were issued does not say that they are there: behind a failure a stream does nothing until
 //! its error is cleared. They are there for the stream that copied them, as long as nobody has cleared its error since
 //! (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
-#![forbid(unsafe_code)]
 
 use super::kernels::{Issue, Upload, of};
 use super::lane::{Lane, Lanes, Needs, Way};
@@ -33,7 +32,7 @@ use super::segment::Segment;
 use super::units::Role;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Place, PreparedLaunch, StreamAttr, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::builder::{Body, Contents, Value};
 use crate::kernel::Kernel;
@@ -542,10 +541,16 @@ impl Direct {
             // Once: a copy that is under way may read it.
             if !there.is_there.swap(true, Relaxed) {
                 on.engine.host_uses(there.staging.data().addr(), bytes, true, "upload");
-                View::new(there.staging.data(), bytes, upload.desc).copy_from(value.view());
+                // SAFETY: the block's memory; this is the first to write it, and no copy reads it yet. The value is a
+                // constant, which nobody writes.
+                unsafe {
+                    let staging = View::new(there.staging.data(), bytes, upload.desc);
+                    staging.as_bytes_mut().copy_from(value.view().as_bytes());
+                }
             }
             let to = Place::Device(on.arena.data() as usize + upload.to);
-            let from = Place::Host(there.staging.data() as usize);
+            // SAFETY: the lane keeps it, and it is not written again.
+            let from = Place::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
             stream.copy(&Transfer { name: &upload.name, to, from, bytes })?;
         }
         Ok(())

@@ -14,7 +14,6 @@
 //! | ARMED | somebody has asked to be told, and is not gone yet | TOLD by `reached`: the asker goes on; LEFT by the asker |
 //! | TOLD  | it was told while the asker was there             | ARMED by the asker, in front of the next decision       |
 //! | LEFT  | the asker is gone                                 | ARMED by who is told, who goes on                       |
-#![forbid(unsafe_code)]
 
 use super::control::Control;
 use super::flow::{Action, List, Selector, Test, What};
@@ -22,10 +21,10 @@ use super::kernels::{Issue, of};
 use super::lane::Lane;
 use super::line::{Giving, Mark};
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, Place, Reached, Then, Transfer};
+use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Place, Reached, Then, Transfer};
 use crate::engine::Engine;
 use crate::kernel::{Completion, KernelContext, Rest, Stop};
-use crate::memory::{Block, Tag, View, copy_bytes};
+use crate::memory::{Block, Tag, View};
 use crate::sync::{Mutex, OnceLock};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -272,16 +271,14 @@ impl Driven {
                     true => going.at + 1,
                     false => *to,
                 },
-                Op::Choose { selector, slot, is_cond, to } => {
-                    match (self.view(selector, *slot).read_integer(), is_cond) {
-                        (0, true) => to[0],
-                        (_, true) => to[1],
-                        (index, false) => {
-                            let index = usize::try_from(index).ok().filter(|&index| index < to.len());
-                            to[index.unwrap_or(to.len() - 1)]
-                        }
+                Op::Choose { selector, slot, is_cond, to } => match (self.integer(selector, *slot), is_cond) {
+                    (0, true) => to[0],
+                    (_, true) => to[1],
+                    (index, false) => {
+                        let index = usize::try_from(index).ok().filter(|&index| index < to.len());
+                        to[index.unwrap_or(to.len() - 1)]
                     }
-                }
+                },
             };
             if matches!(op, Op::Do(block) if !control.plan.blocks[*block].fetch.is_empty()) {
                 stream.record(&self.event)?;
@@ -296,7 +293,14 @@ impl Driven {
     fn view(&self, selector: &Selector, slot: usize) -> View {
         let (at, bytes) = (self.slot(slot), selector.desc.bytes().unwrap_or(0));
         self.engine.host_uses(at, bytes, false, "predicate");
-        View::new(std::ptr::with_exposed_provenance_mut(at), bytes, selector.desc)
+        assert!(bytes <= SLOT && (slot + 1) * SLOT <= self.staging.bytes());
+        // SAFETY: within the block, which this keeps.
+        unsafe { View::new(std::ptr::with_exposed_provenance_mut(at), bytes, selector.desc) }
+    }
+
+    fn integer(&self, selector: &Selector, slot: usize) -> i32 {
+        // SAFETY: the copy that brings it is over, and the next one comes behind this.
+        unsafe { self.view(selector, slot).as_bytes().read_integer() }
     }
 
     fn slot(&self, slot: usize) -> usize {
@@ -305,11 +309,13 @@ impl Driven {
 
     fn holds(&self, test: &Test, slot: usize) -> bool {
         match test {
-            Test::Integer(selector) => self.view(selector, slot).read_integer() != 0,
+            Test::Integer(selector) => self.integer(selector, slot) != 0,
             Test::Comparison(relation, both) => {
                 let numbers = [0, 1].map(|number| {
-                    let (view, mut bytes) = (self.view(&both[number], slot + number), [0u8; Comparison::BYTES]);
-                    copy_bytes(bytes.as_mut_ptr().expose_provenance(), view.data() as usize, bytes.len());
+                    let view = self.view(&both[number], slot + number);
+                    let mut bytes = [0u8; Comparison::BYTES];
+                    // SAFETY: as of `integer`.
+                    bytes.copy_from_slice(&unsafe { view.as_bytes() }.read_bytes()[..Comparison::BYTES]);
                     bytes
                 });
                 Comparison::of(*relation, both[0].desc.dtype, numbers)
@@ -323,7 +329,8 @@ impl Driven {
             .iter()
             .map(|(selector, slot)| Transfer {
                 name: &control.name,
-                to: Place::Host(self.slot(*slot)),
+                // SAFETY: this keeps the block, and looks at the slot when the copy is done.
+                to: Place::Host(unsafe { HostAddress::new(self.slot(*slot)) }),
                 from: Place::Device(control.address(lane, selector.at)),
                 bytes: selector.desc.bytes().unwrap_or(0),
             })

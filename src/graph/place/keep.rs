@@ -22,7 +22,7 @@ use crate::device::{DeviceStream, Place, Transfer};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
 use crate::graph::builder::{After, Body, Contents, Node, Value};
 use crate::graph::verify::Verified;
-use crate::kernel::{Issuer, Kernel, KernelContext};
+use crate::kernel::{Issuer, Kernel, KernelContext, Outputs};
 use crate::memory::View;
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Kernel for Handed {
         false
     }
 
-    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         Err(Error::internal("what an engine hands on was called"))
     }
 }

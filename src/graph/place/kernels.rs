@@ -16,15 +16,14 @@
 //!
 //! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node
 //! knows their addresses.
-#![forbid(unsafe_code)]
 
 use super::control::Control;
 use super::lane::{Lane, Lanes, OnEngine};
 use super::line::{Giving, Mark};
 use crate::base::{Desc, Error, Ref, Result};
-use crate::device::{Place, Transfer};
+use crate::device::{HostAddress, Place, Transfer};
 use crate::engine::BoundKernel;
-use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -50,7 +49,7 @@ impl Source {
         match self {
             Source::Arena(_) | Source::Fixed(_) => self.lasting(lane, engine),
             Source::Input(input) => context.inputs()[input].data() as usize,
-            Source::Output(output) => context.outputs()[output].data() as usize,
+            Source::Output(output) => context.output_data(output) as usize,
         }
     }
 
@@ -136,7 +135,7 @@ macro_rules! later {
         fn is_async(&self) -> bool {
             true
         }
-        fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+        fn compute(&self, _context: &KernelContext<'_>, _outputs: $crate::kernel::Outputs<'_>) -> Result<()> {
             Err(Error::internal("a node that completes later was called as if it did not"))
         }
     };
@@ -154,7 +153,7 @@ impl Kernel for Begin {
         Ok(Vec::new())
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         lane_of(context)?.begin(move |result| drop(done.done(result)))
     }
 }
@@ -169,7 +168,7 @@ impl Kernel for End {
         Ok(Vec::new())
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         lane_of(context)?.end(move |result| drop(done.done(result)))
     }
 }
@@ -198,7 +197,7 @@ impl Kernel for Upload {
         Ok(Vec::new())
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let lane = lane_of(context)?;
         let on = &lane.engines[self.engine];
         let upload = &on.uploads[self.number];
@@ -212,12 +211,16 @@ impl Kernel for Upload {
         let line = on.upload_stream()?;
         let copied = on.timed(&lane, None, || {
             on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
-            View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
+            // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the lane.
+            let staging = unsafe { View::new(upload.staging.data(), bytes, self.desc) };
+            // SAFETY: as above.
+            unsafe { staging.as_bytes_mut() }.copy_from(context.input(0));
             if self.is_recorded && lane.is_replay() {
                 return Ok(());
             }
             let to = Source::Arena(self.to).address(&lane, self.engine, context);
-            let from = upload.staging.data() as usize;
+            // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+            let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
             let stream = line.lock();
             let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
             on.within(&mut || {
@@ -277,7 +280,8 @@ impl Issue {
     /// Inputs and outputs.
     pub fn views(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<(Views, Views)> {
         let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
-            Ok(View::new(source.address(lane, self.engine, context) as *mut u8, desc.bytes()?, desc))
+            // SAFETY: the device's memory, which the lane or the run keeps; the host only hands the address on.
+            Ok(unsafe { View::new(source.address(lane, self.engine, context) as *mut u8, desc.bytes()?, desc) })
         };
         Ok((
             self.inputs.iter().map(view).collect::<Result<_>>()?,
@@ -302,7 +306,7 @@ impl Kernel for Issue {
         Ok(self.given.clone())
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let lane = lane_of(context)?;
         let on = &lane.engines[self.engine];
         let stream = on.streams[self.stream].lock();

@@ -18,7 +18,6 @@
 //! host on the device's data (`driven`). The graphs inside of all others are placed each for itself: what goes in and
 //! comes out is on the host. A loop with work on engines runs its iterations one after the other, so places and events
 //! serve one iteration after the other.
-#![forbid(unsafe_code)]
 
 mod arena;
 mod carry;

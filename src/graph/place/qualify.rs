@@ -12,7 +12,7 @@ use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
 use crate::graph::builder::{After, Body, Contents, Node};
 use crate::graph::verify::Verified;
-use crate::kernel::{Kernel, KernelContext};
+use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl Kernel for Whole {
         false
     }
 
-    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         Err(Error::internal("a device's branch or loop was called"))
     }
 }

@@ -10,7 +10,6 @@
 //! events of its own: who waits for a value asks for the event of the way that the run goes. The way back is always
 //! open: a run after one that failed issues, and if a device will not record, a segment's pieces are issued one after
 //! the other on its stream, and the next runs issue all.
-#![forbid(unsafe_code)]
 
 use super::control::{Control, Made};
 use super::driven::Going;
@@ -19,8 +18,10 @@ use super::lane::{Lane, Lanes};
 use super::line::{Giving, Mark};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
-use crate::device::{DeviceStream, Executable, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work};
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, Rest};
+use crate::device::{
+    DeviceStream, Executable, HostAddress, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
+};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
@@ -64,7 +65,7 @@ pub(super) struct Segment {
 struct Onward(Arc<Segment>, usize);
 
 impl Rest for Onward {
-    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let Onward(segment, from) = &*self;
         let lane = lane_of(context)?;
         segment.go(&lane, *from, context, done).map_err(of(&segment.label))
@@ -300,7 +301,9 @@ impl Segment {
 
     fn transfer<'a>(&self, lane: &Lane, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
         let to = Source::Arena(copy.to).address(lane, self.engine, context);
-        let from = lane.engines[self.engine].uploads[copy.upload].staging.data() as usize;
+        let staging = &lane.engines[self.engine].uploads[copy.upload].staging;
+        // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+        let from = unsafe { HostAddress::new(staging.data() as usize) };
         Transfer { name: &copy.name, to: Place::Device(to), from: Place::Host(from), bytes: copy.bytes }
     }
 
@@ -395,7 +398,7 @@ impl Kernel for Segment {
         self.has_control()
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let lane = lane_of(context)?;
         let is_replay = lane.is_replay();
         let on = &lane.engines[self.engine];
@@ -408,7 +411,7 @@ impl Kernel for Segment {
         gone.map_err(of(&self.label))
     }
 
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(context)?;
         let is_replay = lane.is_replay() && self.number.is_some();
         let begun = lane.engines[self.engine].within(&mut || match is_replay {
@@ -421,7 +424,8 @@ impl Kernel for Segment {
 
 /// Addresses of the run's own tensors: all that the node is given.
 fn given_addresses(context: &KernelContext<'_>) -> impl Iterator<Item = usize> {
-    context.inputs().iter().chain(context.outputs()).map(|view| view.data() as usize)
+    let outputs = (0..context.num_outputs()).map(|i| context.output_data(i));
+    context.inputs().iter().map(View::data).chain(outputs).map(|data| data as usize)
 }
 
 impl Issue {

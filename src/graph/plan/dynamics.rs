@@ -9,6 +9,7 @@
 //! fixed shape, it is copied by a node; what a loop's body has computed changes places with the variable
 //! (`Body::Move`), behind all that read it and in front of the Next. A merge passes on where its value is, or copies it
 //! where that would not last.
+#![forbid(unsafe_code)]
 
 use crate::base::Desc;
 

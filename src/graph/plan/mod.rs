@@ -14,6 +14,7 @@
 //! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The
 //! first nodes of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter,
 //! the Test or the Next. A loop that runs several iterations at once has other nodes (`slots`).
+#![forbid(unsafe_code)]
 
 mod dynamics;
 mod names;

@@ -1,4 +1,5 @@
 //! The names of a program's nodes.
+#![forbid(unsafe_code)]
 
 /// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there
 /// are many.

@@ -4,7 +4,7 @@
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
 use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
 use crate::kernel::vector::{elementwise, isa::Isa};
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
 /// a + b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
@@ -126,16 +126,14 @@ impl Operation for Add {
         traffic_ns(inputs.iter().chain([output]).map(elements).sum()).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (a, b) = (input(context, 0), input(context, 1));
-        let output = &context.outputs()[0];
+        let output = outputs.only();
         let dims = Dims::new(context.inputs()[0].desc(), context.inputs()[1].desc(), output.desc());
-        let sum = output.shards::<f32>();
         let span =
             Span { items: elements(output.desc()), cost_ns: 3.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
-            let begin = claim.begin();
-            dims.add(a, b, begin, sum.part(&mut claim, 1));
+        context.parallel_into(&span, output.shards(1), |sum, claim| {
+            dims.add(a, b, claim.begin(), sum);
             Ok(())
         })
     }

@@ -5,7 +5,7 @@ use super::{LEAST_NS, Operation, axis, elements, input};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::argmax;
 use crate::kernel::vector::columns::{Stretch, WIDTH};
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
 /// The index of the greatest element along `axis`, which counts from the end if negative: the first of equals, the
@@ -41,15 +41,13 @@ impl Operation for Argmax {
         (elements(&inputs[0]) as u64).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let x = input(context, 0);
         let columns = axis::split(self.axis, context.inputs()[0].desc())?;
         let (len, inner) = (columns.len, columns.inner);
-        let indices = context.outputs()[0].shards::<i32>();
         let span = Span { items: columns.outer * inner, cost_ns: len as f32, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
+        context.parallel_into(&span, outputs.only().shards::<i32>(1), |mut out, claim| {
             let mut at = claim.begin();
-            let mut out = indices.part(&mut claim, 1);
             while !out.is_empty() {
                 let (block, column) = (at / inner, at % inner);
                 let width = if inner == 1 { 1 } else { WIDTH.min(inner - column).min(out.len()) };

@@ -7,12 +7,12 @@ use crate::base::{Desc, Result, dtype};
 use crate::device::Relation;
 use crate::kernel::vector::binary::{self, Op};
 use crate::kernel::vector::convert::{self, Stored};
-use crate::kernel::vector::elements::{Source, Target, check_in_place};
+use crate::kernel::vector::elements::{Beside, Sides};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, Bool, Element, F16};
-use crate::sync::Claim;
 use crate::threadpool::Span;
+use std::ops::Range;
 
 /// op(a, b), element by element. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
 #[derive(Clone, Copy, Debug)]
@@ -31,79 +31,75 @@ struct Call<'c, 'a> {
     isa: Isa,
     dims: Broadcast<2>,
     context: &'c KernelContext<'a>,
+    outputs: Outputs<'c>,
+}
+
+/// What its pieces need.
+struct Work {
+    op: Op,
+    isa: Isa,
+    dims: Broadcast<2>,
 }
 
 impl Call<'_, '_> {
-    fn region(&self, body: &(dyn Fn(&mut Claim) + Sync)) -> Result<()> {
-        let items = elements(self.context.outputs()[0].desc());
-        let cost_ns = 3.0 * NS_PER_FLOAT * if self.op == Op::Pow { 60.0 } else { 1.0 };
-        self.context.parallel_for(&Span { items, cost_ns, grain: GRAIN, ..Span::default() }, &|mut claim| {
-            body(&mut claim);
+    fn region<T: Element, U: Element>(
+        self,
+        body: impl Fn(&Work, &mut Sides<'_, T, U>, Range<usize>) + Sync,
+    ) -> Result<()> {
+        let Call { op, isa, dims, context, outputs } = self;
+        let items = elements(outputs.desc(0));
+        let sides = Beside::of(context, outputs, |i| elements(context.inputs()[i].desc()) != items)?;
+        let cost_ns = 3.0 * NS_PER_FLOAT * if op == Op::Pow { 60.0 } else { 1.0 };
+        let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
+        let work = Work { op, isa, dims };
+        context.parallel_into(&span, sides, |mut sides, claim| {
+            body(&work, &mut sides, claim.begin()..claim.end());
             Ok(())
         })
     }
 
-    fn sources<T: Element>(&self) -> (Source<'_, T>, Source<'_, T>) {
-        (Source::of(&self.context.inputs()[0]), Source::of(&self.context.inputs()[1]))
-    }
-
     /// Floats in long rows.
-    fn long_rows(&self) -> Result<()> {
-        let ((a, b), output) = (self.sources::<f32>(), &self.context.outputs()[0]);
-        self.region(&|claim| {
-            let (begin, end) = (claim.begin(), claim.end());
-            let mut y = Target::part(output, claim);
-            self.dims.rows(begin, end - begin, |rows, at, len| {
-                binary::row(self.isa, self.op, (&a, rows[0]), (&b, rows[1]), &mut y, at, len);
+    fn long_rows(self) -> Result<()> {
+        self.region::<f32, f32>(|work, sides, items| {
+            work.dims.rows(items.start, items.len(), |rows, at, len| {
+                binary::row(work.isa, work.op, sides, &rows, at, len);
             });
         })
     }
 
     /// Anything by blocks of floats.
-    fn blocks<T: Stored, U: Stored>(&self) -> Result<()> {
-        let ((a, b), output) = (self.sources::<T>(), &self.context.outputs()[0]);
-        self.region(&|claim| {
-            let (begin, end) = (claim.begin(), claim.end());
-            let mut y = Target::<U>::part(output, claim);
+    fn blocks<T: Stored, U: Stored>(self) -> Result<()> {
+        self.region::<T, U>(|&Work { op, isa, ref dims }, sides, items| {
             let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
-            for from in (begin..end).step_by(BLOCK) {
-                let count = BLOCK.min(end - from);
-                self.dims.rows(from, count, |rows, at, len| {
-                    a.widen(self.isa, rows[0], &mut left[at..at + len]);
-                    b.widen(self.isa, rows[1], &mut right[at..at + len]);
+            for from in items.clone().step_by(BLOCK) {
+                let count = BLOCK.min(items.end - from);
+                dims.rows(from, count, |rows, at, len| {
+                    sides.input(0).widen(isa, rows[0], &mut left[at..at + len]);
+                    sides.input(1).widen(isa, rows[1], &mut right[at..at + len]);
                 });
-                binary::block(self.isa, self.op, &left[..count], &mut right[..count]);
-                convert::narrow(self.isa, &right[..count], y.slice(from - begin, count));
+                binary::block(isa, op, &left[..count], &mut right[..count]);
+                convert::narrow(isa, &right[..count], sides.slice(from - items.start, count));
             }
         })
     }
 
-    /// s32 by blocks.
-    fn integers(&self) -> Result<()> {
-        let ((a, b), output) = (self.sources::<i32>(), &self.context.outputs()[0]);
-        self.region(&|claim| {
-            let (begin, end) = (claim.begin(), claim.end());
+    /// s32 by blocks: `narrow` puts the results of one into the output.
+    fn integers<U: Element>(self, narrow: impl Fn(Op, &[i32], &mut [i32], &mut [U]) + Sync) -> Result<()> {
+        self.region::<i32, U>(|work, sides, items| {
             let (mut left, mut right) = ([0; BLOCK], [0; BLOCK]);
-            for from in (begin..end).step_by(BLOCK) {
-                let count = BLOCK.min(end - from);
-                self.dims.rows(from, count, |rows, at, len| {
-                    a.copy(rows[0], &mut left[at..at + len]);
-                    b.copy(rows[1], &mut right[at..at + len]);
+            for from in items.clone().step_by(BLOCK) {
+                let count = BLOCK.min(items.end - from);
+                work.dims.rows(from, count, |rows, at, len| {
+                    sides.input(0).copy(rows[0], &mut left[at..at + len]);
+                    sides.input(1).copy(rows[1], &mut right[at..at + len]);
                 });
-                let (left, right) = (&left[..count], &mut right[..count]);
-                if self.op.compares() {
-                    let mut y = Target::<Bool>::part(output, claim);
-                    binary::compare_integers(self.op, left, right, y.slice(from - begin, count));
-                } else {
-                    binary::integers(self.op, left, right);
-                    Target::part(output, claim).slice(from - begin, count).copy_from_slice(right);
-                }
+                narrow(work.op, &left[..count], &mut right[..count], sides.slice(from - items.start, count));
             }
         })
     }
 
     /// Bytes and halves.
-    fn narrow<T: Stored>(&self) -> Result<()> {
+    fn narrow<T: Stored>(self) -> Result<()> {
         if self.op.compares() { self.blocks::<T, Bool>() } else { self.blocks::<T, T>() }
     }
 }
@@ -173,18 +169,23 @@ impl Operation for Binary {
         })
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (inputs, output) = (context.inputs(), &context.outputs()[0]);
-        check_in_place(inputs, output, |i| elements(inputs[i].desc()) != elements(output.desc()))?;
-        let dims = Broadcast::new([inputs[0].desc(), inputs[1].desc()], output.desc());
-        let long = dims.row_len() >= LONG || dims.row_len() == elements(output.desc());
-        let call = Call { op: self.op, isa: Isa::best(), dims, context };
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (inputs, output) = (context.inputs(), outputs.desc(0));
+        let dims = Broadcast::new([inputs[0].desc(), inputs[1].desc()], output);
+        let long = dims.row_len() >= LONG || dims.row_len() == elements(output);
+        let call = Call { op: self.op, isa: Isa::best(), dims, context, outputs };
         match inputs[0].desc().dtype {
             dtype::F32 if long && !self.op.compares() => call.long_rows(),
             dtype::F32 => call.narrow::<f32>(),
             dtype::BF16 => call.narrow::<Bf16>(),
             dtype::F16 => call.narrow::<F16>(),
-            dtype::S32 => call.integers(),
+            dtype::S32 if self.op.compares() => {
+                call.integers::<Bool>(|op, a, b, y| binary::compare_integers(op, a, b, y))
+            }
+            dtype::S32 => call.integers::<i32>(|op, a, b, y| {
+                binary::integers(op, a, b);
+                y.copy_from_slice(b);
+            }),
             dtype::S8 => call.narrow::<i8>(),
             dtype::U8 => call.narrow::<u8>(),
             _ => call.blocks::<Bool, Bool>(),

@@ -6,7 +6,7 @@ use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::cell::{self, GruGates, LstmGates, Sizes, Step};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 
 /// How the blocks of the weights are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,9 +107,8 @@ impl Kernel for Lstm {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let outputs = context.outputs();
-        if elements(outputs[0].desc()) == 0 {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        if elements(outputs.desc(0)) == 0 {
             return Ok(());
         }
         let step = step(context, 4, 3, self.bias);
@@ -119,7 +118,7 @@ impl Kernel for Lstm {
             GateOrder::Torch => LstmGates { input: 0, forget: 1, cell: 2, output: 3 },
         };
         let c = Matrix::dense(input(context, 2), rows, hidden);
-        let [new_h, new_c] = [0, 1].map(|i| MatrixMut::output(&outputs[i], rows, hidden));
+        let [new_h, new_c] = outputs.split().map(|output| MatrixMut::output(output, rows, hidden));
         cell::lstm(Isa::best(), &step, gates, c, (new_h, new_c), context)
     }
 }
@@ -164,13 +163,12 @@ impl Kernel for Gru {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let output = &context.outputs()[0];
-        if elements(output.desc()) == 0 {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        if elements(outputs.desc(0)) == 0 {
             return Ok(());
         }
         let step = step(context, 3, 2, self.bias);
         let Sizes { rows, hidden, .. } = step.sizes;
-        cell::gru(Isa::best(), &step, self.gates(), MatrixMut::output(output, rows, hidden), context)
+        cell::gru(Isa::best(), &step, self.gates(), MatrixMut::output(outputs.only(), rows, hidden), context)
     }
 }

@@ -1,4 +1,5 @@
 //! Cells against their formulas in f64, and the same bits on all pools.
+#![forbid(unsafe_code)]
 
 use super::fixture::{Tensor, call, check_pools, pools, refusal, run};
 use super::{GateOrder, Gru, Lstm};
@@ -59,7 +60,8 @@ fn lstm_is_its_formula() {
                 let outputs = kernel.infer(&descs).unwrap();
                 assert_eq!(outputs, [f32s(&[rows, hidden]); 2]);
                 let scratch = kernel.scratch_bytes(&descs, &outputs);
-                let got = call(&all, &outputs, scratch, None, |context| kernel.compute(context)).unwrap();
+                let got =
+                    call(&all, &outputs, scratch, None, |context, outputs| kernel.compute(context, outputs)).unwrap();
                 let (width, hidden) = (width as usize, hidden as usize);
                 let (mut h, mut c) = (vec![], vec![]);
                 for (i, j) in (0..rows as usize).flat_map(|i| (0..hidden).map(move |j| (i, j))) {
@@ -77,7 +79,9 @@ fn lstm_is_its_formula() {
                 close(&got[0].floats(), &h, &what);
                 close(&got[1].floats(), &c, &what);
                 for (name, pool) in pools() {
-                    let on = call(&all, &outputs, scratch, Some(&pool), |context| kernel.compute(context)).unwrap();
+                    let on =
+                        call(&all, &outputs, scratch, Some(&pool), |context, outputs| kernel.compute(context, outputs))
+                            .unwrap();
                     assert!(on.iter().zip(&got).all(|(a, b)| a.bits() == b.bits()), "{what} on {name}");
                 }
             }
@@ -129,7 +133,8 @@ fn cells_keep_nan_and_survive_infinity() {
     let x = Tensor::f32(&[3, 1], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
     let state = Tensor::f32(&[3, 1], &[0.5; 3]);
     let all = [x, state.clone(), state, Tensor::f32(&[4, 1], &[1.0; 4]), Tensor::f32(&[4, 1], &[1.0; 4])];
-    let got = call(&all, &[f32s(&[3, 1]); 2], 1 << 14, None, |context| kernel.compute(context)).unwrap();
+    let got =
+        call(&all, &[f32s(&[3, 1]); 2], 1 << 14, None, |context, outputs| kernel.compute(context, outputs)).unwrap();
     let (h, c) = (got[0].floats(), got[1].floats());
     assert!(h[0].is_nan() && c[0].is_nan(), "{h:?} {c:?}");
     assert!((c[1] - 1.5).abs() < 1e-6 && (h[1] - 1.5f32.tanh()).abs() < 1e-6, "{h:?} {c:?}");

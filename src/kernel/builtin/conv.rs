@@ -7,7 +7,7 @@ use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::site::MatrixMut;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 
 /// x [N, C, W] or [N, C, H, W], weights [O, C / groups, KW] or [O, C / groups, KH, KW], and `bias[O]` on request.
 #[derive(Clone, Copy, Debug)]
@@ -83,13 +83,13 @@ impl Kernel for Conv {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let mut inputs = [*context.inputs()[0].desc(); 3];
         for (desc, view) in inputs.iter_mut().zip(context.inputs()) {
             *desc = *view.desc();
         }
         let sizes = self.sizes(&inputs[..self.num_inputs()])?;
-        let out = &context.outputs()[0];
+        let out = outputs.only();
         let all = elements(out.desc());
         if all == 0 {
             return Ok(());

@@ -4,11 +4,12 @@
 use super::{GRAIN, LEAST_NS, Operation, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::{self, Stored};
-use crate::kernel::vector::elements::{Row, Source, Target};
+use crate::kernel::vector::elements::{Row, Source};
 use crate::kernel::vector::{affine, isa::Isa};
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, Bool, F16};
 use crate::threadpool::Span;
+use std::ops::Range;
 
 /// x scale + shift in the type `dtype`, which `create` has checked.
 #[derive(Clone, Copy, Debug)]
@@ -28,24 +29,28 @@ impl Convert {
         self.scale == 1.0 && self.shift == 0.0
     }
 
-    fn region(&self, context: &KernelContext<'_>, body: &(dyn Fn(&mut crate::sync::Claim) + Sync)) -> Result<()> {
-        let items = elements(context.outputs()[0].desc());
-        context.parallel_for(&Span { items, cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() }, &|mut claim| {
-            body(&mut claim);
+    fn region<U: Stored>(
+        &self,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+        body: impl Fn(&mut [U], Range<usize>) + Sync,
+    ) -> Result<()> {
+        let output = outputs.only();
+        let span = Span { items: elements(output.desc()), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() };
+        context.parallel_into(&span, output.shards(1), |y, claim| {
+            body(y, claim.begin()..claim.end());
             Ok(())
         })
     }
 
-    fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (isa, x, output) = (Isa::best(), Source::<T>::of(&context.inputs()[0]), &context.outputs()[0]);
-        self.region(context, &|claim| {
-            let (begin, end) = (claim.begin(), claim.end());
-            let mut y = Target::<U>::part(output, claim);
+    fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (isa, input) = (Isa::best(), context.input(0));
+        let x = Source::<T>::of(input);
+        self.region::<U>(context, outputs, |y, Range { start: begin, end }| {
             let mut floats = [0.0; BLOCK];
             if self.is_plain() && T::DTYPE == dtype::F32 {
                 // They are floats already.
-                let x = context.inputs()[0].read::<f32>();
-                return convert::narrow(isa, &x[begin..end], y.slice(0, end - begin));
+                return convert::narrow(isa, &input.read::<f32>()[begin..end], y);
             }
             for from in (begin..end).step_by(BLOCK) {
                 let block = &mut floats[..BLOCK.min(end - from)];
@@ -53,31 +58,27 @@ impl Convert {
                 if !self.is_plain() {
                     affine::scale(isa, block, self.scale, self.shift);
                 }
-                convert::narrow(isa, block, y.slice(from - begin, block.len()));
+                convert::narrow(isa, block, &mut y[from - begin..][..block.len()]);
             }
         })
     }
 
     /// The same type: bytes, so that each of them stays what it is.
-    fn copy<T: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (x, output) = (Source::<T>::of(&context.inputs()[0]), &context.outputs()[0]);
-        self.region(context, &|claim| {
-            let (begin, end) = (claim.begin(), claim.end());
-            let mut y = Target::<T>::part(output, claim);
-            x.copy(Row { at: begin, stretched: false }, y.slice(0, end - begin));
-        })
+    fn copy<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let x = Source::<T>::of(context.input(0));
+        self.region::<T>(context, outputs, |y, range| x.copy(Row { at: range.start, stretched: false }, y))
     }
 
-    fn run_from<T: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn run_from<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match self.dtype {
-            to if to == T::DTYPE && self.is_plain() => self.copy::<T>(context),
-            dtype::F32 => self.run::<T, f32>(context),
-            dtype::S32 => self.run::<T, i32>(context),
-            dtype::U8 => self.run::<T, u8>(context),
-            dtype::S8 => self.run::<T, i8>(context),
-            dtype::F16 => self.run::<T, F16>(context),
-            dtype::BF16 => self.run::<T, Bf16>(context),
-            _ => self.run::<T, Bool>(context),
+            to if to == T::DTYPE && self.is_plain() => self.copy::<T>(context, outputs),
+            dtype::F32 => self.run::<T, f32>(context, outputs),
+            dtype::S32 => self.run::<T, i32>(context, outputs),
+            dtype::U8 => self.run::<T, u8>(context, outputs),
+            dtype::S8 => self.run::<T, i8>(context, outputs),
+            dtype::F16 => self.run::<T, F16>(context, outputs),
+            dtype::BF16 => self.run::<T, Bf16>(context, outputs),
+            _ => self.run::<T, Bool>(context, outputs),
         }
     }
 }
@@ -100,15 +101,15 @@ impl Operation for Convert {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match context.inputs()[0].desc().dtype {
-            dtype::F32 => self.run_from::<f32>(context),
-            dtype::S32 => self.run_from::<i32>(context),
-            dtype::U8 => self.run_from::<u8>(context),
-            dtype::S8 => self.run_from::<i8>(context),
-            dtype::F16 => self.run_from::<F16>(context),
-            dtype::BF16 => self.run_from::<Bf16>(context),
-            _ => self.run_from::<Bool>(context),
+            dtype::F32 => self.run_from::<f32>(context, outputs),
+            dtype::S32 => self.run_from::<i32>(context, outputs),
+            dtype::U8 => self.run_from::<u8>(context, outputs),
+            dtype::S8 => self.run_from::<i8>(context, outputs),
+            dtype::F16 => self.run_from::<F16>(context, outputs),
+            dtype::BF16 => self.run_from::<Bf16>(context, outputs),
+            _ => self.run_from::<Bool>(context, outputs),
         }
     }
 }

@@ -4,10 +4,10 @@
 use super::{GRAIN, LEAST_NS, Operation, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::Stored;
-use crate::kernel::vector::elements::{Pair, check_in_place};
+use crate::kernel::vector::elements::Pairs;
 use crate::kernel::vector::eltwise::{self, Eltwise, Op};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
@@ -29,12 +29,12 @@ impl Eltwise {
         }
     }
 
-    fn run<T: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (isa, x, y) = (Isa::best(), &context.inputs()[0], &context.outputs()[0]);
-        check_in_place(context.inputs(), y, |_| false)?;
-        let span = Span { items: elements(y.desc()), cost_ns: self.element_ns(isa), grain: GRAIN, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
-            eltwise::apply(isa, self, Pair::<T, T>::part(x, y, &mut claim));
+    fn run<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (isa, items) = (Isa::best(), elements(outputs.desc(0)));
+        let pairs = Pairs::<T, T>::of(context, outputs)?;
+        let span = Span { items, cost_ns: self.element_ns(isa), grain: GRAIN, ..Span::default() };
+        context.parallel_into(&span, pairs, |pair, _| {
+            eltwise::apply(isa, self, pair);
             Ok(())
         })
     }
@@ -86,11 +86,11 @@ impl Operation for Eltwise {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match context.inputs()[0].desc().dtype {
-            dtype::BF16 => self.run::<Bf16>(context),
-            dtype::F16 => self.run::<F16>(context),
-            _ => self.run::<f32>(context),
+            dtype::BF16 => self.run::<Bf16>(context, outputs),
+            dtype::F16 => self.run::<F16>(context, outputs),
+            _ => self.run::<f32>(context, outputs),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! For tests: calls of kernels on tensors in ordinary vectors, on pools of all kinds.
-#![forbid(unsafe_code)]
 
+use super::Packed;
 use crate::base::{Desc, Ref, Result, dtype};
-use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
+use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, Scratch};
 use crate::memory::{Buffer, View};
 use crate::threadpool::{PoolAttr, ThreadPool};
+use std::sync::Arc;
 
 /// Words around each tensor's elements that nobody may write, and that would show in a result if they were read: a NaN.
 const GUARD: u32 = 0x7fc0_dead;
@@ -61,12 +62,23 @@ impl Tensor {
 
     fn view(&mut self) -> View {
         let elements = &mut self.words[GUARDS..];
-        View::new(elements.as_mut_ptr().cast(), self.desc.bytes().unwrap(), self.desc)
+        // SAFETY: the words, which the callers keep as long as the view.
+        unsafe { View::new(elements.as_mut_ptr().cast(), self.desc.bytes().unwrap(), self.desc) }
     }
 
     fn check_guards(&self) {
         let (front, back) = (&self.words[..GUARDS], &self.words[self.words.len() - GUARDS..]);
         assert!(front.iter().chain(back).all(|&word| word == GUARD), "{} was written outside", self.desc.text());
+    }
+}
+
+/// Weights; a tensor's elements are 4 bytes, aligned.
+pub fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
+    let mut values = tensor.floats();
+    // SAFETY: nobody else has the values.
+    unsafe {
+        let view = View::new(values.as_mut_ptr().cast(), values.len() * 4, tensor.desc);
+        Arc::new(Packed::new(view.as_bytes(), transposed).unwrap())
     }
 }
 
@@ -76,15 +88,19 @@ pub fn call(
     outputs: &[Desc],
     scratch_bytes: usize,
     pool: Option<&Ref<ThreadPool>>,
-    body: impl FnOnce(&KernelContext<'_>) -> Result<()>,
+    body: impl FnOnce(&KernelContext<'_>, Outputs<'_>) -> Result<()>,
 ) -> Result<Vec<Tensor>> {
     let mut inputs = inputs.to_vec();
     let mut outputs: Vec<_> = outputs.iter().map(|&desc| Tensor::empty(desc)).collect();
     let (input_views, output_views): (Vec<_>, Vec<_>) =
         (inputs.iter_mut().map(Tensor::view).collect(), outputs.iter_mut().map(Tensor::view).collect());
     let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * SLOTS, "scratch")?;
-    let scratch = Scratch::new(memory.data(), scratch_bytes, SLOTS);
-    body(&KernelContext::new(&input_views, &output_views, pool, scratch, &NEVER))?;
+    // SAFETY: nobody else has the memory.
+    unsafe {
+        let scratch = Scratch::new(memory.data(), scratch_bytes, SLOTS);
+        let context = KernelContext::new(&input_views, &output_views, pool, scratch, &NEVER);
+        body(&context, context.outputs())?;
+    }
     inputs.iter().chain(&outputs).for_each(Tensor::check_guards);
     Ok(outputs)
 }
@@ -96,7 +112,8 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[Tensor], pool: Option<&Ref<ThreadPo
     let outputs = kernel.infer(&descs)?;
     assert!(kernel.cost_ns(&descs, &outputs) >= 100);
     let scratch = kernel.scratch_bytes(&descs, &outputs);
-    call(inputs, &outputs, scratch, pool, |context| kernel.compute(context)).map(|mut outputs| outputs.remove(0))
+    call(inputs, &outputs, scratch, pool, |context, outputs| kernel.compute(context, outputs))
+        .map(|mut outputs| outputs.remove(0))
 }
 
 /// Runs a kernel in the calling thread.

@@ -1,14 +1,12 @@
 //! For tests: tensors of any type in ordinary memory, and kernels with one output, on pools and in place.
-#![forbid(unsafe_code)]
 
 use super::fixture::pools;
 use super::*;
 use crate::base::{Ref, Result, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::{Kernel, NEVER, Scratch};
-use crate::memory::{Bf16, Bool, Element, F16, View};
-use crate::sync::Claim;
-use crate::threadpool::{Span, ThreadPool, parallel_for};
+use crate::memory::{Bf16, Bool, Bytes, Element, F16, View};
+use crate::threadpool::ThreadPool;
 
 pub const FLOATS: [u32; 3] = [dtype::F32, dtype::BF16, dtype::F16];
 pub const ALL: [u32; 7] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL];
@@ -34,14 +32,10 @@ impl Tensor {
         let tensor = Tensor::empty(Desc::new(dtype, dims));
         assert_eq!(values.len(), elements(&tensor.desc));
         let view = tensor.view();
-        fn fill<T: Element>(view: &View, values: &[f64], of: impl Fn(f64) -> T + Sync) {
-            let span = Span { items: values.len(), ..Span::default() };
-            let body = |mut claim: Claim| {
-                let values = &values[claim.begin()..claim.end()];
-                view.shards::<T>().part(&mut claim, 1).iter_mut().zip(values).for_each(|(y, &x)| *y = of(x));
-                Ok(())
-            };
-            parallel_for(None, &span, &body).unwrap();
+        fn fill<T: Element>(view: &View, values: &[f64], of: impl Fn(f64) -> T) {
+            // SAFETY: nobody else has the words.
+            let mut elements = unsafe { view.as_bytes_mut() };
+            elements.write().iter_mut().zip(values).for_each(|(y, &x)| *y = of(x));
         }
         match dtype {
             dtype::F32 => fill(&view, values, |x| x as f32),
@@ -56,14 +50,17 @@ impl Tensor {
     }
 
     pub fn view(&self) -> View {
-        View::new(self.words[GUARDS..].as_ptr().cast_mut().cast(), self.desc.bytes().unwrap(), self.desc)
+        // SAFETY: the words, which the callers keep as long as the view.
+        unsafe { View::new(self.words[GUARDS..].as_ptr().cast_mut().cast(), self.desc.bytes().unwrap(), self.desc) }
     }
 
     pub fn values(&self) -> Vec<f64> {
-        fn of<T: Stored>(view: &View) -> Vec<f64> {
+        fn of<T: Stored>(view: &Bytes<'_>) -> Vec<f64> {
             view.read::<T>().iter().map(|x| f64::from(x.widened())).collect()
         }
         let view = self.view();
+        // SAFETY: nobody writes the words now.
+        let view = unsafe { view.as_bytes() };
         match self.desc.dtype {
             dtype::F32 => of::<f32>(&view),
             dtype::BF16 => of::<Bf16>(&view),
@@ -94,8 +91,11 @@ impl Tensor {
 
 pub fn call(kernel: &dyn Kernel, inputs: &[View], output: View, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
     let outputs = [output];
-    let scratch = Scratch::new(std::ptr::null_mut(), 0, 8);
-    kernel.compute(&KernelContext::new(inputs, &outputs, pool, scratch, &NEVER))
+    // SAFETY: of tensors that the callers have.
+    unsafe {
+        let context = KernelContext::new(inputs, &outputs, pool, Scratch::none(8), &NEVER);
+        kernel.compute(&context, context.outputs())
+    }
 }
 
 pub fn run_on(kernel: &dyn Kernel, inputs: &[&Tensor], pool: Option<&Ref<ThreadPool>>) -> Tensor {

@@ -12,8 +12,8 @@ use crate::kernel::vector::gemm::{self, Batch, Operands, Right, Shape};
 use crate::kernel::vector::halves;
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
-use crate::kernel::{KernelContext, signature};
-use crate::memory::{Bf16, F16};
+use crate::kernel::{KernelContext, Outputs, signature};
+use crate::memory::{Bf16, BytesMut, F16};
 use std::sync::Arc;
 
 /// A size of which it makes no difference to the scratch memory how large it is.
@@ -182,30 +182,35 @@ impl Matmul {
 
 impl Matmul {
     /// Products of halves of type T in the type U.
-    fn halves<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, plan: &Plan) -> Result<()> {
+    fn halves<T: Stored, U: Stored>(
+        &self,
+        context: &KernelContext<'_>,
+        output: BytesMut<'_>,
+        plan: &Plan,
+    ) -> Result<()> {
         let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
-        let (inputs, output) = (context.inputs(), &context.outputs()[0]);
         let dense = |data, transposed, rows, columns| {
             if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
         };
-        let bias = self.bias.then(|| &inputs[self.operands()].read::<U>()[..n]);
-        let addend = self.sum.then(|| inputs[self.num_inputs() - 1].read::<U>());
+        let bias = self.bias.then(|| &context.input(self.operands()).read::<U>()[..n]);
+        let addend = self.sum.then(|| context.input(self.num_inputs() - 1).read::<U>());
+        let a = context.input(0).read::<T>();
+        let b = if self.weights.is_none() { context.input(1).read::<T>() } else { &[] };
         let c = MatrixMut::<U>::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
             halves::Operands {
-                a: dense(&inputs[0].read::<T>()[of_a..], transpose_a, m, k),
+                a: dense(&a[of_a..], transpose_a, m, k),
                 b: match &self.weights {
                     Some(weights) => halves::Right::Panels(weights.f32_panels()),
-                    None => halves::Right::Matrix(dense(&inputs[1].read::<T>()[of_b..], transpose_b, k, n)),
+                    None => halves::Right::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
-                c: c.rows(number * m, m),
                 bias,
                 addend: addend.map(|addend| Matrix::dense(&addend[number * m * n..], m, n)),
                 activation: self.activation,
             }
         };
-        halves::compute(&plan.shape, plan.count, &operands, context)
+        halves::compute(&plan.shape, plan.count, &operands, c, context)
     }
 }
 
@@ -248,8 +253,8 @@ impl Operation for Matmul {
         (plan.count as u64).saturating_mul(plan.shape.cost_ns()).saturating_add(finish as u64).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let output = &context.outputs()[0];
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let output = outputs.only();
         if elements(output.desc()) == 0 {
             return Ok(());
         }
@@ -259,10 +264,10 @@ impl Operation for Matmul {
         }
         let plan = self.plan(&descs[..self.operands()], output.desc());
         match (self.element(&descs[0]), self.wide) {
-            (dtype::F16, false) => return self.halves::<F16, F16>(context, &plan),
-            (dtype::F16, true) => return self.halves::<F16, f32>(context, &plan),
-            (dtype::BF16, false) => return self.halves::<Bf16, Bf16>(context, &plan),
-            (dtype::BF16, true) => return self.halves::<Bf16, f32>(context, &plan),
+            (dtype::F16, false) => return self.halves::<F16, F16>(context, output, &plan),
+            (dtype::F16, true) => return self.halves::<F16, f32>(context, output, &plan),
+            (dtype::BF16, false) => return self.halves::<Bf16, Bf16>(context, output, &plan),
+            (dtype::BF16, true) => return self.halves::<Bf16, f32>(context, output, &plan),
             _ => {}
         }
         let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
@@ -272,6 +277,7 @@ impl Operation for Matmul {
             if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
         };
         let a = input(context, 0);
+        let b = if self.weights.is_none() { input(context, 1) } else { &[] };
         let c = MatrixMut::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
@@ -285,13 +291,12 @@ impl Operation for Matmul {
                 a: dense(&a[of_a..], transpose_a, m, k),
                 b: match &self.weights {
                     Some(weights) => Right::Panels(weights.f32_panels()),
-                    None => Right::Matrix(dense(&input(context, 1)[of_b..], transpose_b, k, n)),
+                    None => Right::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
-                c: c.rows(number * m, m),
                 finish,
             }
         };
         let scale = Scale { alpha: 1.0, beta: 0.0 };
-        gemm::compute_batch(&Batch { shape: plan.shape, count: plan.count, scale, operands: &operands }, context)
+        gemm::compute_batch(&Batch { shape: plan.shape, count: plan.count, scale, operands: &operands }, c, context)
     }
 }

@@ -7,7 +7,7 @@ use crate::base::{Desc, Error, Result, desc::ANY_DIM, desc::MAX_RANK, dtype};
 use crate::kernel::vector::int8::{self, Offset, Product, Rule, Scaled, Store};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use std::sync::Arc;
 
 /// `C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) +
@@ -143,20 +143,20 @@ impl Kernel for MatmulInt8 {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let output = &context.outputs()[0];
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let output = outputs.only();
         if elements(output.desc()) == 0 {
             return Ok(());
         }
         let views = context.inputs();
         let descs = [*views[0].desc(), *views[self.operands() - 1].desc()];
-        let b = self.weights.is_none().then(|| views[1].read_bytes());
-        let product = self.product(&descs, output.desc(), Some(views[0].read_bytes()), b);
+        let b = self.weights.is_none().then(|| context.input(1).read_bytes());
+        let product = self.product(&descs, output.desc(), Some(context.input(0).read_bytes()), b);
         let scaled = Scaled {
             store: self.store,
             scale: self.scale,
             scales: self.scales.then(|| input(context, self.num_inputs() - 1)),
-            bias: self.bias.then(|| views[self.operands()].read::<i32>()),
+            bias: self.bias.then(|| context.input(self.operands()).read::<i32>()),
             zero: self.zero_c,
         };
         int8::compute_scaled(Isa::best(), &product, &scaled, output, context)

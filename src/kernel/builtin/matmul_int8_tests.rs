@@ -24,7 +24,8 @@ const PLAIN: MatmulInt8 = MatmulInt8 {
 
 /// A tensor of any type, in words of 4 bytes.
 fn view(words: &mut [u32], desc: Desc) -> View {
-    View::new(words.as_mut_ptr().cast(), desc.bytes().unwrap(), desc)
+    // SAFETY: the callers keep the words as long as the view.
+    unsafe { View::new(words.as_mut_ptr().cast(), desc.bytes().unwrap(), desc) }
 }
 
 fn words(bytes: &[u8]) -> Vec<u32> {
@@ -51,8 +52,12 @@ fn run(kernel: &MatmulInt8, inputs: &[(Desc, Vec<u32>)], pool: Option<&Ref<Threa
     let out_views = [view(&mut out, outputs[0])];
     let scratch_bytes = kernel.scratch_bytes(&descs, &outputs);
     let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * 8, "scratch").unwrap();
-    let scratch = Scratch::new(memory.data(), scratch_bytes, 8);
-    kernel.compute(&KernelContext::new(&views, &out_views, pool, scratch, &NEVER)).unwrap();
+    // SAFETY: nobody else has the memory.
+    unsafe {
+        let scratch = Scratch::new(memory.data(), scratch_bytes, 8);
+        let context = KernelContext::new(&views, &out_views, pool, scratch, &NEVER);
+        kernel.compute(&context, context.outputs()).unwrap();
+    }
     let all = bytes(&out);
     assert!(all[size..].iter().all(|&byte| byte == 0x55), "{kernel:?} was written outside");
     (outputs[0], all[..size].to_vec())
@@ -77,7 +82,9 @@ fn check(kernel: &MatmulInt8, signed_a: bool, (m, k, n): (usize, usize, usize)) 
     let b_desc = Desc::new(dtype::S8, &dims(kernel.transpose_b, k, n));
     let mut inputs = vec![(a_desc, words(&a))];
     let mut packing = words(&b);
-    let packed = Packed::new(&view(&mut packing, b_desc), kernel.transpose_b).unwrap();
+    let packing = view(&mut packing, b_desc);
+    // SAFETY: nobody else has the words.
+    let packed = Packed::new(unsafe { packing.as_bytes() }, kernel.transpose_b).unwrap();
     inputs.push((b_desc, words(&b)));
     let column = [n as i64];
     inputs.extend(kernel.bias.then(|| (Desc::new(dtype::S32, &column), bias.iter().map(|&x| x as u32).collect())));

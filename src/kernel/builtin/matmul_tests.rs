@@ -1,11 +1,10 @@
 //! Matrix products with leading dimensions, with what follows them, and with packed weights.
 
-use super::fixture::{Tensor, check_pools, refusal, run};
+use super::fixture::{Tensor, check_pools, packed, refusal, run};
 use super::{Matmul, Packed};
 use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
 use crate::memory::View;
-use std::sync::Arc;
 
 const PLAIN: Matmul = Matmul {
     transpose_a: false,
@@ -107,13 +106,6 @@ fn leading_dimensions_broadcast() {
     }
 }
 
-/// A tensor's elements are 4 bytes, aligned.
-fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
-    let mut values = tensor.floats();
-    let view = View::new(values.as_mut_ptr().cast(), values.len() * 4, tensor.desc);
-    Arc::new(Packed::new(&view, transposed).unwrap())
-}
-
 #[test]
 fn packed_weights_give_the_same_bits() {
     for (m, k, n) in [(1, 1, 1), (1, 700, 130), (8, 33, 64), (3, 512, 65), (61, 1030, 200), (200, 20, 17), (4, 0, 5)] {
@@ -148,9 +140,12 @@ fn packed_weights_refuse_other_sizes() {
         "input 1: expected leading dimensions that broadcast with f32[4,2,8], got f32[3,8,3]"
     );
     let mut whole = [1i32; 4];
-    let view = View::new(whole.as_mut_ptr().cast(), 16, Desc::new(dtype::S32, &[2, 2]));
+    // SAFETY: nobody else has the numbers.
+    let view = unsafe { View::new(whole.as_mut_ptr().cast(), 16, Desc::new(dtype::S32, &[2, 2])) };
+    // SAFETY: as above.
+    let whole = unsafe { view.as_bytes() };
     assert_eq!(
-        Packed::new(&view, false).unwrap_err().message(),
+        Packed::new(whole, false).unwrap_err().message(),
         "tensor: expected f32[?,?], f16[?,?], bf16[?,?] or s8[?,?], got s32[2,2]"
     );
 }

@@ -8,7 +8,7 @@ use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::norm::{Affine, By, Channels, Rows, element_ns};
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
@@ -59,46 +59,44 @@ impl Norm {
     /// Mean and variance are inputs 1 and 2; what is behind them, or behind x, is scale and shift.
     fn affine<'a, P: Stored>(&self, context: &'a KernelContext<'_>) -> Affine<'a, P> {
         let first = 1 + self.statistics();
-        let read = |index: usize| context.inputs()[index].read::<P>();
+        let read = |index: usize| context.input(index).read::<P>();
         let scale = self.scale.then(|| read(first));
         let shift = self.shift.then(|| read(first + usize::from(self.scale)));
         Affine { scale, shift }
     }
 
-    fn rows<T: Stored, P: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
-        let x = &context.inputs()[0];
+    fn rows<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let x = context.input(0);
         let Cut { len, inner, cycle } = self.cut(x.desc())?;
         let x = &x.read::<T>()[..elements(x.desc())];
         if x.is_empty() {
             return Ok(());
         }
-        let (affine, output) = (self.affine::<P>(context), context.outputs()[0].shards::<T>());
+        let affine = self.affine::<P>(context);
         let by = if self.op == Op::WEIR_NORM_RMS { By::Squares } else { By::Variance };
         let span = Span { items: x.len() / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
+        context.parallel_into(&span, outputs.only().shards(len), |out, claim| {
             let (first, x) = (claim.begin(), &x[claim.begin() * len..claim.end() * len]);
-            let out = output.part(&mut claim, len);
             Rows { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine }.normalise(self.isa);
             Ok(())
         })
     }
 
-    fn channels<T: Stored, P: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (x, mean, variance) = (&context.inputs()[0], input(context, 1), input(context, 2));
+    fn channels<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (x, mean, variance) = (context.input(0), input(context, 1), input(context, 2));
         let inner = axis::split(self.axis, x.desc())?.inner;
         let x = &x.read::<T>()[..elements(x.desc())];
-        let (affine, output) = (self.affine::<P>(context), context.outputs()[0].shards::<T>());
+        let affine = self.affine::<P>(context);
         let span = Span { items: x.len(), cost_ns: element_ns(self.isa), grain: GRAIN, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
+        context.parallel_into(&span, outputs.only().shards(1), |out, claim| {
             let (first, x) = (claim.begin(), &x[claim.begin()..claim.end()]);
-            let out = output.part(&mut claim, 1);
             Channels { mean, variance, epsilon: self.epsilon, affine, inner, x, out, first }.normalise(self.isa);
             Ok(())
         })
     }
 
-    fn go<T: Stored, P: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
-        if self.is_batch() { self.channels::<T, P>(context) } else { self.rows::<T, P>(context) }
+    fn go<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        if self.is_batch() { self.channels::<T, P>(context, outputs) } else { self.rows::<T, P>(context, outputs) }
     }
 }
 
@@ -164,17 +162,17 @@ impl Operation for Norm {
         (cost as u64).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         if context.inputs().len() != self.num_inputs() {
             return Err(Error::internal(format!("{} inputs of a {}", context.inputs().len(), self.name())));
         }
         let (x, affine) = (context.inputs()[0].desc().dtype, context.inputs().get(1 + self.statistics()));
         match (x, affine.is_some_and(|affine| affine.desc().dtype != dtype::F32)) {
-            (dtype::F32, _) => self.go::<f32, f32>(context),
-            (dtype::F16, false) => self.go::<F16, f32>(context),
-            (dtype::F16, true) => self.go::<F16, F16>(context),
-            (dtype::BF16, false) => self.go::<Bf16, f32>(context),
-            (dtype::BF16, true) => self.go::<Bf16, Bf16>(context),
+            (dtype::F32, _) => self.go::<f32, f32>(context, outputs),
+            (dtype::F16, false) => self.go::<F16, f32>(context, outputs),
+            (dtype::F16, true) => self.go::<F16, F16>(context, outputs),
+            (dtype::BF16, false) => self.go::<Bf16, f32>(context, outputs),
+            (dtype::BF16, true) => self.go::<Bf16, Bf16>(context, outputs),
             _ => Err(Error::internal(format!("a {} of {}", self.name(), context.inputs()[0].desc().text()))),
         }
     }

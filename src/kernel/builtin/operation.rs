@@ -9,7 +9,7 @@
 
 use crate::base::{Desc, Error, Result, dtype};
 use crate::device::Relation;
-use crate::kernel::{Kernel, KernelContext};
+use crate::kernel::{Kernel, KernelContext, Outputs};
 
 /// Most inputs of an operation.
 const MOST_INPUTS: usize = 5;
@@ -44,7 +44,7 @@ pub trait Operation: Send + Sync {
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64;
 
     /// Does the work. Nothing is open, and all fits.
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 }
 
 impl<O: Operation> Kernel for O {
@@ -89,24 +89,24 @@ impl<O: Operation> Kernel for O {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
         if context.is_open() {
-            settle(self, context)?;
+            settle(self, context, &mut outputs)?;
         }
-        Operation::compute(self, context)
+        Operation::compute(self, context, outputs)
     }
 }
 
 /// Looks at the shapes of a call, and gets its output's memory.
-fn settle(operation: &impl Operation, context: &KernelContext<'_>) -> Result<()> {
+fn settle(operation: &impl Operation, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
     let mut descs = [Desc::new(dtype::F32, &[]); MOST_INPUTS];
     for (desc, view) in descs.iter_mut().zip(context.inputs()) {
         *desc = *view.desc();
     }
     let output = operation.output(&descs[..context.inputs().len()])?;
-    let declared = context.outputs()[0].desc();
+    let declared = outputs.desc(0);
     if !declared.is_concrete() {
-        context.allocate_output(0, output.shape())?;
+        outputs.allocate(context, 0, output.shape())?;
     } else if *declared != output {
         return Err(Error::internal(format!("output 0 was to be {}, and is {}", declared.text(), output.text())));
     }

@@ -7,7 +7,7 @@ use crate::kernel::vector::int8::BytePanels;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::Matrix;
-use crate::memory::{Bf16, F16, View, heap};
+use crate::memory::{Bf16, Bytes, F16, heap};
 
 /// A packed B of a matrix product. What it looks like depends on its size and type and the instruction set of the
 /// process, never on a pool; nobody writes it again.
@@ -28,7 +28,7 @@ enum Kind {
 
 impl Packed {
     /// Packs a tensor, [K, N] or, transposed, [N, K], which is read before this returns.
-    pub fn new(tensor: &View, transposed: bool) -> Result<Packed> {
+    pub fn new(tensor: Bytes<'_>, transposed: bool) -> Result<Packed> {
         let isa = Isa::checked()?;
         let desc = tensor.desc();
         let &[rows, columns] = desc.shape() else { return Err(refused(desc)) };
@@ -87,7 +87,7 @@ impl Packed {
 }
 
 /// The tensor's numbers as floats: panels of halves are floats, too.
-fn widened<T: Stored>(isa: Isa, tensor: &View) -> Result<Vec<f32>> {
+fn widened<T: Stored>(isa: Isa, tensor: Bytes<'_>) -> Result<Vec<f32>> {
     let from = tensor.read::<T>();
     heap::probe(size_of_val(from) * size_of::<f32>() / size_of::<T>(), "packing weights")?;
     let mut floats = vec![0.0; from.len()];

@@ -6,7 +6,7 @@ use super::{LEAST_NS, NS_PER_FLOAT, elements, input};
 use crate::base::{Desc, Result};
 use crate::kernel::vector::pooling;
 use crate::kernel::vector::window::Axis;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
 pub use crate::kernel::vector::pooling::Pooling as Op;
@@ -71,9 +71,9 @@ impl Kernel for Pooling {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (x, desc) = (input(context, 0), context.inputs()[0].desc());
-        let out = &context.outputs()[0];
+        let out = outputs.only();
         if elements(out.desc()) == 0 {
             return Ok(());
         }
@@ -82,11 +82,11 @@ impl Kernel for Pooling {
         let whole = self.kernel.is_none();
         let items = elements(out.desc()) / columns.output;
         let cost_ns = self.cost_ns(&[*desc], &[*out.desc()]) as f32 / items as f32;
-        let shards = out.shards::<f32>();
-        context.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|mut claim| {
-            let begin = claim.begin();
-            for (i, line) in shards.part(&mut claim, columns.output).chunks_exact_mut(columns.output).enumerate() {
-                let (number, row) = ((begin + i) / rows.output, (begin + i) % rows.output);
+        let span = Span { items, cost_ns, ..Span::default() };
+        context.parallel_into(&span, out.shards::<f32>(columns.output), |lines, claim| {
+            for (i, line) in lines.chunks_exact_mut(columns.output).enumerate() {
+                let at = claim.begin() + i;
+                let (number, row) = (at / rows.output, at % rows.output);
                 let plane = &x[number * plane..][..plane];
                 if whole {
                     line[0] = pooling::whole(self.op, plane);

@@ -5,9 +5,9 @@
 use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::convert::{self, Stored};
-use crate::kernel::vector::elements::{Row, Source, Target};
+use crate::kernel::vector::elements::{Row, Source};
 use crate::kernel::vector::{affine, isa::Isa};
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
@@ -70,7 +70,7 @@ impl Channels<'_> {
 impl Quantization {
     fn channels<'a>(&self, context: &'a KernelContext<'_>) -> Result<Channels<'a>> {
         let scales = input(context, 1);
-        let zeros = self.zero_point.then(|| Source::of(&context.inputs()[2]));
+        let zeros = self.zero_point.then(|| Source::of(context.input(2)));
         let desc = context.inputs()[0].desc();
         if scales.len() == 1 {
             return Ok(Channels { scales, zeros, len: 1, inner: elements(desc).max(2) });
@@ -79,13 +79,12 @@ impl Quantization {
         Ok(Channels { scales, zeros, len: columns.len, inner: columns.inner })
     }
 
-    fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (isa, x, output) = (Isa::best(), Source::<T>::of(&context.inputs()[0]), &context.outputs()[0]);
+    fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (isa, x, output) = (Isa::best(), Source::<T>::of(context.input(0)), outputs.only());
         let channels = self.channels(context)?;
         let span = Span { items: elements(output.desc()), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
+        context.parallel_into(&span, output.shards::<U>(1), |y, claim| {
             let (begin, end) = (claim.begin(), claim.end());
-            let mut y = Target::<U>::part(output, &mut claim);
             let (mut floats, mut scales, mut zeros) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
             let whole = channels.len == 1;
             for from in (begin..end).step_by(BLOCK) {
@@ -100,20 +99,20 @@ impl Quantization {
                     Way::Quantize => affine::quantize(isa, block, scales, zeros),
                     Way::Dequantize => affine::dequantize(isa, block, scales, zeros),
                 }
-                convert::narrow(isa, block, y.slice(from - begin, count));
+                convert::narrow(isa, block, &mut y[from - begin..][..count]);
             }
             Ok(())
         })
     }
 
-    fn run_from<T: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn run_from<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match self.dtype {
-            dtype::F32 => self.run::<T, f32>(context),
-            dtype::F16 => self.run::<T, F16>(context),
-            dtype::BF16 => self.run::<T, Bf16>(context),
-            dtype::S32 => self.run::<T, i32>(context),
-            dtype::S8 => self.run::<T, i8>(context),
-            _ => self.run::<T, u8>(context),
+            dtype::F32 => self.run::<T, f32>(context, outputs),
+            dtype::F16 => self.run::<T, F16>(context, outputs),
+            dtype::BF16 => self.run::<T, Bf16>(context, outputs),
+            dtype::S32 => self.run::<T, i32>(context, outputs),
+            dtype::S8 => self.run::<T, i8>(context, outputs),
+            _ => self.run::<T, u8>(context, outputs),
         }
     }
 
@@ -171,14 +170,14 @@ impl Operation for Quantization {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match context.inputs()[0].desc().dtype {
-            dtype::F32 => self.run_from::<f32>(context),
-            dtype::F16 => self.run_from::<F16>(context),
-            dtype::BF16 => self.run_from::<Bf16>(context),
-            dtype::S32 => self.run_from::<i32>(context),
-            dtype::S8 => self.run_from::<i8>(context),
-            _ => self.run_from::<u8>(context),
+            dtype::F32 => self.run_from::<f32>(context, outputs),
+            dtype::F16 => self.run_from::<F16>(context, outputs),
+            dtype::BF16 => self.run_from::<Bf16>(context, outputs),
+            dtype::S32 => self.run_from::<i32>(context, outputs),
+            dtype::S8 => self.run_from::<i8>(context, outputs),
+            _ => self.run_from::<u8>(context, outputs),
         }
     }
 }

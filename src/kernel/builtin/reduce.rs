@@ -7,7 +7,7 @@ use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::reduce::{Best, Fold, Greatest, Least, Place, Plan, Product, Sizes, Source, Squares, Sum};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 
 /// An operation over some axes, which count from the end if negative; without any, over all.
@@ -53,7 +53,7 @@ impl Reduce {
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
     }
 
-    fn numbers<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>) -> Result<()> {
+    fn numbers<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (count, eps) = (plan.reduced() as f64, f64::from(self.eps));
         // The operation is looked up once for many results.
         let finish = |totals: &[f64], out: &mut [T]| match self.op {
@@ -64,32 +64,36 @@ impl Reduce {
             Op::WEIR_REDUCE_NORM_POWER_SUM => each(totals, out, |total| total + eps),
             _ => each(totals, out, |total| total),
         };
-        let ns = self.number_ns();
+        let (ns, call) = (self.number_ns(), (context, outputs.only()));
         match self.op {
             Op::WEIR_REDUCE_SUM | Op::WEIR_REDUCE_MEAN => {
-                plan.compute::<_, T, T>(self.isa, Fold(Sum), ns, context, &finish)
+                plan.compute::<_, T, T>(self.isa, Fold(Sum), ns, call, &finish)
             }
-            Op::WEIR_REDUCE_MIN => plan.compute::<_, T, T>(self.isa, Fold(Least), ns, context, &finish),
-            Op::WEIR_REDUCE_MAX => plan.compute::<_, T, T>(self.isa, Fold(Greatest), ns, context, &finish),
-            Op::WEIR_REDUCE_MUL => plan.compute::<_, T, T>(self.isa, Fold(Product), ns, context, &finish),
-            _ if self.squares => plan.compute::<_, T, T>(self.isa, Fold(Squares), ns, context, &finish),
-            _ => plan.compute::<_, T, T>(self.isa, Fold(Sizes), ns, context, &finish),
+            Op::WEIR_REDUCE_MIN => plan.compute::<_, T, T>(self.isa, Fold(Least), ns, call, &finish),
+            Op::WEIR_REDUCE_MAX => plan.compute::<_, T, T>(self.isa, Fold(Greatest), ns, call, &finish),
+            Op::WEIR_REDUCE_MUL => plan.compute::<_, T, T>(self.isa, Fold(Product), ns, call, &finish),
+            _ if self.squares => plan.compute::<_, T, T>(self.isa, Fold(Squares), ns, call, &finish),
+            _ => plan.compute::<_, T, T>(self.isa, Fold(Sizes), ns, call, &finish),
         }
     }
 
-    fn places<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>) -> Result<()> {
+    fn places<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let finish = |best: &[Best], out: &mut [i32]| {
             out.iter_mut().zip(best).for_each(|(out, best)| *out = best.place as i32);
         };
-        let ns = self.number_ns();
+        let (ns, call) = (self.number_ns(), (context, outputs.only()));
         match self.op {
-            Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, Place::<true>, ns, context, &finish),
-            _ => plan.compute::<_, T, i32>(self.isa, Place::<false>, ns, context, &finish),
+            Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, Place::<true>, ns, call, &finish),
+            _ => plan.compute::<_, T, i32>(self.isa, Place::<false>, ns, call, &finish),
         }
     }
 
-    fn go<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>) -> Result<()> {
-        if self.gives_places() { self.places::<T>(plan, context) } else { self.numbers::<T>(plan, context) }
+    fn go<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        if self.gives_places() {
+            self.places::<T>(plan, context, outputs)
+        } else {
+            self.numbers::<T>(plan, context, outputs)
+        }
     }
 
     fn root(&self, power: f64) -> f64 {
@@ -166,13 +170,13 @@ impl Kernel for Reduce {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let input = context.inputs()[0].desc();
         let plan = self.plan(input)?;
         match input.dtype {
-            dtype::F32 => self.go::<f32>(&plan, context),
-            dtype::F16 => self.go::<F16>(&plan, context),
-            dtype::BF16 => self.go::<Bf16>(&plan, context),
+            dtype::F32 => self.go::<f32>(&plan, context, outputs),
+            dtype::F16 => self.go::<F16>(&plan, context, outputs),
+            dtype::BF16 => self.go::<Bf16>(&plan, context, outputs),
             _ => Err(Error::internal(format!("a reduction of {}", input.text()))),
         }
     }

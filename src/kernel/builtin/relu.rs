@@ -4,7 +4,7 @@
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
 use crate::base::{Desc, Result};
 use crate::kernel::vector::{elementwise, isa::Isa};
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
 /// max(x, 0); a NaN stays a NaN.
@@ -29,12 +29,11 @@ impl Operation for Relu {
         traffic_ns(2 * elements(&inputs[0])).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (isa, x) = (Isa::best(), input(context, 0));
-        let output = context.outputs()[0].shards::<f32>();
         let span = Span { items: x.len(), cost_ns: 2.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
-            elementwise::relu(isa, &x[claim.begin()..claim.end()], output.part(&mut claim, 1));
+        context.parallel_into(&span, outputs.only().shards(1), |y, claim| {
+            elementwise::relu(isa, &x[claim.begin()..claim.end()], y);
             Ok(())
         })
     }

@@ -5,7 +5,7 @@ use super::broadcast::{self, Broadcast};
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::elements::Row;
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::threadpool::Span;
 
@@ -35,16 +35,13 @@ fn pick<T: Copy>(condition: &[Bool], a: &[T], b: &[T], y: &mut [T]) {
     }
 }
 
-fn run<T: Element>(context: &KernelContext<'_>) -> Result<()> {
-    let (inputs, output) = (context.inputs(), &context.outputs()[0]);
+fn run<T: Element>(context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    let (inputs, output) = ([0, 1, 2].map(|i| context.input(i)), outputs.only());
     let dims = Broadcast::new([inputs[0].desc(), inputs[1].desc(), inputs[2].desc()], output.desc());
     let (condition, a, b) = (inputs[0].read::<Bool>(), inputs[1].read::<T>(), inputs[2].read::<T>());
-    let y = output.shards::<T>();
     let span = Span { items: elements(output.desc()), cost_ns: 3.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
-    context.parallel_for(&span, &|mut claim| {
-        let begin = claim.begin();
-        let y = y.part(&mut claim, 1);
-        dims.rows(begin, y.len(), |rows, at, len| {
+    context.parallel_into(&span, output.shards::<T>(1), |y, claim| {
+        dims.rows(claim.begin(), y.len(), |rows, at, len| {
             pick(row(condition, rows[0], len), row(a, rows[1], len), row(b, rows[2], len), &mut y[at..at + len]);
         });
         Ok(())
@@ -76,15 +73,15 @@ impl Operation for Select {
         super::traffic_ns(inputs.iter().chain([output]).map(elements).sum()).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        match context.outputs()[0].desc().dtype {
-            dtype::F32 => run::<f32>(context),
-            dtype::S32 => run::<i32>(context),
-            dtype::F16 => run::<F16>(context),
-            dtype::BF16 => run::<Bf16>(context),
-            dtype::S8 => run::<i8>(context),
-            dtype::U8 => run::<u8>(context),
-            _ => run::<Bool>(context),
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        match outputs.desc(0).dtype {
+            dtype::F32 => run::<f32>(context, outputs),
+            dtype::S32 => run::<i32>(context, outputs),
+            dtype::F16 => run::<F16>(context, outputs),
+            dtype::BF16 => run::<Bf16>(context, outputs),
+            dtype::S8 => run::<i8>(context, outputs),
+            dtype::U8 => run::<u8>(context, outputs),
+            _ => run::<Bool>(context, outputs),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Every setting of every kernel is in its key, and what is no setting is not.
+#![forbid(unsafe_code)]
 
 use super::*;
 use crate::abi::{weir_norm_op_value as norm, weir_reduce_op_value as reduce};
 use crate::base::dtype;
+use crate::kernel::builtin::fixture::{Tensor, packed};
 use crate::kernel::builtin::{GateOrder, Packed, PoolingOp, Way};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::int8::Store;
@@ -191,11 +193,7 @@ fn windows_and_cells() {
 
 #[test]
 fn products() {
-    let weights = || {
-        let buffer = crate::memory::Buffer::zeroed(4, "weights").unwrap();
-        let view = crate::memory::View::new(buffer.data(), 4, crate::base::Desc::new(dtype::F32, &[1, 1]));
-        Arc::new(Packed::new(&view, false).unwrap())
-    };
+    let weights = || packed(&Tensor::f32(&[1, 1], &[0.0]), false);
     let matmul = Matmul {
         transpose_a: false,
         transpose_b: false,

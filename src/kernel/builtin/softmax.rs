@@ -7,8 +7,8 @@ use crate::kernel::vector::columns::{Columns, WIDTH};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::{softmax, softmax_halves};
-use crate::kernel::{KernelContext, signature};
-use crate::memory::{Bf16, F16};
+use crate::kernel::{KernelContext, Outputs, signature};
+use crate::memory::{Bf16, BytesMut, F16};
 use crate::threadpool::Span;
 
 /// exp(x - max) / sum along `axis`, which counts from the end if negative, or the logarithm of that. A row whose
@@ -21,37 +21,34 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    fn halves<T: Stored>(&self, columns: &Columns, context: &KernelContext<'_>) -> Result<()> {
-        let (input, output, len) = (&context.inputs()[0], &context.outputs()[0], columns.len);
-        let x = input.read::<T>();
+    fn halves<T: Stored>(&self, columns: &Columns, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
+        let (x, len) = (context.input(0).read::<T>(), columns.len);
         if columns.inner == 1 {
-            let y = output.shards::<T>();
-            return context.parallel_for(&span(columns, 2.0), &|mut claim| {
+            return context.parallel_into(&span(columns, 2.0), output.shards::<T>(len), |y, claim| {
                 let x = &x[claim.begin() * len..claim.end() * len];
-                softmax_halves::rows(self.isa, self.log, x, y.part(&mut claim, len), len);
+                softmax_halves::rows(self.isa, self.log, x, y, len);
                 Ok(())
             });
         }
-        context.parallel_for(&span(columns, 2.0), &|mut claim| {
-            columns.for_each(&mut claim, output, |stretch, rows| {
+        context.parallel_into(&span(columns, 2.0), columns.divide::<T>(output), |stretches, _| {
+            stretches.for_each(|stretch, rows| {
                 softmax_halves::columns(self.isa, self.log, x, stretch, rows);
             });
             Ok(())
         })
     }
 
-    fn floats(&self, columns: &Columns, context: &KernelContext<'_>) -> Result<()> {
-        let (x, output, len) = (context.inputs()[0].read::<f32>(), &context.outputs()[0], columns.len);
+    fn floats(&self, columns: &Columns, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
+        let (x, len) = (context.input(0).read::<f32>(), columns.len);
         if columns.inner == 1 {
-            let y = output.shards::<f32>();
-            return context.parallel_for(&span(columns, 1.0), &|mut claim| {
+            return context.parallel_into(&span(columns, 1.0), output.shards::<f32>(len), |y, claim| {
                 let x = &x[claim.begin() * len..claim.end() * len];
-                softmax::rows(self.isa, self.log, x, y.part(&mut claim, len), len);
+                softmax::rows(self.isa, self.log, x, y, len);
                 Ok(())
             });
         }
-        context.parallel_for(&span(columns, 1.0), &|mut claim| {
-            columns.for_each(&mut claim, output, |stretch, rows| {
+        context.parallel_into(&span(columns, 1.0), columns.divide::<f32>(output), |stretches, _| {
+            stretches.for_each(|stretch, rows| {
                 softmax::columns(self.isa, self.log, x, stretch, rows);
             });
             Ok(())
@@ -84,16 +81,16 @@ impl Operation for Softmax {
         (cost as u64).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let input = context.inputs()[0].desc();
         let columns = axis::split(self.axis, input)?;
         if elements(input) == 0 {
             return Ok(());
         }
         match input.dtype {
-            dtype::F32 => self.floats(&columns, context),
-            dtype::F16 => self.halves::<F16>(&columns, context),
-            dtype::BF16 => self.halves::<Bf16>(&columns, context),
+            dtype::F32 => self.floats(&columns, context, outputs.only()),
+            dtype::F16 => self.halves::<F16>(&columns, context, outputs.only()),
+            dtype::BF16 => self.halves::<Bf16>(&columns, context, outputs.only()),
             _ => Err(Error::internal(format!("a softmax of {}", input.text()))),
         }
     }

@@ -1,5 +1,6 @@
 //! Convolution and pooling as kernels: shapes, refusals, special values, the same bits on all pools. What the ways of a
 //! convolution compute is tested beside them.
+#![forbid(unsafe_code)]
 
 use super::fixture::{Tensor, check_pools, refusal, run};
 use super::{Conv, Pooling, PoolingOp, Windows};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::Desc;
-use crate::kernel::KernelContext;
+use crate::kernel::{KernelContext, Outputs};
 use crate::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Kernel for Number {
     fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
         self.value as u64
     }
-    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         Ok(())
     }
 }

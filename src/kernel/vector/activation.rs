@@ -1,4 +1,5 @@
 //! Functions that follow a product or a cell's sums: a few of those that `eltwise` has for tensors.
+#![forbid(unsafe_code)]
 
 use super::elements::Pair;
 use super::eltwise::{self, Eltwise, Op};

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::elements::{Row, Source, Target};
+use super::elements::{Row, Sides};
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
@@ -84,20 +84,11 @@ struct Floats {
 }
 
 /// y = op(a, b) for a row of `len` floats from `at` on in y, which may be the memory of a row that is not stretched.
-pub fn row(
-    isa: Isa,
-    op: Op,
-    a: (&Source<'_, f32>, Row),
-    b: (&Source<'_, f32>, Row),
-    y: &mut Target<'_, f32>,
-    at: usize,
-    len: usize,
-) {
+pub fn row(isa: Isa, op: Op, sides: &mut Sides<'_, f32, f32>, rows: &[Row; 2], at: usize, len: usize) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let floats =
-        |(source, row): (&Source<'_, f32>, Row)| Floats { data: source.row(row, len), stretched: row.stretched };
-    let (a, b) = (floats(a), floats(b));
-    let y = y.address(at, len);
+    let floats = |i: usize| Floats { data: sides.input(i).row(rows[i], len), stretched: rows[i].stretched };
+    let (a, b) = (floats(0), floats(1));
+    let y = sides.address(at, len);
     if len > 0 {
         // SAFETY: `row` and `address` have compared; the level was.
         unsafe { run(isa, op, a, b, y, len) }

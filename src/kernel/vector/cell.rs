@@ -11,7 +11,7 @@
 use super::activation::Activation;
 use super::dots::{self, Target};
 use super::isa::Isa;
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use crate::base::Result;
 use crate::memory::ALIGNMENT;
 use crate::threadpool::Span;
@@ -191,6 +191,7 @@ fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn 
     if items == 0 {
         return Ok(());
     }
+    check_scratch(site, PIECE_BYTES);
     site.parallel_for(&Span { items, cost_ns: cost_ns as f32 / items as f32, ..Span::default() }, &|claim| {
         let scratch = site.scratch(claim.slot()).cast::<f32>();
         for item in claim.begin()..claim.end() {
@@ -275,6 +276,7 @@ pub fn gru(isa: Isa, step: &Step<'_>, gates: GruGates, new_h: MatrixMut<'_, f32>
             finish(piece, piece.part(0), piece.part(2));
         });
     }
+    check_scratch(site, step.sizes.gru_scratch_bytes(&gates));
     // Behind what the pieces use of slot 0.
     let shared = |index: usize| {
         let data = site.scratch(0).wrapping_add(PIECE_BYTES + index * step.sizes.shared_bytes()).cast::<f32>();

@@ -8,7 +8,7 @@ use super::dots::{self, Target};
 use super::gemm::{Batch, Operands, Right};
 use super::isa::Isa;
 use super::micro::Scale;
-use super::site::{Matrix, Site};
+use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
 use crate::threadpool::Span;
 
@@ -31,7 +31,7 @@ fn column<'a>(batch: &Batch<'_>, operands: &Operands<'a>) -> Option<Matrix<'a, f
 }
 
 /// Computes a batch in a region of `site`, if its products are of this kind; they need no scratch memory.
-pub fn compute(isa: Isa, batch: &Batch<'_>, site: &dyn Site) -> Option<Result<()>> {
+pub fn compute(isa: Isa, batch: &Batch<'_>, c: &MatrixMut<'_, f32>, site: &dyn Site) -> Option<Result<()>> {
     let (shape, count) = (batch.shape, batch.count);
     if count == 0 || column(batch, &(batch.operands)(0)).is_none() {
         return None;
@@ -47,12 +47,14 @@ pub fn compute(isa: Isa, batch: &Batch<'_>, site: &dyn Site) -> Option<Result<()
         assert!(claim.end() <= down * count);
         for item in claim.begin()..claim.end() {
             let operands = (batch.operands)(item / down);
+            // SAFETY: only rows of this claim are written through it.
+            let c = unsafe { c.one_of(item / down, count) };
             let first = item % down * rows;
             let Some(b) = column(batch, &operands) else { unreachable!("products of one shape") };
-            let fits = operands.a.holds(shape.m, shape.k, false) && operands.c.holds(shape.m, 1);
+            let fits = operands.a.holds(shape.m, shape.k, false) && c.holds(shape.m, 1);
             assert!(fits && b.holds(1, shape.k, false) && operands.finish.fits(shape.m, 1), "{shape:?}");
             // SAFETY: the sizes were compared; no other claim has these rows.
-            unsafe { some(isa, batch.scale, &operands, b, first..shape.m.min(first + rows)) };
+            unsafe { some(isa, batch.scale, (&operands, b, &c), first..shape.m.min(first + rows)) };
         }
         Ok(())
     }))
@@ -62,8 +64,13 @@ pub fn compute(isa: Isa, batch: &Batch<'_>, site: &dyn Site) -> Option<Result<()
 ///
 /// # Safety
 /// The operands fit together, and nobody else writes these rows.
-unsafe fn some(isa: Isa, scale: Scale, operands: &Operands<'_>, b: Matrix<'_, f32>, rows: std::ops::Range<usize>) {
-    let Operands { a, c, finish, .. } = *operands;
+unsafe fn some(
+    isa: Isa,
+    scale: Scale,
+    (operands, b, c): (&Operands<'_>, Matrix<'_, f32>, &MatrixMut<'_, f32>),
+    rows: std::ops::Range<usize>,
+) {
+    let Operands { a, finish, .. } = *operands;
     // SAFETY: rows of A and C; those of the result are nobody else's.
     unsafe {
         let data = c.data().add(rows.start * c.stride());

@@ -1,7 +1,9 @@
-//! Mutable access to a stretch of columns of an output: what `memory::Shards::part` is for consecutive elements.
+//! Mutable access to a stretch of columns of an output: what `memory::Shards` is for consecutive elements.
 
-use crate::memory::{Element, View};
+use crate::memory::{BytesMut, Element, Parts, Shards};
 use crate::sync::Claim;
+use std::marker::PhantomData;
+use std::ops::Range;
 
 /// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stretch of at most WIDTH
 /// columns of one block, all rows of it.
@@ -43,20 +45,49 @@ impl Columns {
         }
     }
 
-    /// Calls `body` for each claimed stretch, with its rows to write.
-    pub fn for_each<T: Element>(
-        &self,
-        claim: &mut Claim,
-        output: &View,
-        mut body: impl FnMut(Stretch, &mut Rows<'_, T>),
-    ) {
-        assert!(output.bytes() / size_of::<T>() >= self.outer * self.len * self.inner);
-        let output = output.shards::<T>();
-        for item in claim.begin()..claim.end() {
-            let stretch = self.stretch(item);
-            // SAFETY: the stretch lies in the output, whose size was compared above; no other claim has this item
-            // (Claim), and stretches share no element.
-            let mut rows = unsafe { Rows::new(output.as_ptr(), stretch) };
+    /// The output, for a region whose items are stretches.
+    pub fn divide<T: Element>(self, output: BytesMut<'_>) -> Divided<'_, T> {
+        let output = output.shards(1);
+        assert!(output.len() >= self.outer * self.len * self.inner);
+        Divided { columns: self, output }
+    }
+}
+
+/// An output that is divided by stretches.
+#[derive(Debug)]
+pub struct Divided<'a, T> {
+    columns: Columns,
+    output: Shards<'a, T>,
+}
+
+// SAFETY: stretches share no element.
+unsafe impl<'a, T: Send> Parts for Divided<'a, T> {
+    type Part = Stretches<'a, T>;
+
+    unsafe fn part(&self, claim: &Claim) -> Stretches<'a, T> {
+        let Divided { columns, output } = self;
+        assert!(claim.end() <= columns.stretches());
+        Stretches { columns: *columns, items: claim.begin()..claim.end(), data: output.as_ptr(), _life: PhantomData }
+    }
+}
+
+/// The stretches of a claim.
+#[derive(Debug)]
+pub struct Stretches<'a, T> {
+    columns: Columns,
+    items: Range<usize>,
+    data: *mut T,
+    _life: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Stretches<'_, T> {
+    /// Calls `body` for each of them, with its rows to write.
+    pub fn for_each(self, mut body: impl FnMut(Stretch, &mut Rows<'_, T>)) {
+        for item in self.items {
+            let stretch = self.columns.stretch(item);
+            // SAFETY: the stretch lies in the output, whose size `divide` has compared; it is the claim's, and
+            // stretches share no element.
+            let mut rows = unsafe { Rows::new(self.data, stretch) };
             body(stretch, &mut rows);
         }
     }
@@ -67,14 +98,14 @@ impl Columns {
 pub struct Rows<'a, T> {
     data: *mut T,
     stretch: Stretch,
-    _life: std::marker::PhantomData<&'a mut [T]>,
+    _life: PhantomData<&'a mut [T]>,
 }
 
 impl<T> Rows<'_, T> {
     /// # Safety
     /// The stretch lies in the writable elements at `data`, and nobody else uses its elements meanwhile.
     unsafe fn new(data: *mut T, stretch: Stretch) -> Self {
-        Rows { data, stretch, _life: std::marker::PhantomData }
+        Rows { data, stretch, _life: PhantomData }
     }
 
     /// Row `i`: `width` elements.

@@ -32,7 +32,7 @@ use super::held::Held;
 use super::micro::{MicroKernels, Scale};
 use super::panels::Panels;
 use super::piece::Piece;
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use super::thin;
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -98,11 +98,10 @@ pub trait Gather: Sync {
 pub struct Operands<'a> {
     pub a: Matrix<'a, f32>,
     pub b: Right<'a>,
-    pub c: MatrixMut<'a, f32>,
     pub finish: Finish<'a>,
 }
 
-/// Products of one shape, none of which writes what another reads or writes.
+/// Products of one shape.
 pub struct Batch<'a> {
     pub shape: Shape,
     pub count: usize,
@@ -169,6 +168,13 @@ impl Cut {
     }
 }
 
+impl Cut {
+    /// Scratch memory per slot.
+    fn scratch_bytes(&self, shape: &Shape, micro: &MicroKernels) -> usize {
+        (self.floats_of_b(shape.m, shape.n, micro) + self.depth * micro.rows_of(1)) * size_of::<f32>()
+    }
+}
+
 impl Shape {
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
@@ -187,7 +193,7 @@ impl Shape {
     fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
         let of = |shape: &Shape| {
             let cut = Cut::new(shape, count, micro);
-            (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows_of(1)) * size_of::<f32>()
+            cut.scratch_bytes(shape, micro)
         };
         if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
     }
@@ -222,17 +228,23 @@ pub(super) fn compute_with(
 ) -> Result<()> {
     let activation = if product.relu { Activation::Relu } else { Activation::None };
     let finish = Finish { columns: product.bias, activation, ..Finish::default() };
-    let operands = Operands { a: product.a, b: Right::Matrix(product.b), c, finish };
+    let operands = Operands { a: product.a, b: Right::Matrix(product.b), finish };
     let batch = Batch { shape: product.shape, count: 1, scale: product.scale, operands: &|_| operands };
-    compute_batch_with(micro, &batch, site)
+    compute_batch_with(micro, &batch, c, site)
 }
 
-/// Computes a batch in a region of `site`, which has `Shape::batch_scratch_bytes` per slot.
-pub fn compute_batch(batch: &Batch<'_>, site: &dyn Site) -> Result<()> {
-    compute_batch_with(MicroKernels::best(), batch, site)
+/// Computes a batch into `c`, one result below the other, in a region of `site`, which has
+/// `Shape::batch_scratch_bytes` per slot.
+pub fn compute_batch(batch: &Batch<'_>, c: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    compute_batch_with(MicroKernels::best(), batch, c, site)
 }
 
-pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &dyn Site) -> Result<()> {
+pub(super) fn compute_batch_with(
+    micro: MicroKernels,
+    batch: &Batch<'_>,
+    c: MatrixMut<'_, f32>,
+    site: &dyn Site,
+) -> Result<()> {
     let Batch { mut shape, count, mut scale, operands } = *batch;
     if scale.alpha == 0.0 {
         shape.k = 0;
@@ -241,11 +253,11 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
         // Not read, but multiplied with the sum of nothing: a NaN would spread from here.
         scale.alpha = 0.0;
     }
-    if let Some(done) = column::compute(micro.isa, &Batch { shape, count, scale, operands }, site) {
+    if let Some(done) = column::compute(micro.isa, &Batch { shape, count, scale, operands }, &c, site) {
         return done;
     }
     // Any other single column would leave all lanes but one idle; as a row of C^T it fills them.
-    let turned = shape.n == 1 && shape.m > 1 && count > 0 && operands(0).can_turn();
+    let turned = shape.n == 1 && shape.m > 1 && count > 0 && c.stride() == 1 && operands(0).can_turn();
     if turned {
         shape = shape.turned();
     }
@@ -255,6 +267,7 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
     if tiles == 0 {
         return Ok(());
     }
+    check_scratch(site, cut.scratch_bytes(&shape, &micro));
     let cost_ns = shape.cost_ns() as f32 / cut.tiles as f32;
     // Few rows read B in runs as long as a piece is wide.
     let span = Span { items: tiles, cost_ns, coarse: shape.m <= thin::ROWS || !cut.keeps, ..Span::default() };
@@ -267,12 +280,13 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
             let (number, first) = (tile / cut.tiles, tile % cut.tiles);
             let end = cut.tiles.min(first + claim.end() - tile);
             let mut operands = operands(number);
+            // SAFETY: only tiles of this claim are written through it.
+            let mut c = unsafe { c.one_of(number, count) };
             if turned {
-                operands = operands.turned();
+                (operands, c) = (operands.turned(), c.as_row());
             }
-            operands.check(&whole, &micro);
-            let c_stride = operands.c.stride();
-            let c = operands.c.data();
+            operands.check(&whole, &c, &micro);
+            let (c, c_stride) = (c.data(), c.stride());
             let piece = Piece { shape, scale, operands, cut: &cut, micro: &micro, panels, number, held, c, c_stride };
             // SAFETY: the sizes were compared. No other claim has these tiles or this slot (Claim), and the slot's
             // memory is as large as `scratch_bytes` asked for.
@@ -286,24 +300,24 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
 impl<'a> Operands<'a> {
     /// Whether the result, a column, can be computed as a row.
     fn can_turn(&self) -> bool {
-        matches!(self.b, Right::Matrix(_)) && self.c.stride() == 1 && self.finish.turned().is_some()
+        matches!(self.b, Right::Matrix(_)) && self.finish.turned().is_some()
     }
 
     /// Those of the product seen from the other side.
     fn turned(self) -> Operands<'a> {
         let (Right::Matrix(b), Some(finish)) = (self.b, self.finish.turned()) else { return self };
-        Operands { a: b, b: Right::Matrix(self.a), c: self.c.as_row(), finish }
+        Operands { a: b, b: Right::Matrix(self.a), finish }
     }
 
     /// Compares all sizes.
-    fn check(&self, shape: &Shape, micro: &MicroKernels) {
+    fn check(&self, shape: &Shape, c: &MatrixMut<'_, f32>, micro: &MicroKernels) {
         let Shape { m, n, k, transpose_a, transpose_b } = *shape;
         let b = match self.b {
             Right::Matrix(b) => b.holds(k, n, transpose_b),
             Right::Panels(panels) => panels.holds(k, n, micro.width),
             Right::Gather(..) => true,
         };
-        assert!(self.a.holds(m, k, transpose_a) && b && self.c.holds(m, n) && self.finish.fits(m, n), "{shape:?}");
+        assert!(self.a.holds(m, k, transpose_a) && b && c.holds(m, n) && self.finish.fits(m, n), "{shape:?}");
     }
 }
 

@@ -1,4 +1,5 @@
 //! The product against its definition in f64, with every instruction set that the machine has.
+#![forbid(unsafe_code)]
 
 use super::gemm::{Product, Shape, compute_with};
 use super::isa::Isa;
@@ -36,8 +37,8 @@ impl Case {
         let inputs: Vec<_> = [&self.a, &self.b].into_iter().chain(&self.bias).cloned().collect();
         let c = Desc::new(dtype::F32, &[self.shape.m as i64, self.shape.n as i64]);
         let scratch = self.shape.scratch_bytes_with(&micro);
-        let outputs = call(&inputs, &[c], scratch, None, |context| {
-            let read = |i: usize| context.inputs()[i].read::<f32>();
+        let outputs = call(&inputs, &[c], scratch, None, |context, outputs| {
+            let read = |i: usize| context.input(i).read::<f32>();
             let Shape { m, n, k, transpose_a, transpose_b } = self.shape;
             let matrix = |i: usize, rows: usize, columns: usize, transposed: bool| {
                 let (rows, columns) = if transposed { (columns, rows) } else { (rows, columns) };
@@ -51,7 +52,7 @@ impl Case {
                 bias: self.bias.is_some().then(|| read(2)),
                 relu: self.relu,
             };
-            compute_with(micro, &product, MatrixMut::output(&context.outputs()[0], m, n), context)
+            compute_with(micro, &product, MatrixMut::output(outputs.only(), m, n), context)
         });
         outputs.unwrap().remove(0)
     }

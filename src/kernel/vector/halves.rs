@@ -13,7 +13,7 @@ use super::gemm::{Shape, stretches};
 use super::micro::{From, MicroKernels, Scale, Strided, Tile as MicroTile};
 use super::pack;
 use super::panels::Panels;
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -37,7 +37,6 @@ pub enum Right<'a, T> {
 pub struct Operands<'a, T, U> {
     pub a: Matrix<'a, T>,
     pub b: Right<'a, T>,
-    pub c: MatrixMut<'a, U>,
     pub bias: Option<&'a [U]>,
     pub addend: Option<Matrix<'a, U>>,
     pub activation: Activation,
@@ -85,11 +84,12 @@ pub fn most_scratch_bytes(shape: &Shape) -> usize {
     cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
 }
 
-/// Computes `count` products of one shape, none of which writes what another reads or writes.
+/// Computes `count` products of one shape into `c`, one result below the other.
 pub fn compute<'a, T: Stored, U: Stored>(
     shape: &Shape,
     count: usize,
     operands: &(dyn Fn(usize) -> Operands<'a, T, U> + Sync),
+    c: MatrixMut<'_, U>,
     site: &dyn Site,
 ) -> Result<()> {
     let (cut, micro) = (Cut::new(shape, count), MicroKernels::best());
@@ -97,6 +97,7 @@ pub fn compute<'a, T: Stored, U: Stored>(
     if items == 0 {
         return Ok(());
     }
+    check_scratch(site, cut.floats(&micro).iter().sum::<usize>() * size_of::<f32>());
     let cost_ns = 1.2 * shape.cost_ns() as f32 / cut.tiles as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         let floats = cut.floats(&micro);
@@ -107,11 +108,13 @@ pub fn compute<'a, T: Stored, U: Stored>(
         for item in claim.begin()..claim.end() {
             let (number, tile) = (item / cut.tiles, item % cut.tiles);
             let operands = operands(number);
-            operands.check(shape, &micro);
+            // SAFETY: only tiles of this claim are written through it.
+            let c = unsafe { c.one_of(number, count) };
+            operands.check(shape, &c, &micro);
             let (down, across) = (tile % cut.down * cut.rows, tile / cut.down * cut.columns);
             let rows = down..shape.m.min(down + cut.rows);
             let columns = across..shape.n.min(across + cut.columns);
-            let tile = Tile { shape, cut: &cut, micro: &micro, operands, rows, columns };
+            let tile = Tile { shape, cut: &cut, micro: &micro, operands, c, rows, columns };
             // SAFETY: the operands fit; no other claim has the tile.
             unsafe { tile.compute(&mut room) };
         }
@@ -120,7 +123,7 @@ pub fn compute<'a, T: Stored, U: Stored>(
 }
 
 impl<T: Stored, U: Stored> Operands<'_, T, U> {
-    fn check(&self, shape: &Shape, micro: &MicroKernels) {
+    fn check(&self, shape: &Shape, c: &MatrixMut<'_, U>, micro: &MicroKernels) {
         let Shape { m, n, k, transpose_a, transpose_b } = *shape;
         let b = match self.b {
             Right::Matrix(b) => b.holds(k, n, transpose_b),
@@ -128,7 +131,7 @@ impl<T: Stored, U: Stored> Operands<'_, T, U> {
         };
         let bias = self.bias.is_none_or(|bias| bias.len() == n);
         let addend = self.addend.is_none_or(|addend| addend.holds(m, n, false));
-        assert!(self.a.holds(m, k, transpose_a) && b && self.c.holds(m, n) && bias && addend, "{shape:?}");
+        assert!(self.a.holds(m, k, transpose_a) && b && c.holds(m, n) && bias && addend, "{shape:?}");
     }
 }
 
@@ -156,6 +159,7 @@ struct Tile<'p, 'a, T, U> {
     cut: &'p Cut,
     micro: &'p MicroKernels,
     operands: Operands<'a, T, U>,
+    c: MatrixMut<'a, U>,
     rows: Range<usize>,
     columns: Range<usize>,
 }
@@ -261,7 +265,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
             add(&addend.row(row)[columns.clone()]);
         }
         self.operands.activation.apply(isa, sums);
-        let c = &self.operands.c;
+        let c = &self.c;
         // SAFETY: a part of a row of C, which is the tile's.
         let part =
             unsafe { std::slice::from_raw_parts_mut(c.data().add(row * c.stride() + columns.start), columns.len()) };

@@ -119,16 +119,11 @@ mod tests {
                     let shape = Shape { m, n, k, transpose_a: false, transpose_b };
                     let product = |b: Right<'_>| {
                         let mut c = vec![7.0f32; m * n];
-                        let operands = Operands {
-                            a: Matrix::dense(&a, m, k),
-                            b,
-                            c: MatrixMut::dense(&mut c, m, n),
-                            finish: Finish::default(),
-                        };
+                        let operands = Operands { a: Matrix::dense(&a, m, k), b, finish: Finish::default() };
                         let scale = Scale { alpha: 1.0, beta: 0.0 };
                         let call = Call::new(None, 1000, shape.scratch_bytes_with(&micro)).unwrap();
                         let batch = Batch { shape, count: 1, scale, operands: &|_| operands };
-                        compute_batch_with(micro, &batch, &call).unwrap();
+                        compute_batch_with(micro, &batch, MatrixMut::dense(&mut c, m, n), &call).unwrap();
                         c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
                     };
                     let same = product(Right::Panels(&panels)) == product(Right::Matrix(matrix));

@@ -49,7 +49,8 @@ impl Cutter {
     }
 }
 
-impl Site for Cutter {
+// SAFETY: as said at `claim`, and slots have vectors of their own.
+unsafe impl Site for Cutter {
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         // SAFETY: here and below each item is claimed once, and one claim exists at a time.
         let claim = |begin, end, slot| unsafe { Claim::new(begin, end, slot) };
@@ -72,6 +73,10 @@ impl Site for Cutter {
             homes.retain(|(begin, end)| begin < end);
         }
         Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.words * size_of::<u64>()
     }
 
     fn scratch(&self, slot: usize) -> *mut u8 {
@@ -104,12 +109,11 @@ fn batch(micro: MicroKernels, shape: Shape, count: usize, seed: u64) -> Vec<u32>
         Operands {
             a: Matrix::dense(&a[number * m * k..], rows_a, columns_a),
             b: Right::Matrix(Matrix::dense(&b[number * k * n..], rows_b, columns_b)),
-            c: all.rows(number * m, m),
             finish: Finish::default(),
         }
     };
     let batch = Batch { shape, count, scale: Scale { alpha: 1.0, beta: 0.0 }, operands: &operands };
-    gemm::compute_batch_with(micro, &batch, &cutter).unwrap();
+    gemm::compute_batch_with(micro, &batch, all, &cutter).unwrap();
     cutter.check_guards();
     c.iter().map(|x| x.to_bits()).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::base::Result;
 use crate::kernel::KernelContext;
-use crate::memory::{Element, View};
+use crate::memory::{BytesMut, Element};
 use crate::sync::Claim;
 use crate::threadpool::Span;
 use std::marker::PhantomData;
@@ -91,8 +91,9 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// As `Matrix`, for the result: pieces of a region write elements of their own.
-#[derive(Clone, Copy, Debug)]
+/// As `Matrix`, for the result: pieces of a region write elements of their own. Who gives it to a product gives it
+/// away.
+#[derive(Debug)]
 pub struct MatrixMut<'a, T> {
     data: *mut T,
     rows: usize,
@@ -106,10 +107,10 @@ unsafe impl<T: Send> Sync for MatrixMut<'_, T> {}
 
 impl<'a, T: Element> MatrixMut<'a, T> {
     /// Consecutive rows that fill the beginning of an output.
-    pub fn output(view: &'a View, rows: usize, columns: usize) -> Self {
-        assert!(view.bytes() / size_of::<T>() >= rows * columns, "{} bytes for {rows} x {columns}", view.bytes());
-        let data = view.shards::<T>().as_ptr();
-        MatrixMut { data, rows, columns, stride: columns, _life: PhantomData }
+    pub fn output(output: BytesMut<'a>, rows: usize, columns: usize) -> Self {
+        let elements = output.shards::<T>(1);
+        assert!(elements.len() >= rows * columns, "{} elements for {rows} x {columns}", elements.len());
+        MatrixMut { data: elements.as_ptr(), rows, columns, stride: columns, _life: PhantomData }
     }
 }
 
@@ -131,16 +132,20 @@ impl<'a, T> MatrixMut<'a, T> {
         (self.rows, self.columns) == (rows, columns)
     }
 
-    /// Some of its rows.
-    pub fn rows(&self, first: usize, count: usize) -> Self {
-        assert!(first + count <= self.rows, "rows {first}..{} of {}", first + count, self.rows);
-        MatrixMut { data: self.data.wrapping_add(first * self.stride), rows: count, ..*self }
+    /// The result number `number` of `count` of the same shape, one below the other.
+    ///
+    /// # Safety
+    /// Nobody else writes, meanwhile, what is written through this.
+    pub(super) unsafe fn one_of(&self, number: usize, count: usize) -> Self {
+        assert!(number < count && self.rows.is_multiple_of(count), "result {number} of {count} in {} rows", self.rows);
+        let rows = self.rows / count;
+        MatrixMut { data: self.data.wrapping_add(number * rows * self.stride), rows, ..*self }
     }
 
     /// A single column without gaps, as a row.
-    pub fn as_row(&self) -> Self {
+    pub fn as_row(self) -> Self {
         assert!(self.columns == 1 && self.stride == 1, "{} columns, {} apart", self.columns, self.stride);
-        MatrixMut { rows: 1, columns: self.rows, stride: self.rows, ..*self }
+        MatrixMut { rows: 1, columns: self.rows, stride: self.rows, ..self }
     }
 
     pub fn data(&self) -> *mut T {
@@ -153,20 +158,37 @@ impl<'a, T> MatrixMut<'a, T> {
 }
 
 /// Where a product is computed.
-pub trait Site: Sync {
+///
+/// # Safety
+/// Claims are as `Claim::new` demands, and each item is in one; slots have scratch memory of their own, of so many
+/// bytes, aligned to `memory::ALIGNMENT`, whose bytes have some value.
+pub unsafe trait Site: Sync {
     /// A region whose slots have scratch memory.
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()>;
+
+    /// Bytes of scratch memory in a slot.
+    fn scratch_bytes(&self) -> usize;
 
     /// The scratch memory of a slot.
     fn scratch(&self, slot: usize) -> *mut u8;
 }
 
-impl Site for KernelContext<'_> {
+// SAFETY: as whoever made the context has said.
+unsafe impl Site for KernelContext<'_> {
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         KernelContext::parallel_for(self, span, body)
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        KernelContext::scratch_bytes(self)
     }
 
     fn scratch(&self, slot: usize) -> *mut u8 {
         KernelContext::scratch(self, slot)
     }
+}
+
+/// What a product needs of a slot is there.
+pub(super) fn check_scratch(site: &dyn Site, bytes: usize) {
+    assert!(site.scratch_bytes() >= bytes, "{bytes} bytes of scratch memory in {}", site.scratch_bytes());
 }

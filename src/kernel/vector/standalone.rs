@@ -1,5 +1,4 @@
 //! Products that belong to no engine: on a pool given by the call, or in the calling thread.
-#![forbid(unsafe_code)]
 
 use super::isa::Isa;
 use super::micro::MicroKernels;
@@ -43,6 +42,8 @@ static STOCK: Stock = Stock::new();
 pub(super) struct Call<'a> {
     pool: Pool<'a>,
     scratch: Lease<'static>,
+    /// Of a slot's.
+    bytes: usize,
 }
 
 impl<'a> Call<'a> {
@@ -54,13 +55,18 @@ impl<'a> Call<'a> {
             let worth = (2.0 * cost_ns as f32 / pool.worth_ns()) as usize;
             worth.clamp(1, threadpool::MAX_SLOTS).min(pool.max_threads() + 1)
         });
-        Ok(Call { pool, scratch: STOCK.lease(slots, bytes, "the product's scratch memory")? })
+        Ok(Call { pool, scratch: STOCK.lease(slots, bytes, "the product's scratch memory")?, bytes })
     }
 }
 
-impl Site for Call<'_> {
+// SAFETY: the buffers of a lease are its own.
+unsafe impl Site for Call<'_> {
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         threadpool::parallel_for(self.pool, &Span { max_slots: self.scratch.buffers(), ..*span }, body)
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.bytes
     }
 
     fn scratch(&self, slot: usize) -> *mut u8 {

@@ -8,6 +8,7 @@
 //! An index is claimed under its record's lock, by the pool's call or by whoever takes it away from the pool. That
 //! makes "exactly once" true for weir's own task whatever the pool does: duplicates are dropped, and what a
 //! `parallel_for` that waits has left out, or what a pool has not begun for `OVERDUE_NS`, is run by weir.
+#![forbid(unsafe_code)]
 
 use super::record::{Begin, Body, Function, Owner, Record};
 use super::vtable::{HostCalls, width};

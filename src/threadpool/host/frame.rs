@@ -1,6 +1,7 @@
 //! What the calling thread is doing with a watched pool: in a call of the pool, or in a task of it.
 //!
 //! A task that runs inside a call (`schedule`, `parallel_for`, `help`) runs on a thread that need not be the pool's.
+#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 

@@ -1,4 +1,5 @@
 //! One call of a watched pool's `schedule` or `parallel_for`: which of its indices wait, run, and have ended.
+#![forbid(unsafe_code)]
 
 use super::checks::Finding;
 use crate::sync::{Mutex, MutexGuard};

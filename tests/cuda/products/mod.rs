@@ -151,7 +151,8 @@ impl Matrix {
 
     fn view(&self) -> View {
         let desc = Desc::new(dtype::F32, &self.dims);
-        View::new(self.tensor.data().wrapping_add(4 * self.skipped), desc.bytes().unwrap(), desc)
+        // SAFETY: the tensor's memory on the device, which is kept; the host only hands the address on.
+        unsafe { View::new(self.tensor.data().wrapping_add(4 * self.skipped), desc.bytes().unwrap(), desc) }
     }
 
     /// What is there now.
@@ -334,7 +335,8 @@ fn a_shape_is_prepared_once() {
         for rows in (1..=100).chain([1]) {
             let view = |of: &Matrix, columns| {
                 let desc = Desc::new(dtype::F32, &[rows, columns]);
-                View::new(of.tensor.data(), desc.bytes().unwrap(), desc)
+                // SAFETY: as in `view`; there are as many rows.
+                unsafe { View::new(of.tensor.data(), desc.bytes().unwrap(), desc) }
             };
             on.launch(&launch(&kernel, &[view(&long, 30), b.view()], &[view(&c, 4)])).unwrap();
         }

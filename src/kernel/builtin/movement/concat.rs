@@ -4,7 +4,7 @@
 use super::{bytes_span, element, traffic_ns};
 use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 
 /// The inputs one after the other along `axis`, which counts from the end if negative. They are alike in all other
 /// dimensions and in their type.
@@ -53,8 +53,8 @@ impl Kernel for Concat {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let output = &context.outputs()[0];
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let output = outputs.only();
         let axis = signature::axis(self.axis, output.desc())?;
         let total = output.desc().bytes()?;
         if total == 0 {
@@ -63,20 +63,18 @@ impl Kernel for Concat {
         // From the axis on an input has so many bytes in one stretch, and the output so many in a row of them.
         let tail = |desc: &Desc| desc.shape()[axis..].iter().product::<i64>() as usize * element(desc);
         let row = tail(output.desc());
-        let bytes = output.byte_shards();
-        context.parallel_for(&bytes_span(total, 1), &|mut claim| {
+        context.parallel_into(&bytes_span(total, 1), output.byte_shards(1), |mut out, claim| {
             let (mut at, begin) = (claim.begin() / row, claim.begin() % row);
-            let mut out = bytes.part(&mut claim, 1);
             let mut skip = begin;
             while !out.is_empty() {
-                for input in context.inputs() {
+                for (i, input) in context.inputs().iter().enumerate() {
                     let len = tail(input.desc());
                     if skip >= len {
                         skip -= len;
                         continue;
                     }
                     let (part, rest) = out.split_at_mut((len - skip).min(out.len()));
-                    part.copy_from_slice(&input.read_bytes()[at * len + skip..][..part.len()]);
+                    part.copy_from_slice(&context.input(i).read_bytes()[at * len + skip..][..part.len()]);
                     (out, skip) = (rest, 0);
                 }
                 at += 1;

@@ -6,7 +6,7 @@ use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::builtin::LEAST_NS;
 use crate::kernel::builtin::Operation;
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::Element;
 
 /// The elements of input 0 along `axis` that input 1, of s32 or s64, names: the output has the indices' shape in the
@@ -66,10 +66,10 @@ impl Operation for Gather {
         ((indices + bytes) as u64).max(LEAST_NS)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match context.inputs()[1].desc().dtype {
-            dtype::S64 => self.gather::<i64>(context),
-            _ => self.gather::<i32>(context),
+            dtype::S64 => self.gather::<i64>(context, outputs),
+            _ => self.gather::<i32>(context, outputs),
         }
     }
 }
@@ -81,10 +81,10 @@ impl Index for i32 {}
 impl Index for i64 {}
 
 impl Gather {
-    fn gather<I: Index>(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (table, output) = (&context.inputs()[0], &context.outputs()[0]);
+    fn gather<I: Index>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (table, output) = (context.input(0), outputs.only());
         let axis = signature::axis(self.axis, table.desc())?;
-        let indices = &context.inputs()[1].read::<I>()[..context.inputs()[1].desc().elements()?];
+        let indices = &context.input(1).read::<I>()[..context.inputs()[1].desc().elements()?];
         let total = output.desc().bytes()?;
         Gather::check_indices(indices, table.desc(), axis)?;
         if total == 0 {
@@ -94,10 +94,8 @@ impl Gather {
         let (size, unit) =
             (shape[axis] as usize, shape[axis + 1..].iter().product::<i64>() as usize * element(table.desc()));
         let from = table.read_bytes();
-        let to = output.byte_shards();
-        context.parallel_for(&bytes_span(total / unit, unit), &|mut claim| {
+        context.parallel_into(&bytes_span(total / unit, unit), output.byte_shards(unit), |mut out, claim| {
             let (mut block, mut at) = (claim.begin() / indices.len(), claim.begin() % indices.len());
-            let mut out = to.part(&mut claim, unit);
             while !out.is_empty() {
                 let rows = (indices.len() - at).min(out.len() / unit);
                 let (part, rest) = out.split_at_mut(rows * unit);

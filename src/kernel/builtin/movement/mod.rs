@@ -1,5 +1,4 @@
 //! Operations that move elements and compute nothing. They take every element type, by its size.
-#![forbid(unsafe_code)]
 
 mod concat;
 mod gather;
@@ -19,7 +18,7 @@ use super::LEAST_NS;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::movement::{Dim, Movement};
-use crate::kernel::{KernelContext, signature};
+use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
 /// Time to read and write a byte, and fewest bytes of a piece: about a microsecond.
@@ -67,11 +66,10 @@ fn movement(input: &Desc, output: &Desc, from: isize, steps: &[isize]) -> Moveme
 }
 
 /// Does it, in a region.
-fn go(movement: &Movement, context: &KernelContext<'_>) -> Result<()> {
-    let (from, to) = (&context.inputs()[0], &context.outputs()[0]);
+fn go(movement: &Movement, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
     let span = Span { items: movement.items(), cost_ns: movement.item_ns(), ..Span::default() };
-    context.parallel_for(&span, &|mut claim| {
-        movement.run(&mut claim, from, to);
+    context.parallel_into(&span, movement.divide(context.input(0), outputs.only()), |part, _| {
+        part.run();
         Ok(())
     })
 }

@@ -4,7 +4,7 @@
 use super::{bytes_span, check_rank, element, traffic_ns};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 
 /// What a margin holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -235,8 +235,8 @@ impl Kernel for Pad {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (input, output) = (&context.inputs()[0], &context.outputs()[0]);
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (input, output) = (context.input(0), outputs.only());
         let total = output.desc().bytes()?;
         if total == 0 {
             return Ok(());
@@ -246,12 +246,12 @@ impl Kernel for Pad {
             PadMode::Constant(value) => element_of(value, input.desc())?,
             _ => ([0; 4], 1),
         };
-        let (from, to, value) = (input.read_bytes(), output.byte_shards(), &value.0[..value.1]);
+        let (from, value) = (input.read_bytes(), &value.0[..value.1]);
         let row_places = plan.dims[plan.rank - 1].output;
         let row_bytes = plan.dims[plan.rank - 1].input * plan.unit;
-        context.parallel_for(&bytes_span(total / plan.unit, plan.unit), &|mut claim| {
+        let span = bytes_span(total / plan.unit, plan.unit);
+        context.parallel_into(&span, output.byte_shards(plan.unit), |mut out, claim| {
             let (mut row, mut at) = (claim.begin() / row_places, claim.begin() % row_places);
-            let mut out = to.part(&mut claim, plan.unit);
             while !out.is_empty() {
                 let (part, rest) = out.split_at_mut(((row_places - at) * plan.unit).min(out.len()));
                 let source = plan.row(row, &self.mode).map(|begin| &from[begin..][..row_bytes]);

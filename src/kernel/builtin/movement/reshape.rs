@@ -4,7 +4,7 @@
 use super::{bytes_span, traffic_ns};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Error, Result};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::memory::overlaps;
 
 /// The elements in their order, seen as another shape. One of the sizes may be left to what the others leave. Where the
@@ -76,8 +76,8 @@ impl Kernel for Reshape {
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (input, output) = (&context.inputs()[0], &context.outputs()[0]);
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (input, output) = (&context.inputs()[0], outputs.only());
         if input.data() == output.data() {
             return Ok(());
         }
@@ -85,10 +85,9 @@ impl Kernel for Reshape {
         if overlaps((input.data(), bytes), (output.data(), bytes)) {
             return Err(Error::invalid("output 0 shares a part of its memory with input 0, expected all or nothing"));
         }
-        let (from, to) = (input.read_bytes(), output.byte_shards());
-        context.parallel_for(&bytes_span(bytes, 1), &|mut claim| {
-            let range = claim.begin()..claim.end();
-            to.part(&mut claim, 1).copy_from_slice(&from[range]);
+        let from = context.input(0).read_bytes();
+        context.parallel_into(&bytes_span(bytes, 1), output.byte_shards(1), |to, claim| {
+            to.copy_from_slice(&from[claim.begin()..claim.end()]);
             Ok(())
         })
     }

@@ -4,9 +4,9 @@
 use super::{check_rank, go, movement, strides, traffic_ns};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result};
-use crate::kernel::KernelContext;
 use crate::kernel::builtin::Operation;
 use crate::kernel::vector::movement::Movement;
+use crate::kernel::{KernelContext, Outputs};
 
 /// In each dimension the elements from `begin` on, `step` apart, up to `end`, which is not among them. Places below
 /// zero count from the end; places outside are the nearest inside, so that i64::MAX is "to the end" and i64::MIN, with
@@ -74,7 +74,7 @@ impl Operation for Slice {
         traffic_ns(output)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        go(&self.movement(context.inputs()[0].desc(), context.outputs()[0].desc()), context)
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        go(&self.movement(context.inputs()[0].desc(), outputs.desc(0)), context, outputs)
     }
 }

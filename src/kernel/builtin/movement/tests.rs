@@ -1,4 +1,5 @@
 //! Every operation against its definition: each element of the output says where it comes from.
+#![forbid(unsafe_code)]
 
 use super::fixture::{Any, check_pools, run, run_on};
 use super::*;

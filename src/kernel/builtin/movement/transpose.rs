@@ -4,9 +4,9 @@
 use super::{check_rank, go, movement, strides, traffic_ns};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result};
-use crate::kernel::KernelContext;
 use crate::kernel::builtin::Operation;
 use crate::kernel::vector::movement::Movement;
+use crate::kernel::{KernelContext, Outputs};
 
 /// Dimension i of the output is dimension `permutation[i]` of the input.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl Operation for Transpose {
         2 * traffic_ns(output)
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        go(&self.movement(context.inputs()[0].desc(), context.outputs()[0].desc()), context)
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        go(&self.movement(context.inputs()[0].desc(), outputs.desc(0)), context, outputs)
     }
 }

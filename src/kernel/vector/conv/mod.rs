@@ -23,7 +23,7 @@ use super::finish::Finish;
 use super::gemm::{self, Batch, Gather, Operands, Right};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use super::window::{Axis, Edge};
 use crate::base::Result;
 use crate::threadpool::Span;
@@ -165,11 +165,6 @@ fn operands<'a>(conv: &Conv, data: &Data<'a>, number: usize) -> Data<'a> {
     }
 }
 
-/// Rows of the output that product `number` writes.
-fn rows_of<'a>(conv: &Conv, out: &MatrixMut<'a, f32>, number: usize) -> MatrixMut<'a, f32> {
-    out.rows(number * conv.filters, conv.filters)
-}
-
 fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let patches = Patches { conv, x: data.x };
     let plain = conv.rows.is_plain() && conv.columns.is_plain();
@@ -179,7 +174,6 @@ fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, si
         Operands {
             a: Matrix::dense(weights, m, k),
             b: if plain { Right::Matrix(Matrix::dense(x, k, n)) } else { Right::Gather(&patches, number) },
-            c: rows_of(conv, &out, number),
             finish: Finish { rows: bias, activation: conv.activation, ..Finish::default() },
         }
     };
@@ -189,7 +183,7 @@ fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, si
         scale: Scale { alpha: 1.0, beta: 0.0 },
         operands: &operands,
     };
-    gemm::compute_batch_with(MicroKernels::of(isa), &batch, site)
+    gemm::compute_batch_with(MicroKernels::of(isa), &batch, out, site)
 }
 
 /// The patches of all images and groups.
@@ -280,6 +274,7 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
     if items * windows == 0 {
         return Ok(());
     }
+    check_scratch(site, windows * line * size_of::<f32>());
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         let mut item = claim.begin();
@@ -293,8 +288,7 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let rows =
                 unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), windows * line) };
             turned(conv, of.x, rows);
-            let c = rows_of(conv, &out, number);
-            let at = c.data().wrapping_add(filters.start * windows);
+            let at = out.data().wrapping_add((number * conv.filters + filters.start) * windows);
             let to = Target { data: at, row: 1, column: windows, add: false };
             // SAFETY: the patches and the weights have these sizes, and the rows of the output are claimed.
             unsafe {

@@ -1,4 +1,5 @@
 //! Every way of every level against the definition.
+#![forbid(unsafe_code)]
 
 use super::super::standalone::Call;
 use super::super::window::Edge;

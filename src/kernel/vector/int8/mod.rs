@@ -42,7 +42,7 @@ pub use scaled::{Scaled, Store, compute_scaled, scratch_bytes};
 
 use super::held::Held;
 use super::isa::Isa;
-use super::site::{Matrix, MatrixMut, Site};
+use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use crate::base::Result;
 use crate::sync::Claim;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -83,11 +83,17 @@ impl Product<'_> {
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self, isa: Isa) -> usize {
         let plan = Plan::new(self, isa);
+        let low = match plan.way {
+            Way::Blocks => Set::low(isa).map_or(0, |set| self.planned_bytes(&Plan::with(self, set))),
+            _ => 0,
+        };
+        self.planned_bytes(&plan).max(low)
+    }
+
+    /// The same where it is known how.
+    fn planned_bytes(&self, plan: &Plan) -> usize {
         match plan.way {
-            Way::Blocks => {
-                let low = Set::low(isa).map_or(0, |set| Plan::with(self, set).room().bytes);
-                plan.room().bytes.max(low)
-            }
+            Way::Blocks => plan.room().bytes,
             Way::Thin(way) => thin::bytes(self.m, self.k, self.n, plan.set.depth, way.columns),
             Way::Dots(way) => dots::bytes(if plan.holds_a { self.m } else { self.n }, self.k, way.step, plan.set.depth),
         }
@@ -145,6 +151,7 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
     {
         plan = Plan::with(product, set);
     }
+    check_scratch(site, product.planned_bytes(&plan));
     let room = plan.room();
     let cost_ns = product.cost_ns(isa) as f32 / plan.items as f32;
     // Other ways than blocks begin with A, or read B in runs as long as a piece is wide.

@@ -1,4 +1,5 @@
 //! How a product of bytes is computed: its way, stretches of K, blocks, and what lies where in scratch memory.
+#![forbid(unsafe_code)]
 
 use super::micro::Set;
 use super::panel::pitch;

@@ -10,8 +10,8 @@
 use super::{Offset, Product, Rule, compute};
 use crate::base::{Result, dtype};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::site::{MatrixMut, Site};
-use crate::memory::{ALIGNMENT, View};
+use crate::kernel::vector::site::{MatrixMut, Site, check_scratch};
+use crate::memory::{ALIGNMENT, BytesMut};
 use crate::threadpool::Span;
 
 /// The type of the result.
@@ -59,7 +59,13 @@ pub fn scratch_bytes(isa: Isa, product: &Product<'_>, store: Store) -> usize {
 }
 
 /// Computes a product, whose rule is not looked at, into an output of the type, in regions of `site`.
-pub fn compute_scaled(isa: Isa, product: &Product<'_>, scaled: &Scaled<'_>, out: &View, site: &dyn Site) -> Result<()> {
+pub fn compute_scaled(
+    isa: Isa,
+    product: &Product<'_>,
+    scaled: &Scaled<'_>,
+    out: BytesMut<'_>,
+    site: &dyn Site,
+) -> Result<()> {
     let (m, n) = (product.m, product.n);
     let (dtype, size) = match scaled.store {
         Store::S32 => (dtype::S32, 4),
@@ -67,10 +73,11 @@ pub fn compute_scaled(isa: Isa, product: &Product<'_>, scaled: &Scaled<'_>, out:
         Store::S8 => (dtype::S8, 1),
         Store::U8 => (dtype::U8, 1),
     };
-    assert!(out.desc().dtype == dtype && out.bytes() >= m * n * size, "{} for {m} x {n}", out.desc().text());
+    assert!(out.desc().dtype == dtype && out.len() >= m * n * size, "{} for {m} x {n}", out.desc().text());
     let out = out.data();
     assert!(out.cast::<i32>().is_aligned() || size == 1);
     assert!(scaled.scales.is_none_or(|scales| scales.len() == n) && scaled.bias.is_none_or(|bias| bias.len() == n));
+    check_scratch(site, scratch_bytes(isa, product, scaled.store));
     let sums = match scaled.store {
         Store::S32 | Store::F32 => out.cast::<i32>(),
         Store::S8 | Store::U8 => {
@@ -85,13 +92,15 @@ pub fn compute_scaled(isa: Isa, product: &Product<'_>, scaled: &Scaled<'_>, out:
     if offset.is_some() || m * n == 0 {
         return Ok(());
     }
-    let out = Out(out);
+    let (out, sums) = (Out(out), Out(sums.cast()));
     let span = Span { items: m, cost_ns: n as f32, ..Span::default() };
     site.parallel_for(&span, &|claim| {
-        let out = &out;
+        let (out, sums) = (&out, &sums);
         for row in claim.begin()..claim.end() {
             // SAFETY: the row is claimed; the sums were written, and each is read before its place is written.
-            unsafe { line_with(isa, scaled, c.data().add(row * n).cast_const(), n, out.0.add(row * n * size)) };
+            unsafe {
+                line_with(isa, scaled, sums.0.cast::<i32>().add(row * n).cast_const(), n, out.0.add(row * n * size))
+            };
         }
         Ok(())
     })

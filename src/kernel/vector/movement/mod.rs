@@ -19,7 +19,7 @@ pub(super) use tile::Transpose;
 
 use super::isa::Isa;
 use crate::base::desc::MAX_RANK;
-use crate::memory::View;
+use crate::memory::{Bytes, BytesMut, Parts};
 use crate::sync::Claim;
 use std::ops::Range;
 
@@ -173,22 +173,25 @@ impl Movement {
         low >= 0 && self.to >= 0 && high + unit <= from as isize && end + unit <= to as isize
     }
 
-    /// Moves the claimed items.
-    pub fn run(&self, claim: &mut Claim, from: &View, to: &View) {
-        assert!(claim.end() <= self.items);
-        if claim.begin() == claim.end() {
-            return;
-        }
-        assert!(self.fits(from.bytes(), to.bytes()), "{self:?} from {} to {} bytes", from.bytes(), to.bytes());
-        let (from, to) = (from.data().cast_const(), to.data());
-        let mut item = claim.begin();
-        while item < claim.end() {
+    /// What a region of `items` items moves.
+    pub fn divide<'a>(&'a self, from: Bytes<'a>, to: BytesMut<'a>) -> Moves<'a> {
+        let fits = self.items == 0 || self.fits(from.len(), to.len());
+        assert!(fits, "{self:?} from {} to {} bytes", from.len(), to.len());
+        Moves { movement: self, from, to }
+    }
+
+    /// Moves some items.
+    ///
+    /// # Safety
+    /// All places lie in the tensors (`fits`); nobody writes the source, and nobody else has these items' places in the
+    /// destination.
+    unsafe fn run(&self, items: Range<usize>, from: *const u8, to: *mut u8) {
+        let mut item = items.start;
+        while item < items.end {
             let (place, first) = (item / self.per_place, item % self.per_place);
-            let count = (self.per_place - first).min(claim.end() - item);
+            let count = (self.per_place - first).min(items.end - item);
             let (at_from, at_to) = self.place(place);
-            // SAFETY: every place lies in the views, which were compared with it above; the source is not written
-            // meanwhile (View), and the items' places in the destination are this claim's alone: they are distinct
-            // (`new`), and so are items.
+            // SAFETY: as demanded of the caller.
             unsafe {
                 let (from, to) = (from.offset(at_from), to.offset(at_to));
                 match self.inner {
@@ -254,6 +257,41 @@ impl Movement {
                 }
             }
         }
+    }
+}
+
+/// A movement and its tensors, for a region.
+#[derive(Debug)]
+pub struct Moves<'a> {
+    movement: &'a Movement,
+    from: Bytes<'a>,
+    to: BytesMut<'a>,
+}
+
+/// What a claim has of it.
+#[derive(Debug)]
+pub struct Part<'a> {
+    movement: &'a Movement,
+    from: Bytes<'a>,
+    to: *mut u8,
+    items: Range<usize>,
+}
+
+// SAFETY: places in the destination are distinct (`new`), and so are items.
+unsafe impl<'a> Parts for Moves<'a> {
+    type Part = Part<'a>;
+
+    unsafe fn part(&self, claim: &Claim) -> Part<'a> {
+        let Moves { movement, from, to } = self;
+        assert!(claim.end() <= movement.items);
+        Part { movement, from: *from, to: to.data(), items: claim.begin()..claim.end() }
+    }
+}
+
+impl Part<'_> {
+    pub fn run(self) {
+        // SAFETY: `divide` has compared; the source is only read, and the items are a claim's.
+        unsafe { self.movement.run(self.items, self.from.data(), self.to) }
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::{Desc, dtype};
+use crate::memory::View;
 
 /// Bytes that differ from place to place.
 fn bytes(len: usize) -> Vec<u8> {
@@ -7,7 +8,8 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 fn view(bytes: &mut [u8]) -> View {
-    View::new(bytes.as_mut_ptr(), bytes.len(), Desc::new(dtype::U8, &[bytes.len() as i64]))
+    // SAFETY: the callers keep the bytes as long as the view.
+    unsafe { View::new(bytes.as_mut_ptr(), bytes.len(), Desc::new(dtype::U8, &[bytes.len() as i64])) }
 }
 
 /// What a copy gives, by its definition.
@@ -28,11 +30,12 @@ fn check(isa: Isa, unit: usize, dims: &[Dim], from: isize, to: isize, sizes: (us
     reference(unit, dims, from, to, &source, &mut want);
     let movement = Movement::with(isa, unit, dims, from, to);
     let (from_view, to_view) = (view(&mut source), view(&mut got));
+    // SAFETY: nobody else has the bytes.
+    let moves = unsafe { movement.divide(from_view.as_bytes(), to_view.as_bytes_mut()) };
     for begin in (0..movement.items()).step_by(step) {
         let end = (begin + step).min(movement.items());
         // SAFETY: each item once, one claim at a time.
-        let mut claim = unsafe { Claim::new(begin, end, 0) };
-        movement.run(&mut claim, &from_view, &to_view);
+        unsafe { moves.part(&Claim::new(begin, end, 0)).run() };
     }
     assert!(movement.item_ns() > 0.0);
     assert!(got == want, "{isa:?}, {unit} bytes, {dims:?} from {from} to {to}");
@@ -126,6 +129,7 @@ fn what_is_outside_is_not_read() {
     check(Isa::best(), 4, &[Dim { size: 4, from: 4, to: 4 }], 0, 0, (16, 16), 1);
     let (mut source, mut out) = (vec![0; 12], vec![0; 16]);
     let movement = Movement::new(4, &[Dim { size: 4, from: 4, to: 4 }], 0, 0);
-    // SAFETY: the only claim.
-    movement.run(&mut unsafe { Claim::new(0, 1, 0) }, &view(&mut source), &view(&mut out));
+    let (from, to) = (view(&mut source), view(&mut out));
+    // SAFETY: nobody else has the bytes.
+    unsafe { movement.divide(from.as_bytes(), to.as_bytes_mut()) };
 }

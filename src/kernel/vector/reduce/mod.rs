@@ -28,7 +28,7 @@ use super::levels::{self, Loop};
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::kernel::KernelContext;
-use crate::memory::{Bf16, Element, F16, View};
+use crate::memory::{Bf16, BytesMut, Element, F16, Shards};
 use crate::threadpool::Span;
 use std::ops::Range;
 
@@ -230,18 +230,18 @@ impl Plan {
         isa: Isa,
         reduction: R,
         number_ns: f32,
-        context: &KernelContext<'_>,
+        (context, output): (&KernelContext<'_>, BytesMut<'_>),
         finish: &Finish<'_, R::Partial, O>,
     ) -> Result<()> {
-        let (x, output) = (context.inputs()[0].read::<T>(), &context.outputs()[0]);
-        assert!(x.len() >= self.reduced * self.outputs && output.bytes() / size_of::<O>() >= self.outputs);
+        let (x, outputs) = (context.input(0).read::<T>(), output.shards::<O>(1));
+        assert!(x.len() >= self.reduced * self.outputs && outputs.len() >= self.outputs);
         if self.items == 0 {
             let mut value = [O::default()];
             finish(&[reduction.neutral()], &mut value);
-            return nothing(self.outputs, value[0], output, context);
+            return nothing(self.outputs, value[0], outputs, context);
         }
-        let outputs = output.shards::<O>();
         let bytes = self.scratch_bytes::<R>();
+        assert!(context.scratch_bytes() >= bytes, "{bytes} bytes of scratch memory");
         let partials: *mut R::Partial = if self.parts > 1 { context.scratch(0).cast() } else { std::ptr::null_mut() };
         let partials = Partials(partials, bytes / size_of::<R::Partial>());
         let span = Span { items: self.items * self.parts, cost_ns: self.part_ns(number_ns), ..Span::default() };
@@ -355,11 +355,10 @@ impl<R: Reduction, T: Source, P: Fn(usize, &[R::Partial])> Loop for Piece<'_, R,
 }
 
 /// Fills the output where no number is read.
-fn nothing<O: Element>(outputs: usize, value: O, output: &View, context: &KernelContext<'_>) -> Result<()> {
-    let shards = output.shards::<O>();
+fn nothing<O: Element>(outputs: usize, value: O, shards: Shards<'_, O>, context: &KernelContext<'_>) -> Result<()> {
     let span = Span { items: outputs, cost_ns: 1.0, grain: 4096, ..Span::default() };
-    context.parallel_for(&span, &|mut claim| {
-        shards.part(&mut claim, 1).fill(value);
+    context.parallel_into(&span, shards, |part, _| {
+        part.fill(value);
         Ok(())
     })
 }

@@ -119,8 +119,17 @@ impl Group {
 
     /// A cell becomes a group. ORDERING: Relaxed throughout; others get the group by the handle or by a record, which
     /// order it, and who looks at a record before that finds out whether it was still there.
+    ///
+    /// # Safety
+    /// The pool and the crew are there as long as the group or one of its tasks.
     #[inline]
-    pub(super) fn begin(&self, pool: *const Object<ThreadPool>, crew: *const Crew, parent: Option<&Group>, home: u32) {
+    pub(super) unsafe fn begin(
+        &self,
+        pool: *const Object<ThreadPool>,
+        crew: *const Crew,
+        parent: Option<&Group>,
+        home: u32,
+    ) {
         self.born.store(process::generation(), Relaxed);
         self.stop.store(0, Relaxed);
         // ORDERING: Acquire, and in front of the look at the parent: a stop that is not seen there changes the number.

@@ -1,4 +1,5 @@
 //! What all groups of a pool have together: where their tasks lie, who looks for some, and who sleeps.
+#![forbid(unsafe_code)]
 
 use crate::sync::futex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};

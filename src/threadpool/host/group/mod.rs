@@ -66,7 +66,8 @@ pub fn create(pool: Option<&Ref<ThreadPool>>) -> Option<&'static Group> {
         let home = berth.map_or(0, |berth| berth.number() as u32 + 1);
         let crew = pool.map_or(&LONERS, |pool| pool.crew());
         let parent = here.group();
-        group.begin(pool.map_or(std::ptr::null(), Arc::as_ptr), crew, parent, home);
+        // SAFETY: the group is lent its pool or holds it, as below; a crew is its pool's, or lives for ever.
+        unsafe { group.begin(pool.map_or(std::ptr::null(), Arc::as_ptr), crew, parent, home) };
         // A task that runs here keeps its pool.
         let is_lent = pool.is_some() && parent.is_some_and(|parent| std::ptr::eq(parent.crew(), crew));
         match berth.filter(|_| is_lent) {

@@ -108,7 +108,8 @@ pub(super) fn perform(here: &Here, group: &Group, record: &Record, timed: bool) 
         here.frame.set(&raw const frame);
         // SAFETY: `record` was given a task, its address with nothing changed.
         let task = unsafe { std::mem::transmute::<usize, TaskFn>(record[0] as usize) };
-        let status = call(here, group, (task, arg), before.is_null(), timed);
+        // SAFETY: what the group was given, taken out of it.
+        let status = unsafe { call(here, group, (task, arg), before.is_null(), timed) };
         here.frame.set(before);
         if let Some(berth) = here.berth()
             && lends_now(berth) != lends
@@ -135,8 +136,11 @@ fn lends_now(berth: &berth::Berth) -> u64 {
 }
 
 /// Calls the function, now and then with a look at the time. `is_first`: there is no other task on the stack.
+///
+/// # Safety
+/// The host's function with its own argument, which is called once.
 #[inline(always)]
-fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), is_first: bool, timed: bool) -> i32 {
+unsafe fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), is_first: bool, timed: bool) -> i32 {
     // What the host's functions are inside of was said by the outermost task.
     let _calling = is_first.then(ambient::calling);
     // Its maker's thread is inside of what it is inside of.
@@ -145,7 +149,7 @@ fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), is_first
     let count = here.tasks.get().wrapping_add(1);
     here.tasks.set(count);
     let Some(pool) = group.pool() else {
-        // SAFETY: the host's function with its own argument, once.
+        // SAFETY: as demanded of the caller.
         return unsafe { task(arg) };
     };
     let (sites, site) = (&pool.learned().tasks, site(task as usize, group));
@@ -166,15 +170,19 @@ pub(super) fn finish(here: &Here, group: &'static Group) {
     let crew = group.crew.load(Relaxed);
     let count = group.tally.done();
     if count.pending() == 0 && (count.sleepers() > 0 || count.is_unattended()) {
-        ended(here, group, crew, count);
+        // SAFETY: this thread helps the crew, or waits for or spawns into a group of it; so the pool is there.
+        unsafe { ended(here, group, crew, count) };
     }
 }
 
 /// The last task is done, and there is somebody to tell, or nobody who holds the group.
+///
+/// # Safety
+/// The crew is there.
 #[cold]
-fn ended(here: &Here, group: &'static Group, crew: *const Crew, count: Count) {
+unsafe fn ended(here: &Here, group: &'static Group, crew: *const Crew, count: Count) {
     if count.sleepers() > 0 {
-        // SAFETY: this thread helps the crew, or waits for or spawns into a group of it; so the pool is there.
+        // SAFETY: as demanded of the caller.
         unsafe { &*crew }.wake();
     }
     if count.noticed() {
