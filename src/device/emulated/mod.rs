@@ -58,6 +58,7 @@ use space::Space;
 use state::State;
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use stream::{Kernel, Stream};
 use work::{Demand, Shared};
@@ -155,6 +156,8 @@ impl Emulated {
             state: Mutex::new(State::new(&label, settings.seed, settings.checks())?),
             label,
             called: Gate::new(),
+            holding: AtomicUsize::new(0),
+            is_put_off: AtomicBool::new(false),
             met: Gate::new(),
             lost: OnceLock::new(),
         });
@@ -306,6 +309,10 @@ impl Accelerator for Emulated {
             return Err(Error::new(Code::Unimplemented, text));
         };
         Ok(Arc::new(Kernel { operation: recipe.name.to_owned(), function }))
+    }
+
+    fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.shared.within(work)
     }
 
     fn pinning(&self) -> Option<&dyn Pinning> {

@@ -28,9 +28,13 @@ use crate::sync::thread::{self, Group, Origin};
 use crate::sync::{Gate, Mutex, MutexGuard, OnceLock, ambient};
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 /// How long the thread looks at the clock, where that is asked for, rather than sleeping for less.
 const LOOK_NS: u64 = 60_000;
+
+/// How long it looks for more to do before it sleeps.
+const LINGER_NS: u64 = 10_000;
 
 /// Most operations that a question about an event has done.
 const STEPS: usize = 4;
@@ -64,6 +68,9 @@ pub(super) struct Shared {
     pub state: Mutex<State>,
     /// There may be something to do.
     pub called: Gate,
+    /// Who puts off telling so, and whether there is anything.
+    pub holding: AtomicUsize,
+    pub is_put_off: AtomicBool,
     /// Advances as demands are met, and at the end.
     pub met: Gate,
     pub lost: OnceLock<Error>,
@@ -110,9 +117,33 @@ impl Shared {
 
     /// Something was submitted.
     pub(super) fn submitted(&self) {
-        if !self.is_seeded() {
-            self.called.advance(1);
+        if self.is_seeded() {
+            return;
         }
+        // ORDERING: SeqCst here and in `within`: who submits looks for those who put it off, and they look for what was
+        // put off, each behind what it writes, so that one of the two sees the other.
+        if self.holding.load(SeqCst) > 0 {
+            self.is_put_off.store(true, SeqCst);
+            if self.holding.load(SeqCst) > 0 {
+                return;
+            }
+        }
+        self.called.advance(1);
+    }
+
+    /// Wakes the device's thread once for all that is submitted meanwhile.
+    pub(super) fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        struct Hold<'a>(&'a Shared);
+        impl Drop for Hold<'_> {
+            fn drop(&mut self) {
+                if self.0.holding.fetch_sub(1, SeqCst) == 1 && self.0.is_put_off.swap(false, SeqCst) {
+                    self.0.called.advance(1);
+                }
+            }
+        }
+        self.holding.fetch_add(1, SeqCst);
+        let _hold = Hold(self);
+        work()
     }
 
     pub(super) fn ensure_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
@@ -258,7 +289,7 @@ impl Shared {
 
     fn sleep(&self, seen: u64, due: Option<u64>) {
         let Some(due) = due else {
-            self.called.wait(seen + 1, 0, Deadline::NEVER);
+            self.called.wait(seen + 1, LINGER_NS, Deadline::NEVER);
             return;
         };
         if !self.settings.is_precise() {
