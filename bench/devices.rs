@@ -1,6 +1,7 @@
 //! Programs on an emulated device: how many times faster several streams are than one where single kernels leave the
-//! device idle; and what a run takes of the host's thread with segments and without. `cargo bench --bench devices`,
-//! with the number of rounds as an optional argument.
+//! device idle; what a run takes of the host's thread with segments and without; and what an iteration takes of a loop
+//! of which the host and the device do a part each. `cargo bench --bench devices`, with the number of rounds as an
+//! optional argument.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use weir::device::DeviceKind;
 use weir::device::emulated::Emulation;
 use weir::engine::{BoundKernel, Engine, EngineAttr, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
-use weir::kernel::builtin::Eltwise;
-use weir::kernel::vector::eltwise::Op;
+use weir::kernel::Kernel;
+use weir::kernel::builtin::{Binary, Eltwise};
+use weir::kernel::vector::{binary, eltwise::Op};
 
 const CHAINS: usize = 40;
 const LENGTH: usize = 50;
@@ -51,12 +53,16 @@ fn desc() -> Desc {
 }
 
 fn run(program: &Ref<Program>, input: &Ref<Tensor>, outputs: &[Ref<Tensor>]) -> f64 {
+    let start = Instant::now();
+    run_with(program, std::slice::from_ref(input), outputs);
+    start.elapsed().as_secs_f64()
+}
+
+fn run_with(program: &Ref<Program>, inputs: &[Ref<Tensor>], outputs: &[Ref<Tensor>]) {
     // SAFETY: second owners that are never dropped; the first ones outlive the call.
     let lend = |tensor: &Ref<Tensor>| ManuallyDrop::new(unsafe { std::ptr::read(tensor) });
-    let start = Instant::now();
-    let (get_in, get_out) = (|_: usize| Ok(lend(input)), |i: usize| Ok(lend(&outputs[i])));
-    Program::bind(program, (1, &get_in), (outputs.len(), &get_out)).unwrap().run(None, None).unwrap();
-    start.elapsed().as_secs_f64()
+    let (get_in, get_out) = (|i: usize| Ok(lend(&inputs[i])), |i: usize| Ok(lend(&outputs[i])));
+    Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out)).unwrap().run(None, None).unwrap();
 }
 
 /// Nanoseconds that this thread was on a processor.
@@ -93,6 +99,66 @@ fn with_and_without_segments(first: u32, name: &str, shape: (usize, usize), roun
     );
 }
 
+/// while (i < n) (i, x) = (i + 1, f(x)): the counter is the host's, f the device's. If it is `crossed`, the host
+/// computes with what the device has made, in each iteration.
+fn counted_loop(index: u32, crossed: bool) -> Ref<Program> {
+    let engine = Engine::create(DeviceKind::EMULATED, index, None).unwrap();
+    let bound = |on: &Ref<Engine>, kernel: Arc<dyn Kernel>| {
+        BoundKernel::create(on.clone(), kernel, &KernelAttr::default()).unwrap()
+    };
+    let tanh = || Arc::new(Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 });
+    let one = Desc::new(dtype::S32, &[1]);
+    let inputs = |graph: &mut Graph| {
+        let mut input = |name: &str, desc| graph.add_input(name, desc).unwrap();
+        [input("i", one), input("x", desc()), input("n", one), input("step", one)]
+    };
+    let (mut condition, mut body, mut graph) = (Graph::new("more"), Graph::new("body"), Graph::new("counted loop"));
+    let [i, _, n, _] = inputs(&mut condition);
+    let less = bound(&cpu(), Arc::new(Binary { op: binary::Op::Lt }));
+    let more = condition.add_kernel("less", less, &[i, n], 1).unwrap().output(0);
+    condition.add_output("more", more).unwrap();
+    let [i, x, _, step] = inputs(&mut body);
+    let sum = bound(&cpu(), Arc::new(Binary { op: binary::Op::Add }));
+    let i = body.add_kernel("count", sum, &[i, step], 1).unwrap().output(0);
+    let mut x = body.add_kernel("there", bound(&engine, tanh()), &[x], 1).unwrap().output(0);
+    if crossed {
+        x = body.add_kernel("here", bound(&cpu(), tanh()), &[x], 1).unwrap().output(0);
+    }
+    body.add_output("i", i).unwrap();
+    body.add_output("x", x).unwrap();
+    let [i, x, n, step] = inputs(&mut graph);
+    let looped = graph.add_while("loop", &condition, &body, &[i, x], &[n, step], 1).unwrap();
+    (0..2).for_each(|output| graph.add_output(&output.to_string(), looped.output(output)).unwrap());
+    Program::compile(&graph, vec![cpu(), engine], &CompileOptions::default()).unwrap()
+}
+
+/// What an iteration takes, from begin to end and of the calling thread, on the calling thread alone.
+fn loops(first: u32, rounds: usize) {
+    const ITERATIONS: i32 = 10_000;
+    let number = |value: i32| {
+        let tensor = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
+        // SAFETY: the tensor's own four bytes, which nobody else has.
+        unsafe { tensor.data().cast::<i32>().write(value) };
+        tensor
+    };
+    let inputs = [number(0), Tensor::create(cpu(), desc()).unwrap(), number(ITERATIONS), number(1)];
+    let outputs = [number(0), Tensor::create(cpu(), desc()).unwrap()];
+    for (crossed, text) in [(false, "stays on the device"), (true, "comes to the host and goes back each time")] {
+        let program = counted_loop(first + u32::from(crossed), crossed);
+        let (mut all, mut thread) = (Vec::new(), Vec::new());
+        for round in 0..=rounds {
+            let (start, own) = (Instant::now(), thread_ns());
+            run_with(&program, &inputs, &outputs);
+            if round > 0 {
+                all.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(ITERATIONS));
+                thread.push((thread_ns() - own) / 1e3 / f64::from(ITERATIONS));
+            }
+        }
+        let (all, thread) = (median(all), median(thread));
+        println!("loop whose value {text}: {all:.2} us an iteration, {thread:.2} of the calling thread");
+    }
+}
+
 fn main() {
     // cargo passes --bench; any number is the count of rounds.
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(5);
@@ -125,4 +191,5 @@ fn main() {
     }
     with_and_without_segments(3, "a chain", (1, 1000), rounds, &input);
     with_and_without_segments(5, "40 chains side by side", (40, 25), rounds, &input);
+    loops(7, rounds);
 }
