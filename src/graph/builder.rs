@@ -5,6 +5,7 @@ use super::homes::Homes;
 use super::ids::{NodeId, ValueId};
 use super::nested::Nested;
 use super::options::Forwarding;
+use super::plan::MAX_DEPTH;
 use super::program::Program;
 use crate::base::index::{self, Index};
 use crate::base::object::tag;
@@ -157,9 +158,6 @@ impl Contents {
         (0..outputs).filter_map(|output| Some((output as u16, *self.forwarding.get(&(node, output))?))).collect()
     }
 }
-
-/// Most graphs inside one another.
-pub(super) const MAX_DEPTH: usize = 32;
 
 /// A graph under construction.
 pub struct Graph {

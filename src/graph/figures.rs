@@ -2,8 +2,6 @@
 #![forbid(unsafe_code)]
 
 use super::plan::Body;
-use super::program::Program;
-use crate::base::{Error, Result};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -37,6 +35,19 @@ impl Figures {
 
     pub fn add_wait(&self, ns: u64) {
         self.waited_ns.fetch_add(ns, Relaxed);
+    }
+
+    /// Of the node of this name.
+    pub fn told(&self, name: &str) -> NodeStats {
+        let count = self.count.load(Relaxed);
+        NodeStats {
+            name: name.to_owned(),
+            count,
+            total_ns: self.total_ns.load(Relaxed),
+            min_ns: if count == 0 { 0 } else { self.min_ns.load(Relaxed) },
+            max_ns: self.max_ns.load(Relaxed),
+            waited_ns: self.waited_ns.load(Relaxed),
+        }
     }
 }
 
@@ -127,7 +138,7 @@ impl Tallies {
         add(gone, tally);
     }
 
-    fn sums(&self) -> [u64; 4] {
+    pub fn sums(&self) -> [u64; 4] {
         let (open, gone) = &*self.0.lock();
         let mut sums = *gone;
         open.iter().for_each(|tally| add(&mut sums, tally));
@@ -149,34 +160,6 @@ pub struct ProgramCounters {
     /// Of those that ended.
     pub failed: u64,
     pub cancelled: u64,
-}
-
-impl Program {
-    pub fn counters(&self) -> ProgramCounters {
-        let [begun, ended, failed, cancelled] = self.compiled.tallies.sums();
-        // A run may have ended between the looks at its two counters.
-        ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
-    }
-
-    /// The figures of node `index`, in the program's order.
-    pub fn node_stats(&self, index: usize) -> Result<NodeStats> {
-        let Some(figures) = &self.compiled.figures else {
-            return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
-        };
-        let Some(figures) = figures.of(index) else {
-            let nodes = self.num_nodes();
-            return Err(Error::out_of_range(format!("index is {index}, the program has {nodes} nodes")));
-        };
-        let count = figures.count.load(Relaxed);
-        Ok(NodeStats {
-            name: self.plan().names.get(index).to_owned(),
-            count,
-            total_ns: figures.total_ns.load(Relaxed),
-            min_ns: if count == 0 { 0 } else { figures.min_ns.load(Relaxed) },
-            max_ns: figures.max_ns.load(Relaxed),
-            waited_ns: figures.waited_ns.load(Relaxed),
-        })
-    }
 }
 
 /// Whether a node computes something, rather than steer others.

@@ -2,8 +2,7 @@
 //! and how urgent they are; and which way runs are faster. It decides who runs what and when, never what comes out.
 #![forbid(unsafe_code)]
 
-use super::builder::MAX_DEPTH;
-use super::plan::{Body, DIRECT, Loop, Plan};
+use super::plan::{Body, DIRECT, Loop, MAX_DEPTH, Plan};
 use super::ways::Ways;
 use std::sync::atomic::Ordering::{Relaxed, Release as Publish};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};

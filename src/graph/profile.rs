@@ -8,7 +8,6 @@
 use super::compiled::Compiled;
 use super::figures::NOT_COUNTED;
 use super::plan::{Body, Plan};
-use super::program::Program;
 use crate::base::{Error, Result};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,46 +19,42 @@ const HEADER: &str = "weir profile 1";
 /// Where the next node of a name is.
 type Places<'a> = HashMap<&'a str, Vec<usize>>;
 
-impl Program {
-    pub fn save_profile(&self) -> String {
-        let Compiled { plan, learned, .. } = &*self.compiled;
-        let mut text = format!("{HEADER}\n");
-        for node in nodes(plan) {
-            let cost = learned.costs[node].load(Relaxed);
-            // Writing to a String cannot fail.
-            let _ = match plan.bodies[node] {
-                Body::Enter(index) => write!(text, "{cost} {} ", learned.iterations[index as usize].load(Relaxed)),
-                _ => write!(text, "{cost} - "),
-            };
-            escape(&mut text, plan.names.get(node));
-            text.push('\n');
-        }
-        text
+pub(super) fn save(Compiled { plan, learned, .. }: &Compiled) -> String {
+    let mut text = format!("{HEADER}\n");
+    for node in nodes(plan) {
+        let cost = learned.costs[node].load(Relaxed);
+        // Writing to a String cannot fail.
+        let _ = match plan.bodies[node] {
+            Body::Enter(index) => write!(text, "{cost} {} ", learned.iterations[index as usize].load(Relaxed)),
+            _ => write!(text, "{cost} - "),
+        };
+        escape(&mut text, plan.names.get(node));
+        text.push('\n');
     }
+    text
+}
 
-    /// Takes costs and iterations from a profile. How many nodes it knew is returned. Nothing changes if the text is
-    /// no profile.
-    pub fn load_profile(&self, text: &str) -> Result<usize> {
-        let lines = parse(text)?;
-        let Compiled { plan, learned, .. } = &*self.compiled;
-        let places = places(plan);
-        let mut places: Vec<(&str, Vec<usize>)> = places.into_iter().collect();
-        places.iter_mut().for_each(|(_, nodes)| nodes.reverse());
-        let mut places: Places<'_> = places.into_iter().collect();
-        let mut known = 0;
-        for line in &lines {
-            let Some(node) = places.get_mut(&*line.name).and_then(Vec::pop) else { continue };
-            learned.costs[node].store(line.cost, Relaxed);
-            if let (Body::Enter(index), Some(iterations)) = (plan.bodies[node], line.iterations) {
-                learned.iterations[index as usize].store(iterations, Relaxed);
-            }
-            known += 1;
+/// Takes costs and iterations from a profile. How many nodes it knew is returned. Nothing changes if the text is
+/// no profile.
+pub(super) fn load(Compiled { plan, learned, .. }: &Compiled, text: &str) -> Result<usize> {
+    let lines = parse(text)?;
+    let places = places(plan);
+    let mut places: Vec<(&str, Vec<usize>)> = places.into_iter().collect();
+    places.iter_mut().for_each(|(_, nodes)| nodes.reverse());
+    let mut places: Places<'_> = places.into_iter().collect();
+    let mut known = 0;
+    for line in &lines {
+        let Some(node) = places.get_mut(&*line.name).and_then(Vec::pop) else { continue };
+        learned.costs[node].store(line.cost, Relaxed);
+        if let (Body::Enter(index), Some(iterations)) = (plan.bodies[node], line.iterations) {
+            learned.iterations[index as usize].store(iterations, Relaxed);
         }
-        learned.primed.store(true, Relaxed);
-        learned.is_unknown.store(false, Relaxed);
-        learned.weigh(plan);
-        Ok(known)
+        known += 1;
     }
+    learned.primed.store(true, Relaxed);
+    learned.is_unknown.store(false, Relaxed);
+    learned.weigh(plan);
+    Ok(known)
 }
 
 /// The number that each node of a part has in the whole program, or NOT_COUNTED.

@@ -5,9 +5,11 @@ use super::compiled::Compiled;
 use super::dump::{self, DumpFormat};
 use super::exec::{Flight, RunState, Stock};
 use super::facts::Facts;
+use super::figures::{NodeStats, ProgramCounters};
 use super::partial::Parts;
 use super::place::{Devices, Direct};
 use super::plan::{Plan, Port};
+use super::profile;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
 use crate::engine::{Apart, Engine, Place, Stream};
@@ -188,5 +190,34 @@ impl Program {
     /// Keeps an empty flight for a later run, if there is room.
     pub(super) fn give_flight(&self, flight: Arc<Flight>) {
         put_first(&self.flights, flight);
+    }
+
+    pub fn counters(&self) -> ProgramCounters {
+        let [begun, ended, failed, cancelled] = self.compiled.tallies.sums();
+        // A run may have ended between the looks at its two counters.
+        ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
+    }
+
+    /// The figures of node `index`, in the program's order.
+    pub fn node_stats(&self, index: usize) -> Result<NodeStats> {
+        let Some(figures) = &self.compiled.figures else {
+            return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
+        };
+        let Some(figures) = figures.of(index) else {
+            let nodes = self.num_nodes();
+            return Err(Error::out_of_range(format!("index is {index}, the program has {nodes} nodes")));
+        };
+        Ok(figures.told(self.plan().names.get(index)))
+    }
+
+    /// What runs have learned of costs, as text.
+    pub fn save_profile(&self) -> String {
+        profile::save(&self.compiled)
+    }
+
+    /// Takes costs and iterations from a profile. How many nodes it knew is returned. Nothing changes if the text is
+    /// no profile.
+    pub fn load_profile(&self, text: &str) -> Result<usize> {
+        profile::load(&self.compiled, text)
     }
 }

@@ -263,7 +263,7 @@ impl Bound<'_> {
     fn given_back(&self, state: Arc<RunState>, result: Result<()>) -> Result<()> {
         self.program.give_state(state);
         if let (Err(_), Some(lanes)) = (&result, &self.program.devices.lanes) {
-            lanes.keep(self.program, self.on_devices());
+            lanes.keep(Arc::new((Ref::clone(self.program), self.on_devices())));
         }
         result
     }

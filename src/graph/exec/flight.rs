@@ -289,7 +289,8 @@ impl Flight {
         let Some(program) = self.program.take() else { return };
         if let Some(lanes) = &program.devices.lanes {
             let is_there = |tensor: &&Ref<Tensor>| tensor.engine().accelerator().is_some();
-            lanes.keep(&program, tensors.iter().flatten().filter(is_there).cloned().collect());
+            let tensors: Vec<Ref<Tensor>> = tensors.iter().flatten().filter(is_there).cloned().collect();
+            lanes.keep(Arc::new((Ref::clone(&program), tensors)));
         }
         let _ = self.program.put(program);
     }

@@ -25,13 +25,13 @@ use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
-use crate::graph::Program;
 use crate::graph::compiled::Frames;
 use crate::kernel::{Completion, Frame, KernelContext, Outputs, Rest};
 use crate::memory::{Block, Tag, View};
 use crate::stream::{Account, Aside};
 use crate::sync::{Mutex, OnceLock, fork};
 use crate::threadpool::ThreadPool;
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
@@ -200,10 +200,9 @@ impl Lanes {
         self.needs.get()?.get(engine)?.engine.launcher()
     }
 
-    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were
-    /// asked for: its own tensors, and the program with its constants and kernels.
-    pub fn keep(&self, program: &Ref<Program>, tensors: Vec<Ref<Tensor>>) {
-        let held = Arc::new((Ref::clone(program), tensors));
+    /// What the work of a run on engines may still use, which has failed, goes when the engines have done all that they
+    /// were asked for: its own tensors, and the program with its constants and kernels.
+    pub fn keep(&self, held: Arc<dyn Any + Send + Sync>) {
         for lane in self.lanes.lock().iter().filter(|lane| lane.is_busy()) {
             for on in &lane.engines {
                 let Some(accelerator) = on.engine.accelerator() else { continue };

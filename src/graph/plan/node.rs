@@ -5,6 +5,9 @@ use crate::sync::MergeShape;
 use crate::threadpool::HostCall;
 use std::ops::Range;
 
+/// Most graphs inside one another.
+pub(in crate::graph) const MAX_DEPTH: usize = 32;
+
 /// What a node does when it is run. The numbers are indices into the plan's tables.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum Body {
