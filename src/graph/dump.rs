@@ -1,6 +1,6 @@
 //! Drawings of graphs and programs: Graphviz DOT, and JSON.
 
-use super::builder::{Body as BuilderBody, Graph};
+use super::builder::{Body as BuilderBody, Graph, LoopOp};
 use super::layout::{Arg, Body, DIRECT, Layout, Place};
 use crate::abi::weir_dump_format_value as F;
 use crate::base::text::json_string;
@@ -49,6 +49,11 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
                 BuilderBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
                 BuilderBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
                 BuilderBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
+                BuilderBody::Cyclic { op: LoopOp::Enter { frame, is_constant, parallel_iterations }, .. } => vec![
+                    ("frame", json_string(frame)),
+                    ("is_constant", is_constant.to_string()),
+                    ("parallel_iterations", parallel_iterations.to_string()),
+                ],
                 _ => vec![],
             },
             before: node

@@ -25,6 +25,7 @@ mod place;
 mod presence;
 mod profile;
 mod program;
+mod raise;
 mod report;
 mod shapes;
 mod verify;

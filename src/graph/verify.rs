@@ -159,7 +159,8 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     };
     for (i, index) in graph.inputs().enumerate() {
         let Body::Input(desc) = &graph.nodes[index].body else { continue };
-        if !desc.matches(&inputs[i]) {
+        // What a raised loop looks like is found out by looking.
+        if desc.dtype != dtype::ANY && !desc.matches(&inputs[i]) {
             return Err(Error::invalid(format!(
                 "graph '{}' input {i} '{}': expected {}, got {}",
                 graph.name,
@@ -225,6 +226,18 @@ pub(super) fn check_blocking(graph: &Contents) -> Result<()> {
     Ok(())
 }
 
+/// Whether it matters though nobody takes what it makes.
+pub(super) fn has_effects(node: &Node) -> bool {
+    match &node.body {
+        Body::Task { .. } => true,
+        Body::Kernel { kernel, num_outputs, .. } => {
+            let kernel = kernel.kernel();
+            *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
+        }
+        _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
+    }
+}
+
 /// What a node waits for, with and without data.
 pub(in crate::graph) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
     node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())
@@ -282,6 +295,7 @@ fn infer<'a>(
         |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
     match &node.body {
         Body::Task { .. } => {}
+        Body::Cyclic { .. } => return Err(Error::internal("was not raised")),
         // What it looks like is known from outside.
         Body::Input(_) => verified.kinds.add(Kinds::OTHER),
         Body::Constant(tensor) => {
@@ -318,8 +332,13 @@ fn infer<'a>(
         }
         Body::While { condition, body, num_variables, .. } => {
             let mut inputs = inputs(verified);
-            declare_variables(body, &mut inputs[..*num_variables]);
-            let inner = verify_loop(condition, body, engines, &inputs, *num_variables)?;
+            let inner = match is_settled(body) {
+                true => {
+                    declare_variables(body, &mut inputs[..*num_variables]);
+                    verify_loop(condition, body, engines, &inputs, *num_variables)?
+                }
+                false => settle_loop(condition, body, engines, &mut inputs, *num_variables)?,
+            };
             verified.descs.set(index, &inputs[..*num_variables]);
             verified.has_inside(index, inner);
         }
@@ -366,6 +385,38 @@ fn declare_variables(body: &Contents, variables: &mut [Desc]) {
         match &body.nodes[index].body {
             Body::Input(desc) if desc.matches(variable) => *variable = *desc,
             _ => {}
+        }
+    }
+}
+
+/// Whether it says what its inputs look like.
+fn is_settled(graph: &Contents) -> bool {
+    graph.inputs().all(|index| !matches!(&graph.nodes[index].body, Body::Input(desc) if desc.dtype == dtype::ANY))
+}
+
+/// Finds out what the variables of a loop look like of which only the first values are known: what differs from one
+/// iteration to the next is left open. Each time around leaves more open, so this ends.
+fn settle_loop(
+    condition: &Contents,
+    body: &Contents,
+    engines: &[Ref<Engine>],
+    inputs: &mut [Desc],
+    num_variables: usize,
+) -> Result<Vec<Verified>> {
+    loop {
+        let verified = verify_inner(body, engines, inputs)?;
+        let mut is_settled = true;
+        let ports: Vec<usize> = body.inputs().collect();
+        for (i, next) in outputs(body, &verified).iter().enumerate() {
+            let Some(both) = inputs[i].widen(next) else {
+                let what = format!("loop merge '{}'", body.nodes[ports[i]].name);
+                return Err(mismatch(&what, &inputs[i], next));
+            };
+            is_settled &= both == inputs[i];
+            inputs[i] = both;
+        }
+        if is_settled {
+            return verify_loop(condition, body, engines, inputs, num_variables);
         }
     }
 }

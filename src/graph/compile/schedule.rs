@@ -1,7 +1,7 @@
 //! The order of one graph's nodes: what matters, and the longest path to the end first.
 
 use crate::graph::builder::{Body, Contents, Node};
-use crate::graph::verify::Verified;
+use crate::graph::verify::{Verified, has_effects};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -28,17 +28,6 @@ pub(in crate::graph) fn live(graph: &Contents, verified: &Verified, wanted: &[bo
         }
     }
     live
-}
-
-pub(super) fn has_effects(node: &Node) -> bool {
-    match &node.body {
-        Body::Task { .. } => true,
-        Body::Kernel { kernel, num_outputs, .. } => {
-            let kernel = kernel.kernel();
-            *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
-        }
-        _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
-    }
 }
 
 /// The estimated run time of each live node.
