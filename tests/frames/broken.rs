@@ -90,7 +90,8 @@ fn broken_graphs_are_refused_by_name_or_run_to_an_end() {
         });
         match compiled {
             Err(error) => {
-                let named = |(index, node): (usize, &crate::lower::Node)| error.message().contains(&name(index, &node.kind));
+                let named =
+                    |(index, node): (usize, &crate::lower::Node)| error.message().contains(&name(index, &node.kind));
                 let frames = error.message().contains("'while ") || error.message().contains("'loop ");
                 assert!(
                     frames || flat.nodes.iter().enumerate().any(named),

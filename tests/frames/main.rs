@@ -22,7 +22,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 fn random_programs_compute_what_they_say() {
     let pool = pools::of(2);
     let first = from_environment("WEIR_FRAMES_FIRST", 1);
-    let (mut loops, mut switches) = (0, 0);
+    let (mut loops, mut switches, mut left) = (0, 0, 0);
     for seed in first..first + from_environment("WEIR_FRAMES_PROGRAMS", 10_000) {
         let mut random = Random::new(seed);
         let (num_inputs, is_pure) = (1 + random.below(3), random.once_in(2));
@@ -34,6 +34,7 @@ fn random_programs_compute_what_they_say() {
         let builder = flat.build(is_pure, &calls).unwrap();
         let program = builder.try_compile(&CompileOptions::default());
         let program = program.unwrap_or_else(|error| panic!("seed {seed}: {}\n{flat}", error.message()));
+        left += run::fact(&program, "switches");
         for turn in 0..2 {
             let inputs: Vec<i32> = (0..num_inputs).map(|_| random.below(12) as i32 - 4).collect();
             let expected = program::run(&block, &inputs);
@@ -44,5 +45,6 @@ fn random_programs_compute_what_they_say() {
             }
         }
     }
-    println!("{loops} loops, {switches} switches");
+    println!("{loops} loops, {switches} switches, {left} left in the programs");
+    assert!(left * 10 < switches, "conds become conds");
 }

@@ -6,6 +6,7 @@
 //! the body again, or there alone if the loop cond does without.
 
 use super::assemble::{Assembly, Origin};
+use super::conds;
 use super::frames::{Frames, ROOT, is_constant, op};
 use crate::base::{Error, Name, Result, with_article};
 use crate::graph::builder::{After, Body, Contents, LoopOp, Node, Value};
@@ -24,6 +25,8 @@ pub(super) struct Raiser<'a> {
     exits: HashMap<usize, Value>,
     /// Who takes what comes from switches and parts of loops: the node and its input.
     takers: HashMap<Value, Vec<(usize, usize)>>,
+    /// Whether conds are raised, too.
+    has_conds: bool,
 }
 
 /// A frame, looked through.
@@ -53,7 +56,7 @@ struct Split {
 }
 
 impl<'a> Raiser<'a> {
-    pub fn new(graph: &'a Contents, frames: Frames) -> Raiser<'a> {
+    pub fn new(graph: &'a Contents, frames: Frames, has_conds: bool) -> Raiser<'a> {
         let mut takers: HashMap<Value, Vec<(usize, usize)>> = HashMap::new();
         for (index, node) in graph.nodes.iter().enumerate() {
             for (i, &value) in node.inputs().iter().enumerate() {
@@ -63,7 +66,7 @@ impl<'a> Raiser<'a> {
             }
         }
         let names = graph.nodes.iter().map(|node| node.name.as_str()).collect();
-        Raiser { graph, frames, names, loops: Vec::new(), exits: HashMap::new(), takers }
+        Raiser { graph, frames, names, loops: Vec::new(), exits: HashMap::new(), takers, has_conds }
     }
 
     /// The graph without frames.
@@ -81,7 +84,11 @@ impl<'a> Raiser<'a> {
         for (name, value) in &self.graph.outputs {
             whole.output(name, *value)?;
         }
-        Ok(Contents { homes: self.graph.homes.clone(), ..whole.finish() })
+        self.with_conds(Contents { homes: self.graph.homes.clone(), ..whole.finish() })
+    }
+
+    fn with_conds(&self, graph: Contents) -> Result<Contents> {
+        if self.has_conds { conds::raise(graph, 0) } else { Ok(graph) }
     }
 
     fn node(&self, index: usize) -> &Node {
@@ -505,7 +512,7 @@ impl<'a> Raiser<'a> {
         for (name, value) in outputs {
             part.output(name, *value)?;
         }
-        Ok(part.finish())
+        self.with_conds(part.finish())
     }
 
     fn condition(&self, looped: &Loop, split: &Split) -> Result<Contents> {

@@ -2,12 +2,12 @@
 //!
 //! 1. `frames`: which nodes are in which loop, and that no edge goes from one to another but by an enter or an exit.
 //! 2. `loops`: each frame becomes a while, the innermost first. Nodes keep their names, the while has the frame's.
-//! 3. `verify` finds out what the variables look like, which nobody has said (`verify::settle_loop`).
-//!
-//! Switches and merges that are of no loop stay as they are.
+//! 3. `conds`: in such a graph, switches and merges that are a cond become one. All others stay as they are.
+//! 4. `verify` finds out what the variables look like, which nobody has said (`verify::settle_loop`).
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod conds;
 mod frames;
 mod loops;
 
@@ -21,11 +21,14 @@ pub(super) fn raise(graph: &Contents) -> Result<Option<Contents>> {
     if !has_frames(graph) {
         return Ok(None);
     }
-    let graph = raise_inside(graph)?;
-    match graph.depth >= MAX_DEPTH {
-        true => Err(Error::out_of_range(format!("more than {MAX_DEPTH} graphs lie inside one another"))),
-        false => Ok(Some(graph)),
+    // With conds there are more graphs inside one another.
+    for has_conds in [true, false] {
+        let graph = raise_inside(graph, has_conds)?;
+        if graph.depth < MAX_DEPTH {
+            return Ok(Some(graph));
+        }
     }
+    Err(Error::out_of_range(format!("more than {MAX_DEPTH} graphs lie inside one another")))
 }
 
 fn has_frames(graph: &Contents) -> bool {
@@ -33,14 +36,14 @@ fn has_frames(graph: &Contents) -> bool {
     graph.nodes.iter().any(has)
 }
 
-fn raise_inside(graph: &Contents) -> Result<Contents> {
+fn raise_inside(graph: &Contents, has_conds: bool) -> Result<Contents> {
     let mut graph = graph.clone();
     for node in &mut graph.nodes {
         for inner in node.inner_mut() {
             if has_frames(inner) {
                 let named =
                     |error: Error| Error::new(error.code(), format!("in graph '{}': {}", inner.name, error.message()));
-                *inner = Arc::new(raise_inside(inner).map_err(named)?);
+                *inner = Arc::new(raise_inside(inner, has_conds).map_err(named)?);
             }
         }
         let inner = node.inner().map(|inner| inner.depth + 1).max().unwrap_or(0);
@@ -48,7 +51,7 @@ fn raise_inside(graph: &Contents) -> Result<Contents> {
     }
     if graph.nodes.iter().any(|node| matches!(node.body, Body::Cyclic { .. })) {
         let frames = frames::find(&graph)?;
-        graph = loops::Raiser::new(&graph, frames).raise()?;
+        graph = loops::Raiser::new(&graph, frames, has_conds).raise()?;
     }
     Ok(graph)
 }
