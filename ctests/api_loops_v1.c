@@ -269,8 +269,8 @@ static void a_cond_in_a_loop(void) {
     expect((int32_t[]){27}, 1, (int32_t[]){111}, 1);
 }
 
-/* An RNN's shape: h = h * w + x with invariants w and x; the count of steps is not looked at outside. Its exit enters the
- * next loop. */
+/* An RNN's shape: h = h * w + x with invariants w and x; the count of steps is not looked at outside. Its exit enters
+ * the next loop. */
 static void one_loop_behind_another(void) {
     graph = make_graph("rnn");
     weir_value zero = constant("zero", 0), w = input("w"), x = input("x"), n = input("n"), h = input("h");
@@ -353,8 +353,8 @@ static void refusals(void) {
     parts p = make_parts();
     close_loop(&p);
     apply("bad", SUM, p.i.at.on_true, p.outside);
-    refused("node 'bad' is in frame 'loop', but its input 1 comes from node 'outside' outside of it: only an enter brings "
-            "a value into a frame");
+    refused("node 'bad' is in frame 'loop', but its input 1 comes from node 'outside' outside of it: only an "
+            "enter brings a value into a frame");
 
     p = make_parts();
     close_loop(&p);
@@ -364,14 +364,14 @@ static void refusals(void) {
     p = make_parts();
     close_loop(&p);
     CHECK_OK(weir_graph_add_control_edge(graph, p.count, p.outside_node));
-    refused("node 'outside' is outside of frame 'loop', but it waits for node 'count' inside of it: only an exit is waited "
-            "for outside of its frame");
+    refused("node 'outside' is outside of frame 'loop', but it waits for node 'count' inside of it: only an exit "
+            "is waited for outside of its frame");
 
     p = make_parts();
     close_loop(&p);
     CHECK_OK(weir_graph_add_control_edge(graph, p.outside_node, p.count));
-    refused("node 'count' is in frame 'loop', but it waits for node 'outside' outside of it: only an enter waits for what "
-            "is outside of its frame");
+    refused("node 'count' is in frame 'loop', but it waits for node 'outside' outside of it: only an enter waits "
+            "for what is outside of its frame");
 
     p = make_parts();
     close_loop(&p);
@@ -401,8 +401,8 @@ static void refusals(void) {
     p = make_parts();
     close_loop(&p);
     loop_cond("again", p.predicate);
-    refused("frame 'loop': nodes 'goes on' and 'again' are both its loop cond: two loops beside one another need frames of "
-            "different names");
+    refused("frame 'loop': nodes 'goes on' and 'again' are both its loop cond: two loops beside one another need "
+            "frames of different names");
 
     graph = make_graph("refused");
     enter("n", input("x"), "loop", 0, 1);
@@ -427,18 +427,20 @@ static void refusals(void) {
     CHECK_OK(weir_graph_set_back_edge(graph, p.i.merge, next));
     loop_merge("bad", next);
     CHECK_OK(weir_graph_set_back_edge(graph, node, next));
-    refused("frame 'loop': node 'bad' takes its first value from node 'i/next', a next iteration, expected an enter");
+    refused("frame 'loop': node 'bad' takes its first value from node 'i/next', a next iteration, expected an "
+            "enter");
 
     p = make_parts();
     close_loop(&p);
     apply("bad", PLUS_ONE, p.goes_on, 0);
-    refused("frame 'loop': node 'bad' takes the value of loop cond 'goes on': only a switch does, as its predicate");
+    refused("frame 'loop': node 'bad' takes the value of loop cond 'goes on': only a switch does, as its "
+            "predicate");
 
     p = make_parts();
     close_loop(&p);
     apply("bad", PLUS_ONE, enter("first", p.x, "loop", 0, 1), 0);
-    refused("frame 'loop': node 'bad' takes the value of enter 'first': only a loop merge does, or it must be a constant "
-            "enter");
+    refused("frame 'loop': node 'bad' takes the value of enter 'first': only a loop merge does, or it must be a "
+            "constant enter");
 
     p = make_parts();
     close_loop(&p);
@@ -454,13 +456,14 @@ static void refusals(void) {
     p = make_parts();
     close_loop(&p);
     leave("bad", p.i.at.on_true);
-    refused("frame 'loop': node 'bad' takes the true side of switch 'i/switch', expected the false side of a switch of a "
-            "loop merge by loop cond 'goes on'");
+    refused("frame 'loop': node 'bad' takes the true side of switch 'i/switch', expected the false side of a "
+            "switch of a loop merge by loop cond 'goes on'");
 
     p = make_parts();
     close_loop(&p);
     leave("bad", split("n/switch", p.n, p.goes_on).on_false);
-    refused("frame 'loop': node 'bad' takes the false side of a switch that passes on no variable, 'n/switch', expected");
+    refused("frame 'loop': node 'bad' takes the false side of a switch that passes on no variable, 'n/switch', "
+            "expected");
 
     p = make_parts();
     close_loop(&p);
@@ -470,14 +473,14 @@ static void refusals(void) {
     p = make_parts();
     close_loop(&p);
     CHECK_OK(weir_graph_add_control_edge(graph, p.switched, p.count));
-    refused("frame 'loop': node 'count' waits for node 'i/switch', a switch, without data, which does not say in which "
-            "iterations: let it wait for a node that takes its value");
+    refused("frame 'loop': node 'count' waits for node 'i/switch', a switch, without data, which does not say in "
+            "which iterations: let it wait for a node that takes its value");
 
     p = make_parts();
     close_loop(&p);
     CHECK_OK(weir_graph_add_control_edge(graph, p.less, p.switched));
-    refused("frame 'loop': node 'i/switch', a switch, waits for node 'less' without data: let the nodes that take its value "
-            "do so");
+    refused("frame 'loop': node 'i/switch', a switch, waits for node 'less' without data: let the nodes that "
+            "take its value do so");
 
     p = make_parts();
     close_loop(&p);
@@ -486,14 +489,14 @@ static void refusals(void) {
 
     p = make_parts();
     CHECK_OK(weir_graph_set_back_edge(graph, p.i.merge, next_iteration("i/next", p.predicate)));
-    refused("frame 'loop': node 'i/next' takes node 'less', which no switch of loop cond 'goes on' holds back, so that the "
-            "loop would never end");
+    refused("frame 'loop': node 'i/next' takes node 'less', which no switch of loop cond 'goes on' holds back, "
+            "so that the loop would never end");
 
     p = make_parts();
     CHECK_OK(weir_graph_set_back_edge(graph, p.i.merge,
                                       next_iteration("i/next", apply("count", SUM, p.i.at.on_true, p.predicate))));
-    refused("frame 'loop': node 'less' is needed both before and behind loop cond 'goes on' and would be computed twice, "
-            "for which it must be pure");
+    refused("frame 'loop': node 'less' is needed both before and behind loop cond 'goes on' and would be "
+            "computed twice, for which it must be pure");
 
     /* A loop that waits for itself is a cycle that no next iteration closes. */
     p = make_parts();
@@ -555,7 +558,8 @@ static void a_pure_kernel_is_computed_twice(void) {
     kernel_flags = 0;
     CHECK_OK(weir_graph_set_back_edge(
         graph, p.i.merge,
-        next_iteration("i/next", apply("count", SUM, p.i.at.on_true, split("less/switch", p.predicate, p.goes_on).on_true))));
+        next_iteration("i/next",
+                       apply("count", SUM, p.i.at.on_true, split("less/switch", p.predicate, p.goes_on).on_true))));
     output("i", leave("i/exit", p.i.at.on_false));
     expect((int32_t[]){7}, 1, (int32_t[]){7}, 1);
 }

@@ -6,6 +6,7 @@ mod broken;
 mod kit;
 mod lower;
 mod program;
+mod tokens;
 
 use kit::random::Random;
 use kit::{pools, run};
