@@ -337,7 +337,7 @@ fn infer<'a>(
                     declare_variables(body, &mut inputs[..*num_variables]);
                     verify_loop(condition, body, engines, &inputs, *num_variables)?
                 }
-                false => settle_loop(condition, body, engines, &mut inputs, *num_variables)?,
+                false => settle_loop(condition, body, engines, &mut inputs)?,
             };
             verified.descs.set(index, &inputs[..*num_variables]);
             verified.has_inside(index, inner);
@@ -401,7 +401,6 @@ fn settle_loop(
     body: &Contents,
     engines: &[Ref<Engine>],
     inputs: &mut [Desc],
-    num_variables: usize,
 ) -> Result<Vec<Verified>> {
     loop {
         let verified = verify_inner(body, engines, inputs)?;
@@ -416,7 +415,10 @@ fn settle_loop(
             inputs[i] = both;
         }
         if is_settled {
-            return verify_loop(condition, body, engines, inputs, num_variables);
+            // The body is not looked through again: loops inside of loops would be so often.
+            let of_condition = verify_inner(condition, engines, inputs)?;
+            check_predicate(condition, &of_condition)?;
+            return Ok(vec![of_condition, verified]);
         }
     }
 }
@@ -429,7 +431,7 @@ fn verify_loop(
     num_variables: usize,
 ) -> Result<Vec<Verified>> {
     let all = vec![verify_inner(condition, engines, inputs)?, verify_inner(body, engines, inputs)?];
-    check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, &all[0])[0])?;
+    check_predicate(condition, &all[0])?;
     let next = outputs(body, &all[1]);
     for i in 0..num_variables {
         if !inputs[i].matches(&next[i]) {
@@ -437,6 +439,10 @@ fn verify_loop(
         }
     }
     Ok(all)
+}
+
+fn check_predicate(condition: &Contents, verified: &Verified) -> Result<()> {
+    check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, verified)[0])
 }
 
 fn verify_inner(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {

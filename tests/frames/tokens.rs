@@ -22,7 +22,10 @@ fn frames(flat: &Flat) -> Vec<Option<Vec<&str>>> {
     let mut found: Vec<Option<Vec<&str>>> = Vec::new();
     for node in &flat.nodes {
         let mut of_inputs = node.inputs.iter().filter_map(|value| found[value.0].clone());
-        let around = if matches!(node.kind, Kind::Input) { Some(Vec::new()) } else { of_inputs.next() };
+        let floats = matches!(node.kind, Kind::Constant(_) | Kind::Enter { .. } | Kind::LoopCond | Kind::NextIteration);
+        let is_constant = |value: &Value| matches!(flat.nodes[value.0].kind, Kind::Constant(_));
+        let is_source = node.inputs.iter().all(is_constant) && !floats;
+        let around = if is_source { Some(Vec::new()) } else { of_inputs.next() };
         found.push(around.map(|mut frames| {
             match &node.kind {
                 Kind::Enter { frame, .. } => frames.push(frame),
@@ -59,7 +62,9 @@ impl<'a> Tokens<'a> {
         let node = &self.flat.nodes[index];
         let one = |value: Option<i32>| [value, None];
         let mut is_there = true;
-        for &before in &node.after {
+        // An exit waits for what is there when its loop begins, if for anything.
+        let waits: &[usize] = if matches!(node.kind, Kind::Exit) { &[] } else { &node.after };
+        for &before in waits {
             // A switch is there when what it takes is.
             is_there &= match self.flat.nodes[before].kind {
                 Kind::Switch => self.flat.nodes[before].inputs.iter().all(|&value| self.value(value, place).is_some()),
