@@ -70,6 +70,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/gemm.rs",
     "src/ffi/graph.rs",
     "src/ffi/control.rs",
+    "src/ffi/frames.rs",
     "src/ffi/placement.rs",
     "src/ffi/program.rs",
     "src/ffi/program_stats.rs",

@@ -179,6 +179,32 @@ static void rows_of_control_flow(const builder *b) {
     ROW(weir_graph_add_merge, (graph, "m", &x, 0, &out.value, &out.value, NULL), INVALID, "num_inputs is 0");
     ROW(weir_graph_add_merge, (graph, "m", NULL, 1, &out.value, &out.value, NULL), INVALID, "inputs is NULL");
     ROW(weir_graph_add_merge, (graph, "m", &x, 1, NULL, &out.value, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_enter, (NULL, "e", x, "f", 0, 1, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_enter, (graph, NULL, x, "f", 0, 1, &out.value, NULL), INVALID, "name is NULL");
+    ROW(weir_graph_add_enter, (graph, "e", b->foreign_value, "f", 0, 1, &out.value, NULL), INVALID, "'e' value");
+    ROW(weir_graph_add_enter, (graph, "e", x, NULL, 0, 1, &out.value, NULL), INVALID, "frame_name is NULL");
+    ROW(weir_graph_add_enter, (graph, "e", x, "", 0, 1, &out.value, NULL), INVALID, "frame_name is empty");
+    ROW(weir_graph_add_enter, (graph, "e", x, "f", 2, 1, &out.value, NULL), INVALID, "is_constant is 2");
+    ROW(weir_graph_add_enter, (graph, "e", x, "f", 0, 0, &out.value, NULL), INVALID, "parallel_iterations is 0");
+    ROW(weir_graph_add_enter, (graph, "e", x, "f", 0, 1, NULL, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_loop_merge, (NULL, "m", x, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_loop_merge, (graph, NULL, x, &out.value, NULL), INVALID, "name is NULL");
+    ROW(weir_graph_add_loop_merge, (graph, "m", UINT64_MAX, &out.value, NULL), INVALID, "'m' value");
+    ROW(weir_graph_add_loop_merge, (graph, "m", x, NULL, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_set_back_edge, (NULL, 1, x), INVALID, "graph is NULL");
+    ROW(weir_graph_set_back_edge, (graph, UINT64_MAX, x), INVALID, "merge");
+    ROW(weir_graph_add_loop_cond, (NULL, "l", x, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_loop_cond, (graph, NULL, x, &out.value, NULL), INVALID, "name is NULL");
+    ROW(weir_graph_add_loop_cond, (graph, "l", UINT64_MAX, &out.value, NULL), INVALID, "'l' value");
+    ROW(weir_graph_add_loop_cond, (graph, "l", x, NULL, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_next_iteration, (NULL, "n", x, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_next_iteration, (graph, NULL, x, &out.value, NULL), INVALID, "name is NULL");
+    ROW(weir_graph_add_next_iteration, (graph, "n", UINT64_MAX, &out.value, NULL), INVALID, "'n' value");
+    ROW(weir_graph_add_next_iteration, (graph, "n", x, NULL, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_exit, (NULL, "e", x, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_exit, (graph, NULL, x, &out.value, NULL), INVALID, "name is NULL");
+    ROW(weir_graph_add_exit, (graph, "e", UINT64_MAX, &out.value, NULL), INVALID, "'e' value");
+    ROW(weir_graph_add_exit, (graph, "e", x, NULL, NULL), INVALID, "out_value is NULL");
 }
 
 static void rows_of_compile(void) {

@@ -175,6 +175,27 @@ void test_failures() {
     EXPECT_THROWS(program.run({weir::tensor(engine, weir::desc(WEIR_F32, {}))}, {}), WEIR_INVALID_ARGUMENT, "input");
 }
 
+// A loop that is said by its edges and whose predicate is false from the beginning.
+void test_frames() {
+    const auto engine = weir::engine::cpu();
+    const auto number = weir::desc(WEIR_S32, {1});
+    weir::graph graph("frames");
+    const auto predicate = graph.add_enter("predicate", graph.add_input("p", number), "loop", true);
+    const auto first = graph.add_enter("first", graph.add_input("x", number), "loop");
+    const auto merge = graph.add_loop_merge("merge", first.outputs[0]);
+    const auto goes_on = graph.add_loop_cond("goes on", predicate.outputs[0]);
+    const auto sides = graph.add_switch("switch", merge.outputs[0], goes_on.outputs[0]);
+    const auto next = graph.add_next_iteration("next", sides.outputs[1]);
+    EXPECT_THROWS(graph.compile({engine}), WEIR_INVALID_ARGUMENT, "'merge' has no back edge");
+    graph.set_back_edge(merge.node, next.outputs[0]);
+    graph.add_output("y", graph.add_exit("exit", sides.outputs[0]).outputs[0]);
+    const weir::tensor p(engine, number), x(engine, number), y(engine, number);
+    p.data<std::int32_t>()[0] = 0;
+    x.data<std::int32_t>()[0] = 42;
+    graph.compile({engine}).run({p, x}, {y});
+    EXPECT(y.data<std::int32_t>()[0] == 42);
+}
+
 } // namespace
 
 int main() {
@@ -185,6 +206,7 @@ int main() {
     test_notices(weir::threadpool());
     test_notices(weir::threadpool::builtin(2));
     test_failures();
+    test_frames();
     expect_released(before);
     return 0;
 }

@@ -5873,7 +5873,8 @@ weir_status weir_graph_add_constant(struct weir_graph *graph,
 /**
  * Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs
  * values; out_node (may be NULL) receives the node, for control edges. Values of nodes added later may not be used
- * here: to close a cycle is an error of compile, and only control edges can.
+ * here: to close a cycle is an error of compile, and only control edges can. A loop is closed by
+ * weir_graph_set_back_edge.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * kernel; name is copied.
@@ -6096,6 +6097,109 @@ weir_status weir_graph_add_merge(struct weir_graph *graph,
                                  weir_value *out_value,
                                  weir_value *out_index,
                                  weir_node *out_node);
+
+/**
+ * Adds an enter: brings a value into the frame `frame_name`. This and the next five functions say a loop by its edges,
+ * as graphs of TensorFlow's first control flow do; weir_graph_compile makes a loop of each frame, as
+ * weir_graph_add_while would, and refuses what is none with the nodes' names (docs/control_flow.md has all rules).
+ *
+ * What takes values of a frame is in it, up to the exits; enters of values of one frame that have the same frame_name
+ * lead into one frame. A frame has one loop cond. Each of its variables has an enter, a loop merge, a switch whose
+ * predicate is the loop cond, a next iteration and, if its last value is wanted, an exit. With is_constant (0 or 1) the
+ * value is the same in all iterations and goes to any node of the frame. Constants need no enter. parallel_iterations
+ * is as for weir_graph_add_while, and the same for all enters of a frame. If the value is absent the whole loop is
+ * skipped, and what its exits give is absent. out_node (may be NULL) receives the node; it may wait for nodes outside of
+ * the frame.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: both names are copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, empty frame_name, is_constant, parallel_iterations less than 1);
+ * ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_enter(struct weir_graph *graph,
+                                 const char *name,
+                                 weir_value value,
+                                 const char *frame_name,
+                                 int32_t is_constant,
+                                 int32_t parallel_iterations,
+                                 weir_value *out_value,
+                                 weir_node *out_node);
+
+/**
+ * Adds the merge of a loop's variable: gives the value of an enter in the first iteration, and later that of the next
+ * iteration which weir_graph_set_back_edge says. Each loop merge needs one. A merge that is of no loop is
+ * weir_graph_add_merge.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_loop_merge(struct weir_graph *graph,
+                                      const char *name,
+                                      weir_value value,
+                                      weir_value *out_value,
+                                      weir_node *out_node);
+
+/**
+ * Says where a loop merge takes its value from after the first iteration: the output of a next iteration, which was
+ * added after the merge.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (foreign node or value, no loop merge, no next iteration); ALREADY_EXISTS (it has one).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_back_edge(struct weir_graph *graph,
+                                     weir_node loop_merge,
+                                     weir_value next_iteration);
+
+/**
+ * Adds a loop cond: its loop goes on while predicate (one element of bool, u8, s8 or s32) is not 0. A switch of
+ * weir_graph_add_switch that has its output for a predicate is of the loop: out_true is the variable in an iteration that
+ * takes place, out_false goes to exits and to nothing else. Other switches, and merges, may be in a loop as anywhere.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_loop_cond(struct weir_graph *graph,
+                                     const char *name,
+                                     weir_value predicate,
+                                     weir_value *out_value,
+                                     weir_node *out_node);
+
+/**
+ * Adds a next iteration: gives the value to the loop merges that have it as their back edge, in the iteration that
+ * follows.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_next_iteration(struct weir_graph *graph,
+                                          const char *name,
+                                          weir_value value,
+                                          weir_value *out_value,
+                                          weir_node *out_node);
+
+/**
+ * Adds an exit: gives the last value of a loop's variable to the frame around, or to the graph. `value` is out_false of a
+ * switch that passes on a loop merge by the loop cond. A control edge from out_node waits for the whole loop.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_exit(struct weir_graph *graph,
+                                const char *name,
+                                weir_value value,
+                                weir_value *out_value,
+                                weir_node *out_node);
 
 /**
  * Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`:

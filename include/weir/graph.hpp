@@ -227,6 +227,40 @@ public:
                                    &added.outputs[1], &added.node));
         return added;
     }
+    /// Brings a value into a frame, in which a loop is said by its edges, as TensorFlow's first control flow does.
+    call add_enter(const std::string &name, weir_value value, const std::string &frame_name, bool is_constant = false,
+                   std::int32_t parallel_iterations = 1) {
+        call added{0, std::vector<weir_value>(1)};
+        check(weir_graph_add_enter(*this, name.c_str(), value, frame_name.c_str(), is_constant ? 1 : 0,
+                                   parallel_iterations, &added.outputs[0], &added.node));
+        return added;
+    }
+    /// The merge of a loop's variable: the value of an enter, later that of `set_back_edge`.
+    call add_loop_merge(const std::string &name, weir_value value) {
+        call added{0, std::vector<weir_value>(1)};
+        check(weir_graph_add_loop_merge(*this, name.c_str(), value, &added.outputs[0], &added.node));
+        return added;
+    }
+    void set_back_edge(weir_node loop_merge, weir_value next_iteration) {
+        check(weir_graph_set_back_edge(*this, loop_merge, next_iteration));
+    }
+    /// Its loop goes on while predicate is not 0.
+    call add_loop_cond(const std::string &name, weir_value predicate) {
+        call added{0, std::vector<weir_value>(1)};
+        check(weir_graph_add_loop_cond(*this, name.c_str(), predicate, &added.outputs[0], &added.node));
+        return added;
+    }
+    call add_next_iteration(const std::string &name, weir_value value) {
+        call added{0, std::vector<weir_value>(1)};
+        check(weir_graph_add_next_iteration(*this, name.c_str(), value, &added.outputs[0], &added.node));
+        return added;
+    }
+    /// The last value of a loop's variable, outside of its frame.
+    call add_exit(const std::string &name, weir_value value) {
+        call added{0, std::vector<weir_value>(1)};
+        check(weir_graph_add_exit(*this, name.c_str(), value, &added.outputs[0], &added.node));
+        return added;
+    }
     void add_output(const std::string &name, weir_value value) {
         check(weir_graph_add_output(*this, name.c_str(), value));
     }

@@ -76,6 +76,13 @@ impl weir_tensor_desc {
         (self.dtype == other.dtype && self.rank == other.rank).then_some(joined)
     }
 
+    /// As `join`, but every dimension in which they differ is left open.
+    pub fn widen(&self, other: &Desc) -> Option<Desc> {
+        let mut both = *self;
+        both.dims.iter_mut().zip(&other.dims).filter(|(a, b)| a != b).for_each(|(dim, _)| *dim = ANY_DIM);
+        (self.dtype == other.dtype && self.rank == other.rank).then_some(both)
+    }
+
     fn check_rank(&self) -> Result<()> {
         if self.rank as usize > MAX_RANK {
             return Err(Error::invalid(format!("rank is {}, expected 0 to {MAX_RANK}", self.rank)));

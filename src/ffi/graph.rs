@@ -97,7 +97,8 @@ pub unsafe extern "C" fn weir_graph_add_constant(
 
 /// Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs
 /// values; out_node (may be NULL) receives the node, for control edges. Values of nodes added later may not be used
-/// here: to close a cycle is an error of compile, and only control edges can.
+/// here: to close a cycle is an error of compile, and only control edges can. A loop is closed by
+/// weir_graph_set_back_edge.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// kernel; name is copied.

@@ -9,6 +9,7 @@
 mod argument;
 mod attributes;
 mod failure;
+mod frames;
 mod guard;
 mod handle;
 mod last_error;

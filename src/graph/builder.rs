@@ -67,6 +67,26 @@ pub(super) enum Body {
     Merge {
         inputs: Vec<Value>,
     },
+    /// A part of a loop that is said by its edges. `raise` makes a While of them before anything else looks at them.
+    Cyclic {
+        op: LoopOp,
+        inputs: Vec<Value>,
+    },
+}
+
+/// What TensorFlow's first control flow makes loops of, besides switches.
+#[derive(Clone)]
+pub(super) enum LoopOp {
+    Enter {
+        frame: Name,
+        is_constant: bool,
+        parallel_iterations: u32,
+    },
+    /// The first value, then the back edge once it is known.
+    Merge,
+    LoopCond,
+    NextIteration,
+    Exit,
 }
 
 /// A node and one of its outputs.
@@ -93,12 +113,19 @@ impl Node {
             Body::While { .. } => "while",
             Body::Switch { .. } => "switch",
             Body::Merge { .. } => "merge",
+            Body::Cyclic { op, .. } => match op {
+                LoopOp::Enter { .. } => "enter",
+                LoopOp::Merge => "loop merge",
+                LoopOp::LoopCond => "loop cond",
+                LoopOp::NextIteration => "next iteration",
+                LoopOp::Exit => "exit",
+            },
         }
     }
 
     pub fn num_outputs(&self) -> usize {
         match &self.body {
-            Body::Input(_) | Body::Constant(_) => 1,
+            Body::Input(_) | Body::Constant(_) | Body::Cyclic { .. } => 1,
             Body::Kernel { num_outputs, .. } => *num_outputs,
             Body::Task { .. } => 0,
             Body::Case { branches, .. } => branches[0].outputs.len(),
@@ -113,9 +140,23 @@ impl Node {
             Body::Kernel { inputs, .. }
             | Body::Case { inputs, .. }
             | Body::While { inputs, .. }
+            | Body::Cyclic { inputs, .. }
             | Body::Merge { inputs } => inputs,
             Body::Switch { inputs } => inputs,
             Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &[],
+        }
+    }
+
+    /// The same to be changed.
+    pub fn inputs_mut(&mut self) -> &mut [Value] {
+        match &mut self.body {
+            Body::Kernel { inputs, .. }
+            | Body::Case { inputs, .. }
+            | Body::While { inputs, .. }
+            | Body::Cyclic { inputs, .. }
+            | Body::Merge { inputs } => inputs,
+            Body::Switch { inputs } => inputs,
+            Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &mut [],
         }
     }
 
@@ -127,6 +168,15 @@ impl Node {
             _ => (&[], [None, None]),
         };
         list.iter().chain(pair.into_iter().flatten())
+    }
+
+    /// The graphs inside of this node, in the order of `inner`.
+    pub fn inner_mut(&mut self) -> Vec<&mut Arc<Contents>> {
+        match &mut self.body {
+            Body::Case { branches, .. } => branches.iter_mut().collect(),
+            Body::While { condition, body, .. } => vec![condition, body],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -314,6 +364,72 @@ impl Graph {
             return Err(Error::invalid(format!("node '{name}': num_inputs is 0")));
         }
         self.add(name, Body::Merge { inputs })
+    }
+
+    /// Brings a value into the frame with this name, in which a loop is said by its edges.
+    pub fn add_enter(
+        &mut self,
+        name: &str,
+        value: ValueId,
+        frame: &str,
+        is_constant: bool,
+        parallel_iterations: u32,
+    ) -> Result<NodeId> {
+        if frame.is_empty() {
+            return Err(Error::invalid(format!("node '{name}': frame_name is empty")));
+        }
+        if parallel_iterations == 0 {
+            return Err(Error::invalid(format!("node '{name}': parallel_iterations is 0, expected 1 or more")));
+        }
+        self.add_cyclic(name, LoopOp::Enter { frame: frame.into(), is_constant, parallel_iterations }, value)
+    }
+
+    /// The value of a loop's variable in each iteration: what came in, then what `set_back_edge` says.
+    pub fn add_loop_merge(&mut self, name: &str, first: ValueId) -> Result<NodeId> {
+        self.add_cyclic(name, LoopOp::Merge, first)
+    }
+
+    /// Says which next iteration a loop's merge takes its later values from.
+    pub fn set_back_edge(&mut self, merge: NodeId, next: ValueId) -> Result<()> {
+        let index = self.index(merge, "merge")?;
+        let (nodes, name) = (&self.contents.nodes, &self.contents.nodes[index].name);
+        let value = self.resolve(next, &|| format!("node '{name}' back edge"))?;
+        let Body::Cyclic { op: LoopOp::Merge, inputs } = &nodes[index].body else {
+            let kind = with_article(nodes[index].kind());
+            return Err(Error::invalid(format!("node '{name}' is {kind}, expected a loop merge")));
+        };
+        if inputs.len() > 1 {
+            return Err(Error::new(Code::AlreadyExists, format!("node '{name}' has a back edge already")));
+        }
+        let from = &nodes[value.0];
+        if !matches!(from.body, Body::Cyclic { op: LoopOp::NextIteration, .. }) {
+            let kind = with_article(from.kind());
+            let text = format!("node '{name}' back edge: node '{}' is {kind}, expected a next iteration", from.name);
+            return Err(Error::invalid(text));
+        }
+        if let Body::Cyclic { inputs, .. } = &mut self.contents.nodes[index].body {
+            inputs.push(value);
+        }
+        Ok(())
+    }
+
+    /// The value that says whether its frame's loop goes on.
+    pub fn add_loop_cond(&mut self, name: &str, predicate: ValueId) -> Result<NodeId> {
+        self.add_cyclic(name, LoopOp::LoopCond, predicate)
+    }
+
+    pub fn add_next_iteration(&mut self, name: &str, value: ValueId) -> Result<NodeId> {
+        self.add_cyclic(name, LoopOp::NextIteration, value)
+    }
+
+    pub fn add_exit(&mut self, name: &str, value: ValueId) -> Result<NodeId> {
+        self.add_cyclic(name, LoopOp::Exit, value)
+    }
+
+    fn add_cyclic(&mut self, name: &str, op: LoopOp, value: ValueId) -> Result<NodeId> {
+        let mut inputs = heap::room(2, "a node's inputs")?;
+        inputs.push(self.resolve(value, &|| format!("node '{name}' value"))?);
+        self.add(name, Body::Cyclic { op, inputs })
     }
 
     /// Checks a graph that is to lie inside of this one.

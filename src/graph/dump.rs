@@ -1,7 +1,7 @@
 //! Drawings of graphs and programs: Graphviz DOT, and JSON.
 #![forbid(unsafe_code)]
 
-use super::builder::{Body as BuilderBody, Graph};
+use super::builder::{Body as BuilderBody, Graph, LoopOp};
 use super::compiled::Compiled;
 use super::plan::{Arg, Body, DIRECT, Place};
 use crate::abi::weir_dump_format_value as F;
@@ -51,6 +51,11 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
                 BuilderBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
                 BuilderBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
                 BuilderBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
+                BuilderBody::Cyclic { op: LoopOp::Enter { frame, is_constant, parallel_iterations }, .. } => vec![
+                    ("frame", json_string(frame)),
+                    ("is_constant", is_constant.to_string()),
+                    ("parallel_iterations", parallel_iterations.to_string()),
+                ],
                 _ => vec![],
             },
             before: node

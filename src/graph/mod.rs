@@ -24,6 +24,7 @@ mod plan;
 mod presence;
 mod profile;
 mod program;
+mod raise;
 mod report;
 mod shapes;
 mod verify;

@@ -160,7 +160,8 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     };
     for (i, index) in graph.inputs().enumerate() {
         let Body::Input(desc) = &graph.nodes[index].body else { continue };
-        if !desc.matches(&inputs[i]) {
+        // What a raised loop looks like is found out by looking.
+        if desc.dtype != dtype::ANY && !desc.matches(&inputs[i]) {
             return Err(Error::invalid(format!(
                 "graph '{}' input {i} '{}': expected {}, got {}",
                 graph.name,
@@ -226,6 +227,18 @@ pub(super) fn check_blocking(graph: &Contents) -> Result<()> {
     Ok(())
 }
 
+/// Whether it matters though nobody takes what it makes.
+pub(super) fn has_effects(node: &Node) -> bool {
+    match &node.body {
+        Body::Task { .. } => true,
+        Body::Kernel { kernel, num_outputs, .. } => {
+            let kernel = kernel.kernel();
+            *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
+        }
+        _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
+    }
+}
+
 /// What a node waits for, with and without data.
 pub(in crate::graph) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
     node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())
@@ -283,6 +296,7 @@ fn infer<'a>(
         |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
     match &node.body {
         Body::Task { .. } => {}
+        Body::Cyclic { .. } => return Err(Error::internal("was not raised")),
         // What it looks like is known from outside.
         Body::Input(_) => verified.kinds.add(Kinds::OTHER),
         Body::Constant(tensor) => {
@@ -319,8 +333,13 @@ fn infer<'a>(
         }
         Body::While { condition, body, num_variables, .. } => {
             let mut inputs = inputs(verified);
-            declare_variables(body, &mut inputs[..*num_variables]);
-            let inner = verify_loop(condition, body, engines, &inputs, *num_variables)?;
+            let inner = match is_settled(body) {
+                true => {
+                    declare_variables(body, &mut inputs[..*num_variables]);
+                    verify_loop(condition, body, engines, &inputs, *num_variables)?
+                }
+                false => settle_loop(condition, body, engines, &mut inputs)?,
+            };
             verified.descs.set(index, &inputs[..*num_variables]);
             verified.has_inside(index, inner);
         }
@@ -371,6 +390,40 @@ fn declare_variables(body: &Contents, variables: &mut [Desc]) {
     }
 }
 
+/// Whether it says what its inputs look like.
+fn is_settled(graph: &Contents) -> bool {
+    graph.inputs().all(|index| !matches!(&graph.nodes[index].body, Body::Input(desc) if desc.dtype == dtype::ANY))
+}
+
+/// Finds out what the variables of a loop look like of which only the first values are known: what differs from one
+/// iteration to the next is left open. Each time around leaves more open, so this ends.
+fn settle_loop(
+    condition: &Contents,
+    body: &Contents,
+    engines: &[Ref<Engine>],
+    inputs: &mut [Desc],
+) -> Result<Vec<Verified>> {
+    loop {
+        let verified = verify_inner(body, engines, inputs)?;
+        let mut is_settled = true;
+        let ports: Vec<usize> = body.inputs().collect();
+        for (i, next) in outputs(body, &verified).iter().enumerate() {
+            let Some(both) = inputs[i].widen(next) else {
+                let what = format!("loop merge '{}'", body.nodes[ports[i]].name);
+                return Err(mismatch(&what, &inputs[i], next));
+            };
+            is_settled &= both == inputs[i];
+            inputs[i] = both;
+        }
+        if is_settled {
+            // The body is not looked through again: loops inside of loops would be so often.
+            let of_condition = verify_inner(condition, engines, inputs)?;
+            check_predicate(condition, &of_condition)?;
+            return Ok(vec![of_condition, verified]);
+        }
+    }
+}
+
 fn verify_loop(
     condition: &Contents,
     body: &Contents,
@@ -379,7 +432,7 @@ fn verify_loop(
     num_variables: usize,
 ) -> Result<Vec<Verified>> {
     let all = vec![verify_inner(condition, engines, inputs)?, verify_inner(body, engines, inputs)?];
-    check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, &all[0])[0])?;
+    check_predicate(condition, &all[0])?;
     let next = outputs(body, &all[1]);
     for i in 0..num_variables {
         if !inputs[i].matches(&next[i]) {
@@ -387,6 +440,10 @@ fn verify_loop(
         }
     }
     Ok(all)
+}
+
+fn check_predicate(condition: &Contents, verified: &Verified) -> Result<()> {
+    check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, verified)[0])
 }
 
 fn verify_inner(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {

@@ -70,6 +70,40 @@ fn a_variable_grows_by_a_row_in_each_iteration() {
 }
 
 #[test]
+fn nobody_says_that_a_variable_of_a_loop_by_its_edges_grows() {
+    let mut main = Builder::new("main");
+    let (first, zero, limit) = (main.input(&[2]), main.input(&[1]), main.input(&[1]));
+    let enter = |main: &mut Builder, name: &str, value, is_constant| {
+        main.graph.add_enter(name, value, "grow", is_constant, 2).unwrap().output(0)
+    };
+    let limit = enter(&mut main, "limit", limit, true);
+    let (first, zero) = (enter(&mut main, "first", first, false), enter(&mut main, "zero", zero, false));
+    let lists = main.graph.add_loop_merge("list", first).unwrap();
+    let counts = main.graph.add_loop_merge("count", zero).unwrap();
+    let less = main.number(&[lists.output(0), limit], |x| i32::from((x[0].len() as i32) < x[1][0]));
+    let goes_on = main.graph.add_loop_cond("goes on", less).unwrap().output(0);
+    let list = main.graph.add_switch("list/switch", lists.output(0), goes_on).unwrap();
+    let count = main.graph.add_switch("count/switch", counts.output(0), goes_on).unwrap();
+    let longer = main.list(&[list.output(1), count.output(1)], |x| [x[0].clone(), vec![x[1][0] * 10]].concat());
+    let more = main.number(&[count.output(1)], |x| x[0][0] + 1);
+    for (merge, name, value) in [(lists, "list/next", longer), (counts, "count/next", more)] {
+        let next = main.graph.add_next_iteration(name, value).unwrap().output(0);
+        main.graph.set_back_edge(merge, next).unwrap();
+    }
+    for (name, switch) in [("list/exit", list), ("count/exit", count)] {
+        let exit = main.graph.add_exit(name, switch.output(0)).unwrap();
+        main.output(exit.output(0));
+    }
+    let program = main.compile();
+    for limit in [5, 2, 0, 30, 3] {
+        let steps = (limit - 2).max(0);
+        let mut list = vec![-1, -2];
+        list.extend((0..steps).map(|i| i * 10));
+        check(&program, &[vec![-1, -2], vec![0], vec![limit]], &[list, vec![steps]]);
+    }
+}
+
+#[test]
 fn variables_that_change_places_and_loops_in_loops() {
     // The inner loop doubles a list until it is long enough; the outer one swaps two lists.
     let mut inner_condition = Builder::new("inner condition");

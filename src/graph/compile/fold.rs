@@ -9,12 +9,11 @@
 
 mod unroll;
 
-use super::schedule::has_effects;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
 use crate::graph::builder::{After, Body, Contents, Node, Value};
 use crate::graph::options::Forwarding;
-use crate::graph::verify::{Kinds, Verified};
+use crate::graph::verify::{Kinds, Verified, has_effects};
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
 use std::collections::HashMap;
@@ -355,6 +354,7 @@ fn with_inputs(body: &Body, new: Vec<Value>) -> Body {
         Body::Kernel { inputs, .. }
         | Body::Case { inputs, .. }
         | Body::While { inputs, .. }
+        | Body::Cyclic { inputs, .. }
         | Body::Merge { inputs } => *inputs = new,
         Body::Switch { inputs } => inputs.copy_from_slice(&new),
         Body::Input(_) | Body::Constant(_) | Body::Task { .. } => {}

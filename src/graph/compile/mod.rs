@@ -1,5 +1,6 @@
 //! From a graph to a program's arrays.
 //!
+//! 0. `raise` (a module beside this one): loops that are said by their edges become whiles.
 //! 1. `verify`: an order, types and shapes, what can be absent; `effects`: what is done to variables has an order.
 //! 2. `place` (a module beside this one): what other engines do becomes nodes of the host's that issue it.
 //!    `fold`: what constants decide is decided.
@@ -43,6 +44,7 @@ use super::partial::Parts;
 use super::place::{self, Devices};
 use super::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
 use super::program::Program;
+use super::raise;
 use super::verify::{self, Kinds, Verified};
 use crate::base::index::{Index, mix};
 use crate::base::{Desc, Object, Ref, Result};
@@ -69,7 +71,10 @@ impl Program {
     fn try_to_compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
-        let verified = verify::verify(contents, &engines, options.allow_absent)?;
+        let mut raised = raise::raise(contents)?;
+        let verified = verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent)?;
+        raised.iter_mut().for_each(|raised| raise::settle(raised, &verified));
+        let contents = raised.as_ref().unwrap_or(contents);
         if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
             verify::check_blocking(contents)?;
         }

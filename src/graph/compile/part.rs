@@ -8,7 +8,7 @@
 use super::{BYTES_PER_NODE, compile, num_nodes, size};
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
-use crate::graph::builder::{Body, Contents, Value};
+use crate::graph::builder::{Contents, Value};
 use crate::graph::compiled::Compiled;
 use crate::graph::facts::Facts;
 use crate::graph::options::CompileOptions;
@@ -73,7 +73,7 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
     let moved = |(node, output): Value| (places[node], output);
     let nodes = graph.nodes.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| {
         let mut node = node.clone();
-        move_inputs(&mut node.body, &moved);
+        node.inputs_mut().iter_mut().for_each(|input| *input = moved(*input));
         node.after.iter_mut().for_each(|before| *before = places[*before]);
         node
     });
@@ -90,18 +90,6 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
         depth: graph.depth,
     };
     (contents, not_needed)
-}
-
-fn move_inputs(body: &mut Body, moved: &dyn Fn(Value) -> Value) {
-    let inputs: &mut [Value] = match body {
-        Body::Kernel { inputs, .. }
-        | Body::Case { inputs, .. }
-        | Body::While { inputs, .. }
-        | Body::Merge { inputs } => inputs,
-        Body::Switch { inputs } => inputs,
-        Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &mut [],
-    };
-    inputs.iter_mut().for_each(|input| *input = moved(*input));
 }
 
 /// Refuses a list of outputs that the program does not have.

@@ -9,7 +9,7 @@ mod overlap;
 use super::entries::Waits;
 use super::flat::{Flat, FlatKernel, Source, StorageKind, Val};
 use super::schedule;
-use crate::base::{Desc, Result};
+use crate::base::{Desc, Error, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::{Copy, CopyOpen};
 use crate::graph::plan::{Body as FlatBody, Edge, NO_BIT, Switch};
@@ -245,6 +245,7 @@ impl Work<'_> {
             Body::While { condition, body, num_variables, parallel_iterations, .. } => {
                 self.add_while(index, condition, body, *num_variables, *parallel_iterations)
             }
+            Body::Cyclic { .. } => Err(Error::internal(format!("node '{}' was not raised", node.name))),
         }
     }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::graph::builder::{Body, Contents, Node};
-use crate::graph::verify::Verified;
+use crate::graph::verify::{Verified, has_effects};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -29,17 +29,6 @@ pub(in crate::graph) fn live(graph: &Contents, verified: &Verified, wanted: &[bo
         }
     }
     live
-}
-
-pub(super) fn has_effects(node: &Node) -> bool {
-    match &node.body {
-        Body::Task { .. } => true,
-        Body::Kernel { kernel, num_outputs, .. } => {
-            let kernel = kernel.kernel();
-            *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
-        }
-        _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
-    }
 }
 
 /// The estimated run time of each live node.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use crate::graph::builder::{Body, Contents, Node, Value};
-use std::sync::Arc;
 
 /// Where nodes go that are made one with others: for each node the one that it becomes, and which of its outputs is the
 /// first one's.
@@ -74,30 +73,9 @@ impl Contents {
 }
 
 impl Node {
-    /// Node and output of each data input.
-    pub(super) fn inputs_mut(&mut self) -> &mut [Value] {
-        match &mut self.body {
-            Body::Kernel { inputs, .. }
-            | Body::Case { inputs, .. }
-            | Body::While { inputs, .. }
-            | Body::Merge { inputs } => inputs,
-            Body::Switch { inputs } => inputs,
-            Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &mut [],
-        }
-    }
-
     /// Has it read another value in the place of one.
     pub(super) fn reread(&mut self, from: Value, to: Value) {
         self.inputs_mut().iter_mut().filter(|value| **value == from).for_each(|value| *value = to);
-    }
-
-    /// The graphs inside of this node, in the order of `inner`.
-    pub(super) fn inner_mut(&mut self) -> Vec<&mut Arc<Contents>> {
-        match &mut self.body {
-            Body::Case { branches, .. } => branches.iter_mut().collect(),
-            Body::While { condition, body, .. } => vec![condition, body],
-            _ => Vec::new(),
-        }
     }
 
     /// One iteration after the other, if it is a loop.

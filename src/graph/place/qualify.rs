@@ -165,7 +165,7 @@ impl Placer {
                     continue;
                 }
                 Body::Switch { .. } | Body::Merge { .. } => return Err("it has switches inside".to_owned()),
-                Body::Task { .. } => None,
+                Body::Task { .. } | Body::Cyclic { .. } => None,
             };
             let Some(here) = here else { return Err(format!("node '{name}' is the host's")) };
             if *engine.get_or_insert(here) != here {

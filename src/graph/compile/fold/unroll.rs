@@ -13,9 +13,8 @@ use crate::engine::Tensor;
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::compile::effects::is_ordered;
 use crate::graph::compile::num_nodes;
-use crate::graph::compile::schedule::has_effects;
 use crate::graph::options::Forwarding;
-use crate::graph::verify::Verified;
+use crate::graph::verify::{Verified, has_effects};
 use std::collections::HashMap;
 
 /// Most iterations that are written out.
