@@ -47,9 +47,18 @@ impl Scaled<'_> {
     }
 }
 
+/// What the product alone needs, whatever rule it is given: one that adds something computes another way.
+fn own_bytes(isa: Isa, product: &Product<'_>) -> usize {
+    let bytes = |zero: i32| {
+        let rule = Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(zero) };
+        Product { rule, ..*product }.scratch_bytes(isa)
+    };
+    bytes(0).max(bytes(1))
+}
+
 /// Scratch memory that `compute_scaled` needs per slot, in bytes.
 pub fn scratch_bytes(isa: Isa, product: &Product<'_>, store: Store) -> usize {
-    let own = product.scratch_bytes(isa);
+    let own = own_bytes(isa, product);
     match store {
         Store::S32 | Store::F32 => own,
         Store::S8 | Store::U8 => {
@@ -81,7 +90,7 @@ pub fn compute_scaled(
     let sums = match scaled.store {
         Store::S32 | Store::F32 => out.cast::<i32>(),
         Store::S8 | Store::U8 => {
-            site.scratch(0).wrapping_add(product.scratch_bytes(isa).next_multiple_of(ALIGNMENT)).cast()
+            site.scratch(0).wrapping_add(own_bytes(isa, product).next_multiple_of(ALIGNMENT)).cast()
         }
     };
     // SAFETY: the output's memory, which nobody else uses during the call, or what `scratch_bytes` asked for.

@@ -272,13 +272,19 @@ fn take_shared(here: &Here) -> Option<&'static Group> {
     Some(first)
 }
 
-/// Makes cells, for ever.
+/// Makes cells, for ever. One by one where they stay: all of them are too much for the stack of a small thread.
 #[cold]
 pub fn grow() {
-    let chunk = Box::new(Chunk { cells: std::array::from_fn(|_| Group::free()), before: std::ptr::null_mut() });
+    let chunk = Box::into_raw(Box::<Chunk>::new_uninit()).cast::<Chunk>();
+    // SAFETY: just made, and never freed; nobody else knows of it yet, and each field is written once.
+    let chunk = unsafe {
+        let cells = (&raw mut (*chunk).cells).cast::<Group>();
+        (0..CHUNK).for_each(|cell| cells.add(cell).write(Group::free()));
+        (&raw mut (*chunk).before).write(std::ptr::null_mut());
+        chunk
+    };
     let mut all = FREE.lock();
-    let chunk = Box::into_raw(chunk);
-    // SAFETY: just made, and never freed; nobody else knows of it yet.
+    // SAFETY: as above.
     unsafe { (*chunk).before = std::mem::replace(&mut all.made, chunk) };
     // SAFETY: as above; from here on it is only shared.
     unsafe { &*chunk }.cells.iter().for_each(|group| push(&mut all.free, group));
