@@ -1,6 +1,6 @@
 //! Programs on an emulated device: how many times faster several streams are than one where single kernels leave the
 //! device idle; what a run takes of the host's thread with segments and without; and what an iteration takes of a loop
-//! of which the host and the device do a part each. `cargo bench --bench devices`, with the number of rounds as an
+//! of which the host and the device do a part each, and what is won where iterations overlap. `cargo bench --bench devices`, with the number of rounds as an
 //! optional argument.
 
 use std::mem::ManuallyDrop;
@@ -11,9 +11,9 @@ use weir::device::DeviceKind;
 use weir::device::emulated::Emulation;
 use weir::engine::{BoundKernel, Engine, EngineAttr, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
-use weir::kernel::Kernel;
 use weir::kernel::builtin::{Binary, Eltwise};
 use weir::kernel::vector::{binary, eltwise::Op};
+use weir::kernel::{Kernel, KernelContext, Outputs};
 
 const CHAINS: usize = 40;
 const LENGTH: usize = 50;
@@ -133,7 +133,7 @@ fn counted_loop(index: u32, crossed: bool) -> Ref<Program> {
 }
 
 /// What an iteration takes, from begin to end and of the calling thread, on the calling thread alone.
-fn loops(first: u32, rounds: usize) {
+fn loops(index: u32, rounds: usize) {
     const ITERATIONS: i32 = 10_000;
     let number = |value: i32| {
         let tensor = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
@@ -144,7 +144,7 @@ fn loops(first: u32, rounds: usize) {
     let inputs = [number(0), Tensor::create(cpu(), desc()).unwrap(), number(ITERATIONS), number(1)];
     let outputs = [number(0), Tensor::create(cpu(), desc()).unwrap()];
     for (crossed, text) in [(false, "stays on the device"), (true, "comes to the host and goes back each time")] {
-        let program = counted_loop(first + u32::from(crossed), crossed);
+        let program = counted_loop(index, crossed);
         let (mut all, mut thread) = (Vec::new(), Vec::new());
         for round in 0..=rounds {
             let (start, own) = (Instant::now(), thread_ns());
@@ -156,6 +156,114 @@ fn loops(first: u32, rounds: usize) {
         }
         let (all, thread) = (median(all), median(thread));
         println!("loop whose value {text}: {all:.2} us an iteration, {thread:.2} of the calling thread");
+    }
+}
+
+/// The host's part of an iteration: so much of its time.
+#[derive(Debug)]
+struct Busy {
+    inputs: usize,
+}
+
+impl Kernel for Busy {
+    fn name(&self) -> &str {
+        "busy"
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.inputs
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, _inputs: &[Desc]) -> weir::base::Result<Vec<Desc>> {
+        Ok(vec![desc()])
+    }
+
+    fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        HALF_NS
+    }
+
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> weir::base::Result<()> {
+        let start = Instant::now();
+        let mut output = outputs.only();
+        output.copy_from(context.input(0));
+        while start.elapsed().as_nanos() < u128::from(HALF_NS) {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+}
+
+const HALF_NS: u64 = 200_000;
+
+/// while (i < n) (i, x, y) = (i + 1, there(x, ..), ..): the host and the device take equally long. The device needs what
+/// the host makes, or the host what the device makes, and neither needs it in the next iteration.
+fn halves(index: u32, at_once: u32, is_fetched: bool) -> Ref<Program> {
+    let mut attr = EngineAttr::new(DeviceKind::EMULATED);
+    attr.emulation = Some(Emulation { kernel_ns: HALF_NS, ..Emulation::default() });
+    let engine = Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap();
+    let bound = |on: &Ref<Engine>, kernel: Arc<dyn Kernel>| {
+        BoundKernel::create(on.clone(), kernel, &KernelAttr::default()).unwrap()
+    };
+    let here = |inputs| bound(&cpu(), Arc::new(Busy { inputs }));
+    let sum = |on: &Ref<Engine>| bound(on, Arc::new(Binary { op: binary::Op::Add }));
+    let one = Desc::new(dtype::S32, &[1]);
+    let inputs = |graph: &mut Graph| {
+        let mut input = |name: &str, desc| graph.add_input(name, desc).unwrap();
+        [input("i", one), input("x", desc()), input("y", desc()), input("n", one), input("step", one)]
+    };
+    let (mut condition, mut body, mut graph) = (Graph::new("more"), Graph::new("body"), Graph::new("halves"));
+    let [i, _, _, n, _] = inputs(&mut condition);
+    let less = bound(&cpu(), Arc::new(Binary { op: binary::Op::Lt }));
+    let more = condition.add_kernel("less", less, &[i, n], 1).unwrap().output(0);
+    condition.add_output("more", more).unwrap();
+    let [i, x, y, _, step] = inputs(&mut body);
+    let next = body.add_kernel("count", sum(&cpu()), &[i, step], 1).unwrap().output(0);
+    let (x, y) = if is_fetched {
+        let tanh = bound(&engine, Arc::new(Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 }));
+        let x = body.add_kernel("there", tanh, &[x], 1).unwrap().output(0);
+        (x, body.add_kernel("here", here(2), &[y, x], 1).unwrap().output(0))
+    } else {
+        let made = body.add_kernel("here", here(2), &[y, i], 1).unwrap().output(0);
+        (body.add_kernel("there", sum(&engine), &[x, made], 1).unwrap().output(0), y)
+    };
+    [("i", next), ("x", x), ("y", y)].into_iter().for_each(|(name, value)| body.add_output(name, value).unwrap());
+    let [i, x, y, n, step] = inputs(&mut graph);
+    let looped = graph.add_while("loop", &condition, &body, &[i, x, y], &[n, step], at_once).unwrap();
+    (0..3).for_each(|output| graph.add_output(&output.to_string(), looped.output(output)).unwrap());
+    Program::compile(&graph, vec![cpu(), engine], &CompileOptions::default()).unwrap()
+}
+
+/// What iterations gain that overlap, where the host and the device have equally much to do.
+fn overlapped(first: u32, rounds: usize) {
+    const ITERATIONS: i32 = 500;
+    let number = |value: i32| {
+        let tensor = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
+        // SAFETY: the tensor's own four bytes, which nobody else has.
+        unsafe { tensor.data().cast::<i32>().write(value) };
+        tensor
+    };
+    let floats = || Tensor::create(cpu(), desc()).unwrap();
+    let inputs = [number(0), floats(), floats(), number(ITERATIONS), number(1)];
+    let outputs = [number(0), floats(), floats()];
+    let forms = [(false, "the device needs what the host makes"), (true, "the host needs what the device makes")];
+    for (is_fetched, text) in forms {
+        let programs = [1, 4].map(|at_once| halves(first + at_once / 4, at_once, is_fetched));
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..=rounds {
+            for (program, times) in programs.iter().zip(&mut times) {
+                let start = Instant::now();
+                run_with(program, &inputs, &outputs);
+                if round > 0 {
+                    times.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(ITERATIONS));
+                }
+            }
+        }
+        let [one, four] = times.map(median);
+        println!("{text}, 200 us each: {one:.0} us an iteration, {four:.0} with 4 at once ({:.2} times)", one / four);
     }
 }
 
@@ -192,4 +300,5 @@ fn main() {
     with_and_without_segments(3, "a chain", (1, 1000), rounds, &input);
     with_and_without_segments(5, "40 chains side by side", (40, 25), rounds, &input);
     loops(7, rounds);
+    overlapped(5, rounds);
 }

@@ -59,6 +59,9 @@ pub(super) enum Body {
         inputs: Vec<Value>,
         num_variables: usize,
         parallel_iterations: u32,
+        /// Condition and body once more for each further slot of a loop whose iterations overlap, where a slot has
+        /// more of its own than its arguments: places and events of engines. Empty: condition and body serve all slots.
+        copies: Vec<[Arc<Contents>; 2]>,
     },
     /// Inputs: the value, the predicate.
     Switch {
@@ -162,19 +165,21 @@ impl Node {
 
     /// The graphs inside of this node.
     pub fn inner(&self) -> impl Iterator<Item = &Arc<Contents>> {
-        let (list, pair): (&[_], [Option<_>; 2]) = match &self.body {
-            Body::Case { branches, .. } => (branches, [None, None]),
-            Body::While { condition, body, .. } => (&[], [Some(condition), Some(body)]),
-            _ => (&[], [None, None]),
+        let (list, pair, copies): (&[_], [Option<_>; 2], &[[_; 2]]) = match &self.body {
+            Body::Case { branches, .. } => (branches, [None, None], &[]),
+            Body::While { condition, body, copies, .. } => (&[], [Some(condition), Some(body)], copies),
+            _ => (&[], [None, None], &[]),
         };
-        list.iter().chain(pair.into_iter().flatten())
+        list.iter().chain(pair.into_iter().flatten()).chain(copies.iter().flatten())
     }
 
     /// The graphs inside of this node, in the order of `inner`.
     pub fn inner_mut(&mut self) -> Vec<&mut Arc<Contents>> {
         match &mut self.body {
             Body::Case { branches, .. } => branches.iter_mut().collect(),
-            Body::While { condition, body, .. } => vec![condition, body],
+            Body::While { condition, body, copies, .. } => {
+                [condition, body].into_iter().chain(copies.iter_mut().flatten()).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -347,7 +352,8 @@ impl Graph {
         self.check_inner(name, condition, inputs.len(), 1)?;
         self.check_inner(name, body, inputs.len(), variables.len())?;
         let (condition, body) = (Arc::new(condition.contents.clone()), Arc::new(body.contents.clone()));
-        self.add(name, Body::While { condition, body, inputs, num_variables: variables.len(), parallel_iterations })
+        let (num_variables, copies) = (variables.len(), Vec::new());
+        self.add(name, Body::While { condition, body, inputs, num_variables, parallel_iterations, copies })
     }
 
     /// Passes a value on to output 0 (false) or 1 (true); the other one is absent.

@@ -53,28 +53,47 @@ const ITERATIONS: u32 = 8;
 /// them want the same cache line.
 const DEAR_NS: u32 = 3_000;
 
-/// How urgent a node is: the longest path from its beginning to the run's end, in nanoseconds; and before all others
-/// those that something waits for that is done elsewhere. Greater is more urgent.
+/// How urgent a node is: its class, and within that the longest path from its beginning to the run's end, in
+/// nanoseconds. Greater is more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank(u32);
 
+/// What nodes differ in before their paths count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    #[default]
+    Other,
+    /// Something waits for it that is started here and done elsewhere.
+    Awaited,
+    /// It starts something that is done elsewhere, or is cheap and leads there by cheap nodes: whoever is elsewhere
+    /// would do nothing meanwhile.
+    Feeder,
+}
+
+impl Class {
+    pub const COUNT: usize = 3;
+}
+
 impl Rank {
-    const URGENT: u32 = 1 << 31;
+    const CLASS_SHIFT: u32 = 30;
     /// Of a node that has none.
     pub const NONE: Rank = Rank(0);
 
-    /// The bits of a float that is not negative are in the order of the floats, and its sign bit is free.
-    fn new(path: f32, is_urgent: bool) -> Rank {
-        Rank(path.to_bits() | if is_urgent { Rank::URGENT } else { 0 })
+    /// The bits of a float that is not negative are in the order of the floats. The sign bit is free, and the last one.
+    fn new(path: f32, class: Class) -> Rank {
+        Rank(path.to_bits() >> 1 | (class as u32) << Rank::CLASS_SHIFT)
     }
 
     fn path(self) -> f32 {
-        f32::from_bits(self.0 & !Rank::URGENT)
+        f32::from_bits(self.0 << 2 >> 1)
     }
 
-    /// Whether something that is done elsewhere is behind it.
-    pub fn is_urgent(self) -> bool {
-        self.0 & Rank::URGENT != 0
+    pub fn class(self) -> Class {
+        match self.0 >> Rank::CLASS_SHIFT {
+            0 => Class::Other,
+            1 => Class::Awaited,
+            _ => Class::Feeder,
+        }
     }
 
     pub fn of_bits(bits: u32) -> Rank {
@@ -84,6 +103,9 @@ impl Rank {
     pub fn bits(self) -> u32 {
         self.0
     }
+
+    /// The octaves of two paths of one class differ by the bits above these.
+    pub const OCTAVE_SHIFT: u32 = f32::MANTISSA_DIGITS - 2;
 }
 
 /// How often nodes run in a walk from the last to the first: the product of the iterations of the loops around them.
@@ -170,12 +192,11 @@ impl Learned {
             total = total.saturating_add(u64::from(counts).saturating_mul(times));
             all = all.saturating_add(u64::from(cost).saturating_mul(times));
             let mut worth = worth_of(cost);
-            let (mut behind, mut is_urgent) = (0f32, plan.starts_elsewhere(node));
-            // With what the sign bit says: whether something that is done elsewhere is behind it.
+            let (mut behind, mut class) = (0f32, Class::Other);
             let mut after = |target: u32| {
                 let rank = Rank(self.ranks[target as usize].load(Relaxed));
                 behind = behind.max(rank.path());
-                is_urgent |= rank.is_urgent();
+                class = class.max(rank.class());
             };
             let starts = plan.started(node).iter().map(|start| &start.edge);
             // Those to the next round of a loop's slots lead back: counted by the factor.
@@ -203,7 +224,12 @@ impl Learned {
             }
             self.worth[node].store(worth, Relaxed);
             let path = behind + cost as f32 * times as f32;
-            self.ranks[node].store(Rank::new(path, is_urgent).0, Relaxed);
+            if plan.starts_elsewhere(node) {
+                class = Class::Feeder;
+            } else if self.is_dear(plan, node) {
+                class = class.min(Class::Awaited);
+            }
+            self.ranks[node].store(Rank::new(path, class).0, Relaxed);
             longest = longest.max(path);
         }
         self.total_ns.store(total, Relaxed);

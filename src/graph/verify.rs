@@ -331,15 +331,18 @@ fn infer<'a>(
             verified.descs.set(index, &joined(branches, &inner)?);
             verified.has_inside(index, inner);
         }
-        Body::While { condition, body, num_variables, .. } => {
+        Body::While { condition, body, num_variables, copies, .. } => {
             let mut inputs = inputs(verified);
-            let inner = match is_settled(body) {
+            let mut inner = match is_settled(body) {
                 true => {
                     declare_variables(body, &mut inputs[..*num_variables]);
                     verify_loop(condition, body, engines, &inputs, *num_variables)?
                 }
                 false => settle_loop(condition, body, engines, &mut inputs)?,
             };
+            for [condition, body] in copies {
+                inner.extend(verify_loop(condition, body, engines, &inputs, *num_variables)?);
+            }
             verified.descs.set(index, &inputs[..*num_variables]);
             verified.has_inside(index, inner);
         }

@@ -94,7 +94,8 @@ impl Draws<'_> {
                 let mut first = vec![count];
                 first.extend(self.reads(values, variables - 1));
                 let shared = self.reads(values, invariants);
-                let node = builder.graph.add_while(&name, &condition, &body, &first, &shared, 2).unwrap();
+                let at_once = 1 + values.len() as u32 % 5;
+                let node = builder.graph.add_while(&name, &condition, &body, &first, &shared, at_once).unwrap();
                 values.extend((0..variables).map(|output| node.output(output)));
             }
             _ if self.random.once_in(8) => {

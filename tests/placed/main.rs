@@ -9,6 +9,7 @@ mod kept;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod launching;
+mod overlapped;
 mod ports;
 mod segments;
 mod serial;

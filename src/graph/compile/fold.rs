@@ -146,8 +146,8 @@ impl Work<'_> {
             // Where a shape is open it stays so: those behind were found to take it.
             Body::Case { .. } | Body::While { .. } if !verified_is_concrete(self.verified, index) => false,
             Body::Case { branches, is_cond, .. } if !self.has_switch => self.choose(index, branches, *is_cond),
-            Body::While { condition, body, num_variables, parallel_iterations, .. } if !self.has_switch => {
-                if self.unroll(index, condition, body, *num_variables, *parallel_iterations) {
+            Body::While { condition, body, num_variables, parallel_iterations, copies, .. } if !self.has_switch => {
+                if copies.is_empty() && self.unroll(index, condition, body, *num_variables, *parallel_iterations) {
                     return;
                 }
                 self.skip_loop(index, condition, *num_variables)
@@ -173,11 +173,11 @@ impl Work<'_> {
                     self.fold_inside(branch, &self.verified.inner[&index][i], &known[1..]);
                 }
             }
-            Body::While { condition, body, num_variables, .. } => {
+            Body::While { condition, body, num_variables, copies, .. } => {
                 // The variables change.
                 let known: Vec<_> =
                     known.iter().enumerate().map(|(i, known)| known.clone().filter(|_| i >= *num_variables)).collect();
-                for (i, part) in [condition, body].into_iter().enumerate() {
+                for (i, part) in [condition, body].into_iter().chain(copies.iter_mut().flatten()).enumerate() {
                     self.fold_inside(part, &self.verified.inner[&index][i], &known);
                 }
             }

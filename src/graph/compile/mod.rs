@@ -23,7 +23,7 @@ mod fold;
 mod held;
 mod joins;
 mod memory;
-mod overlap;
+pub(super) mod overlap;
 mod overlay;
 mod part;
 #[cfg(debug_assertions)]

@@ -29,15 +29,26 @@ const ROUNDS: u64 = 12;
 const FIRST_ROUNDS: u64 = 4;
 
 #[derive(Clone, Copy)]
-pub(super) struct Choice {
+pub(in crate::graph) struct Choice {
     pub parallel: u32,
     pub asked: u32,
     pub why: Why,
 }
 
 impl Choice {
+    /// Of a loop whose slots are there already: placement chose as `choose` does.
+    pub(super) fn given(slots: usize, asked: u32) -> Choice {
+        let parallel = slots as u32 - 1;
+        let why = match parallel {
+            _ if parallel == asked => Why::AsAsked,
+            _ if parallel == busy() => Why::Processors,
+            _ => Why::Large,
+        };
+        Choice { parallel, asked, why }
+    }
+
     /// A loop of which nothing else is known yet.
-    pub fn looped(self, enter: u32) -> Loop {
+    pub(super) fn looped(self, enter: u32) -> Loop {
         Loop {
             enter: Vec::new(),
             next: Vec::new(),
@@ -59,7 +70,7 @@ impl Choice {
 }
 
 /// Chooses for a loop that lies in something of which there are so many copies.
-pub(super) fn choose(
+pub(in crate::graph) fn choose(
     condition: &Contents,
     body: &Contents,
     verified: &[Verified],
@@ -150,6 +161,7 @@ fn is_chain(condition: &Contents, body: &Contents, verified: &[Verified], num_va
 struct Timing<'a> {
     graph: &'a Contents,
     order: &'a [u32],
+    /// How long an engine takes that works on its own is not known: as long as the host at least.
     costs: Vec<u64>,
     /// The costs of all nodes.
     all: u64,
@@ -160,7 +172,15 @@ struct Timing<'a> {
 impl<'a> Timing<'a> {
     fn new(graph: &'a Contents, verified: &'a Verified) -> Timing<'a> {
         let live = schedule::live(graph, verified, &vec![true; graph.outputs.len()]);
-        let costs = schedule::costs(graph, verified, &live);
+        let mut costs = schedule::costs(graph, verified, &live);
+        let is_there = |&index: &usize| {
+            let node = &graph.nodes[index];
+            live[index] && matches!(&node.body, Body::Kernel { kernel, .. } if kernel.engine().accelerator().is_some())
+        };
+        let there: Vec<usize> = (0..costs.len()).filter(is_there).collect();
+        let whole = costs.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost));
+        let here = there.iter().fold(whole, |sum, &index| sum.saturating_sub(costs[index]));
+        there.iter().for_each(|&index| costs[index] = costs[index].max(here / there.len() as u64));
         let all = costs.iter().fold(0u64, |sum, cost| sum.saturating_add(*cost));
         let inputs = graph.inputs().enumerate().map(|(i, node)| (node, i)).collect();
         Timing { graph, order: &verified.order, costs, all, inputs }

@@ -242,8 +242,8 @@ impl Work<'_> {
             Body::Switch { inputs } => self.add_switch(index, inputs),
             Body::Merge { inputs } => self.add_merge(index, inputs),
             Body::Case { branches, is_cond, .. } => self.add_case(index, branches, *is_cond),
-            Body::While { condition, body, num_variables, parallel_iterations, .. } => {
-                self.add_while(index, condition, body, *num_variables, *parallel_iterations)
+            Body::While { num_variables, parallel_iterations, .. } => {
+                self.add_while(index, *num_variables, *parallel_iterations)
             }
             Body::Cyclic { .. } => Err(Error::internal(format!("node '{}' was not raised", node.name))),
         }

@@ -2,6 +2,7 @@
 
 use super::independent::Poisoned;
 use super::ops::After;
+use super::shown::Show;
 use super::state::RunState;
 use super::worker::{CAREFUL, FAST, Worker};
 use crate::base::Ref;
@@ -39,6 +40,26 @@ impl RunState {
 
     fn iteration(&self, slot: u32) -> u64 {
         self.iterations[self.plan().slot_counts_at(slot)].load(Relaxed)
+    }
+
+    /// Takes the ready copy of a node that is of the oldest iteration before the node's own, in a loop around it: what
+    /// later iterations make may be of no use before that, and slots are given up in the order of iterations.
+    pub(super) fn take_older(&self, show: Show, node: u32) -> Option<u32> {
+        let around = self.plan().overlaps.iter().filter(|overlap| overlap.nodes().contains(&node));
+        for overlap in around {
+            let (count, own) = (overlap.count(), (node - overlap.first) / overlap.len);
+            let iteration = |slot: u32| self.iteration(overlap.slots.start + slot);
+            for back in (1..count).rev() {
+                let slot = (own + count - back) % count;
+                let copy = node - own * overlap.len + slot * overlap.len;
+                if iteration(slot) < iteration(own)
+                    && self.place_of(show, copy).is_some_and(|place| self.ready.remove(place))
+                {
+                    return Some(copy);
+                }
+            }
+        }
+        None
     }
 
     /// The slot behind this one is this loop's next iteration's.

@@ -153,6 +153,10 @@ impl<const MODE: u8> Worker<'_, MODE> {
             }
             if self.list.first != NONE && self.is_more_urgent(self.list.first, node) {
                 self.push(node);
+            } else if state.place_of(self.show, node).is_some_and(|place| self.is_offer_before(place)) {
+                // A feeder on offer.
+                self.push(node);
+                return None;
             } else if let Some(node) = self.go_into(node) {
                 return Some(node);
             }
@@ -171,8 +175,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
 
     /// Before a worker goes into a dear node: what else it has is put where others see it, and somebody is called for
     /// it. Gives the node to run; `None`: this one was put there too, and what to do is to be seen anew.
-    fn go_into(&mut self, node: u32) -> Option<u32> {
+    fn go_into(&mut self, mut node: u32) -> Option<u32> {
         let state = self.state;
+        if let Some(older) = state.take_older(self.show, node) {
+            self.push(node);
+            node = older;
+        }
         if self.list.first != NONE && !self.offers_list() {
             // No room, or no queue: what is cheap comes first.
             self.push(node);

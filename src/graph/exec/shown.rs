@@ -21,15 +21,15 @@
 
 use super::state::RunState;
 use crate::graph::figures::is_measured;
-use crate::graph::learned::Rank;
+use crate::graph::learned::{Class, Rank};
 use std::sync::atomic::Ordering::*;
 
 /// Programs with more nodes are not sorted: their dear nodes are shown in the order of the array.
 pub(in crate::graph) const MOST_SORTED: usize = 1 << 12;
-/// Into how many parts of an octave paths are sorted, as a power of two; and the parts of all octaves, for what is
-/// urgent and for what is not.
+/// Into how many parts of an octave paths are sorted, as a power of two; and the parts of all octaves, for each class.
 const STEPS_LOG2: u32 = 5;
-const BUCKETS: usize = 1 << 12;
+const PER_CLASS: usize = 1 << 11;
+const BUCKETS: usize = PER_CLASS * Class::COUNT;
 
 /// What a run shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,21 +84,21 @@ impl RunState {
             return if dear().next().is_some() { Show::InOrder } else { Show::Nothing };
         }
         // The links of a closed state are free. Others may weigh meanwhile: what was read once stays as it was read.
-        let mut longest = [0; 2];
+        let mut longest = [0; Class::COUNT];
         for node in 0..plan.len() {
             let rank = if learned.is_dear(plan, node) { learned.rank(node as u32) } else { Rank::NONE };
             self.links[node].store(rank.bits(), Relaxed);
-            let longest = &mut longest[usize::from(!rank.is_urgent())];
+            let longest = &mut longest[rank.class() as usize];
             *longest = rank.bits().max(*longest);
         }
         self.places.iter().for_each(|place| place.store(NO_PLACE, Relaxed));
-        if longest == [0; 2] {
+        if longest == [0; Class::COUNT] {
             return Show::Nothing;
         }
         let bucket = |rank: Rank| {
-            let half = usize::from(!rank.is_urgent());
-            let states = (longest[half] - rank.bits()) >> (f32::MANTISSA_DIGITS - 1 - STEPS_LOG2);
-            half * BUCKETS / 2 + (states as usize).min(BUCKETS / 2 - 1)
+            let class = rank.class() as usize;
+            let steps = (longest[class] - rank.bits()) >> (Rank::OCTAVE_SHIFT - STEPS_LOG2);
+            (Class::COUNT - 1 - class) * PER_CLASS + (steps as usize).min(PER_CLASS - 1)
         };
         let ranks = || {
             let ranks = self.links.iter().map(|rank| Rank::of_bits(rank.load(Relaxed))).enumerate();

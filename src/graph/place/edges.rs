@@ -78,10 +78,21 @@ impl Node {
         self.inputs_mut().iter_mut().filter(|value| **value == from).for_each(|value| *value = to);
     }
 
-    /// One iteration after the other, if it is a loop.
-    pub(super) fn go_one_by_one(&mut self) {
-        if let Body::While { parallel_iterations, .. } = &mut self.body {
-            *parallel_iterations = 1;
+    /// How many iterations have graphs of their own, if it is a loop.
+    pub(super) fn num_slots(&self) -> usize {
+        match &self.body {
+            Body::While { copies, .. } => copies.len() + 1,
+            _ => 1,
+        }
+    }
+
+    /// Leaves a loop so many slots: one iteration after the other, if there are not two beside the one that ends.
+    pub(super) fn limit_slots(&mut self, slots: usize) {
+        if let Body::While { parallel_iterations, copies, .. } = &mut self.body {
+            copies.truncate(if slots < 3 { 0 } else { slots - 1 });
+            if copies.is_empty() {
+                *parallel_iterations = 1;
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Placer;
 use super::copies::{Copies, Turn, order_of};
-use super::keep::Role;
+use super::keep::{Role, nobodys_desc};
 use super::kernels::{Before, Issue, Source, Upload};
 use super::region::{OnDevice, Region};
 use super::segments::Issued;
@@ -13,6 +13,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Placer {
+    /// The variables of a loop that a node on an engine reads or hands on.
+    fn variables_of(&self, region: &Region<'_>, node: usize) -> Vec<usize> {
+        let node = &region.old.nodes[node];
+        let read = node.inputs().iter().map(|&(maker, _)| &region.old.nodes[maker]);
+        let ports = read.filter_map(|maker| self.neighbour_of(maker)).filter(|of| of.role == Role::Port);
+        let all = ports.chain(self.neighbour_of(node)).flat_map(|of| of.variables.iter().copied());
+        let mut all: Vec<usize> = all.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The nodes that copy to an engine and issue its work.
     pub(super) fn issue(&mut self, region: &mut Region<'_>, on: &OnDevice) -> Result<()> {
         let engine = on.engine;
@@ -114,6 +126,14 @@ impl Placer {
                 let own = region.in_place.get(&value).map(|&(_, own)| Source::Output(own));
                 given.extend(own.map(|_| desc));
                 outputs.push((own.unwrap_or_else(|| region.source_on(on, value, &mut reads)), desc));
+            }
+            if region.overlaps {
+                let variables = self.variables_of(region, node);
+                let ports: Vec<usize> = region.old.inputs().collect();
+                reads.extend(variables.iter().map(|&variable| (ports[variable], 0)));
+                if self.neighbour_of(old).is_some_and(|of| of.role == Role::Next) {
+                    given.extend(self.neighbour_of(old).iter().flat_map(|of| &of.variables).map(|_| nobodys_desc()));
+                }
             }
             let control = self.control(region, on, (node, &inputs, &outputs))?;
             let issue = Issue {

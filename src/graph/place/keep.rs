@@ -14,6 +14,10 @@
 //! says that the value is there. *Next*, at the end of a body or of a branch, copies what was made to where the next
 //! iteration, or whoever comes behind the node, finds it. *Leave* stands for what the node has made, and for its end.
 //! The node itself no longer has these values: where it had one stands a number that nobody reads.
+//!
+//! *Iterations that overlap* have condition and body once for each slot, with places and events of their own. What an
+//! iteration hands on has one place for all: the number that stands for the variable says when it is there. Next makes
+//! it, and who reads the place in the next iteration takes it too (`Neighbour::variables`).
 #![forbid(unsafe_code)]
 
 use super::Placer;
@@ -21,6 +25,7 @@ use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::{DeviceStream, Place, Transfer};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
 use crate::graph::builder::{After, Body, Contents, Node, Value};
+use crate::graph::compile::overlap;
 use crate::graph::verify::Verified;
 use crate::kernel::{Issuer, Kernel, KernelContext, Outputs};
 use crate::memory::View;
@@ -40,6 +45,8 @@ pub(super) struct Neighbour {
     kernel: Ref<BoundKernel>,
     pub role: Role,
     pub ports: Vec<Port>,
+    /// The loop's variables that it reads, or hands on to the next iteration.
+    pub variables: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,34 +164,74 @@ impl Placer {
             |output: &usize| contents.homes.output(*output).is_some_and(|home| self.number_of(home).is_some());
         let homes: Vec<Value> =
             (0..contents.outputs.len()).filter(is_there).map(|output| contents.outputs[output].1).collect();
-        self.keep_inside(contents, verified, &homes)
+        self.keep_inside(contents, verified, &homes, 1)
     }
 
-    /// `homes`: values that are outputs which runs have on engines.
-    fn keep_inside(&mut self, contents: &mut Contents, verified: &Verified, homes: &[Value]) -> Result<()> {
+    /// `homes`: values that are outputs which runs have on engines. `copies`: how many there are of this graph.
+    fn keep_inside(
+        &mut self,
+        contents: &mut Contents,
+        verified: &Verified,
+        homes: &[Value],
+        copies: usize,
+    ) -> Result<()> {
         for &index in &verified.order {
             let index = index as usize;
             let node = &contents.nodes[index];
             if !node.inner().any(|inner| self.has_work(inner)) {
                 continue;
             }
-            let (num_variables, first) = match node.body {
-                Body::While { num_variables, .. } => (num_variables, 0),
-                _ => (0, 1),
+            let inner = &verified.inner[&index];
+            let (num_variables, first, slots) = match &node.body {
+                Body::While { condition, body, num_variables, parallel_iterations, .. } => {
+                    let asked = *parallel_iterations;
+                    let choice = overlap::choose(condition, body, inner, *num_variables, asked, copies);
+                    (*num_variables, 0, choice.parallel as usize + 1)
+                }
+                _ => (0, 1, 0),
             };
             for engine in 0..self.devices.len() {
                 if contents.nodes[index].inner().any(|inner| self.has_work_on(inner, engine)) {
                     self.keep_on(contents, verified, At { index, engine, num_variables, first }, homes)?;
                 }
             }
-            let inner = &verified.inner[&index];
-            for (graph, verified) in contents.nodes[index].inner_mut().into_iter().zip(inner) {
+            self.overlap(&mut contents.nodes[index], slots);
+            let copies = copies * contents.nodes[index].num_slots();
+            for (graph, verified) in contents.nodes[index].inner_mut().into_iter().zip(inner.iter().cycle()) {
                 let mut changed = Contents::clone(graph);
-                self.keep_inside(&mut changed, verified, &[])?;
+                self.keep_inside(&mut changed, verified, &[], copies)?;
                 *graph = Arc::new(changed);
             }
         }
         Ok(())
+    }
+
+    /// Has the iterations of a loop overlap where they wait for engines: by so many slots, of which each has graphs of
+    /// its own.
+    fn overlap(&self, node: &mut Node, slots: usize) {
+        let Body::While { condition, body, parallel_iterations, copies, .. } = &mut node.body else { return };
+        let graphs = [&*condition, &*body];
+        let constants = graphs.iter().map(|graph| constant_bytes(graph)).fold(0, usize::saturating_add);
+        let fits = constants.saturating_mul(slots) <= MOST_CONSTANT_BYTES;
+        let crosses = || graphs.iter().any(|graph| self.crosses(graph));
+        if slots < 3 || !fits || !crosses() {
+            *parallel_iterations = 1;
+            return;
+        }
+        let copy = || [Arc::clone(condition), Arc::clone(body)];
+        *copies = (1..slots).map(|_| copy()).collect();
+    }
+
+    /// Whether a value goes from the host to an engine, or back, each time that a graph is run.
+    fn crosses(&self, contents: &Contents) -> bool {
+        let place = |node: usize| self.device_of(&contents.nodes[node]);
+        let is_constant = |node: usize| matches!(contents.nodes[node].body, Body::Constant(_));
+        contents.nodes.iter().any(|node| {
+            let to = self.device_of(node);
+            let mut inputs = node.inputs().iter().filter(|value| !is_constant(value.0));
+            matches!(node.body, Body::Kernel { .. }) && inputs.any(|value| place(value.0) != to)
+                || node.inner().any(|inner| self.crosses(inner))
+        })
     }
 
     fn has_work_on(&self, contents: &Contents, engine: usize) -> bool {
@@ -233,7 +280,7 @@ impl Placer {
         }
         let mut inner: Vec<Contents> = node.inner().map(|inner| Contents::clone(inner)).collect();
         for (number, graph) in inner.iter_mut().enumerate() {
-            let readers = self.open(graph, engine, first, &ports)?;
+            let readers = self.open(graph, at, &ports)?;
             if num_variables == 0 || number == 1 {
                 self.hand_on(graph, at, &made, readers)?;
             }
@@ -285,7 +332,7 @@ impl Placer {
             homes.contains(&value) || is_there(value) && matches!(contents.nodes[value.0].body, Body::Input(_))
         };
         let (mut held, mut made) = (Vec::new(), Vec::new());
-        let bodies = if num_variables > 0 { &inner[1..] } else { &inner[..] };
+        let bodies = if num_variables > 0 { &inner[1..2] } else { &inner[..] };
         for output in 0..node.num_outputs() {
             let desc = *verified.desc((index, output));
             if !desc.is_concrete() || !bodies.iter().all(|body| self.makes_on(body, body.outputs[output].1, engine)) {
@@ -351,7 +398,8 @@ impl Placer {
     }
 
     /// Puts ports into a graph. Gives the nodes that read them.
-    fn open(&mut self, graph: &mut Contents, engine: usize, first: usize, ports: &[(Held, Port)]) -> Result<After> {
+    fn open(&mut self, graph: &mut Contents, at: At, ports: &[(Held, Port)]) -> Result<After> {
+        let At { engine, num_variables, first, .. } = at;
         let inputs: Vec<usize> = graph.inputs().collect();
         let mut readers = After::new();
         for &(Held { input, desc, is_split, .. }, port) in ports {
@@ -378,6 +426,7 @@ impl Placer {
                 value.clone(),
                 After::new(),
             )?;
+            self.goes_by((input < num_variables).then_some(input));
             let number = (graph.nodes.len(), 0);
             graph.nodes.push(node);
             here.iter().for_each(|&index| graph.nodes[index].reread(from, number));
@@ -413,6 +462,7 @@ impl Placer {
         let inputs = made.iter().map(|made| graph.outputs[made.output].1).collect();
         let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
         let next = self.neighbour(at.engine, "next values", Role::Next, inputs, values, readers)?;
+        self.goes_by(made.iter().map(|made| made.output).filter(|output| *output < at.num_variables));
         graph.nodes.push(next);
         // A loop's variable, or a number, stands where nobody looks.
         let variables: Vec<usize> = graph.inputs().collect();
@@ -449,8 +499,15 @@ impl Placer {
         let num_outputs = outputs.len();
         let handed = Handed { role, num_inputs: inputs.len(), outputs };
         let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(handed), &KernelAttr::default())?;
-        self.neighbours.push(Neighbour { kernel: kernel.clone(), role, ports });
+        self.neighbours.push(Neighbour { kernel: kernel.clone(), role, ports, variables: Vec::new() });
         Ok(Node { name: name.into(), body: Body::Kernel { kernel, inputs, num_outputs }, after })
+    }
+
+    /// The neighbour that was made last has to do with these variables of the loop.
+    fn goes_by(&mut self, variables: impl IntoIterator<Item = usize>) {
+        if let Some(last) = self.neighbours.last_mut() {
+            last.variables.extend(variables);
+        }
     }
 
     /// A number of the host's that stands where a value is an engine's.
@@ -466,7 +523,18 @@ impl Placer {
     }
 }
 
-fn nobodys_desc() -> Desc {
+/// Most bytes of constants in the slots of a loop: engines have them once for each.
+const MOST_CONSTANT_BYTES: usize = 1 << 20;
+
+fn constant_bytes(contents: &Contents) -> usize {
+    let own = |node: &Node| match &node.body {
+        Body::Constant(tensor) if tensor.engine().accelerator().is_none() => tensor.desc().bytes().unwrap_or(0),
+        _ => node.inner().map(|inner| constant_bytes(inner)).fold(0, usize::saturating_add),
+    };
+    contents.nodes.iter().map(own).fold(0, usize::saturating_add)
+}
+
+pub(super) fn nobodys_desc() -> Desc {
     Desc::new(dtype::S32, &[1])
 }
 

@@ -7,6 +7,7 @@ use super::carry::Pace;
 use super::edges::Joined;
 use super::keep::{Port, Role};
 use super::kernels::Source;
+use super::lane::Needs;
 use super::lower::Lowered;
 use super::plan::{self, Piece, Plan};
 use super::segments::Segments;
@@ -31,6 +32,8 @@ pub(super) struct Region<'a> {
     begin: Option<usize>,
     /// It is inside of a branch or a loop: its work is on each engine's first stream.
     is_inner: bool,
+    /// It is in a loop whose iterations overlap.
+    pub overlaps: bool,
     /// Where values are that are handed on between graphs.
     pub handed: HashMap<Value, Source>,
     /// For each node, the engine that it is on.
@@ -96,7 +99,12 @@ pub(super) struct Around<'a> {
     all: &'a [OnDevice],
     /// It is the body of a loop whose condition waits for no engine.
     is_repeated: bool,
+    /// It is in a loop whose iterations overlap.
+    overlaps: bool,
 }
+
+/// Most bytes that the slots of a loop may have together on an engine of which nobody knows how much memory it has.
+const MOST_SLOT_BYTES: usize = 256 << 20;
 
 impl Placer {
     /// Places a graph's nodes. All work on engines comes after `begin`, which becomes the node behind all of before.
@@ -125,6 +133,7 @@ impl Placer {
             verified,
             begin: number,
             is_inner: around.is_some(),
+            overlaps: around.as_ref().is_some_and(|around| around.overlaps),
             handed: HashMap::new(),
             device,
             homes,
@@ -153,7 +162,10 @@ impl Placer {
         self.inner(&mut region, &all)?;
         self.edges_to_host(&mut region, &all)?;
         self.edges_to_peers(&mut region, &all)?;
-        let outputs = self.outputs(&mut region, &all)?;
+        let mut outputs = self.outputs(&mut region, &all)?;
+        for (node, variables) in self.handed_on(&region) {
+            variables.iter().enumerate().for_each(|(at, &variable)| outputs[variable].1 = (node, at));
+        }
         // Inside, the order of the streams is that of the iterations; but what is copied from the host is copied once
         // what was copied before is not needed any more.
         if !region.is_inner || all.iter().any(|on| region.copies_anew(on)) {
@@ -245,20 +257,53 @@ impl Placer {
             }
             let verified = &region.verified.inner[&index];
             let is_loop = matches!(region.old.nodes[index].body, Body::While { .. });
+            let overlaps = region.old.nodes[index].num_slots() > 1;
+            let used: Vec<usize> = self.needs.iter().map(|needs| needs.arena_bytes).collect();
             let (mut graphs, mut waits) = (Vec::new(), false);
+            let mut facts = None;
             for (graph, verified) in region.old.nodes[index].inner().zip(verified) {
-                // A loop's body comes behind its condition.
-                let is_repeated = is_loop && !graphs.is_empty() && !waits;
-                let around = Around { region: &*region, all, is_repeated };
+                // A loop's condition and its body, once for each slot; what was placed is told of the first.
+                let is_body = is_loop && graphs.len() % 2 == 1;
+                if overlaps && graphs.len() == 2 {
+                    let most = self.most_slots(&used);
+                    region.new[index].limit_slots(most);
+                    facts = Some(self.placement.clone());
+                }
+                if is_loop && graphs.len() == 2 * region.new[index].num_slots() {
+                    break;
+                }
+                let around = Around { region: &*region, all, is_repeated: is_body && !waits, overlaps };
                 let placed = self.region(Contents::clone(graph), verified, None, Some(around))?;
-                waits |= placed.waits;
+                waits = placed.waits && !is_body;
                 graphs.push(Arc::new(placed.contents));
             }
-            region.new[index].go_one_by_one();
+            if let Some(facts) = facts {
+                self.placement = facts;
+            }
             region.work.push(index);
             region.new[index].inner_mut().into_iter().zip(graphs).for_each(|(graph, placed)| *graph = placed);
         }
         Ok(())
+    }
+
+    /// Nodes that say when variables of a loop are there for the next iteration, which may be under way already. They
+    /// have an output for each.
+    fn handed_on<'a>(&'a self, region: &Region<'_>) -> Vec<(usize, &'a [usize])> {
+        let neighbour = |node| self.neighbour_of(node).filter(|of| region.overlaps && of.role == Role::Next);
+        let nodes = region.old.nodes.iter().enumerate();
+        nodes.filter_map(|(index, node)| Some((index, &neighbour(node)?.variables[..]))).collect()
+    }
+
+    /// Slots that engines have memory for, if the first one took what is more than `used`.
+    fn most_slots(&self, used: &[usize]) -> usize {
+        let most = |needs: &Needs, used: usize| {
+            let most = match needs.engine.device().memory_bytes() {
+                0 => MOST_SLOT_BYTES,
+                bytes => (bytes / 8) as usize,
+            };
+            most / (needs.arena_bytes - used).max(1)
+        };
+        self.needs.iter().zip(used).map(|(needs, &used)| most(needs, used)).min().unwrap_or(1)
     }
 
     /// Where values are that are handed on.

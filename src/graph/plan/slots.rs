@@ -70,6 +70,11 @@ impl Overlap {
     pub fn count(&self) -> u32 {
         self.slots.end - self.slots.start
     }
+
+    /// Those of all slots.
+    pub fn nodes(&self) -> Range<u32> {
+        self.first..self.first + self.len * self.count()
+    }
 }
 
 /// What each of `n` nodes is a copy of; empty if there are no copies.

@@ -120,6 +120,7 @@ impl<'a> Raiser<'a> {
             inputs,
             num_variables: looped.variables.len(),
             parallel_iterations: if split.is_serial { 1 } else { looped.parallel_iterations },
+            copies: Vec::new(),
         };
         let index = self.graph.nodes.len() + self.loops.len();
         self.loops.push(Node { name, body, after });

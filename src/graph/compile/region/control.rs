@@ -4,7 +4,7 @@ use super::{Region, Want, Work, lay};
 use crate::base::Result;
 use crate::graph::builder::{Body, Contents, Value};
 use crate::graph::compile::flat::{Source, StorageKind, Val};
-use crate::graph::compile::overlap::choose;
+use crate::graph::compile::overlap::{Choice, choose};
 use crate::graph::options::Forwarding;
 use crate::graph::plan::{Body as FlatBody, Branch, Select};
 use std::collections::HashMap;
@@ -122,19 +122,18 @@ impl Work<'_> {
         Some(ends)
     }
 
-    pub(super) fn add_while(
-        &mut self,
-        index: usize,
-        condition: &Contents,
-        body: &Contents,
-        num_variables: usize,
-        parallel_iterations: u32,
-    ) -> Result<()> {
-        let node = &self.graph.nodes[index];
+    pub(super) fn add_while(&mut self, index: usize, num_variables: usize, parallel_iterations: u32) -> Result<()> {
+        let graph = self.graph;
+        let node = &graph.nodes[index];
+        let graphs: Vec<&Contents> = node.inner().map(|graph| &**graph).collect();
+        let (condition, body) = (graphs[0], graphs[1]);
         let inner = &self.verified.inner[&index];
-        let choice = choose(condition, body, inner, num_variables, parallel_iterations, self.scope.copies);
+        let choice = match graphs.len() / 2 {
+            1 => choose(condition, body, inner, num_variables, parallel_iterations, self.scope.copies),
+            slots => Choice::given(slots, parallel_iterations),
+        };
         if choice.parallel > 1 {
-            return self.add_overlapped(index, condition, body, num_variables, choice);
+            return self.add_overlapped(index, graphs, num_variables, choice);
         }
         let (storages, copied) = self.variables(index, num_variables)?;
         let (number, enter, bit) = self.add_enter(index, choice, copied);

@@ -15,8 +15,8 @@ use std::ops::Range;
 /// A loop under construction.
 struct Parts<'a> {
     index: usize,
-    condition: &'a Contents,
-    body: &'a Contents,
+    /// Condition and body, of the only slot that is known or of each.
+    graphs: Vec<&'a Contents>,
     /// What both see of the loop's inputs.
     given: Vec<Val>,
     /// The storages of each variable, by slot.
@@ -57,12 +57,12 @@ impl Work<'_> {
     pub(super) fn add_overlapped(
         &mut self,
         index: usize,
-        condition: &Contents,
-        body: &Contents,
+        graphs: Vec<&Contents>,
         num_variables: usize,
         choice: Choice,
     ) -> Result<()> {
         let node = &self.graph.nodes[index];
+        let (condition, body) = (graphs[0], graphs[1]);
         let count = choice.parallel + 1;
         let nodes = (num_nodes(condition) + num_nodes(body)).saturating_mul(count as usize);
         heap::probe(nodes.saturating_mul(BYTES_PER_NODE), "the slots of a loop")?;
@@ -70,8 +70,7 @@ impl Work<'_> {
         let first_slot = self.flat.slots.len() as u32;
         let mut parts = Parts {
             index,
-            condition,
-            body,
+            graphs,
             given: node.inputs().iter().map(|value| self.value(*value).inside()).collect(),
             storages: Vec::with_capacity(num_variables),
             kept: Vec::with_capacity(num_variables),
@@ -145,8 +144,11 @@ impl Work<'_> {
 
     fn lay_slot(&mut self, parts: &Parts<'_>, slot: usize) -> Result<Laid> {
         let name = &self.graph.nodes[parts.index].name;
-        let [inner_condition, inner_body] = &self.verified.inner[&parts.index][..] else {
-            unreachable!("a loop has two graphs")
+        let at = 2 * slot % parts.graphs.len();
+        let ([graph_condition, graph_body], [inner_condition, inner_body]) =
+            (&parts.graphs[at..at + 2], &self.verified.inner[&parts.index][at..at + 2])
+        else {
+            unreachable!("a slot has two graphs")
         };
         let (count, promised) = (parts.slots.len(), self.flat.promised.len());
         let mut inputs = parts.given.clone();
@@ -157,14 +159,14 @@ impl Work<'_> {
             }
         }
         let scope = self.scope.inside(&format!("{name}/condition")).of_slots(count as u32);
-        let condition = lay(self.flat, parts.condition, inner_condition, &inputs, &[Want::Value], &scope)?;
+        let condition = lay(self.flat, graph_condition, inner_condition, &inputs, &[Want::Value], &scope)?;
         let guard = self.push(FlatBody::Guard(parts.slots.start + slot as u32), parts.index);
         let mut sources = condition.dangling.clone();
         sources.push(condition.outputs[0].source);
         let waits = self.flat.wait_for(guard, &mut sources);
         let mut roots = condition.roots.clone();
         roots.extend((!waits).then_some(guard));
-        let desc = inner_condition.desc(parts.condition.outputs[0].1);
+        let desc = inner_condition.desc(graph_condition.outputs[0].1);
         let predicate = self.flat.arg(desc, condition.outputs[0].storage)?;
         let in_condition = self.flat.promised.split_off(promised);
 
@@ -172,7 +174,7 @@ impl Work<'_> {
         let want: Vec<Want> =
             parts.kept.iter().enumerate().map(|(i, kept)| if *kept { Want::Nothing } else { next(i) }).collect();
         let scope = self.scope.inside(&format!("{name}/body")).of_slots(count as u32).of_body();
-        let body = lay(self.flat, parts.body, inner_body, &inputs, &want, &scope)?;
+        let body = lay(self.flat, graph_body, inner_body, &inputs, &want, &scope)?;
         let end = self.push(FlatBody::End, parts.index);
         let mut sources = body.dangling.clone();
         sources.extend(body.outputs.iter().map(|output| output.source));
