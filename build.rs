@@ -20,6 +20,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/notice.rs",
     "src/abi/emulation.rs",
     "src/abi/tensor.rs",
+    "src/abi/recording.rs",
     "src/abi/device.rs",
     "src/abi/cuda.rs",
     "src/abi/kernel.rs",

@@ -473,12 +473,14 @@ OFFSET(weir_tensor_view, desc, 16);
 #else
 #error "the sizes and offsets of 32-bit machines have not been written down yet"
 
-SIZE(weir_device_info, 96);
+SIZE(weir_device_info, 104);
 OFFSET(weir_device_info, struct_size, 0);
 OFFSET(weir_device_info, capabilities, 8);
 OFFSET(weir_device_info, memory_bytes, 16);
 OFFSET(weir_device_info, alignment, 24);
 OFFSET(weir_device_info, name, 32);
+OFFSET(weir_device_info, max_streams, 96);
+OFFSET(weir_device_info, reserved, 100);
 
 SIZE(weir_device_stream_attr, 24);
 OFFSET(weir_device_stream_attr, struct_size, 0);
@@ -552,14 +554,74 @@ OFFSET(weir_cuda_device_info, pci_bus_id, 72);
 OFFSET(weir_cuda_device_info, name, 104);
 OFFSET(weir_cuda_device_info, products, 232);
 
-SIZE(weir_device_launch, 40);
+SIZE(weir_device_launch, 56);
 OFFSET(weir_device_launch, struct_size, 0);
 OFFSET(weir_device_launch, inputs, 8);
 OFFSET(weir_device_launch, num_inputs, 16);
 OFFSET(weir_device_launch, outputs, 24);
 OFFSET(weir_device_launch, num_outputs, 32);
+OFFSET(weir_device_launch, scratch, 40);
+OFFSET(weir_device_launch, scratch_bytes, 48);
 
-SIZE(weir_device_vtable, 272);
+SIZE(weir_device_copy, 48);
+OFFSET(weir_device_copy, struct_size, 0);
+OFFSET(weir_device_copy, bytes, 8);
+OFFSET(weir_device_copy, to_device, 16);
+OFFSET(weir_device_copy, to, 24);
+OFFSET(weir_device_copy, from_device, 32);
+OFFSET(weir_device_copy, from, 40);
+
+SIZE(weir_device_fill, 32);
+OFFSET(weir_device_fill, struct_size, 0);
+OFFSET(weir_device_fill, to, 8);
+OFFSET(weir_device_fill, bytes, 16);
+OFFSET(weir_device_fill, value, 24);
+OFFSET(weir_device_fill, reserved, 25);
+
+SIZE(weir_device_step_list, 16);
+OFFSET(weir_device_step_list, steps, 0);
+OFFSET(weir_device_step_list, num_steps, 8);
+
+SIZE(weir_device_branch, 40);
+OFFSET(weir_device_branch, struct_size, 0);
+OFFSET(weir_device_branch, choice, 8);
+OFFSET(weir_device_branch, dtype, 16);
+OFFSET(weir_device_branch, is_cond, 20);
+OFFSET(weir_device_branch, branches, 24);
+OFFSET(weir_device_branch, num_branches, 32);
+
+SIZE(weir_device_loop, 56);
+OFFSET(weir_device_loop, struct_size, 0);
+OFFSET(weir_device_loop, relation, 8);
+OFFSET(weir_device_loop, dtype, 12);
+OFFSET(weir_device_loop, addresses, 16);
+OFFSET(weir_device_loop, body, 32);
+OFFSET(weir_device_loop, behind, 40);
+OFFSET(weir_device_loop, num_behind, 48);
+
+SIZE(weir_device_work, 72);
+OFFSET(weir_device_work, struct_size, 0);
+OFFSET(weir_device_work, kind, 8);
+OFFSET(weir_device_work, reserved, 12);
+OFFSET(weir_device_work, name, 16);
+OFFSET(weir_device_work, kernel, 24);
+OFFSET(weir_device_work, launch, 32);
+OFFSET(weir_device_work, copy, 40);
+OFFSET(weir_device_work, fill, 48);
+OFFSET(weir_device_work, branch, 56);
+OFFSET(weir_device_work, again, 64);
+
+SIZE(weir_device_step, 24);
+OFFSET(weir_device_step, work, 0);
+OFFSET(weir_device_step, after, 8);
+OFFSET(weir_device_step, num_after, 16);
+
+SIZE(weir_device_recording, 32);
+OFFSET(weir_device_recording, struct_size, 0);
+OFFSET(weir_device_recording, name, 8);
+OFFSET(weir_device_recording, list, 16);
+
+SIZE(weir_device_vtable, 344);
 OFFSET(weir_device_vtable, struct_size, 0);
 OFFSET(weir_device_vtable, flags, 8);
 OFFSET(weir_device_vtable, device_count, 16);
@@ -594,6 +656,15 @@ OFFSET(weir_device_vtable, host_allocate, 240);
 OFFSET(weir_device_vtable, host_deallocate, 248);
 OFFSET(weir_device_vtable, host_register, 256);
 OFFSET(weir_device_vtable, host_unregister, 264);
+OFFSET(weir_device_vtable, stream_query, 272);
+OFFSET(weir_device_vtable, record, 280);
+OFFSET(weir_device_vtable, executable_update, 288);
+OFFSET(weir_device_vtable, executable_destroy, 296);
+OFFSET(weir_device_vtable, replay, 304);
+OFFSET(weir_device_vtable, prepare, 312);
+OFFSET(weir_device_vtable, launch_prepared, 320);
+OFFSET(weir_device_vtable, prepared_destroy, 328);
+OFFSET(weir_device_vtable, kernel_scratch, 336);
 
 SIZE(weir_device_plugin_api, 56);
 OFFSET(weir_device_plugin_api, struct_size, 0);

@@ -13,6 +13,11 @@
 #include "test_device_kernels.h"
 #include "test_device_work.h"
 
+struct steps;
+static void bury_steps(opened *d, struct steps *list);
+
+#include "test_device_recording.h"
+
 /* ---- Devices ---- */
 
 static int32_t device_count(void *ctx, uint32_t *out_count) {
@@ -53,6 +58,18 @@ static void free_or_bury(opened *d, void *block) {
     d->graves = grave;
 }
 
+/* The same for the lists of an executable. With the lock. */
+static void bury_steps(opened *d, struct steps *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        struct step *step = &list->all[i];
+        for (size_t j = 0; j < step->num_inside; j++) bury_steps(d, &step->inside[j]);
+        free_or_bury(d, step->inside);
+        free_or_bury(d, step->after);
+        free_or_bury(d, step->behind);
+    }
+    free_or_bury(d, list->all);
+}
+
 static void device_close(void *ctx, void *device) {
     test_device *c = ctx;
     for (struct grave *grave = ((opened *)device)->graves; grave != NULL;) {
@@ -73,6 +90,7 @@ static int32_t device_info(void *ctx, void *device, weir_device_info *info) {
     info->capabilities = c->capabilities;
     info->memory_bytes = c->limit;
     info->alignment = TEST_ALIGNMENT;
+    info->max_streams = c->max_streams;
     snprintf(info->name, sizeof info->name, "test device %u", ((opened *)device)->index);
     return leave(c, status);
 }
@@ -340,10 +358,6 @@ static int32_t event_callback(void *device, void *awaited, weir_device_callback_
 
 /* ---- Copies and kernels ---- */
 
-static char *pointer(uint64_t address) {
-    return (char *)(uintptr_t)(address & ~SPACE);
-}
-
 static int32_t copy_to_device(void *device, void *on, uint64_t to, const void *from, uint64_t bytes) {
     command work = {.verb = COPY, .to = pointer(to), .from = from, .bytes = bytes};
     if (((opened *)device)->context->fault == STAGED_PINNED && (work.staged = malloc(bytes)) != NULL) {
@@ -397,11 +411,9 @@ static void kernel_destroy(void *device, void *kernel) {
 }
 
 static int32_t launch(void *device, void *on, void *kernel, const weir_device_launch *call) {
-    command work = {.verb = LAUNCH, .kernel = kernel, .num_inputs = call->num_inputs, .num_outputs = call->num_outputs};
-    if (call->num_inputs + call->num_outputs > 8) return fail(WEIR_OUT_OF_RANGE, "more than 8 tensors");
-    for (size_t i = 0; i < call->num_inputs; i++) work.views[i] = call->inputs[i];
-    for (size_t i = 0; i < call->num_outputs; i++) work.views[call->num_inputs + i] = call->outputs[i];
-    return issue(device, on, "launch", &work);
+    command work;
+    int32_t status = read_launch(((opened *)device)->context, kernel, call, &work);
+    return status == WEIR_OK ? issue(device, on, "launch", &work) : status;
 }
 
 static int32_t native_handle(void *device, uint32_t what, void *object, uint64_t *out_handle) {
@@ -453,6 +465,15 @@ weir_device_vtable test_device_vtable(void) {
         .host_deallocate = host_deallocate,
         .host_register = host_register,
         .host_unregister = host_unregister,
+        .stream_query = stream_query,
+        .record = record,
+        .executable_update = executable_update,
+        .executable_destroy = executable_destroy,
+        .replay = replay,
+        .prepare = prepare,
+        .launch_prepared = launch_prepared,
+        .prepared_destroy = prepared_destroy,
+        .kernel_scratch = kernel_scratch,
     };
 }
 
@@ -525,6 +546,23 @@ void test_device_slow(test_device *c, uint64_t ns) {
     pthread_mutex_lock(&c->mutex);
     c->slow_ns = ns;
     pthread_mutex_unlock(&c->mutex);
+}
+
+void test_device_max_streams(test_device *c, uint32_t count) {
+    c->max_streams = count;
+}
+
+void test_device_refuse_control(test_device *c, bool refuse) {
+    pthread_mutex_lock(&c->mutex);
+    c->refuses_control = refuse;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+test_device_counts test_device_count(test_device *c) {
+    pthread_mutex_lock(&c->mutex);
+    test_device_counts counts = {c->recordings, c->updates, c->prepared, c->queries, c->replays};
+    pthread_mutex_unlock(&c->mutex);
+    return counts;
 }
 
 uint64_t test_device_pinned(test_device *c) {

@@ -39,13 +39,20 @@ typedef enum test_fault {
     ANY_KERNEL,        /* has a kernel of every name */
     WRONG_KERNEL,      /* subtracts instead of adding */
     GREEDY_DESTROY,    /* a stream that is destroyed takes with it what others have queued */
-    STAGED_PINNED      /* copies from pinned memory take the bytes that are there when they are asked for */
+    STAGED_PINNED,     /* copies from pinned memory take the bytes that are there when they are asked for */
+    EARLY_IDLE,        /* streams are always idle */
+    NO_EDGES,          /* a replay does its steps in any order */
+    STALE_UPDATES,     /* an update of a recording changes nothing */
+    WRONG_BRANCH,      /* the last branch is done instead of the first */
+    ONCE_MORE,         /* a loop is done once, whatever its predicate says */
+    STALE_PREPARED     /* what was prepared before is launched again */
 } test_fault;
 
 typedef struct test_device test_device;
 
 /* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK,
- * NATIVE_HANDLE, PINNED_MEMORY and REGISTER_MEMORY are honoured. NULL if there is no memory. */
+ * NATIVE_HANDLE, PINNED_MEMORY, REGISTER_MEMORY, IDLE_QUERY, RECORDINGS, CONTROL_FLOW, PREPARED_LAUNCHES and SCRATCH are
+ * honoured. NULL if there is no memory. */
 test_device *test_device_create(uint64_t capabilities);
 
 /* Frees it. Nobody uses it any more. */
@@ -71,6 +78,17 @@ int test_device_most_callers(test_device *device);
 /* How many bytes may be allocated (1 GiB); how long each copy, fill and launch takes at least, in nanoseconds (0). */
 void test_device_limit(test_device *device, uint64_t bytes);
 void test_device_slow(test_device *device, uint64_t ns);
+
+/* What info says of streams (0); whether recordings with branches and loops are refused, with UNIMPLEMENTED. */
+void test_device_max_streams(test_device *device, uint32_t count);
+void test_device_refuse_control(test_device *device, bool refuse);
+
+/* How often it was asked for something, and did it. */
+typedef struct test_device_counts {
+    int recordings, updates, prepared, queries;
+    uint64_t replays;
+} test_device_counts;
+test_device_counts test_device_count(test_device *device);
 
 /* Bytes of the host's memory that are pinned now, allocated and registered. */
 uint64_t test_device_pinned(test_device *device);

@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum operation { ADD, RELU, MATMUL, SCALE, FAIL, NOTHING } operation;
+typedef enum operation { ADD, RELU, MATMUL, COMPARE, SCALE, FAIL, NOTHING } operation;
 
 struct test_kernel {
     operation operation;
     weir_matmul_desc matmul;
+    weir_binary_op relation;
     float factor;
 };
 
@@ -35,6 +36,12 @@ int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test
         read_attributes(recipe, &made.matmul, sizeof made.matmul);
         uint64_t known = WEIR_MATMUL_BIAS | WEIR_MATMUL_RELU;
         if ((made.matmul.flags & ~known) == 0 && made.matmul.activation == 0 && made.matmul.weights == NULL) made.operation = MATMUL;
+    }
+    if (is(recipe, "binary", 2, 1)) {
+        weir_binary_desc binary;
+        read_attributes(recipe, &binary, sizeof binary);
+        made.relation = binary.op;
+        if (binary.op >= WEIR_BINARY_EQ && binary.op <= WEIR_BINARY_GE) made.operation = COMPARE;
     }
     if (is(recipe, "scale", 1, 1)) {
         if (recipe->attributes_bytes != sizeof(scale_attributes)) return WEIR_INVALID_ARGUMENT;
@@ -67,11 +74,32 @@ static int32_t run_matmul(const test_kernel *kernel, const weir_tensor_view *in,
     return WEIR_OK;
 }
 
+static bool compare(weir_binary_op op, float a, float b) {
+    switch (op) {
+    case WEIR_BINARY_EQ: return a == b;
+    case WEIR_BINARY_NE: return a != b;
+    case WEIR_BINARY_LT: return a < b;
+    case WEIR_BINARY_LE: return a <= b;
+    case WEIR_BINARY_GT: return a > b;
+    default: return a >= b;
+    }
+}
+
+uint64_t test_kernel_scratch(const weir_tensor_view *inputs, size_t num_inputs) {
+    return num_inputs == 0 ? 0 : inputs[0].bytes;
+}
+
 int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out, bool wrong) {
     if (kernel->operation == FAIL) return WEIR_ABORTED;
     if (kernel->operation == MATMUL) return run_matmul(kernel, in, out);
     if (kernel->operation == NOTHING) return WEIR_OK;
     if (in[0].desc.dtype != WEIR_F32) return WEIR_UNIMPLEMENTED;
+    if (kernel->operation == COMPARE) {
+        if (in[0].bytes != in[1].bytes || in[0].bytes != out[0].bytes * sizeof(float)) return WEIR_UNIMPLEMENTED;
+        const float *a = in[0].data, *b = in[1].data;
+        for (size_t i = 0; i < out[0].bytes; i++) ((uint8_t *)out[0].data)[i] = compare(kernel->relation, a[i], b[i]);
+        return WEIR_OK;
+    }
     if (kernel->operation == ADD && in[0].bytes != in[1].bytes) return WEIR_UNIMPLEMENTED;
     const float *a = in[0].data, *b = kernel->operation == ADD ? in[1].data : NULL;
     float *c = out[0].data;

@@ -18,9 +18,13 @@ typedef struct scale_attributes {
     float factor;
 } scale_attributes;
 
-/* Makes "add", "relu", "matmul" (with bias and rectifier), "scale", or "weir.fail", which fails; UNIMPLEMENTED for
+/* Makes "add", "relu", "matmul" (with bias and rectifier), "binary" (comparisons of tensors of one shape), "scale", or "weir.fail", which fails; UNIMPLEMENTED for
  * others, unless `anything` goes. */
 int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test_kernel **out_kernel);
+
+/* Bytes of scratch memory for a call with these inputs: as many as the first one has, so that it can be computed from
+ * there. */
+uint64_t test_kernel_scratch(const weir_tensor_view *inputs, size_t num_inputs);
 
 /* Runs it; `wrong` subtracts instead of adding. */
 int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *inputs, const weir_tensor_view *outputs, bool wrong);

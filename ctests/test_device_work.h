@@ -22,6 +22,10 @@
 /* What makes a pointer an address that the host cannot use. */
 #define SPACE (UINT64_C(1) << 62)
 
+static char *pointer(uint64_t address) {
+    return (char *)(uintptr_t)(address & ~SPACE);
+}
+
 typedef struct event {
     bool under_way;
     int32_t status; /* of the work before it */
@@ -32,7 +36,7 @@ typedef struct event {
     int num_callbacks;
 } event;
 
-typedef enum verb { COPY, FILL, LAUNCH, RECORD, WAIT } verb;
+typedef enum verb { COPY, FILL, LAUNCH, REPLAY, RECORD, WAIT } verb; /* the first four are work */
 
 typedef struct command {
     struct command *next;
@@ -47,6 +51,9 @@ typedef struct command {
     test_kernel *kernel;
     weir_tensor_view views[8];
     size_t num_inputs, num_outputs;
+    char *scratch;
+    uint64_t scratch_bytes;
+    const struct steps *replay;
 } command;
 
 typedef struct opened {
@@ -74,7 +81,10 @@ struct test_device {
     int planned_call;
     int32_t planned_status;
     bool hit;
-    bool lost;
+    bool lost, refuses_control;
+    uint32_t max_streams;
+    int recordings, updates, prepared, queries;
+    uint64_t replays;
     atomic_int callers; /* in a function, waiting for the lock or not */
     int alive, releases, most_callers, turns;
     uint64_t last_address, last_bytes;
@@ -138,8 +148,10 @@ static void copy_bytes(test_device *c, command *work) {
     memcpy(work->to, work->from, bytes);
 }
 
+static int32_t do_replay(test_device *c, command *work);
+
 static int32_t do_work(test_device *c, command *work) {
-    pause_ns(c->slow_ns);
+    if (work->verb != REPLAY) pause_ns(c->slow_ns);
     switch (work->verb) {
     case COPY:
         copy_bytes(c, work);
@@ -149,7 +161,14 @@ static int32_t do_work(test_device *c, command *work) {
         for (size_t i = 0; i < work->num_inputs + work->num_outputs; i++) {
             work->views[i].data = (void *)(uintptr_t)((uint64_t)(uintptr_t)work->views[i].data & ~SPACE);
         }
+        /* Computes from what is in the scratch: whoever has it too at this time is found out. */
+        if (work->scratch_bytes > 0) {
+            memcpy(work->scratch, work->views[0].data, work->scratch_bytes);
+            if (c->slow_ns > 0) pause_ns(c->slow_ns);
+            work->views[0].data = work->scratch;
+        }
         return test_kernel_run(work->kernel, work->views, work->views + work->num_inputs, c->fault == WRONG_KERNEL);
+    case REPLAY: return do_replay(c, work);
     default: return WEIR_OK;
     }
 }
@@ -179,7 +198,7 @@ static void reach(test_device *c, event *e, uint64_t record, int32_t status) {
 /* The next thing to do, which stays in the queue until it is done; with the lock. */
 static command *next_command(test_device *c, stream *s) {
     command *first = s->first, *second = first == NULL ? NULL : first->next;
-    if (second != NULL && first->verb <= LAUNCH && second->verb <= LAUNCH && turn(c, UNORDERED, 2)) {
+    if (second != NULL && first->verb <= REPLAY && second->verb <= REPLAY && turn(c, UNORDERED, 2)) {
         first->next = second->next;
         second->next = first;
         s->first = second;
@@ -208,8 +227,9 @@ static void *work_of_stream(void *arg) {
                 continue;
             }
             if (waits && s->status == WEIR_OK && c->fault != UNPROPAGATED) s->status = e->status;
-        } else if (work->verb <= LAUNCH && !skip) {
-            int32_t status = planned(c, "work");
+        } else if (work->verb <= REPLAY && !skip) {
+            /* The steps of a replay count one by one. */
+            int32_t status = work->verb == REPLAY ? WEIR_OK : planned(c, "work");
             if (status == WEIR_OK) {
                 pthread_mutex_unlock(&c->mutex);
                 status = do_work(c, work);

@@ -269,6 +269,25 @@ typedef enum weir_device_capability {
   WEIR_DEVICE_PINNED_MEMORY = 64,
   /** It can pin memory of the host's that others allocated: host_register and host_unregister are there. */
   WEIR_DEVICE_REGISTER_MEMORY = 128,
+  /** It tells at once whether all work of a stream is done; stream_query is there. */
+  WEIR_DEVICE_IDLE_QUERY = 256,
+  /**
+   * It takes work that is put together once and submitted many times, each time as one: record, executable_update,
+   * executable_destroy and replay are there.
+   */
+  WEIR_DEVICE_RECORDINGS = 512,
+  /**
+   * Recordings may have branches and loops, which it decides by numbers in its own memory. Only with
+   * WEIR_DEVICE_RECORDINGS.
+   */
+  WEIR_DEVICE_CONTROL_FLOW = 1024,
+  /**
+   * It keeps calls of kernels in a form that it launches for less: prepare, launch_prepared and prepared_destroy are
+   * there.
+   */
+  WEIR_DEVICE_PREPARED_LAUNCHES = 2048,
+  /** Its kernels want memory besides their tensors; kernel_scratch is there. */
+  WEIR_DEVICE_SCRATCH = 4096,
 } weir_device_capability;
 
 /** What native_handle of a weir_device_vtable is asked for. */
@@ -280,6 +299,41 @@ typedef enum weir_device_object {
   /** An event of it. */
   WEIR_DEVICE_OBJECT_EVENT = 3,
 } weir_device_object;
+
+/** What a step of a recording does. */
+typedef enum weir_device_work_kind {
+  /** A call of a kernel. */
+  WEIR_DEVICE_WORK_LAUNCH = 1,
+  /** A copy. */
+  WEIR_DEVICE_WORK_COPY = 2,
+  /** Bytes that become equal. */
+  WEIR_DEVICE_WORK_FILL = 3,
+  /** One list of steps of several. Only with WEIR_DEVICE_CONTROL_FLOW, as the next one. */
+  WEIR_DEVICE_WORK_BRANCH = 4,
+  /** A list of steps that is done again and again. */
+  WEIR_DEVICE_WORK_LOOP = 5,
+} weir_device_work_kind;
+
+/** What a loop of a recording goes by. */
+typedef enum weir_device_relation {
+  /** The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32. */
+  WEIR_DEVICE_NOT_ZERO = 0,
+  /**
+   * The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; so below. A
+   * NaN is unequal to all numbers, and neither less nor greater.
+   */
+  WEIR_DEVICE_EQ = 1,
+  /** They are not equal. */
+  WEIR_DEVICE_NE = 2,
+  /** The first one is less. */
+  WEIR_DEVICE_LT = 3,
+  /** The first one is less or equal. */
+  WEIR_DEVICE_LE = 4,
+  /** The first one is greater. */
+  WEIR_DEVICE_GT = 5,
+  /** The first one is greater or equal. */
+  WEIR_DEVICE_GE = 6,
+} weir_device_relation;
 
 /** Forms of a kernel's source. */
 typedef enum weir_cuda_source_value {
@@ -1308,6 +1362,13 @@ typedef struct weir_device_info {
   uint64_t alignment;
   /** A name for people, NUL-terminated UTF-8. */
   char name[64];
+  /**
+   * Most streams that it is good for: a program's work is spread over no more, whatever its engine's attributes say.
+   * 0 = as weir finds best. What a program copies to and from the host may have streams besides.
+   */
+  uint32_t max_streams;
+  /** Reserved, 0. */
+  uint32_t reserved;
 } weir_device_info;
 
 /** An address in a device's memory. Only the device may be able to read and write there; 0 is none. */
@@ -1395,7 +1456,148 @@ typedef struct weir_device_launch {
   const struct weir_tensor_view *outputs;
   /** How many. */
   size_t num_outputs;
+  /**
+   * As many bytes of the device's memory as kernel_scratch has asked for, with any contents, aligned as device_info
+   * says, and this call's alone until it is done; 0 if none. Not set in a call of kernel_scratch.
+   */
+  weir_device_address scratch;
+  /** How many bytes. */
+  uint64_t scratch_bytes;
 } weir_device_launch;
+
+/**
+ * A copy of a recording. Each end is in the memory of `device`, of another device of this vtable (with
+ * WEIR_DEVICE_PEER_COPY), or, where that is NULL, of the host: then the address is a pointer as a number.
+ */
+typedef struct weir_device_copy {
+  /** sizeof(weir_device_copy), set by weir. */
+  size_t struct_size;
+  /** How many; 0 = it does nothing. */
+  uint64_t bytes;
+  /** Whose memory is written; NULL = the host's. */
+  void *to_device;
+  /** Where. */
+  weir_device_address to;
+  /** Whose memory is read; NULL = the host's. */
+  void *from_device;
+  /** Where. */
+  weir_device_address from;
+} weir_device_copy;
+
+/** A fill of a recording. */
+typedef struct weir_device_fill {
+  /** sizeof(weir_device_fill), set by weir. */
+  size_t struct_size;
+  /** Where, in the device's memory. */
+  weir_device_address to;
+  /** How many; 0 = it does nothing. */
+  uint64_t bytes;
+  /** What each becomes. */
+  uint8_t value;
+  /** Reserved, 0. */
+  uint8_t reserved[7];
+} weir_device_fill;
+
+/** A branch of a recording: which of its lists is done is read from the device's memory when its turn comes. */
+typedef struct weir_device_branch {
+  /** sizeof(weir_device_branch), set by weir. */
+  size_t struct_size;
+  /** Where the integer is that is read, in the device's memory. */
+  weir_device_address choice;
+  /** Its type: WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32. */
+  uint32_t dtype;
+  /**
+   * 1: there are two lists, the first of which is done if the integer is 0, and the second if it is not. 0: the list
+   * with that number is done, or the last one if there is none.
+   */
+  int32_t is_cond;
+  /** The lists. */
+  const struct weir_device_step_list *branches;
+  /** How many, 1 or more. */
+  size_t num_branches;
+} weir_device_branch;
+
+/**
+ * A loop of a recording: its body is done as long as a predicate holds, which is read from the device's memory before
+ * each time, also before the first. All of a time is over before the next one begins.
+ */
+typedef struct weir_device_loop {
+  /** sizeof(weir_device_loop), set by weir. */
+  size_t struct_size;
+  /** One of weir_device_relation. */
+  uint32_t relation;
+  /** The type of what is read. */
+  uint32_t dtype;
+  /** Where it is, in the device's memory. Of WEIR_DEVICE_NOT_ZERO the first one alone. */
+  weir_device_address addresses[2];
+  /** What is done. */
+  const struct weir_device_step_list *body;
+  /**
+   * Steps of the body behind which the predicate may be read for the next time: none that these do not come after
+   * writes what is read. NULL: it is read behind all of them.
+   */
+  const size_t *behind;
+  /** How many. */
+  size_t num_behind;
+} weir_device_loop;
+
+/** What a step does. The member for its kind is there, and the others are NULL. */
+typedef struct weir_device_work {
+  /** sizeof(weir_device_work), set by weir. */
+  size_t struct_size;
+  /** One of weir_device_work_kind. */
+  uint32_t kind;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** What it is called, NUL-terminated UTF-8, for texts. */
+  const char *name;
+  /** Of a launch: the kernel. */
+  void *kernel;
+  /** Of a launch: its call. */
+  const struct weir_device_launch *launch;
+  /** The copy. */
+  const struct weir_device_copy *copy;
+  /** The fill. */
+  const struct weir_device_fill *fill;
+  /** The branch. */
+  const struct weir_device_branch *branch;
+  /** The loop. */
+  const struct weir_device_loop *again;
+} weir_device_work;
+
+/** A step of a list. This struct never grows. */
+typedef struct weir_device_step {
+  /** What it does. */
+  const struct weir_device_work *work;
+  /** Numbers of earlier steps of its own list that are over when it begins. */
+  const size_t *after;
+  /** How many. */
+  size_t num_after;
+} weir_device_step;
+
+/**
+ * Steps that may begin when those that they name are over, and else run in any order, or side by side. This struct
+ * never grows.
+ */
+typedef struct weir_device_step_list {
+  /** The steps. */
+  const struct weir_device_step *steps;
+  /** How many; there may be none. */
+  size_t num_steps;
+} weir_device_step_list;
+
+/**
+ * A recording, filled by weir. All of it lives during the call; kernels and memory that it names as long as the
+ * executable that is made of it.
+ */
+typedef struct weir_device_recording {
+  /** sizeof(weir_device_recording), set by weir. */
+  size_t struct_size;
+  /** What it is called, NUL-terminated UTF-8, for texts. */
+  const char *name;
+  /** Its steps. */
+  struct weir_device_step_list list;
+} weir_device_recording;
 
 /**
  * The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
@@ -1535,6 +1737,55 @@ typedef struct weir_device_vtable {
    * uses it.
    */
   void (*host_unregister)(void *device, void *data, uint64_t bytes);
+  /**
+   * Required with WEIR_DEVICE_IDLE_QUERY. Stores 1 if all that was issued to the stream is done and nothing of it
+   * has failed, else 0. A code that is not WEIR_OK counts as 0: what has failed an event tells.
+   */
+  int32_t (*stream_query)(void *device, void *stream, int32_t *out_idle);
+  /**
+   * Required with WEIR_DEVICE_RECORDINGS, may block. Makes an executable of a recording. WEIR_UNIMPLEMENTED, or any
+   * other code but WEIR_DEVICE_LOST, refuses this recording: weir then issues its steps one after the other, and
+   * the program's report gives the text.
+   */
+  int32_t (*record)(void *device, const struct weir_device_recording *recording, void **out_executable);
+  /**
+   * Required with WEIR_DEVICE_RECORDINGS. Has a step of the recording's own list use other addresses from the next
+   * replay on, and leaves replays under way as they are. The kernel, the shapes and the bytes are those of before,
+   * and the step is no branch and no loop. If this fails, weir has the recording made anew.
+   */
+  int32_t (*executable_update)(void *device, void *executable, size_t step, const struct weir_device_work *work);
+  /** Required with WEIR_DEVICE_RECORDINGS, may block. Ends an executable. No replay of it is under way. */
+  void (*executable_destroy)(void *device, void *executable);
+  /**
+   * Required with WEIR_DEVICE_RECORDINGS. Does all steps, behind what was issued to the stream before and before
+   * what follows. Replays of one executable come one after the other, on one stream at a time. A step that fails
+   * ends the replay: what fails there fails late, as everywhere.
+   */
+  int32_t (*replay)(void *device, void *stream, void *executable);
+  /**
+   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Makes of a call what launch_prepared takes any number of times, on
+   * one stream. `before` is NULL or what was prepared for another call, which is launched no more: if this succeeds,
+   * it is used up, and may be what comes out. WEIR_UNIMPLEMENTED if there is no such form for this call: weir
+   * launches it each time.
+   */
+  int32_t (*prepare)(void *device,
+                     void *kernel,
+                     const struct weir_device_launch *launch,
+                     void *before,
+                     void **out_prepared);
+  /**
+   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. What the device needs of it is taken now: it may be
+   * destroyed or used up while the device is at it.
+   */
+  int32_t (*launch_prepared)(void *device, void *stream, void *prepared);
+  /** Required with WEIR_DEVICE_PREPARED_LAUNCHES, may block. Ends it, before its kernel ends. */
+  void (*prepared_destroy)(void *device, void *prepared);
+  /**
+   * Required with WEIR_DEVICE_SCRATCH. How many bytes besides its tensors a kernel wants for a call with these: the
+   * types and shapes count, not the addresses. weir hands them over with the call (`scratch` of weir_device_launch),
+   * so that launches allocate nothing.
+   */
+  int32_t (*kernel_scratch)(void *device, void *kernel, const struct weir_device_launch *launch, uint64_t *out_bytes);
 } weir_device_vtable;
 
 /** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */

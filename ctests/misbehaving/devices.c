@@ -32,6 +32,12 @@ static const struct {
     {"wrong-kernel", WRONG_KERNEL},
     {"greedy-destroy", GREEDY_DESTROY},
     {"staged-pinned", STAGED_PINNED},
+    {"early-idle", EARLY_IDLE},
+    {"no-edges", NO_EDGES},
+    {"stale-updates", STALE_UPDATES},
+    {"wrong-branch", WRONG_BRANCH},
+    {"once-more", ONCE_MORE},
+    {"stale-prepared", STALE_PREPARED},
 };
 
 /* A device whose work is always over: who records an event has waited for it when the call returns. */
@@ -47,7 +53,8 @@ extern int32_t weir_device_plugin_init(const weir_device_plugin_api *api);
 int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
     weir_device_vtable vtable = test_device_vtable();
     uint64_t all = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_TIMING | WEIR_DEVICE_PEER_COPY |
-                   WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE | WEIR_DEVICE_PINNED_MEMORY | WEIR_DEVICE_REGISTER_MEMORY;
+                   WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE | WEIR_DEVICE_PINNED_MEMORY | WEIR_DEVICE_REGISTER_MEMORY |
+                   WEIR_DEVICE_IDLE_QUERY | WEIR_DEVICE_RECORDINGS | WEIR_DEVICE_CONTROL_FLOW | WEIR_DEVICE_PREPARED_LAUNCHES | WEIR_DEVICE_SCRATCH;
     int32_t status = WEIR_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == WEIR_OK; i++) {
         test_device *device = test_device_create(all);
@@ -75,5 +82,14 @@ int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
     vtable.host_deallocate = NULL;
     vtable.host_register = NULL;
     vtable.host_unregister = NULL;
+    vtable.stream_query = NULL;
+    vtable.record = NULL;
+    vtable.executable_update = NULL;
+    vtable.executable_destroy = NULL;
+    vtable.replay = NULL;
+    vtable.prepare = NULL;
+    vtable.launch_prepared = NULL;
+    vtable.prepared_destroy = NULL;
+    vtable.kernel_scratch = NULL;
     return status != WEIR_OK ? status : api->device_register("plain", 0, &vtable, plain);
 }

@@ -1,5 +1,6 @@
 //! Devices that a plug-in brings, as a vtable of C functions.
 use super::kernel::weir_infer_fn;
+use super::recording::{weir_device_recording, weir_device_work};
 use super::tensor::{weir_tensor_desc, weir_tensor_view};
 use super::threadpool::weir_destroy_fn;
 use std::ffi::{c_char, c_void};
@@ -30,6 +31,19 @@ pub enum weir_device_capability {
     WEIR_DEVICE_PINNED_MEMORY = 64,
     /// It can pin memory of the host's that others allocated: host_register and host_unregister are there.
     WEIR_DEVICE_REGISTER_MEMORY = 128,
+    /// It tells at once whether all work of a stream is done; stream_query is there.
+    WEIR_DEVICE_IDLE_QUERY = 256,
+    /// It takes work that is put together once and submitted many times, each time as one: record, executable_update,
+    /// executable_destroy and replay are there.
+    WEIR_DEVICE_RECORDINGS = 512,
+    /// Recordings may have branches and loops, which it decides by numbers in its own memory. Only with
+    /// WEIR_DEVICE_RECORDINGS.
+    WEIR_DEVICE_CONTROL_FLOW = 1024,
+    /// It keeps calls of kernels in a form that it launches for less: prepare, launch_prepared and prepared_destroy are
+    /// there.
+    WEIR_DEVICE_PREPARED_LAUNCHES = 2048,
+    /// Its kernels want memory besides their tensors; kernel_scratch is there.
+    WEIR_DEVICE_SCRATCH = 4096,
 }
 
 /// What native_handle of a weir_device_vtable is asked for.
@@ -58,6 +72,11 @@ pub struct weir_device_info {
     pub alignment: u64,
     /// A name for people, NUL-terminated UTF-8.
     pub name: [c_char; 64],
+    /// Most streams that it is good for: a program's work is spread over no more, whatever its engine's attributes say.
+    /// 0 = as weir finds best. What a program copies to and from the host may have streams besides.
+    pub max_streams: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
 }
 
 /// What a stream of a device is made from, filled by weir.
@@ -138,6 +157,11 @@ pub struct weir_device_launch {
     pub outputs: *const weir_tensor_view,
     /// How many.
     pub num_outputs: usize,
+    /// As many bytes of the device's memory as kernel_scratch has asked for, with any contents, aligned as device_info
+    /// says, and this call's alone until it is done; 0 if none. Not set in a call of kernel_scratch.
+    pub scratch: weir_device_address,
+    /// How many bytes.
+    pub scratch_bytes: u64,
 }
 
 /// What follows when an event was reached: weir's, for the plug-in to call once.
@@ -336,6 +360,66 @@ pub struct weir_device_vtable {
     /// Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy
     /// uses it.
     pub host_unregister: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64)>,
+    /// Required with WEIR_DEVICE_IDLE_QUERY. Stores 1 if all that was issued to the stream is done and nothing of it
+    /// has failed, else 0. A code that is not WEIR_OK counts as 0: what has failed an event tells.
+    pub stream_query: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, out_idle: *mut i32) -> i32>,
+    /// Required with WEIR_DEVICE_RECORDINGS, may block. Makes an executable of a recording. WEIR_UNIMPLEMENTED, or any
+    /// other code but WEIR_DEVICE_LOST, refuses this recording: weir then issues its steps one after the other, and
+    /// the program's report gives the text.
+    pub record: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            recording: *const weir_device_recording,
+            out_executable: *mut *mut c_void,
+        ) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_RECORDINGS. Has a step of the recording's own list use other addresses from the next
+    /// replay on, and leaves replays under way as they are. The kernel, the shapes and the bytes are those of before,
+    /// and the step is no branch and no loop. If this fails, weir has the recording made anew.
+    pub executable_update: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            executable: *mut c_void,
+            step: usize,
+            work: *const weir_device_work,
+        ) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_RECORDINGS, may block. Ends an executable. No replay of it is under way.
+    pub executable_destroy: Option<unsafe extern "C" fn(device: *mut c_void, executable: *mut c_void)>,
+    /// Required with WEIR_DEVICE_RECORDINGS. Does all steps, behind what was issued to the stream before and before
+    /// what follows. Replays of one executable come one after the other, on one stream at a time. A step that fails
+    /// ends the replay: what fails there fails late, as everywhere.
+    pub replay: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, executable: *mut c_void) -> i32>,
+    /// Required with WEIR_DEVICE_PREPARED_LAUNCHES. Makes of a call what launch_prepared takes any number of times, on
+    /// one stream. `before` is NULL or what was prepared for another call, which is launched no more: if this succeeds,
+    /// it is used up, and may be what comes out. WEIR_UNIMPLEMENTED if there is no such form for this call: weir
+    /// launches it each time.
+    pub prepare: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            kernel: *mut c_void,
+            launch: *const weir_device_launch,
+            before: *mut c_void,
+            out_prepared: *mut *mut c_void,
+        ) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. What the device needs of it is taken now: it may be
+    /// destroyed or used up while the device is at it.
+    pub launch_prepared:
+        Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, prepared: *mut c_void) -> i32>,
+    /// Required with WEIR_DEVICE_PREPARED_LAUNCHES, may block. Ends it, before its kernel ends.
+    pub prepared_destroy: Option<unsafe extern "C" fn(device: *mut c_void, prepared: *mut c_void)>,
+    /// Required with WEIR_DEVICE_SCRATCH. How many bytes besides its tensors a kernel wants for a call with these: the
+    /// types and shapes count, not the addresses. weir hands them over with the call (`scratch` of weir_device_launch),
+    /// so that launches allocate nothing.
+    pub kernel_scratch: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            kernel: *mut c_void,
+            launch: *const weir_device_launch,
+            out_bytes: *mut u64,
+        ) -> i32,
+    >,
 }
 
 /// What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the

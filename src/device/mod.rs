@@ -135,6 +135,11 @@ pub trait Accelerator: Send + Sync {
 
     fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
 
+    /// Most streams that it is good for; 0 = it does not say.
+    fn max_streams(&self) -> usize {
+        0
+    }
+
     /// A stream that the host has made with the interface below, by what that calls it. It stays the host's.
     fn wrap_stream(&self, _attr: &StreamAttr<'_>, _handle: u64) -> Result<Box<dyn DeviceStream>> {
         Err(Error::new(crate::base::Code::Unimplemented, "the device takes no streams of the host's"))

@@ -1,14 +1,18 @@
 //! A plug-in's device behind the traits of this room.
 
-use super::stream::{PluginEvent, PluginKernel, PluginStream};
-use super::{Table, callback, opened::Opened};
+use super::callback;
+use super::opened::Opened;
+use super::owned::{PluginKernel, c_text};
+use super::recorded::PluginExecutable;
+use super::stream::{PluginEvent, PluginStream};
+use super::table::Table;
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_object, weir_device_recipe, weir_device_stream_attr, weir_event_flags};
 use crate::base::{Code, Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Pinning, Recipe, StreamAttr, Then, Watch,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
+    StreamAttr, Then, Watch, no_control_flow,
 };
-use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -62,48 +66,13 @@ impl Device for PluginDevice {
     }
 }
 
-/// Text for C; what lies behind a NUL is left out.
-pub(super) fn c_text(text: &str) -> CString {
-    CString::new(text.split('\0').next().unwrap_or("")).unwrap_or_default()
-}
-
 impl Accelerator for PluginDevice {
     fn allocate(&self, bytes: usize, what: &str) -> Result<usize> {
-        let device = &*self.opened;
-        let (name, wanted) = (c_text(what), bytes.max(1));
-        let mut address = 0;
-        let allocate = device.functions().allocate;
-        device
-            .call("allocate", || {
-                // SAFETY: the plug-in's function and device; the name lives during the call, and there is a place for
-                // the answer.
-                allocate.map(|f| unsafe { f(device.handle(), wanted as u64, name.as_ptr(), &raw mut address) })
-            })
-            .map_err(|error| match error.code() {
-                Code::ResourceExhausted => error.within(format_args!("{what} needs {bytes} bytes")),
-                _ => error,
-            })?;
-        if address == 0 {
-            return Err(device.nonsense("allocate", "returned OK and no address"));
-        }
-        let alignment = device.facts().alignment;
-        match usize::try_from(address) {
-            Ok(at) if at.is_multiple_of(alignment) && at.checked_add(wanted).is_some() => Ok(at),
-            _ => {
-                self.deallocate(address as usize, bytes);
-                let what = format!("gave {address:#x}, expected a multiple of {alignment}");
-                Err(device.nonsense("allocate", what))
-            }
-        }
+        self.opened.allocate(bytes, what)
     }
 
     fn deallocate(&self, address: usize, bytes: usize) {
-        self.opened.let_go(std::ptr::null_mut(), move |device, _| {
-            if let Some(deallocate) = device.functions().deallocate {
-                // SAFETY: the plug-in's function and device, with what `allocate` gave for these bytes.
-                unsafe { deallocate(device.handle(), address as u64, bytes.max(1) as u64) }
-            }
-        });
+        self.opened.deallocate(address, bytes);
     }
 
     fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
@@ -193,6 +162,22 @@ impl Accelerator for PluginDevice {
         }
     }
 
+    fn max_streams(&self) -> usize {
+        self.opened.facts().max_streams
+    }
+
+    fn can_record(&self) -> bool {
+        self.opened.can(C::WEIR_DEVICE_RECORDINGS)
+    }
+
+    fn control_flow(&self) -> Result<()> {
+        if self.opened.can(C::WEIR_DEVICE_CONTROL_FLOW) { Ok(()) } else { Err(no_control_flow()) }
+    }
+
+    fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(PluginExecutable::new(&self.opened, recording)?))
+    }
+
     fn pinning(&self) -> Option<&dyn Pinning> {
         self.opened.can(C::WEIR_DEVICE_PINNED_MEMORY).then_some(self)
     }
@@ -208,29 +193,5 @@ impl Accelerator for PluginDevice {
     fn native_handle(&self) -> Result<u64> {
         // SAFETY: the device itself.
         unsafe { self.opened.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_DEVICE, self.opened.handle()) }
-    }
-}
-
-impl Opened {
-    /// The plug-in's pointer to another device of its own.
-    pub(super) fn peer(&self, peer: &dyn Accelerator) -> Option<*mut c_void> {
-        let [table, device] = peer.plugin_identity()?;
-        let is_own = table == Arc::as_ptr(self.table()).addr();
-        is_own.then(|| std::ptr::with_exposed_provenance_mut(device))
-    }
-
-    /// # Safety
-    /// The object is of this kind, and the plug-in's.
-    pub(super) unsafe fn native_handle(&self, what: weir_device_object, object: *mut c_void) -> Result<u64> {
-        if !self.can(C::WEIR_DEVICE_NATIVE_HANDLE) {
-            return Err(Error::new(Code::Unimplemented, "the plug-in's device has no native handles"));
-        }
-        let mut answer = 0;
-        let ask = self.functions().native_handle;
-        self.call("native_handle", || {
-            // SAFETY: the plug-in's function, an object as demanded of the caller, and a place for the answer.
-            ask.map(|f| unsafe { f(self.handle(), what as u32, object, &raw mut answer) })
-        })?;
-        Ok(answer)
     }
 }

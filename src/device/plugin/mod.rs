@@ -3,7 +3,8 @@
 //! [`Plugin`] is a checked vtable with its context, and the factory of a kind. `opened` is the one place where its
 //! functions are called: it holds the lock of devices that want one call at a time, turns a status into an error that
 //! names the engine and the function, and remembers that a device was lost. `device` and `stream` put that behind the
-//! traits of this room; `callback` is the way back from the plug-in; `library` opens shared libraries.
+//! traits of this room, `recorded` and `prepared` what is put together once, `scratch` the memory that kernels want
+//! besides their tensors; `callback` is the way back from the plug-in; `library` opens shared libraries.
 //!
 //! *What a plug-in may do wrong.* Answers are looked at, not believed: a status that is none, OK without an object, a
 //! misaligned address, a number where 0 or 1 was asked for are failures (UNKNOWN) that say which function it was. A
@@ -17,9 +18,15 @@
 mod callback;
 mod device;
 pub mod library;
+mod memory;
 mod opened;
+mod owned;
 mod pinning;
+mod prepared;
+mod recorded;
+mod scratch;
 mod stream;
+mod table;
 #[cfg(test)]
 mod test_device;
 #[cfg(test)]
@@ -29,32 +36,17 @@ pub use callback::{any_buried, release_buried, strays as stray_callbacks};
 
 use super::{Device, DeviceKind, Factory, Settings};
 use crate::abi::weir_device_vtable;
-use crate::base::{Code, Error, Result};
-use crate::sync::{Mutex, fork};
+use crate::base::{Error, Result};
+use crate::sync::Mutex;
 use device::PluginDevice;
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::{AtomicBool, Ordering::Release};
+use table::Table;
 
 /// A checked vtable. Dropping it releases the context.
 #[derive(Clone, Debug)]
 pub struct Plugin(Arc<Table>);
-
-#[derive(Debug)]
-struct Table {
-    kind: DeviceKind,
-    functions: weir_device_vtable,
-    ctx: *mut c_void,
-    /// Whether the context is the library's to release.
-    adopted: AtomicBool,
-    /// Why the devices could not be counted.
-    why_none: Mutex<Option<String>>,
-}
-
-// SAFETY: the plug-in promises that its functions may be called from any thread (docs of weir_device_vtable).
-unsafe impl Send for Table {}
-// SAFETY: as above.
-unsafe impl Sync for Table {}
 
 impl Plugin {
     /// Checks that the vtable can serve. The context is not the library's until it is registered (`adopt`).
@@ -109,59 +101,6 @@ impl Plugin {
     pub fn adopt(&self) {
         // ORDERING: Release pairs with the Acquire in `drop`.
         self.0.adopted.store(true, Release);
-    }
-}
-
-impl Table {
-    /// The text that the plug-in has for the failure that this thread has just been given.
-    fn error_text(&self) -> Option<String> {
-        const CAPACITY: usize = 512;
-        let error_text = self.functions.error_text?;
-        let mut buffer = [0u8; CAPACITY + 1];
-        // SAFETY: the plug-in's function, with its own context and CAPACITY writable bytes.
-        unsafe { error_text(self.ctx, buffer.as_mut_ptr().cast(), CAPACITY) };
-        let text = buffer.split(|&byte| byte == 0).next().unwrap_or(&[]);
-        (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
-    }
-
-    /// The error for a status other than OK that a function has returned.
-    fn failure(&self, place: &str, function: &str, status: i32) -> Error {
-        match (Code::from_status(status), self.error_text()) {
-            (Some(code), Some(text)) => Error::new(code, format!("{place}: {function}: {text}")),
-            _ => Error::from_status(status, format_args!("{place}: {function}")),
-        }
-    }
-
-    fn place(&self) -> String {
-        format!("kind '{}'", self.kind.name())
-    }
-}
-
-/// A pointer of the plug-in's, which may be given to its functions from any thread.
-#[derive(Clone, Copy)]
-struct Pointer(*mut c_void);
-
-// SAFETY: as said; nobody here reads through it.
-unsafe impl Send for Pointer {}
-
-impl Pointer {
-    fn get(self) -> *mut c_void {
-        self.0
-    }
-}
-
-/// What a plug-in said makes no sense.
-fn nonsense(place: &str, function: &str, what: impl std::fmt::Display) -> Error {
-    Error::new(Code::Unknown, format!("{place}: {function} {what}"))
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        if let Some(release) = self.functions.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
-            let ctx = Pointer(self.ctx);
-            // SAFETY: the plug-in's function; its devices are closed, since they hold references.
-            callback::outside(move || unsafe { release(ctx.get()) });
-        }
     }
 }
 

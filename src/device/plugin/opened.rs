@@ -1,6 +1,7 @@
 //! An open device of a plug-in, and the calls of its functions.
 
-use super::{Pointer, Table, callback, nonsense};
+use super::callback;
+use super::table::{Pointer, Table, nonsense};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
@@ -16,7 +17,12 @@ const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_CALLBACK as u64
     | C::WEIR_DEVICE_NATIVE_HANDLE as u64
     | C::WEIR_DEVICE_PINNED_MEMORY as u64
-    | C::WEIR_DEVICE_REGISTER_MEMORY as u64;
+    | C::WEIR_DEVICE_REGISTER_MEMORY as u64
+    | C::WEIR_DEVICE_IDLE_QUERY as u64
+    | C::WEIR_DEVICE_RECORDINGS as u64
+    | C::WEIR_DEVICE_CONTROL_FLOW as u64
+    | C::WEIR_DEVICE_PREPARED_LAUNCHES as u64
+    | C::WEIR_DEVICE_SCRATCH as u64;
 
 const LEAST_ALIGNMENT: u64 = 16;
 const MOST_ALIGNMENT: u64 = 1 << 20;
@@ -28,6 +34,7 @@ pub(super) struct Facts {
     pub(super) memory_bytes: u64,
     pub(super) alignment: usize,
     pub(super) name: String,
+    pub(super) max_streams: usize,
 }
 
 #[derive(Debug)]
@@ -61,7 +68,7 @@ impl Opened {
         if handle.is_null() {
             return Err(nonsense(&place, "device_open", "returned OK and no device"));
         }
-        let facts = Facts { capabilities: 0, memory_bytes: 0, alignment: 1, name: String::new() };
+        let facts = Facts { capabilities: 0, memory_bytes: 0, alignment: 1, name: String::new(), max_streams: 0 };
         // From here on dropping it closes it.
         let mut opened = Opened { table: Arc::clone(table), handle, place, facts, serial: None, lost: OnceLock::new() };
         opened.facts = opened.ask()?;
@@ -76,6 +83,8 @@ impl Opened {
             memory_bytes: 0,
             alignment: 0,
             name: [0; 64],
+            max_streams: 0,
+            reserved: 0,
         };
         let ask = self.functions().device_info.ok_or_else(|| Error::null("vtable->device_info"))?;
         // SAFETY: the plug-in's function, with its own context and device, and a struct of the size that it says.
@@ -92,50 +101,45 @@ impl Opened {
             return wrong(format!("says alignment {}, expected a power of two from {least} to {most}", info.alignment));
         }
         let functions = self.functions();
-        for (capability, name, function, has) in [
-            (C::WEIR_DEVICE_TIMING, "WEIR_DEVICE_TIMING", "event_elapsed", functions.event_elapsed.is_some()),
-            (C::WEIR_DEVICE_PEER_COPY, "WEIR_DEVICE_PEER_COPY", "copy_peer", functions.copy_peer.is_some()),
-            (C::WEIR_DEVICE_CALLBACK, "WEIR_DEVICE_CALLBACK", "event_callback", functions.event_callback.is_some()),
-            (
-                C::WEIR_DEVICE_NATIVE_HANDLE,
-                "WEIR_DEVICE_NATIVE_HANDLE",
-                "native_handle",
-                functions.native_handle.is_some(),
-            ),
-            (
-                C::WEIR_DEVICE_PINNED_MEMORY,
-                "WEIR_DEVICE_PINNED_MEMORY",
-                "host_allocate",
-                functions.host_allocate.is_some(),
-            ),
-            (
-                C::WEIR_DEVICE_PINNED_MEMORY,
-                "WEIR_DEVICE_PINNED_MEMORY",
-                "host_deallocate",
-                functions.host_deallocate.is_some(),
-            ),
-            (
-                C::WEIR_DEVICE_REGISTER_MEMORY,
-                "WEIR_DEVICE_REGISTER_MEMORY",
-                "host_register",
-                functions.host_register.is_some(),
-            ),
-            (
-                C::WEIR_DEVICE_REGISTER_MEMORY,
-                "WEIR_DEVICE_REGISTER_MEMORY",
-                "host_unregister",
-                functions.host_unregister.is_some(),
-            ),
-        ] {
+        macro_rules! needed {
+            ($($capability:ident: $($function:ident),+;)*) => {
+                [$($((
+                    C::$capability,
+                    stringify!($capability),
+                    stringify!($function),
+                    functions.$function.is_some(),
+                ),)+)*]
+            };
+        }
+        for (capability, name, function, has) in needed!(
+            WEIR_DEVICE_TIMING: event_elapsed;
+            WEIR_DEVICE_PEER_COPY: copy_peer;
+            WEIR_DEVICE_CALLBACK: event_callback;
+            WEIR_DEVICE_NATIVE_HANDLE: native_handle;
+            WEIR_DEVICE_PINNED_MEMORY: host_allocate, host_deallocate;
+            WEIR_DEVICE_REGISTER_MEMORY: host_register, host_unregister;
+            WEIR_DEVICE_IDLE_QUERY: stream_query;
+            WEIR_DEVICE_RECORDINGS: record, executable_update, executable_destroy, replay;
+            WEIR_DEVICE_PREPARED_LAUNCHES: prepare, launch_prepared, prepared_destroy;
+            WEIR_DEVICE_SCRATCH: kernel_scratch;
+        ) {
             if info.capabilities & capability as u64 != 0 && !has {
                 return wrong(format!("says {name}, and vtable->{function} is NULL"));
             }
+        }
+        let says = |capability: C| info.capabilities & capability as u64 != 0;
+        if says(C::WEIR_DEVICE_CONTROL_FLOW) && !says(C::WEIR_DEVICE_RECORDINGS) {
+            return wrong("says WEIR_DEVICE_CONTROL_FLOW, and not WEIR_DEVICE_RECORDINGS".to_owned());
+        }
+        if info.reserved != 0 {
+            return wrong(format!("says reserved {}, expected 0", info.reserved));
         }
         Ok(Facts {
             capabilities: info.capabilities,
             memory_bytes: info.memory_bytes,
             alignment: info.alignment as usize,
             name: text(&info.name),
+            max_streams: info.max_streams as usize,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Memory of the host's that a plug-in's device has pinned.
 
-use super::device::{PluginDevice, c_text};
+use super::device::PluginDevice;
+use super::owned::c_text;
 use crate::abi::weir_device_capability as C;
 use crate::base::{Code, Error, Result};
 use crate::device::Pinning;

@@ -1,30 +1,28 @@
-//! Streams, events and kernels of a plug-in's device.
+//! Streams and events of a plug-in's device.
 
 use super::opened::Opened;
-use crate::abi::{weir_device_launch, weir_device_object, weir_tensor_view};
+use super::owned::{Owned, arguments, kernel_of, own};
+use super::prepared::PluginPrepared;
+use super::recorded::PluginExecutable;
+use super::scratch::Scratch;
+use crate::abi::{weir_device_capability as C, weir_device_object};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::device::{Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, Transfer, Waiting};
+use crate::device::{
+    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, PreparedLaunch, Transfer, Waiting,
+};
 use crate::sync::Mutex;
 use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An object of the device's, by the plug-in's own pointer.
 #[derive(Debug)]
-struct Owned {
-    device: Arc<Opened>,
-    handle: *mut c_void,
+pub(super) struct PluginStream {
+    owned: Owned,
+    /// Goes after the stream. Prepared launches are known by it to be this stream's.
+    scratch: Arc<Scratch>,
 }
-
-// SAFETY: the handle is given to the plug-in's functions alone, which may be called from any thread.
-unsafe impl Send for Owned {}
-// SAFETY: as above.
-unsafe impl Sync for Owned {}
-
-#[derive(Debug)]
-pub(super) struct PluginStream(Owned);
 
 #[derive(Debug)]
 pub(super) struct PluginEvent {
@@ -35,22 +33,11 @@ pub(super) struct PluginEvent {
     nonsense: Mutex<Option<Error>>,
 }
 
-#[derive(Debug)]
-pub(super) struct PluginKernel(Owned);
-
 impl PluginStream {
     /// # Safety
     /// An object of this kind that the plug-in has made of its device, and gives up here.
     pub(super) unsafe fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginStream {
-        PluginStream(Owned { device, handle })
-    }
-}
-
-impl PluginKernel {
-    /// # Safety
-    /// An object of this kind that the plug-in has made of its device, and gives up here.
-    pub(super) unsafe fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginKernel {
-        PluginKernel(Owned { device, handle })
+        PluginStream { owned: Owned { device, handle }, scratch: Arc::default() }
     }
 }
 
@@ -96,20 +83,9 @@ impl PluginEvent {
     }
 }
 
-/// The device's form of something that must be its own.
-fn own<'a, T: 'static>(
-    found: Option<&'a T>,
-    owner: impl Fn(&'a T) -> &'a Owned,
-    device: &Arc<Opened>,
-) -> Result<&'a T> {
-    found
-        .filter(|object| Arc::ptr_eq(&owner(object).device, device))
-        .ok_or_else(|| Error::internal("a stream was given an object of another device's"))
-}
-
 impl Drop for PluginStream {
     fn drop(&mut self) {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         device.let_go(*handle, |device, stream| {
             if let Some(destroy) = device.functions().stream_destroy {
                 // SAFETY: the plug-in's function and stream, which nobody uses any more.
@@ -131,44 +107,70 @@ impl Drop for PluginEvent {
     }
 }
 
-impl Drop for PluginKernel {
-    fn drop(&mut self) {
-        let Owned { device, handle } = &self.0;
-        device.let_go(*handle, |device, kernel| {
-            if let Some(destroy) = device.functions().kernel_destroy {
-                // SAFETY: the plug-in's function and kernel, which nobody uses any more.
-                unsafe { destroy(device.handle(), kernel) }
-            }
-        });
-    }
-}
-
-impl DeviceKernel for PluginKernel {}
-
 impl DeviceStream for PluginStream {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
-        let Owned { device, handle } = &self.0;
-        let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<PluginKernel>();
-        let kernel = own(kernel, |kernel| &kernel.0, device)?;
-        // A View is a weir_tensor_view (memory::view).
-        let arguments = weir_device_launch {
-            struct_size: size_of::<weir_device_launch>(),
-            inputs: launch.inputs.as_ptr().cast::<weir_tensor_view>(),
-            num_inputs: launch.inputs.len(),
-            outputs: launch.outputs.as_ptr().cast::<weir_tensor_view>(),
-            num_outputs: launch.outputs.len(),
-        };
+        let Owned { device, handle } = &self.owned;
+        let kernel = kernel_of(launch, device)?;
+        let mut call = arguments(launch, None);
+        // SAFETY: a kernel of the device's, and a call of it.
+        let bytes = unsafe { device.scratch_bytes(kernel, &call)? };
+        if bytes > 0 {
+            let block = self.scratch.take(device, bytes, launch.name)?;
+            (call.scratch, call.scratch_bytes) = (block.address() as u64, bytes as u64);
+        }
         device.call("launch", || {
             // SAFETY: the plug-in's function and objects; the arguments live during the call.
-            let call = |f: unsafe extern "C" fn(_, _, _, _) -> i32| unsafe {
-                f(device.handle(), *handle, kernel.0.handle, &raw const arguments)
+            let launch = |f: unsafe extern "C" fn(_, _, _, _) -> i32| unsafe {
+                f(device.handle(), *handle, kernel, &raw const call)
             };
-            device.functions().launch.map(call)
+            device.functions().launch.map(launch)
         })
     }
 
+    fn prepare(&self, launch: &Launch<'_>, before: Option<Box<dyn PreparedLaunch>>) -> Option<Box<dyn PreparedLaunch>> {
+        let device = &self.owned.device;
+        if !device.can(C::WEIR_DEVICE_PREPARED_LAUNCHES) {
+            return None;
+        }
+        // Whatever stands in the way, a launch tells of it.
+        Some(PluginPrepared::new(device, &self.scratch, launch, before).ok()?)
+    }
+
+    fn launch_prepared(&self, prepared: &dyn PreparedLaunch, _name: &str) -> Result<()> {
+        let Owned { device, handle } = &self.owned;
+        let prepared = PluginPrepared::of(prepared, &self.scratch)?;
+        device.call("launch_prepared", || {
+            // SAFETY: the plug-in's function and objects.
+            device.functions().launch_prepared.map(|f| unsafe { f(device.handle(), *handle, prepared) })
+        })
+    }
+
+    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+        let Owned { device, handle } = &self.owned;
+        let executable = PluginExecutable::of(executable, device)?.owned.handle;
+        device.call("replay", || {
+            // SAFETY: the plug-in's function and objects.
+            device.functions().replay.map(|f| unsafe { f(device.handle(), *handle, executable) })
+        })
+    }
+
+    fn tells_idle(&self) -> bool {
+        self.owned.device.can(C::WEIR_DEVICE_IDLE_QUERY)
+    }
+
+    fn is_idle(&self) -> bool {
+        let Owned { device, handle } = &self.owned;
+        let mut idle = 0;
+        let asked = device.call("stream_query", || {
+            // SAFETY: the plug-in's function and objects, and a place for the answer.
+            device.functions().stream_query.map(|f| unsafe { f(device.handle(), *handle, &raw mut idle) })
+        });
+        // What is neither 0 nor 1 is no answer, and neither is a failure: an event tells.
+        asked.is_ok() && idle == 1
+    }
+
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         let (functions, bytes) = (device.functions(), transfer.bytes as u64);
         if bytes == 0 {
             return Ok(());
@@ -177,7 +179,8 @@ impl DeviceStream for PluginStream {
         match (transfer.to, transfer.from) {
             (Place::Device(to), Place::Host(from)) => device.call("copy_to_device", || {
                 let from = std::ptr::with_exposed_provenance(from.get());
-                // SAFETY: the plug-in's function and objects; whoever made the address keeps the memory until the stream has done this.
+                // SAFETY: the plug-in's function and objects; whoever made the address keeps the memory until the
+                // stream has done this.
                 functions.copy_to_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from, bytes) })
             }),
             (Place::Host(to), Place::Device(from)) => device.call("copy_to_host", || {
@@ -202,7 +205,7 @@ impl DeviceStream for PluginStream {
     }
 
     fn fill(&self, fill: &Fill<'_>) -> Result<()> {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         if fill.bytes == 0 {
             return Ok(());
         }
@@ -214,7 +217,7 @@ impl DeviceStream for PluginStream {
     }
 
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         let event = own(PluginEvent::of(event), |event| &event.owned, device)?;
         *event.nonsense.lock() = None;
         device.call("event_record", || {
@@ -224,7 +227,7 @@ impl DeviceStream for PluginStream {
     }
 
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         let event = own(PluginEvent::of(event), |event| &event.owned, device)?;
         device.call("event_wait", || {
             // SAFETY: the plug-in's function and objects.
@@ -233,7 +236,7 @@ impl DeviceStream for PluginStream {
     }
 
     fn clear_error(&self) {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         // A refusal shows: what is issued next fails again.
         let _ = device.call("stream_clear_error", || {
             // SAFETY: the plug-in's function and objects.
@@ -242,7 +245,7 @@ impl DeviceStream for PluginStream {
     }
 
     fn native_handle(&self) -> Result<u64> {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         // SAFETY: a stream of this device's.
         unsafe { device.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_STREAM, *handle) }
     }
@@ -252,13 +255,13 @@ impl PluginStream {
     /// The plug-in's pointer to another device of its own.
     fn peer(&self, peer: &dyn Accelerator) -> Result<*mut c_void> {
         let none = || Error::new(Code::Unimplemented, "the plug-in copies nothing straight between these devices");
-        self.0.device.peer(peer).ok_or_else(none)
+        self.owned.device.peer(peer).ok_or_else(none)
     }
 
     /// # Safety
     /// The first of each are devices of the plug-in's.
     unsafe fn copy_peer(&self, to: (*mut c_void, usize), from: (*mut c_void, usize), bytes: u64) -> Result<()> {
-        let Owned { device, handle } = &self.0;
+        let Owned { device, handle } = &self.owned;
         device.call("copy_peer", || {
             let call = |f: unsafe extern "C" fn(_, _, _, _, _, _, _) -> i32| {
                 // SAFETY: the plug-in's function, and objects as demanded of the caller; the addresses are those of its

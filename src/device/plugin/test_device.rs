@@ -329,5 +329,14 @@ pub fn vtable() -> weir_device_vtable {
         host_deallocate: None,
         host_register: None,
         host_unregister: None,
+        stream_query: None,
+        record: None,
+        executable_update: None,
+        executable_destroy: None,
+        replay: None,
+        prepare: None,
+        launch_prepared: None,
+        prepared_destroy: None,
+        kernel_scratch: None,
     }
 }

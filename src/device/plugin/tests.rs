@@ -7,7 +7,8 @@ use crate::abi::{weir_device_vtable, weir_status_code};
 use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::device::{
-    self, Device, DeviceKind, Fill, HostAddress, Launch, Place, Recipe, Settings, StreamAttr, Then, Transfer,
+    self, Device, DeviceKind, Fill, HostAddress, Launch, Place, Recipe, Recording, Settings, Step, StreamAttr, Then,
+    Transfer, Work,
 };
 use crate::memory::View;
 use std::sync::Arc;
@@ -372,4 +373,103 @@ fn a_plug_in_without_callbacks_is_watched() {
     *state.plan.lock() = Some(Plan { function: "event_callback", call: 1, status: 8 });
     let (done, ..) = follow(kind);
     eventually(|| done.load(SeqCst));
+}
+
+const EXTRA: u64 = C::WEIR_DEVICE_IDLE_QUERY as u64
+    | C::WEIR_DEVICE_RECORDINGS as u64
+    | C::WEIR_DEVICE_PREPARED_LAUNCHES as u64
+    | C::WEIR_DEVICE_SCRATCH as u64;
+
+/// Functions that answer OK, and nothing that makes sense.
+mod senseless {
+    use crate::abi::*;
+    use std::ffi::c_void;
+
+    pub unsafe extern "C" fn record(_: *mut c_void, _: *const weir_device_recording, _: *mut *mut c_void) -> i32 {
+        0
+    }
+    pub unsafe extern "C" fn update(_: *mut c_void, _: *mut c_void, _: usize, _: *const weir_device_work) -> i32 {
+        0
+    }
+    pub unsafe extern "C" fn destroy(_: *mut c_void, _: *mut c_void) {
+        unreachable!("nothing was made");
+    }
+    pub unsafe extern "C" fn two(_: *mut c_void, _: *mut c_void, _: *mut c_void) -> i32 {
+        0
+    }
+    pub unsafe extern "C" fn prepare(
+        _: *mut c_void,
+        _: *mut c_void,
+        _: *const weir_device_launch,
+        _: *mut c_void,
+        _: *mut *mut c_void,
+    ) -> i32 {
+        0
+    }
+    pub unsafe extern "C" fn scratch(
+        _: *mut c_void,
+        _: *mut c_void,
+        _: *const weir_device_launch,
+        out: *mut u64,
+    ) -> i32 {
+        // SAFETY: weir's place for the answer.
+        unsafe { out.write(u64::MAX) };
+        0
+    }
+    pub unsafe extern "C" fn idle(_: *mut c_void, _: *mut c_void, out: *mut i32) -> i32 {
+        // SAFETY: weir's place for the answer.
+        unsafe { out.write(7) };
+        0
+    }
+}
+
+#[test]
+fn answers_about_recordings_and_scratch_are_looked_at() {
+    let (state, mut functions) = (State::new(EXTRA), vtable());
+    functions.stream_query = Some(senseless::idle);
+    functions.record = Some(senseless::record);
+    functions.executable_update = Some(senseless::update);
+    functions.executable_destroy = Some(senseless::destroy);
+    functions.replay = Some(senseless::two);
+    functions.prepare = Some(senseless::prepare);
+    functions.launch_prepared = Some(senseless::two);
+    functions.prepared_destroy = Some(senseless::destroy);
+    functions.kernel_scratch = Some(senseless::scratch);
+    let kind = DeviceKind::named("plugin-senseless").unwrap();
+    let brought = plugin(kind, functions, state).unwrap();
+    device::register(kind, 0, Arc::new(brought)).unwrap();
+    {
+        let device = open(kind, 0).unwrap();
+        let accelerator = device.accelerator().unwrap();
+        let memory = Memory::on(&device, "a").unwrap();
+        let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+        let recipe = Recipe {
+            name: "negate",
+            operation: "negate",
+            attributes: &[1, 2, 3],
+            num_inputs: 1,
+            num_outputs: 1,
+            host: None,
+        };
+        let kernel = accelerator.kernel(&recipe).unwrap();
+        let (inputs, outputs) = ([view(memory.1)], [view(memory.1)]);
+        let launch = Launch { name: "negate", kernel: &kernel, inputs: &inputs, outputs: &outputs };
+        assert!(stream.tells_idle() && !stream.is_idle(), "7 is no answer");
+        let told = |error: Error, part: &str| {
+            assert_eq!(error.code(), Code::Unknown);
+            assert!(error.message().contains(part), "{error}");
+        };
+        told(stream.launch(&launch).unwrap_err(), "plugin-senseless:0: kernel_scratch wants 18446744073709551615");
+        assert!(stream.prepare(&launch, None).is_none());
+        let fill = Work::Fill(Fill { name: "fill", address: memory.1, bytes: 8, value: 1 });
+        let steps = [Step { work: fill, after: &[] }];
+        let recording = Recording { name: "r", steps: &steps };
+        told(accelerator.record(&recording).unwrap_err(), "record returned OK and no object");
+        assert_eq!(accelerator.control_flow().unwrap_err().code(), Code::Unimplemented);
+        let early = [Step { work: fill, after: &[0] }];
+        let error = accelerator.record(&Recording { name: "r", steps: &early }).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument, "a step after itself");
+    }
+    drop(device::unregister(kind, 0).unwrap());
+    assert_eq!(state.alive.load(SeqCst), 0);
 }

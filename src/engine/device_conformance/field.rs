@@ -3,7 +3,7 @@
 use super::bench::{Bench, Memory, told};
 use super::keep::{OnHost, Parts};
 use super::pinned::Pinned;
-use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, Place, Transfer};
+use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostAddress, Place, Transfer};
 use std::sync::Arc;
 
 /// So much is put in front of what is looked at, in copies of `CHUNK`.
@@ -68,6 +68,11 @@ impl<'a> Field<'a> {
         let memory = Arc::new(memory);
         self.parts.host.push(OnHost::Pinned(Arc::clone(&memory)));
         memory
+    }
+
+    /// An executable that is to be there as long as the field.
+    pub(super) fn keep_executable(&mut self, executable: &Arc<dyn Executable>) {
+        self.parts.executables.push(Arc::clone(executable));
     }
 
     /// A kernel that is to be there as long as the field.

@@ -10,7 +10,7 @@
 use super::bench::{Memory, told};
 use super::pinned::Pinned;
 use crate::base::{Desc, dtype};
-use crate::device::{DeviceEvent, DeviceKernel, DeviceStream};
+use crate::device::{DeviceEvent, DeviceKernel, DeviceStream, Executable};
 use crate::memory::{Buffer, View};
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) streams: Vec<Box<dyn DeviceStream>>,
+    pub(super) executables: Vec<Arc<dyn Executable>>,
     pub(super) events: Vec<Arc<dyn DeviceEvent>>,
     pub(super) kernels: Vec<Arc<dyn DeviceKernel>>,
     pub(super) memory: Vec<Memory>,
@@ -96,9 +97,9 @@ impl Keep {
         if self.is_doubted.load(Relaxed) {
             return self.leave(parts);
         }
-        let Parts { streams, events, kernels, memory, host } = parts;
+        let Parts { streams, executables, events, kernels, memory, host } = parts;
         drop(streams);
-        drop((events, kernels, memory));
+        drop((executables, events, kernels, memory));
         let mut kept = self.host.lock();
         kept.extend(host.into_iter().filter_map(|memory| match memory {
             OnHost::Any(memory) => Some(memory.buffer),
@@ -107,8 +108,10 @@ impl Keep {
     }
 
     pub(super) fn leave(&self, parts: Parts) {
-        let Parts { streams, events, kernels, memory, host } = &parts;
-        if streams.is_empty() && events.is_empty() && kernels.is_empty() && memory.is_empty() && host.is_empty() {
+        let Parts { streams, executables, events, kernels, memory, host } = &parts;
+        let has_host = !memory.is_empty() || !host.is_empty();
+        let has_objects = !executables.is_empty() || !events.is_empty() || !kernels.is_empty();
+        if streams.is_empty() && !has_objects && !has_host {
             return;
         }
         LEFT.lock().push((parts, Vec::new()));

@@ -4,7 +4,7 @@ use super::bench::{Bench, told};
 use super::{Finding, Seen};
 use crate::abi::{weir_matmul_flags as F, weir_softmax_desc};
 use crate::base::{Code, Desc, dtype};
-use crate::device::{DeviceKernel, HostFunction, Launch, Recipe};
+use crate::device::{DeviceKernel, HostFunction, Launch, Recipe, Recording, Step, Work};
 use crate::engine::launch::OnHost;
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
@@ -66,7 +66,25 @@ fn cases() -> Result<Vec<Case>, String> {
     ])
 }
 
+/// How a kernel is called.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Way {
+    Launched,
+    Recorded,
+    Prepared,
+}
+
 pub(super) fn known(bench: &Bench) -> Finding {
+    let names = each_known(bench, Way::Launched)?;
+    match names.is_empty() {
+        true => Ok(Seen::NotOffered("it has none of those that are tried".to_owned())),
+        false => Ok(Seen::Kept(names.join(", "))),
+    }
+}
+
+/// Compares what the kernels that the device has compute, and gives their names; without those that it does not call in
+/// this way.
+pub(super) fn each_known(bench: &Bench, way: Way) -> Result<Vec<&'static str>, String> {
     let mut names = Vec::new();
     for (operation, attributes, kernel, inputs) in cases()? {
         let host: Arc<dyn HostFunction> = Arc::new(OnHost::new(Arc::clone(&kernel)));
@@ -81,28 +99,26 @@ pub(super) fn known(bench: &Bench) -> Finding {
         match bench.accelerator()?.kernel(&recipe) {
             Ok(on_device) => {
                 let outputs = kernel.infer(&inputs).map_err(told)?;
-                compare(bench, operation, &on_device, &*host, &inputs, &outputs[0])?;
-                names.push(operation);
+                if compare(bench, (operation, way), &on_device, &*host, &inputs, &outputs[0])? {
+                    names.push(operation);
+                }
             }
             Err(error) if error.code() == Code::Unimplemented => {}
             Err(error) => return Err(told(error)),
         }
     }
-    match names.is_empty() {
-        true => Ok(Seen::NotOffered("it has none of those that are tried".to_owned())),
-        false => Ok(Seen::Kept(names.join(", "))),
-    }
+    Ok(names)
 }
 
-/// One call on the device beside one on the host.
+/// One call on the device beside one on the host; false if the device does not call it in this way.
 fn compare(
     bench: &Bench,
-    operation: &str,
+    (operation, way): (&str, Way),
     kernel: &Arc<dyn DeviceKernel>,
     host: &dyn HostFunction,
     inputs: &[Desc],
     output: &Desc,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let mut field = bench.field(1)?;
     field.keep_kernel(kernel);
     let (mut here, mut there, mut kept) = (Vec::new(), Vec::new(), Vec::new());
@@ -127,11 +143,40 @@ fn compare(
     }
     let (on_device, result) = there.split_at(inputs.len());
     let launch = Launch { name: "conformance", kernel, inputs: on_device, outputs: result };
-    field.stream(0).launch(&launch).map_err(told)?;
+    let mut prepared = None;
+    match way {
+        Way::Launched => field.stream(0).launch(&launch).map_err(told)?,
+        Way::Recorded => {
+            let steps = [Step { work: Work::Launch(launch), after: &[] }];
+            let recording = Recording { name: "conformance", steps: &steps };
+            let executable = match bench.accelerator()?.record(&recording) {
+                Err(error) if error.code() == Code::Unimplemented => return field.take_down().map(|()| false),
+                recorded => recorded.map_err(told)?,
+            };
+            field.keep_executable(&executable);
+            field.stream(0).replay(&executable).map_err(told)?;
+        }
+        Way::Prepared => {
+            // First of a call that is launched no more: where its output goes to is where that of the other one is not.
+            let aside = field.block(result[0].bytes())?;
+            // SAFETY: the device's memory, which is kept until the end.
+            let elsewhere = [unsafe { View::new(aside as *mut u8, result[0].bytes(), *output) }];
+            let before = field.stream(0).prepare(&Launch { outputs: &elsewhere, ..launch }, None);
+            if before.is_none() {
+                return field.take_down().map(|()| false);
+            }
+            prepared = field.stream(0).prepare(&launch, before);
+            let Some(call) = &prepared else { return Err(format!("'{operation}' is prepared once, and not again")) };
+            for _ in 0..3 {
+                field.stream(0).launch_prepared(&**call, "conformance").map_err(told)?;
+            }
+        }
+    }
     let landing = field.download(0, result[0].data().addr(), result[0].bytes())?;
     let event = field.mark(0)?;
     field.reach(&event)?;
     event.is_reached().map_err(told)?;
+    drop(prepared);
     // SAFETY: nobody else has the buffers.
     unsafe { host.call(given, wanted) }.map_err(told)?;
     let got = field.landed(landing);
@@ -143,5 +188,5 @@ fn compare(
             return Err(format!("'{operation}': element {i} is {got}, expected {expected}"));
         }
     }
-    field.take_down()
+    field.take_down().map(|()| true)
 }

@@ -13,6 +13,7 @@ mod kernels;
 mod memory;
 mod order;
 mod pinned;
+mod recordings;
 
 use crate::base::Result;
 use crate::base::time::Deadline;
@@ -69,7 +70,7 @@ const PROBES: [(&str, &str, Probe); 17] = [
 
 /// The clauses about order, events, waits and destruction. A device that breaks one is at things that it says to be
 /// done with.
-const OF_ORDER: [&str; 9] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16", "D19"];
+const OF_ORDER: [&str; 11] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16", "D19", "D20", "D21"];
 
 /// A probe that does not get further for so many budgets is left behind. It may take longer than that where others want
 /// the processor too.
@@ -115,7 +116,11 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     let again = open();
     let reopened = |bench: &Bench| memory::round_trip(bench, 4097);
     add("D18", "a device that was closed can be opened again", again.clone(), reopened);
-    add("D19", "copies meet pinned memory when it is their turn", again, pinned::pinned);
+    add("D19", "copies meet pinned memory when it is their turn", again.clone(), pinned::pinned);
+    add("D20", "a stream is idle when its work is done, and not early", again.clone(), recordings::idle);
+    add("D21", "a replay does its steps in order, as they were last", again.clone(), recordings::recordings);
+    add("D22", "branches and loops go by what is in memory", again.clone(), recordings::control);
+    add("D23", "what was prepared is what is launched", again, recordings::prepared);
     Ok(lines)
 }
 

@@ -54,12 +54,18 @@ pub struct Plan {
 /// Most streams that are taken where the caller leaves it open.
 const AUTO: usize = 4;
 
-/// Plans for at most `max_streams` streams, 0 = as many as there is work side by side, up to four.
+/// How many streams are taken at most: so many as are wanted, 0 = up to four, and no more than the device is good for,
+/// 0 = any number.
+pub fn most(wanted: usize, limit: usize) -> usize {
+    let wanted = if wanted == 0 { AUTO } else { wanted };
+    if limit == 0 { wanted } else { wanted.min(limit) }
+}
+
+/// Plans for at most `max_streams` streams, and no more than there is work side by side.
 pub fn plan(pieces: &[Piece], max_streams: usize) -> Plan {
     let levels = levels(pieces);
     let width = width(&levels);
-    let wanted = if max_streams == 0 { AUTO } else { max_streams };
-    let k = wanted.min(width).max(1);
+    let k = max_streams.min(width).max(1);
     if k == 1 {
         return schedule(pieces, 1, |_, _, _| 0);
     }
@@ -269,7 +275,7 @@ mod tests {
         assert_eq!((plan(&chain, 4).num_streams, plan(&chain, 4).waits), (1, 0));
         let side_by_side: Vec<Piece> =
             (0..200usize).map(|i| piece(&i.checked_sub(4).into_iter().collect::<Vec<_>>())).collect();
-        let plan = plan(&side_by_side, 0);
+        let plan = plan(&side_by_side, most(0, 0));
         assert_eq!((plan.num_streams, plan.waits, plan.records), (4, 0, 0));
         assert_eq!(plan.makespan_ns, 50 * 50_000);
     }

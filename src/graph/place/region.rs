@@ -439,7 +439,9 @@ impl Region<'_> {
 
     /// Streams that an engine's work here may be spread over; 0 = as many as it takes.
     pub fn max_streams(&self, placer: &Placer, engine: usize) -> usize {
-        if self.is_inner { 1 } else { placer.devices[engine].max_streams() }
+        let engine = &placer.devices[engine];
+        let limit = engine.accelerator().map_or(0, |accelerator| accelerator.max_streams());
+        if self.is_inner { 1 } else { plan::most(engine.max_streams(), limit) }
     }
 
     /// Whether something is copied from the host to an engine each time.

@@ -1,0 +1,96 @@
+//! Calls of kernels that a plug-in has prepared.
+
+use super::opened::Opened;
+use super::owned::{Owned, arguments, kernel_of};
+use super::scratch::{Block, Scratch};
+use crate::base::{Error, Result};
+use crate::device::{DeviceKernel, Launch, PreparedLaunch};
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct PluginPrepared {
+    /// NULL once the plug-in has used it up.
+    owned: Owned,
+    /// Of the one stream that launches it.
+    stream: Arc<Scratch>,
+    /// Stay as long as it does.
+    _kernel: Arc<dyn DeviceKernel>,
+    _scratch: Option<Arc<Block>>,
+}
+
+impl PreparedLaunch for PluginPrepared {}
+
+impl PluginPrepared {
+    /// `stream` is what the launches of its stream share. Takes no memory if there is one of `before`.
+    pub(super) fn new(
+        device: &Arc<Opened>,
+        stream: &Arc<Scratch>,
+        launch: &Launch<'_>,
+        before: Option<Box<dyn PreparedLaunch>>,
+    ) -> Result<Box<PluginPrepared>> {
+        let before = before.and_then(|before| (before as Box<dyn Any>).downcast::<PluginPrepared>().ok());
+        let mut before = before.filter(|before| Arc::ptr_eq(&before.owned.device, device));
+        let kernel = kernel_of(launch, device)?;
+        let mut call = arguments(launch, None);
+        // SAFETY: a kernel of the device's, and a call of it.
+        let bytes = unsafe { device.scratch_bytes(kernel, &call)? };
+        let scratch = (bytes > 0).then(|| stream.take(device, bytes, launch.name)).transpose()?;
+        if let Some(block) = &scratch {
+            (call.scratch, call.scratch_bytes) = (block.address() as u64, bytes as u64);
+        }
+        let old = before.as_ref().map_or(ptr::null_mut(), |before| before.owned.handle);
+        let mut handle = ptr::null_mut();
+        device.call("prepare", || {
+            let prepare = |f: unsafe extern "C" fn(_, _, _, _, _) -> i32| {
+                // SAFETY: the plug-in's function and objects; the arguments live during the call, and there is a place
+                // for the answer.
+                unsafe { f(device.handle(), kernel, &raw const call, old, &raw mut handle) }
+            };
+            device.functions().prepare.map(prepare)
+        })?;
+        if let Some(before) = &mut before {
+            before.owned.handle = ptr::null_mut();
+        }
+        let handle = device.made("prepare", handle)?;
+        let made = PluginPrepared {
+            owned: Owned { device: Arc::clone(device), handle },
+            stream: Arc::clone(stream),
+            _kernel: Arc::clone(launch.kernel),
+            _scratch: scratch,
+        };
+        Ok(match before {
+            Some(mut before) => {
+                *before = made;
+                before
+            }
+            None => Box::new(made),
+        })
+    }
+
+    /// The plug-in's, if the stream with this scratch is to launch it.
+    pub(super) fn of(prepared: &dyn PreparedLaunch, stream: &Arc<Scratch>) -> Result<*mut c_void> {
+        let prepared = (prepared as &dyn Any).downcast_ref::<PluginPrepared>();
+        let prepared = prepared.filter(|prepared| Arc::ptr_eq(&prepared.stream, stream));
+        prepared
+            .map(|prepared| prepared.owned.handle)
+            .ok_or_else(|| Error::internal("a stream was given a call that it has not prepared"))
+    }
+}
+
+impl Drop for PluginPrepared {
+    fn drop(&mut self) {
+        let Owned { device, handle } = &self.owned;
+        if handle.is_null() {
+            return;
+        }
+        device.let_go(*handle, |device, prepared| {
+            if let Some(destroy) = device.functions().prepared_destroy {
+                // SAFETY: the plug-in's function and prepared call, which nobody launches any more.
+                unsafe { destroy(device.handle(), prepared) }
+            }
+        });
+    }
+}

@@ -1,0 +1,284 @@
+//! Recordings as a plug-in is given them, and the executables that it makes of them.
+
+use super::opened::Opened;
+use super::owned::{Owned, arguments, c_text, kernel_of, own};
+use super::scratch::{Block, Layout, Part};
+use crate::abi::weir_device_relation as R;
+use crate::abi::weir_device_work_kind as K;
+use crate::abi::{
+    weir_device_branch, weir_device_capability as C, weir_device_copy, weir_device_fill, weir_device_loop,
+    weir_device_recording, weir_device_step, weir_device_step_list, weir_device_work,
+};
+use crate::base::{Code, Error, Result};
+use crate::device::{Branch, Executable, Loop, Place, Predicate, Recording, Relation, Step, Work, no_control_flow};
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct PluginExecutable {
+    pub(super) owned: Owned,
+    /// What its launches have besides their tensors.
+    scratch: Option<Block>,
+    /// Of each step of its own list: what it does, and its part of the scratch.
+    steps: Vec<(u32, Part)>,
+}
+
+impl PluginExecutable {
+    pub(super) fn new(device: &Arc<Opened>, recording: &Recording<'_>) -> Result<PluginExecutable> {
+        if !device.can(C::WEIR_DEVICE_RECORDINGS) {
+            return Err(Error::new(Code::Unimplemented, "the plug-in's device has no recordings"));
+        }
+        recording.check()?;
+        let layout = layout(device, recording.steps)?;
+        let what = || format!("scratch of {}", recording.name);
+        let scratch = (layout.bytes > 0).then(|| Block::new(device, layout.bytes, &what())).transpose()?;
+        let mut writer = Writer::new(device, scratch.as_ref());
+        let name = c_text(recording.name);
+        let given = weir_device_recording {
+            struct_size: size_of::<weir_device_recording>(),
+            name: name.as_ptr(),
+            list: writer.list(recording.steps, &layout, 0)?,
+        };
+        let mut handle = ptr::null_mut();
+        let record = device.functions().record;
+        device.call("record", || {
+            // SAFETY: the plug-in's function and device; the recording lives during the call, as the writer does.
+            record.map(|f| unsafe { f(device.handle(), &raw const given, &raw mut handle) })
+        })?;
+        let owned = Owned { device: Arc::clone(device), handle: device.made("record", handle)? };
+        let kinds = recording.steps.iter().map(|step| kind(&step.work) as u32);
+        Ok(PluginExecutable { owned, scratch, steps: kinds.zip(layout.steps).collect() })
+    }
+
+    /// The plug-in's, if it is one of this device's.
+    pub(super) fn of<'a>(executable: &'a Arc<dyn Executable>, device: &Arc<Opened>) -> Result<&'a PluginExecutable> {
+        own((&**executable as &dyn Any).downcast_ref::<PluginExecutable>(), |executable| &executable.owned, device)
+    }
+}
+
+impl Executable for PluginExecutable {
+    fn update(&self, step: usize, work: &Work<'_>) -> Result<()> {
+        let Owned { device, handle } = &self.owned;
+        let Some((kind_before, part)) = self.steps.get(step) else {
+            return Err(Error::invalid(format!("step is {step}, the recording has {}", self.steps.len())));
+        };
+        if *kind_before != kind(work) as u32 {
+            return Err(Error::invalid(format!("step {step} cannot become {}", work.name())));
+        }
+        // What is inside uses addresses that stay.
+        if matches!(work, Work::Branch(_) | Work::Loop(_)) {
+            return Ok(());
+        }
+        let mut writer = Writer::new(device, self.scratch.as_ref());
+        let given = writer.work(work, part, 0)?;
+        device.call("executable_update", || {
+            // SAFETY: the plug-in's function and objects; the work lives during the call, as the writer does.
+            device.functions().executable_update.map(|f| unsafe { f(device.handle(), *handle, step, given) })
+        })
+    }
+}
+
+impl Drop for PluginExecutable {
+    fn drop(&mut self) {
+        let Owned { device, handle } = &self.owned;
+        device.let_go(*handle, |device, executable| {
+            if let Some(destroy) = device.functions().executable_destroy {
+                // SAFETY: the plug-in's function and executable, which nobody uses any more.
+                unsafe { destroy(device.handle(), executable) }
+            }
+        });
+    }
+}
+
+fn kind(work: &Work<'_>) -> K {
+    match work {
+        Work::Launch(_) => K::WEIR_DEVICE_WORK_LAUNCH,
+        Work::Copy(_) => K::WEIR_DEVICE_WORK_COPY,
+        Work::Fill(_) => K::WEIR_DEVICE_WORK_FILL,
+        Work::Branch(_) => K::WEIR_DEVICE_WORK_BRANCH,
+        Work::Loop(_) => K::WEIR_DEVICE_WORK_LOOP,
+    }
+}
+
+/// What the launches of a list want besides their tensors. Refuses branches and loops if the device has none.
+fn layout(device: &Arc<Opened>, steps: &[Step<'_>]) -> Result<Layout> {
+    let mut parts = Vec::with_capacity(steps.len());
+    for step in steps {
+        let lists: &[&[Step<'_>]] = match &step.work {
+            Work::Launch(launch) => {
+                let call = arguments(launch, None);
+                // SAFETY: a kernel of the device's, and a call of it.
+                let bytes = unsafe { device.scratch_bytes(kernel_of(launch, device)?, &call)? };
+                parts.push(Part { bytes, ..Part::default() });
+                continue;
+            }
+            Work::Branch(branch) => branch.branches,
+            Work::Loop(again) => &[again.body],
+            Work::Copy(_) | Work::Fill(_) => &[],
+        };
+        if !lists.is_empty() && !device.can(C::WEIR_DEVICE_CONTROL_FLOW) {
+            return Err(no_control_flow());
+        }
+        let inside = lists.iter().map(|steps| layout(device, steps)).collect::<Result<Vec<_>>>()?;
+        // One list of a branch is done, and the times of a loop come after each other.
+        let bytes = inside.iter().map(|layout| layout.bytes).max().unwrap_or(0);
+        parts.push(Part { bytes, inside, ..Part::default() });
+    }
+    Layout::of(steps.iter().map(|step| step.after).zip(parts), device.facts().alignment)
+}
+
+/// What C is pointed to, until this ends.
+struct Writer<'a> {
+    device: &'a Arc<Opened>,
+    /// Where its scratch begins.
+    scratch: usize,
+    kept: Vec<*mut dyn Any>,
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        for &kept in &self.kept {
+            // SAFETY: a box's that `keep` has given up, once.
+            drop(unsafe { Box::from_raw(kept) });
+        }
+    }
+}
+
+impl<'a> Writer<'a> {
+    fn new(device: &'a Arc<Opened>, scratch: Option<&Block>) -> Writer<'a> {
+        Writer { device, scratch: scratch.map_or(0, Block::address), kept: Vec::new() }
+    }
+
+    /// Where it stays.
+    fn keep<T: 'static>(&mut self, value: T) -> *const T {
+        let kept = Box::into_raw(Box::new(value));
+        self.kept.push(kept);
+        kept
+    }
+
+    fn keep_all<T: 'static>(&mut self, values: Vec<T>) -> *const T {
+        // The elements stay where they are as the list of them moves.
+        let first = values.as_ptr();
+        self.keep(values);
+        first
+    }
+
+    fn list(&mut self, steps: &[Step<'_>], layout: &Layout, offset: usize) -> Result<weir_device_step_list> {
+        let mut written = Vec::with_capacity(steps.len());
+        for (step, part) in steps.iter().zip(&layout.steps) {
+            let work = self.work(&step.work, part, offset)?;
+            written.push(weir_device_step { work, after: step.after.as_ptr(), num_after: step.after.len() });
+        }
+        Ok(weir_device_step_list { num_steps: written.len(), steps: self.keep_all(written) })
+    }
+
+    /// `offset` is that of the list in the scratch.
+    fn work(&mut self, work: &Work<'_>, part: &Part, offset: usize) -> Result<*const weir_device_work> {
+        let offset = offset + part.offset;
+        let name = c_text(work.name());
+        let text = name.as_ptr();
+        self.keep(name);
+        let mut written = weir_device_work {
+            struct_size: size_of::<weir_device_work>(),
+            kind: kind(work) as u32,
+            reserved: 0,
+            name: text,
+            kernel: ptr::null_mut(),
+            launch: ptr::null(),
+            copy: ptr::null(),
+            fill: ptr::null(),
+            branch: ptr::null(),
+            again: ptr::null(),
+        };
+        match work {
+            Work::Launch(launch) => {
+                written.kernel = kernel_of(launch, self.device)?;
+                let scratch = (part.bytes > 0).then_some((self.scratch + offset, part.bytes));
+                written.launch = self.keep(arguments(launch, scratch));
+            }
+            Work::Copy(transfer) => {
+                let (to_device, to) = self.place(&transfer.to)?;
+                let (from_device, from) = self.place(&transfer.from)?;
+                let (struct_size, bytes) = (size_of::<weir_device_copy>(), transfer.bytes as u64);
+                written.copy = self.keep(weir_device_copy { struct_size, bytes, to_device, to, from_device, from });
+            }
+            Work::Fill(fill) => {
+                written.fill = self.keep(weir_device_fill {
+                    struct_size: size_of::<weir_device_fill>(),
+                    to: fill.address as u64,
+                    bytes: fill.bytes as u64,
+                    value: fill.value,
+                    reserved: [0; 7],
+                });
+            }
+            Work::Branch(branch) => written.branch = self.branch(branch, part, offset)?,
+            Work::Loop(again) => written.again = self.again(again, part, offset)?,
+        }
+        Ok(self.keep(written))
+    }
+
+    fn branch(&mut self, branch: &Branch<'_>, part: &Part, offset: usize) -> Result<*const weir_device_branch> {
+        let mut lists = Vec::with_capacity(branch.branches.len());
+        for (steps, layout) in branch.branches.iter().zip(&part.inside) {
+            lists.push(self.list(steps, layout, offset)?);
+        }
+        let written = weir_device_branch {
+            struct_size: size_of::<weir_device_branch>(),
+            choice: branch.choice.address as u64,
+            dtype: branch.choice.dtype,
+            is_cond: i32::from(branch.is_cond),
+            num_branches: lists.len(),
+            branches: self.keep_all(lists),
+        };
+        Ok(self.keep(written))
+    }
+
+    fn again(&mut self, again: &Loop<'_>, part: &Part, offset: usize) -> Result<*const weir_device_loop> {
+        let (relation, dtype, addresses) = match &again.predicate {
+            Predicate::Integer(integer) => (R::WEIR_DEVICE_NOT_ZERO, integer.dtype, [integer.address, 0]),
+            Predicate::Comparison(comparison) => {
+                let relation = match comparison.relation {
+                    Relation::Eq => R::WEIR_DEVICE_EQ,
+                    Relation::Ne => R::WEIR_DEVICE_NE,
+                    Relation::Lt => R::WEIR_DEVICE_LT,
+                    Relation::Le => R::WEIR_DEVICE_LE,
+                    Relation::Gt => R::WEIR_DEVICE_GT,
+                    Relation::Ge => R::WEIR_DEVICE_GE,
+                };
+                (relation, comparison.dtype, comparison.addresses)
+            }
+        };
+        let body = match &part.inside[..] {
+            [layout] => self.list(again.body, layout, offset)?,
+            _ => return Err(Error::internal("a loop with another number of bodies than one")),
+        };
+        let written = weir_device_loop {
+            struct_size: size_of::<weir_device_loop>(),
+            relation: relation as u32,
+            dtype,
+            addresses: addresses.map(|address| address as u64),
+            body: self.keep(body),
+            behind: again.behind.map_or(ptr::null(), <[usize]>::as_ptr),
+            num_behind: again.behind.map_or(0, <[usize]>::len),
+        };
+        Ok(self.keep(written))
+    }
+
+    /// Whose memory it is, and where.
+    fn place(&self, place: &Place<'_>) -> Result<(*mut c_void, u64)> {
+        Ok(match *place {
+            Place::Host(address) => (ptr::null_mut(), address.get() as u64),
+            Place::Device(address) => (self.device.handle(), address as u64),
+            Place::Peer(peer, address) => {
+                let none = || {
+                    let text = "the plug-in copies nothing straight between these devices";
+                    Error::new(Code::Unimplemented, text)
+                };
+                let may = self.device.can(C::WEIR_DEVICE_PEER_COPY);
+                (self.device.peer(peer).filter(|_| may).ok_or_else(none)?, address as u64)
+            }
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! Memory that kernels of a plug-in's device want besides their tensors.
+//!
+//! *Of launches.* What a stream was given is done in order, so all its launches share one block: the largest that any
+//! of them has wanted. One that has become too small may be in use, and stays as long as the stream; each is at least
+//! twice as large as the one before, so all of them together are less than twice the last.
+//!
+//! *Of recordings.* An executable has a block of its own, since its launches come one after the other. A step shares
+//! its part of that with steps before it that are over by then, as edges say.
+
+use super::opened::Opened;
+use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_launch;
+use crate::base::{Error, Result};
+use crate::sync::Mutex;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Memory of the device's.
+#[derive(Debug)]
+pub(super) struct Block {
+    device: Arc<Opened>,
+    address: usize,
+    bytes: usize,
+}
+
+impl Block {
+    pub(super) fn new(device: &Arc<Opened>, bytes: usize, what: &str) -> Result<Block> {
+        let address = device.allocate(bytes, what)?;
+        Ok(Block { device: Arc::clone(device), address, bytes })
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.address
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.device.deallocate(self.address, self.bytes);
+    }
+}
+
+/// What the launches of one stream share.
+#[derive(Debug, Default)]
+pub(super) struct Scratch(Mutex<Vec<Arc<Block>>>);
+
+impl Scratch {
+    /// So many bytes for the stream's next launch.
+    pub(super) fn take(&self, device: &Arc<Opened>, bytes: usize, name: &str) -> Result<Arc<Block>> {
+        let mut blocks = self.0.lock();
+        let largest = blocks.last().map_or(0, |block| block.bytes);
+        if let Some(block) = blocks.last().filter(|_| bytes <= largest) {
+            return Ok(Arc::clone(block));
+        }
+        let block = Block::new(device, bytes.max(largest.saturating_mul(2)), &format!("scratch of {name}"))?;
+        let block = Arc::new(block);
+        blocks.push(Arc::clone(&block));
+        Ok(block)
+    }
+}
+
+impl Opened {
+    /// How much a call wants.
+    ///
+    /// # Safety
+    /// A kernel of this device's, and a call of it.
+    pub(super) unsafe fn scratch_bytes(&self, kernel: *mut c_void, launch: &weir_device_launch) -> Result<usize> {
+        if !self.can(C::WEIR_DEVICE_SCRATCH) {
+            return Ok(0);
+        }
+        let mut bytes = 0;
+        let ask = self.functions().kernel_scratch;
+        self.call("kernel_scratch", || {
+            // SAFETY: the plug-in's function and objects, as demanded of the caller, and a place for the answer.
+            ask.map(|f| unsafe { f(self.handle(), kernel, launch, &raw mut bytes) })
+        })?;
+        usize::try_from(bytes)
+            .ok()
+            .filter(|&bytes| bytes <= isize::MAX as usize)
+            .ok_or_else(|| self.nonsense("kernel_scratch", format!("wants {bytes} bytes")))
+    }
+}
+
+/// Where the steps of a list have their parts of a block.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    pub(super) bytes: usize,
+    pub(super) steps: Vec<Part>,
+}
+
+/// The part of one step. Lists inside of it begin where it does.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    pub(super) inside: Vec<Layout>,
+}
+
+/// A stretch of a block, the step that had it last, and how large it must be.
+struct Slot {
+    last: usize,
+    bytes: usize,
+}
+
+impl Layout {
+    /// Of steps that come after the given ones, and want so many bytes each.
+    pub(super) fn of<'a>(steps: impl Iterator<Item = (&'a [usize], Part)>, alignment: usize) -> Result<Layout> {
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut found = Vec::new();
+        for (at, (after, part)) in steps.enumerate() {
+            // Whoever had these is over, and so are those who had them before.
+            slots.iter_mut().filter(|slot| after.contains(&slot.last)).for_each(|slot| slot.last = at);
+            let mut slot = None;
+            if part.bytes > 0 {
+                let mine = slots.iter().enumerate().filter(|(_, slot)| slot.last == at);
+                let number = mine.max_by_key(|(_, slot)| slot.bytes).map_or(slots.len(), |(number, _)| number);
+                if number == slots.len() {
+                    slots.push(Slot { last: at, bytes: 0 });
+                }
+                slots[number].bytes = slots[number].bytes.max(part.bytes);
+                slot = Some(number);
+            }
+            found.push((slot, part));
+        }
+        let too_much = || Error::out_of_range("a recording's scratch memory is larger than addresses can say");
+        let (mut bytes, mut offsets) = (0usize, Vec::with_capacity(slots.len()));
+        for slot in &slots {
+            offsets.push(bytes);
+            let end = bytes.checked_add(slot.bytes).and_then(|end| end.checked_next_multiple_of(alignment));
+            bytes = end.ok_or_else(too_much)?;
+        }
+        let steps = found.into_iter().map(|(slot, part)| Part { offset: slot.map_or(0, |slot| offsets[slot]), ..part });
+        Ok(Layout { bytes, steps: steps.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(steps: &[(&[usize], usize)]) -> Layout {
+        let part = |bytes| Part { offset: 0, bytes, inside: Vec::new() };
+        Layout::of(steps.iter().map(|&(after, bytes)| (after, part(bytes))), 64).unwrap()
+    }
+
+    #[test]
+    fn steps_share_memory_only_with_those_that_are_over() {
+        assert_eq!(layout(&[(&[], 100), (&[0], 0), (&[1], 300), (&[2], 64)]).bytes, 320, "a chain has one part");
+        let fork = layout(&[(&[], 100), (&[0], 100), (&[0], 100), (&[1, 2], 100)]);
+        assert_eq!(fork.bytes, 256);
+        assert_ne!(fork.steps[1].offset, fork.steps[2].offset);
+        let mut seed = 7u64;
+        let mut draw = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % n
+        };
+        for _ in 0..200 {
+            let count = 1 + draw(30) as usize;
+            let edges: Vec<Vec<usize>> = (0..count).map(|at| (0..at).filter(|_| draw(5) == 0).collect()).collect();
+            let needs: Vec<usize> = (0..count).map(|_| (draw(4) * 100) as usize).collect();
+            let steps: Vec<(&[usize], usize)> = edges.iter().map(Vec::as_slice).zip(needs).collect();
+            let found = layout(&steps);
+            let mut reach = vec![vec![false; count]; count];
+            for at in 0..count {
+                for &before in &edges[at] {
+                    reach[at][before] = true;
+                    for far in 0..before {
+                        reach[at][far] |= reach[before][far];
+                    }
+                }
+            }
+            for (late, part) in found.steps.iter().enumerate() {
+                assert!(part.offset.is_multiple_of(64) && part.offset + part.bytes <= found.bytes);
+                for (early, other) in found.steps[..late].iter().enumerate() {
+                    let apart = part.offset + part.bytes <= other.offset || other.offset + other.bytes <= part.offset;
+                    assert!(apart || reach[late][early] || part.bytes == 0 || other.bytes == 0);
+                }
+            }
+        }
+    }
+}

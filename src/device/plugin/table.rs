@@ -1,0 +1,78 @@
+//! The functions of a plug-in with their context, and what its answers are turned into.
+
+use super::callback;
+use crate::abi::weir_device_vtable;
+use crate::base::{Code, Error};
+use crate::device::DeviceKind;
+use crate::sync::{Mutex, fork};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) kind: DeviceKind,
+    pub(super) functions: weir_device_vtable,
+    pub(super) ctx: *mut c_void,
+    /// Whether the context is the library's to release.
+    pub(super) adopted: AtomicBool,
+    /// Why the devices could not be counted.
+    pub(super) why_none: Mutex<Option<String>>,
+}
+
+// SAFETY: the plug-in promises that its functions may be called from any thread (docs of weir_device_vtable).
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Table {
+    /// The text that the plug-in has for the failure that this thread has just been given.
+    fn error_text(&self) -> Option<String> {
+        const CAPACITY: usize = 512;
+        let error_text = self.functions.error_text?;
+        let mut buffer = [0u8; CAPACITY + 1];
+        // SAFETY: the plug-in's function, with its own context and CAPACITY writable bytes.
+        unsafe { error_text(self.ctx, buffer.as_mut_ptr().cast(), CAPACITY) };
+        let text = buffer.split(|&byte| byte == 0).next().unwrap_or(&[]);
+        (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// The error for a status other than OK that a function has returned.
+    pub(super) fn failure(&self, place: &str, function: &str, status: i32) -> Error {
+        match (Code::from_status(status), self.error_text()) {
+            (Some(code), Some(text)) => Error::new(code, format!("{place}: {function}: {text}")),
+            _ => Error::from_status(status, format_args!("{place}: {function}")),
+        }
+    }
+
+    pub(super) fn place(&self) -> String {
+        format!("kind '{}'", self.kind.name())
+    }
+}
+
+/// A pointer of the plug-in's, which may be given to its functions from any thread.
+#[derive(Clone, Copy)]
+pub(super) struct Pointer(pub(super) *mut c_void);
+
+// SAFETY: as said; nobody here reads through it.
+unsafe impl Send for Pointer {}
+
+impl Pointer {
+    pub(super) fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// What a plug-in said makes no sense.
+pub(super) fn nonsense(place: &str, function: &str, what: impl std::fmt::Display) -> Error {
+    Error::new(Code::Unknown, format!("{place}: {function} {what}"))
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if let Some(release) = self.functions.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
+            let ctx = Pointer(self.ctx);
+            // SAFETY: the plug-in's function; its devices are closed, since they hold references.
+            callback::outside(move || unsafe { release(ctx.get()) });
+        }
+    }
+}
