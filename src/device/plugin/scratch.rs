@@ -163,10 +163,9 @@ mod tests {
             let mut reach = vec![vec![false; count]; count];
             for at in 0..count {
                 for &before in &edges[at] {
+                    let behind = reach[before].clone();
+                    reach[at].iter_mut().zip(behind).for_each(|(reach, far)| *reach |= far);
                     reach[at][before] = true;
-                    for far in 0..before {
-                        reach[at][far] |= reach[before][far];
-                    }
                 }
             }
             for (late, part) in found.steps.iter().enumerate() {
