@@ -1,7 +1,7 @@
 //! Programs on an emulated device: how many times faster several streams are than one where single kernels leave the
 //! device idle; what a run takes of the host's thread with segments and without; and what an iteration takes of a loop
-//! of which the host and the device do a part each, and what is won where iterations overlap. `cargo bench --bench devices`, with the number of rounds as an
-//! optional argument.
+//! of which the host and the device do a part each, and what is won where iterations overlap.
+//! `cargo bench --bench devices`, with the number of rounds as an optional argument.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use weir::base::{Desc, Ref, dtype};
 use weir::device::DeviceKind;
 use weir::device::emulated::Emulation;
 use weir::engine::{BoundKernel, Engine, EngineAttr, KernelAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
+use weir::graph::{CompileOptions, Graph, Program, ReportFormat, ValueId};
 use weir::kernel::builtin::{Binary, Eltwise};
 use weir::kernel::vector::{binary, eltwise::Op};
 use weir::kernel::{Kernel, KernelContext, Outputs};
@@ -99,48 +99,73 @@ fn with_and_without_segments(first: u32, name: &str, shape: (usize, usize), roun
     );
 }
 
+fn bound(on: &Ref<Engine>, kernel: impl Kernel + 'static) -> Ref<BoundKernel> {
+    BoundKernel::create(on.clone(), Arc::new(kernel), &KernelAttr::default()).unwrap()
+}
+
+fn tanh(on: &Ref<Engine>) -> Ref<BoundKernel> {
+    bound(on, Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 })
+}
+
+fn sum(on: &Ref<Engine>) -> Ref<BoundKernel> {
+    bound(on, Binary { op: binary::Op::Add })
+}
+
+/// A counter, vectors, and the counter's limit and step.
+fn loop_inputs(graph: &mut Graph, vectors: &[&str]) -> Vec<ValueId> {
+    let one = Desc::new(dtype::S32, &[1]);
+    let own = vectors.iter().map(|&name| (name, desc()));
+    let all = [("i", one)].into_iter().chain(own).chain([("n", one), ("step", one)]);
+    all.map(|(name, desc)| graph.add_input(name, desc).unwrap()).collect()
+}
+
+/// i < n, on the host.
+fn more(vectors: &[&str]) -> Graph {
+    let mut graph = Graph::new("more");
+    let inputs = loop_inputs(&mut graph, vectors);
+    let less = bound(&cpu(), Binary { op: binary::Op::Lt });
+    let more = graph.add_kernel("less", less, &[inputs[0], inputs[vectors.len() + 1]], 1).unwrap().output(0);
+    graph.add_output("more", more).unwrap();
+    graph
+}
+
+/// A loop of these variables and a counter that the host counts.
+fn looped(body: &Graph, vectors: &[&str], at_once: u32, engine: Ref<Engine>) -> Ref<Program> {
+    let mut graph = Graph::new(body.name());
+    let inputs = loop_inputs(&mut graph, vectors);
+    let (variables, invariants) = inputs.split_at(vectors.len() + 1);
+    let looped = graph.add_while("loop", &more(vectors), body, variables, invariants, at_once).unwrap();
+    (0..variables.len()).for_each(|output| graph.add_output(&output.to_string(), looped.output(output)).unwrap());
+    Program::compile(&graph, vec![cpu(), engine], &CompileOptions::default()).unwrap()
+}
+
+fn number(value: i32) -> Ref<Tensor> {
+    let tensor = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
+    // SAFETY: the tensor's own four bytes, which nobody else has.
+    unsafe { tensor.data().cast::<i32>().write(value) };
+    tensor
+}
+
 /// while (i < n) (i, x) = (i + 1, f(x)): the counter is the host's, f the device's. If it is `crossed`, the host
 /// computes with what the device has made, in each iteration.
 fn counted_loop(index: u32, crossed: bool) -> Ref<Program> {
     let engine = Engine::create(DeviceKind::EMULATED, index, None).unwrap();
-    let bound = |on: &Ref<Engine>, kernel: Arc<dyn Kernel>| {
-        BoundKernel::create(on.clone(), kernel, &KernelAttr::default()).unwrap()
-    };
-    let tanh = || Arc::new(Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 });
-    let one = Desc::new(dtype::S32, &[1]);
-    let inputs = |graph: &mut Graph| {
-        let mut input = |name: &str, desc| graph.add_input(name, desc).unwrap();
-        [input("i", one), input("x", desc()), input("n", one), input("step", one)]
-    };
-    let (mut condition, mut body, mut graph) = (Graph::new("more"), Graph::new("body"), Graph::new("counted loop"));
-    let [i, _, n, _] = inputs(&mut condition);
-    let less = bound(&cpu(), Arc::new(Binary { op: binary::Op::Lt }));
-    let more = condition.add_kernel("less", less, &[i, n], 1).unwrap().output(0);
-    condition.add_output("more", more).unwrap();
-    let [i, x, _, step] = inputs(&mut body);
-    let sum = bound(&cpu(), Arc::new(Binary { op: binary::Op::Add }));
-    let i = body.add_kernel("count", sum, &[i, step], 1).unwrap().output(0);
-    let mut x = body.add_kernel("there", bound(&engine, tanh()), &[x], 1).unwrap().output(0);
+    let mut body = Graph::new("counted loop");
+    let inputs = loop_inputs(&mut body, &["x"]);
+    let [i, x, _, step] = inputs[..] else { unreachable!() };
+    let i = body.add_kernel("count", sum(&cpu()), &[i, step], 1).unwrap().output(0);
+    let mut x = body.add_kernel("there", tanh(&engine), &[x], 1).unwrap().output(0);
     if crossed {
-        x = body.add_kernel("here", bound(&cpu(), tanh()), &[x], 1).unwrap().output(0);
+        x = body.add_kernel("here", tanh(&cpu()), &[x], 1).unwrap().output(0);
     }
     body.add_output("i", i).unwrap();
     body.add_output("x", x).unwrap();
-    let [i, x, n, step] = inputs(&mut graph);
-    let looped = graph.add_while("loop", &condition, &body, &[i, x], &[n, step], 1).unwrap();
-    (0..2).for_each(|output| graph.add_output(&output.to_string(), looped.output(output)).unwrap());
-    Program::compile(&graph, vec![cpu(), engine], &CompileOptions::default()).unwrap()
+    looped(&body, &["x"], 1, engine)
 }
 
 /// What an iteration takes, from begin to end and of the calling thread, on the calling thread alone.
 fn loops(index: u32, rounds: usize) {
     const ITERATIONS: i32 = 10_000;
-    let number = |value: i32| {
-        let tensor = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
-        // SAFETY: the tensor's own four bytes, which nobody else has.
-        unsafe { tensor.data().cast::<i32>().write(value) };
-        tensor
-    };
     let inputs = [number(0), Tensor::create(cpu(), desc()).unwrap(), number(ITERATIONS), number(1)];
     let outputs = [number(0), Tensor::create(cpu(), desc()).unwrap()];
     for (crossed, text) in [(false, "stays on the device"), (true, "comes to the host and goes back each time")] {
@@ -205,47 +230,25 @@ fn halves(index: u32, at_once: u32, is_fetched: bool) -> Ref<Program> {
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
     attr.emulation = Some(Emulation { kernel_ns: HALF_NS, ..Emulation::default() });
     let engine = Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap();
-    let bound = |on: &Ref<Engine>, kernel: Arc<dyn Kernel>| {
-        BoundKernel::create(on.clone(), kernel, &KernelAttr::default()).unwrap()
-    };
-    let here = |inputs| bound(&cpu(), Arc::new(Busy { inputs }));
-    let sum = |on: &Ref<Engine>| bound(on, Arc::new(Binary { op: binary::Op::Add }));
-    let one = Desc::new(dtype::S32, &[1]);
-    let inputs = |graph: &mut Graph| {
-        let mut input = |name: &str, desc| graph.add_input(name, desc).unwrap();
-        [input("i", one), input("x", desc()), input("y", desc()), input("n", one), input("step", one)]
-    };
-    let (mut condition, mut body, mut graph) = (Graph::new("more"), Graph::new("body"), Graph::new("halves"));
-    let [i, _, _, n, _] = inputs(&mut condition);
-    let less = bound(&cpu(), Arc::new(Binary { op: binary::Op::Lt }));
-    let more = condition.add_kernel("less", less, &[i, n], 1).unwrap().output(0);
-    condition.add_output("more", more).unwrap();
-    let [i, x, y, _, step] = inputs(&mut body);
+    let here = |inputs| bound(&cpu(), Busy { inputs });
+    let mut body = Graph::new("halves");
+    let inputs = loop_inputs(&mut body, &["x", "y"]);
+    let [i, x, y, _, step] = inputs[..] else { unreachable!() };
     let next = body.add_kernel("count", sum(&cpu()), &[i, step], 1).unwrap().output(0);
     let (x, y) = if is_fetched {
-        let tanh = bound(&engine, Arc::new(Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 }));
-        let x = body.add_kernel("there", tanh, &[x], 1).unwrap().output(0);
+        let x = body.add_kernel("there", tanh(&engine), &[x], 1).unwrap().output(0);
         (x, body.add_kernel("here", here(2), &[y, x], 1).unwrap().output(0))
     } else {
         let made = body.add_kernel("here", here(2), &[y, i], 1).unwrap().output(0);
         (body.add_kernel("there", sum(&engine), &[x, made], 1).unwrap().output(0), y)
     };
     [("i", next), ("x", x), ("y", y)].into_iter().for_each(|(name, value)| body.add_output(name, value).unwrap());
-    let [i, x, y, n, step] = inputs(&mut graph);
-    let looped = graph.add_while("loop", &condition, &body, &[i, x, y], &[n, step], at_once).unwrap();
-    (0..3).for_each(|output| graph.add_output(&output.to_string(), looped.output(output)).unwrap());
-    Program::compile(&graph, vec![cpu(), engine], &CompileOptions::default()).unwrap()
+    looped(&body, &["x", "y"], at_once, engine)
 }
 
-/// What iterations gain that overlap, where the host and the device have equally much to do.
+/// The gain of iterations that overlap, where the host and the device have equally much to do.
 fn overlapped(first: u32, rounds: usize) {
     const ITERATIONS: i32 = 500;
-    let number = |value: i32| {
-        let tensor = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
-        // SAFETY: the tensor's own four bytes, which nobody else has.
-        unsafe { tensor.data().cast::<i32>().write(value) };
-        tensor
-    };
     let floats = || Tensor::create(cpu(), desc()).unwrap();
     let inputs = [number(0), floats(), floats(), number(ITERATIONS), number(1)];
     let outputs = [number(0), floats(), floats()];

@@ -8,41 +8,12 @@
 #include <stdatomic.h>
 
 #include "make.h"
-#include "test_device.h"
+#include "test_device_board.h"
 #include "test_device_kernels.h"
 
 static const uint64_t everything = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_TIMING |
                                    WEIR_DEVICE_PEER_COPY | WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE;
 
-/* A kind of devices, made by one test device. */
-typedef struct board {
-    const char *name;
-    test_device *device;
-    weir_engine_kind kind;
-} board;
-
-static board plug_in(const char *name, uint64_t capabilities) {
-    board b = {.name = name, .device = test_device_create(capabilities)};
-    weir_device_vtable vtable = test_device_vtable();
-    CHECK(b.device != NULL);
-    CHECK_OK(weir_device_register(name, 0, &vtable, b.device));
-    CHECK_OK(weir_engine_kind_from_name(name, &b.kind));
-    return b;
-}
-
-/* What is alive; with a call of weir before, which ends what was let go of inside callbacks. */
-static int alive(const board *b) {
-    (void)runtime_info();
-    return test_device_alive(b->device);
-}
-
-/* Nothing of it is in use. */
-static void pull_out(board *b) {
-    CHECK_OK(weir_device_unregister(b->name, 0));
-    EVENTUALLY(alive(b) == 0);
-    EVENTUALLY(alive(b) == 0 && test_device_releases(b->device) == 1);
-    test_device_destroy(b->device);
-}
 
 static weir_engine *engine_of(const board *b) {
     weir_engine *engine = NULL;

@@ -6,39 +6,13 @@
  */
 
 #include "make.h"
-#include "test_device.h"
+#include "test_device_board.h"
 
 enum { LEN = 16, NAMES = 4 };
 
 static const uint64_t basic = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_CALLBACK | WEIR_DEVICE_PINNED_MEMORY;
 static const uint64_t extra = WEIR_DEVICE_IDLE_QUERY | WEIR_DEVICE_RECORDINGS | WEIR_DEVICE_CONTROL_FLOW |
                               WEIR_DEVICE_PREPARED_LAUNCHES | WEIR_DEVICE_SCRATCH;
-
-typedef struct board {
-    const char *name;
-    test_device *device;
-    weir_engine_kind kind;
-} board;
-
-static board plug_in(const char *name, uint64_t capabilities) {
-    board b = {.name = name, .device = test_device_create(capabilities)};
-    weir_device_vtable vtable = test_device_vtable();
-    CHECK(b.device != NULL);
-    CHECK_OK(weir_device_register(name, 0, &vtable, b.device));
-    CHECK_OK(weir_engine_kind_from_name(name, &b.kind));
-    return b;
-}
-
-static int alive(const board *b) {
-    (void)runtime_info();
-    return test_device_alive(b->device);
-}
-
-static void pull_out(board *b) {
-    CHECK_OK(weir_device_unregister(b->name, 0));
-    EVENTUALLY(alive(b) == 0 && test_device_releases(b->device) == 1);
-    test_device_destroy(b->device);
-}
 
 /* An engine on the board whose work may use several streams. */
 static weir_status engine_of(const board *b, weir_engine **out_engine) {
@@ -97,7 +71,7 @@ static const char *name_of(drawing *d, const char *what) {
     return name;
 }
 
-/* What a graph inside has: two vectors, a counter's beginning, a limit, a step, and an index. */
+/* The inputs of a graph inside: two vectors, a counter's beginning, a limit, a step, and an index. */
 typedef struct ports {
     weir_value vectors[2], from, limit, step, index;
 } ports;
@@ -320,7 +294,7 @@ static void test_graphs(const char *name, uint64_t capabilities, uint32_t max_st
     }
     test_device_counts counts = test_device_count(on.device);
     bool records = (capabilities & WEIR_DEVICE_RECORDINGS) != 0;
-    /* What is left of graphs whose branches and loops are refused may be nothing to record. */
+    /* Where branches and loops are refused there may be nothing left to record. */
     CHECK(refuses || (records == (counts.recordings > 0) && records == (counts.replays > 0)));
     CHECK(((capabilities & WEIR_DEVICE_IDLE_QUERY) != 0) || counts.queries == 0);
     CHECK_EQ(is_told, refuses && (capabilities & WEIR_DEVICE_CONTROL_FLOW) != 0);

@@ -79,7 +79,7 @@ int test_device_most_callers(test_device *device);
 void test_device_limit(test_device *device, uint64_t bytes);
 void test_device_slow(test_device *device, uint64_t ns);
 
-/* What info says of streams (0); whether recordings with branches and loops are refused, with UNIMPLEMENTED. */
+/* The streams that info gives (0); whether recordings with branches and loops are refused, with UNIMPLEMENTED. */
 void test_device_max_streams(test_device *device, uint32_t count);
 void test_device_refuse_control(test_device *device, bool refuse);
 

@@ -215,7 +215,7 @@ static int32_t do_steps(test_device *c, const steps *list, uint64_t *seed, const
     return status;
 }
 
-/* What a replay was given, which is its own. */
+/* A replay's own copy of what it was given. */
 static int32_t do_replay(test_device *c, command *work) {
     return do_steps(c, work->replay, &work->bytes, NULL, NULL);
 }
@@ -270,7 +270,7 @@ static int32_t replay(void *device, void *on, void *replayed) {
     executable *e = replayed;
     int32_t status = enter(c, "replay");
     if (status != WEIR_OK) return leave(c, status);
-    /* Later updates are not this replay's. What is inside of branches and loops stays. */
+    /* Later updates are not this replay's. Branches and loops stay as they are inside. */
     size_t bytes = e->list.count * sizeof *e->list.all;
     steps *list = malloc(sizeof *list + bytes);
     if (list == NULL) return leave(c, fail(WEIR_RESOURCE_EXHAUSTED, "no memory for a replay"));

@@ -300,7 +300,7 @@ typedef enum weir_device_object {
   WEIR_DEVICE_OBJECT_EVENT = 3,
 } weir_device_object;
 
-/** What a step of a recording does. */
+/** The kinds of steps of a recording. */
 typedef enum weir_device_work_kind {
   /** A call of a kernel. */
   WEIR_DEVICE_WORK_LAUNCH = 1,
@@ -314,7 +314,7 @@ typedef enum weir_device_work_kind {
   WEIR_DEVICE_WORK_LOOP = 5,
 } weir_device_work_kind;
 
-/** What a loop of a recording goes by. */
+/** How a loop of a recording decides whether it goes on. */
 typedef enum weir_device_relation {
   /** The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32. */
   WEIR_DEVICE_NOT_ZERO = 0,
@@ -1364,7 +1364,7 @@ typedef struct weir_device_info {
   char name[64];
   /**
    * Most streams that it is good for: a program's work is spread over no more, whatever its engine's attributes say.
-   * 0 = as weir finds best. What a program copies to and from the host may have streams besides.
+   * 0 = as weir finds best. Copies to and from the host may have streams besides.
    */
   uint32_t max_streams;
   /** Reserved, 0. */
@@ -1474,11 +1474,11 @@ typedef struct weir_device_copy {
   size_t struct_size;
   /** How many; 0 = it does nothing. */
   uint64_t bytes;
-  /** Whose memory is written; NULL = the host's. */
+  /** The device whose memory is written; NULL = the host's. */
   void *to_device;
   /** Where. */
   weir_device_address to;
-  /** Whose memory is read; NULL = the host's. */
+  /** The device whose memory is read; NULL = the host's. */
   void *from_device;
   /** Where. */
   weir_device_address from;
@@ -1492,7 +1492,7 @@ typedef struct weir_device_fill {
   weir_device_address to;
   /** How many; 0 = it does nothing. */
   uint64_t bytes;
-  /** What each becomes. */
+  /** The value of each byte. */
   uint8_t value;
   /** Reserved, 0. */
   uint8_t reserved[7];
@@ -1530,7 +1530,7 @@ typedef struct weir_device_loop {
   uint32_t dtype;
   /** Where it is, in the device's memory. Of WEIR_DEVICE_NOT_ZERO the first one alone. */
   weir_device_address addresses[2];
-  /** What is done. */
+  /** The steps that are done again. */
   const struct weir_device_step_list *body;
   /**
    * Steps of the body behind which the predicate may be read for the next time: none that these do not come after
@@ -1541,7 +1541,7 @@ typedef struct weir_device_loop {
   size_t num_behind;
 } weir_device_loop;
 
-/** What a step does. The member for its kind is there, and the others are NULL. */
+/** The work of a step. The member for its kind is there, and the others are NULL. */
 typedef struct weir_device_work {
   /** sizeof(weir_device_work), set by weir. */
   size_t struct_size;
@@ -1549,7 +1549,7 @@ typedef struct weir_device_work {
   uint32_t kind;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** What it is called, NUL-terminated UTF-8, for texts. */
+  /** Its name for texts, NUL-terminated UTF-8. */
   const char *name;
   /** Of a launch: the kernel. */
   void *kernel;
@@ -1567,7 +1567,7 @@ typedef struct weir_device_work {
 
 /** A step of a list. This struct never grows. */
 typedef struct weir_device_step {
-  /** What it does. */
+  /** Its work. */
   const struct weir_device_work *work;
   /** Numbers of earlier steps of its own list that are over when it begins. */
   const size_t *after;
@@ -1593,7 +1593,7 @@ typedef struct weir_device_step_list {
 typedef struct weir_device_recording {
   /** sizeof(weir_device_recording), set by weir. */
   size_t struct_size;
-  /** What it is called, NUL-terminated UTF-8, for texts. */
+  /** Its name for texts, NUL-terminated UTF-8. */
   const char *name;
   /** Its steps. */
   struct weir_device_step_list list;
@@ -1774,8 +1774,8 @@ typedef struct weir_device_vtable {
                      void *before,
                      void **out_prepared);
   /**
-   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. What the device needs of it is taken now: it may be
-   * destroyed or used up while the device is at it.
+   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. The device takes what it needs of it now: it may
+   * be destroyed or used up while the device is at it.
    */
   int32_t (*launch_prepared)(void *device, void *stream, void *prepared);
   /** Required with WEIR_DEVICE_PREPARED_LAUNCHES, may block. Ends it, before its kernel ends. */
@@ -6642,9 +6642,9 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * default. Values that nodes on different engines share are copied, once for each engine, as soon as they are there
  * and while other work goes on; the program keeps memory and streams on the other engines for each run that goes on at
  * once (weir_engine_attr_set_max_streams). Of a branch or a loop of which the host does a part, values that one engine
- * makes and reads stay in its memory; the others are copied. The iterations of a loop with parallel_iterations K overlap
- * where values cross between the host and an engine: such a loop has memory on the engine for K + 1 iterations, or for
- * fewer where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
+ * makes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
+ * between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
+ * where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
  *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the

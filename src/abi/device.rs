@@ -73,7 +73,7 @@ pub struct weir_device_info {
     /// A name for people, NUL-terminated UTF-8.
     pub name: [c_char; 64],
     /// Most streams that it is good for: a program's work is spread over no more, whatever its engine's attributes say.
-    /// 0 = as weir finds best. What a program copies to and from the host may have streams besides.
+    /// 0 = as weir finds best. Copies to and from the host may have streams besides.
     pub max_streams: u32,
     /// Reserved, 0.
     pub reserved: u32,
@@ -403,8 +403,8 @@ pub struct weir_device_vtable {
             out_prepared: *mut *mut c_void,
         ) -> i32,
     >,
-    /// Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. What the device needs of it is taken now: it may be
-    /// destroyed or used up while the device is at it.
+    /// Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. The device takes what it needs of it now: it may
+    /// be destroyed or used up while the device is at it.
     pub launch_prepared:
         Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, prepared: *mut c_void) -> i32>,
     /// Required with WEIR_DEVICE_PREPARED_LAUNCHES, may block. Ends it, before its kernel ends.

@@ -4,7 +4,7 @@
 use super::device::{weir_device_address, weir_device_launch};
 use std::ffi::{c_char, c_void};
 
-/// What a step of a recording does.
+/// The kinds of steps of a recording.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_device_work_kind {
@@ -20,7 +20,7 @@ pub enum weir_device_work_kind {
     WEIR_DEVICE_WORK_LOOP = 5,
 }
 
-/// What a loop of a recording goes by.
+/// How a loop of a recording decides whether it goes on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_device_relation {
@@ -50,11 +50,11 @@ pub struct weir_device_copy {
     pub struct_size: usize,
     /// How many; 0 = it does nothing.
     pub bytes: u64,
-    /// Whose memory is written; NULL = the host's.
+    /// The device whose memory is written; NULL = the host's.
     pub to_device: *mut c_void,
     /// Where.
     pub to: weir_device_address,
-    /// Whose memory is read; NULL = the host's.
+    /// The device whose memory is read; NULL = the host's.
     pub from_device: *mut c_void,
     /// Where.
     pub from: weir_device_address,
@@ -70,7 +70,7 @@ pub struct weir_device_fill {
     pub to: weir_device_address,
     /// How many; 0 = it does nothing.
     pub bytes: u64,
-    /// What each becomes.
+    /// The value of each byte.
     pub value: u8,
     /// Reserved, 0.
     pub reserved: [u8; 7],
@@ -119,7 +119,7 @@ pub struct weir_device_loop {
     pub dtype: u32,
     /// Where it is, in the device's memory. Of WEIR_DEVICE_NOT_ZERO the first one alone.
     pub addresses: [weir_device_address; 2],
-    /// What is done.
+    /// The steps that are done again.
     pub body: *const weir_device_step_list,
     /// Steps of the body behind which the predicate may be read for the next time: none that these do not come after
     /// writes what is read. NULL: it is read behind all of them.
@@ -128,7 +128,7 @@ pub struct weir_device_loop {
     pub num_behind: usize,
 }
 
-/// What a step does. The member for its kind is there, and the others are NULL.
+/// The work of a step. The member for its kind is there, and the others are NULL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_work {
@@ -138,7 +138,7 @@ pub struct weir_device_work {
     pub kind: u32,
     /// Reserved, 0.
     pub reserved: u32,
-    /// What it is called, NUL-terminated UTF-8, for texts.
+    /// Its name for texts, NUL-terminated UTF-8.
     pub name: *const c_char,
     /// Of a launch: the kernel.
     pub kernel: *mut c_void,
@@ -158,7 +158,7 @@ pub struct weir_device_work {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_step {
-    /// What it does.
+    /// Its work.
     pub work: *const weir_device_work,
     /// Numbers of earlier steps of its own list that are over when it begins.
     pub after: *const usize,
@@ -173,7 +173,7 @@ pub struct weir_device_step {
 pub struct weir_device_recording {
     /// sizeof(weir_device_recording), set by weir.
     pub struct_size: usize,
-    /// What it is called, NUL-terminated UTF-8, for texts.
+    /// Its name for texts, NUL-terminated UTF-8.
     pub name: *const c_char,
     /// Its steps.
     pub list: weir_device_step_list,

@@ -158,9 +158,9 @@ pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
 /// default. Values that nodes on different engines share are copied, once for each engine, as soon as they are there
 /// and while other work goes on; the program keeps memory and streams on the other engines for each run that goes on at
 /// once (weir_engine_attr_set_max_streams). Of a branch or a loop of which the host does a part, values that one engine
-/// makes and reads stay in its memory; the others are copied. The iterations of a loop with parallel_iterations K overlap
-/// where values cross between the host and an engine: such a loop has memory on the engine for K + 1 iterations, or for
-/// fewer where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
+/// makes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
+/// between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
+/// where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
 ///
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
 /// *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the

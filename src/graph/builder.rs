@@ -445,7 +445,8 @@ impl Graph {
         signature::check_count("output", inner.contents.outputs.len(), num_outputs).map_err(named)?;
         if !inner.contents.homes.is_empty() {
             return Err(named(Error::invalid(
-                "it has inputs or outputs on engines, and in a graph inside of another one these are where what they stand for is",
+                "it has inputs or outputs on engines, and in a graph inside of another one these are where what they \
+                 stand for is",
             )));
         }
         if inner.contents.depth + 1 >= MAX_DEPTH {

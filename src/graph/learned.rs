@@ -58,7 +58,7 @@ const DEAR_NS: u32 = 3_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank(u32);
 
-/// What nodes differ in before their paths count.
+/// Nodes differ in this before their paths count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     #[default]
@@ -176,8 +176,8 @@ impl Learned {
             self.weigh_once(plan, true);
         }
         self.has_dear.store((0..plan.len()).any(|node| self.is_dear(plan, node)), Relaxed);
-        // ORDERING: Release pairs with the Acquire in `RunState::rank`. Who looks while another thread weighs has an order
-        // between the old one and the new one.
+        // ORDERING: Release pairs with the Acquire in `RunState::rank`. A thread that looks while another one weighs has
+        // an order between the old one and the new one.
         self.weighed.fetch_add(1, Publish);
     }
 

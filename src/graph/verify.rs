@@ -105,8 +105,8 @@ impl Links {
         &self.before[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each edge
-    /// from a node that counts to one that does.
+    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each
+    /// edge from a node that counts to one that does.
     pub fn turned(&self, counts: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
         let n = self.starts.len() - 1;
         let mut starts = vec![0u32; n + 1];
@@ -215,7 +215,8 @@ pub(super) fn check_blocking(graph: &Contents) -> Result<()> {
     for node in &graph.nodes {
         if matches!(&node.body, Body::Kernel { kernel, .. } if kernel.kernel().may_block()) {
             return Err(Error::precondition(format!(
-                "node '{}' may block a worker of the pool; give a blocking lane (weir_compile_options_set_blocking_threadpool)",
+                "node '{}' may block a worker of the pool; give a blocking lane \
+                 (weir_compile_options_set_blocking_threadpool)",
                 node.name
             )));
         }

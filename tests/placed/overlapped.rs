@@ -13,7 +13,7 @@ use weir::engine::Engine;
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
 use weir::threadpool::ThreadPool;
 
-/// What is done on the host in each iteration, with the counter.
+/// The host's work in each iteration, with the counter.
 type Work = Arc<dyn Fn(i32) -> Result<(), Error> + Send + Sync>;
 
 /// while (left > 0) (left, sum, seen) = (left - 1, there(sum, here(left)), here(seen, there(left))): the host's part
@@ -182,7 +182,7 @@ fn loops_inside_of_loops_overlap_too() {
     }
 }
 
-/// What is waited for in no iteration is issued ahead, one iteration after the other.
+/// Work that no iteration waits for is issued ahead, one iteration after the other.
 #[test]
 fn what_no_iteration_waits_for_takes_no_slots() {
     let (_device, there): (Arc<Wrapped>, _) = engine("placed-no-slots", checked(1), Mistake::None, 1);

@@ -1,4 +1,4 @@
-//! What else is asked of an opened device: memory, its peers, and what its own interface calls its objects.
+//! More of an opened device: memory, its peers, and what its own interface calls its objects.
 
 use super::opened::Opened;
 use super::owned::c_text;

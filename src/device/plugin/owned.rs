@@ -1,4 +1,4 @@
-//! What a plug-in has made, by its own pointers; kernels, and calls of them.
+//! Objects that a plug-in has made, by its own pointers; kernels, and calls of them.
 
 use super::opened::Opened;
 use crate::abi::{weir_device_launch, weir_tensor_view};

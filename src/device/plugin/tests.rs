@@ -58,6 +58,15 @@ fn view(address: usize) -> View {
     unsafe { View::new(address as *mut u8, 8, Desc::new(dtype::F32, &[2])) }
 }
 
+const NEGATE: Recipe<'static> = Recipe {
+    name: "negate",
+    operation: "negate",
+    attributes: &[1, 2, 3],
+    num_inputs: 1,
+    num_outputs: 1,
+    host: None,
+};
+
 /// Everything once: two numbers go to the device, are negated, copied there, and come back.
 fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
     let device = open(kind, 0)?;
@@ -66,15 +75,7 @@ fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
     let ((a, _a), (b, _b), (c, _c)) = (memory("a")?, memory("b")?, memory("c")?);
     let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 })?;
     let event = accelerator.event(false)?;
-    let recipe = Recipe {
-        name: "negate",
-        operation: "negate",
-        attributes: &[1, 2, 3],
-        num_inputs: 1,
-        num_outputs: 1,
-        host: None,
-    };
-    let kernel = accelerator.kernel(&recipe)?;
+    let kernel = accelerator.kernel(&NEGATE)?;
     let (from, mut to) = ([1.0f32, -2.0], [0.0f32; 2]);
     // SAFETY: both arrays are there until the end.
     let host = |address| Place::Host(unsafe { HostAddress::new(address) });
@@ -443,15 +444,7 @@ fn answers_about_recordings_and_scratch_are_looked_at() {
         let accelerator = device.accelerator().unwrap();
         let memory = Memory::on(&device, "a").unwrap();
         let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
-        let recipe = Recipe {
-            name: "negate",
-            operation: "negate",
-            attributes: &[1, 2, 3],
-            num_inputs: 1,
-            num_outputs: 1,
-            host: None,
-        };
-        let kernel = accelerator.kernel(&recipe).unwrap();
+        let kernel = accelerator.kernel(&NEGATE).unwrap();
         let (inputs, outputs) = ([view(memory.1)], [view(memory.1)]);
         let launch = Launch { name: "negate", kernel: &kernel, inputs: &inputs, outputs: &outputs };
         assert!(stream.tells_idle() && !stream.is_idle(), "7 is no answer");

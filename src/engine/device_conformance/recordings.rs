@@ -36,7 +36,7 @@ pub(super) fn idle(bench: &Bench) -> Finding {
     of_work_under_way(met, format!("{met} times"))
 }
 
-/// What a device makes of a recording; None if it will not.
+/// A device's executable of a recording; None if it refuses.
 fn record(field: &mut Field<'_>, bench: &Bench, steps: &[Step<'_>]) -> Result<Option<Arc<dyn Executable>>, String> {
     match bench.accelerator()?.record(&Recording { name: "conformance", steps }) {
         Ok(executable) => {

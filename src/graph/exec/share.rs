@@ -33,8 +33,8 @@ const LOOK_NS: u64 = 50_000;
 /// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 pub(super) const SHARE_NS: u64 = 500;
 /// How much cheap work a worker does, in nanoseconds, between two looks at what others show, and what each node counts
-/// for at least. All who show or take something write to the line that it looks at. Where costs are being measured, they
-/// may not be known yet.
+/// for at least. Each worker that shows or takes something writes to the line that it looks at. Where costs are being
+/// measured, they may not be known yet.
 const SEE_NS: u64 = 1_000;
 const CHEAPEST_NS: u64 = 30;
 /// What is dealt at once, in nanoseconds, and in how many groups.
@@ -343,7 +343,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.link(last, offer.first);
     }
 
-    /// Asks the pool for one more helper, or for all; a refusal is the last question of this run. False if nobody comes.
+    /// Asks the pool for one more helper, or for all; false if nobody comes. A refusal is the last question of this run.
     fn ask(&mut self) -> bool {
         let (state, Some(pool)) = (self.state, self.pool) else { return false };
         // A pool with `parallel_for` only is asked by who is outside of it, for all.

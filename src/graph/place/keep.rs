@@ -10,14 +10,14 @@
 //! ```
 //!
 //! *Enter* waits for all that is read inside, and copies what has a place of its own there. A *Port* is a value from
-//! outside as the graph inside sees it, and no work; a *Mark* is the same for whoever is not on the engine: its event
-//! says that the value is there. *Next*, at the end of a body or of a branch, copies what was made to where the next
-//! iteration, or whoever comes behind the node, finds it. *Leave* stands for what the node has made, and for its end.
+//! outside as the graph inside sees it, and no work; a *Mark* is the same for readers that are not on the engine: its
+//! event says that the value is there. *Next*, at the end of a body or of a branch, copies what was made to where the
+//! next iteration, or the nodes behind, find it. *Leave* stands for what the node has made, and for its end.
 //! The node itself no longer has these values: where it had one stands a number that nobody reads.
 //!
-//! *Iterations that overlap* have condition and body once for each slot, with places and events of their own. What an
-//! iteration hands on has one place for all: the number that stands for the variable says when it is there. Next makes
-//! it, and who reads the place in the next iteration takes it too (`Neighbour::variables`).
+//! *Iterations that overlap* have condition and body once for each slot, with places and events of their own. A
+//! variable on the engine has one place for all slots, and the number that stands for it on the host says when it is
+//! there. Next makes the number, and readers of the place in the next iteration take it too (`Neighbour::variables`).
 #![forbid(unsafe_code)]
 
 use super::Placer;

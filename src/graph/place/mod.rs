@@ -16,8 +16,8 @@
 //! *Branches and loops* with nothing inside but one engine's kernels are pieces of its work (`qualify`): lists of
 //! actions with an order and places of their own (`lower`, `flow`), which the device decides in (`control`), or the
 //! host on the device's data (`driven`). The graphs inside of all others are placed each for itself: what goes in and
-//! comes out is on the host, but for what stays on an engine (`keep`). A loop whose iterations overlap has its graphs once
-//! for each slot, with places and events of their own; all others run their iterations one after the other.
+//! comes out is on the host, but for what stays on an engine (`keep`). A loop whose iterations overlap has its graphs
+//! once for each slot, with places and events of their own; all others run their iterations one after the other.
 
 mod arena;
 mod carry;
@@ -178,7 +178,8 @@ pub(super) fn place(
     }
     let Some(host) = hosts.first().cloned() else {
         return Err(Error::invalid(
-            "engines: a program needs a cpu engine among them, for its inputs and outputs and for whatever no other engine does",
+            "engines: a program needs a cpu engine among them, for its inputs and outputs and for whatever no other \
+             engine does",
         ));
     };
     let needs = |engine: &Ref<Engine>| Needs {

@@ -198,7 +198,8 @@ impl<'a> Raiser<'a> {
             (Some(one), Some(two)) => Err(self.refusal(
                 frame,
                 format!(
-                    "nodes '{}' and '{}' are both its loop cond: two loops beside one another need frames of different names",
+                    "nodes '{}' and '{}' are both its loop cond: two loops beside one another need frames of \
+                     different names",
                     self.name(one),
                     self.name(two)
                 ),
@@ -349,7 +350,8 @@ impl<'a> Raiser<'a> {
             _ => Err(self.refusal(
                 looped.frame,
                 format!(
-                    "node '{}' waits for node '{}', {}, without data, which does not say in which iterations: let it wait for a node that takes its value",
+                    "node '{}' waits for node '{}', {}, without data, which does not say in which iterations: let it wait \
+                         for a node that takes its value",
                     self.name(waiting),
                     node.name,
                     with_article(node.kind())
@@ -417,7 +419,8 @@ impl<'a> Raiser<'a> {
                 return Err(self.refusal(
                     looped.frame,
                     format!(
-                        "node '{}' takes node '{}', which no switch of loop cond '{}' holds back, so that the loop would never end",
+                        "node '{}' takes node '{}', which no switch of loop cond '{}' holds back, so that the loop would \
+                         never end",
                         self.name(next),
                         self.name(value.0),
                         self.name(looped.loop_cond)
@@ -451,7 +454,8 @@ impl<'a> Raiser<'a> {
                 return Err(self.refusal(
                     looped.frame,
                     format!(
-                        "node '{}' is needed both before and behind loop cond '{}' and would be computed twice, for which it must be pure",
+                        "node '{}' is needed both before and behind loop cond '{}' and would be computed twice, \
+                         for which it must be pure",
                         self.name(looped.work[i]),
                         self.name(looped.loop_cond)
                     ),

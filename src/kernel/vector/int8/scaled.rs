@@ -47,7 +47,7 @@ impl Scaled<'_> {
     }
 }
 
-/// What the product alone needs, whatever rule it is given: one that adds something computes another way.
+/// The scratch of the product alone, by any rule: one that adds something computes another way.
 fn own_bytes(isa: Isa, product: &Product<'_>) -> usize {
     let bytes = |zero: i32| {
         let rule = Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(zero) };
