@@ -11,8 +11,8 @@ use crate::base::{Error, Result};
 use std::collections::HashMap;
 
 /// The value that decides, and for which side; or a merge that nothing is known about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Condition {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Condition {
     Switch(Value, bool),
     Merge(usize),
 }
@@ -30,6 +30,16 @@ impl Presences {
     /// Whether the node may not be run.
     pub fn may_be_skipped(&self, node: usize) -> bool {
         self.nodes.contains_key(&node)
+    }
+
+    /// Under what a node is run; empty if it always is.
+    pub fn of_node(&self, node: usize) -> &[Condition] {
+        self.nodes.get(&node).map_or(&[], |conditions| conditions)
+    }
+
+    /// Whether a value may not be there.
+    pub fn may_be_absent(&self, value: Value) -> bool {
+        !self.of(value).is_empty()
     }
 
     fn of(&self, value: Value) -> &[Condition] {

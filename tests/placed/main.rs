@@ -1,6 +1,7 @@
 //! Programs with nodes on an emulated device, under its checker: what compile makes of them has no races, whatever the
 //! device does first; and a mistake in it would be reported.
 
+mod absent;
 mod constants;
 mod control;
 mod direct;

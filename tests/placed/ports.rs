@@ -150,7 +150,7 @@ impl Plan {
 }
 
 /// The node that a value is of.
-fn node_of(value: ValueId) -> NodeId {
+pub fn node_of(value: ValueId) -> NodeId {
     NodeId::from(u64::from(value) & !0xffff)
 }
 

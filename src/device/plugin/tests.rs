@@ -58,14 +58,8 @@ fn view(address: usize) -> View {
     unsafe { View::new(address as *mut u8, 8, Desc::new(dtype::F32, &[2])) }
 }
 
-const NEGATE: Recipe<'static> = Recipe {
-    name: "negate",
-    operation: "negate",
-    attributes: &[1, 2, 3],
-    num_inputs: 1,
-    num_outputs: 1,
-    host: None,
-};
+const NEGATE: Recipe<'static> =
+    Recipe { name: "negate", operation: "negate", attributes: &[1, 2, 3], num_inputs: 1, num_outputs: 1, host: None };
 
 /// Everything once: two numbers go to the device, are negated, copied there, and come back.
 fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {

@@ -108,7 +108,6 @@ impl Chooser<'_> {
     fn graph(&mut self, old: &Contents, verified: &Verified, prefix: &str) -> Result<Contents> {
         let mut new = old.clone();
         let mut work = self.look(old, verified);
-        let has_switch = old.nodes.iter().any(|node| matches!(node.body, Body::Switch { .. }));
         for &index in &verified.order {
             let index = index as usize;
             let node = &old.nodes[index];
@@ -122,7 +121,7 @@ impl Chooser<'_> {
                 && let Body::Kernel { kernel, .. } = &mut new.nodes[index].body
             {
                 let is_known = node.inputs().iter().map(|&value| verified.desc(value)).chain(&verified.descs[index]);
-                let may_move = !has_switch && is_known.into_iter().all(|desc| desc.is_concrete());
+                let may_move = is_known.into_iter().all(|desc| desc.is_concrete());
                 let (place, why) = self.settle(&work, index, node, kernel, may_move)?;
                 work.at[index] = Some(place);
                 let engine = self.places[place].label();
@@ -186,11 +185,7 @@ impl Chooser<'_> {
             let engine = self.places[place];
             let made = match place {
                 _ if place != self.host && !may_move => {
-                    let _ = write!(
-                        refused,
-                        "; not {}: its graph has switches, or shapes that only a run knows",
-                        engine.label()
-                    );
+                    let _ = write!(refused, "; not {}: it has shapes that only a run knows", engine.label());
                     continue;
                 }
                 _ if place == own => Ok(None),

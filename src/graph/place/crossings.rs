@@ -117,7 +117,11 @@ impl Placer {
                     name: name.to_owned(),
                 };
                 let node = self.node(name, Arc::new(copy), vec![from], 1)?;
-                Ok(region.push_work(node))
+                region.new.push(node);
+                let number = region.new.len() - 1;
+                let is_skippable = region.verified.presences.may_be_absent(value);
+                if is_skippable { &mut region.skippable } else { &mut region.work }.push(number);
+                Ok(number)
             }
         }
     }

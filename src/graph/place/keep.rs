@@ -190,7 +190,9 @@ impl Placer {
                 }
                 _ => (0, 1, 0),
             };
-            for engine in 0..self.devices.len() {
+            // A guard's values go by the host.
+            let is_guard = verified.presences.may_be_skipped(index);
+            for engine in 0..if is_guard { 0 } else { self.devices.len() } {
                 if contents.nodes[index].inner().any(|inner| self.has_work_on(inner, engine)) {
                     self.keep_on(contents, verified, At { index, engine, num_variables, first }, homes)?;
                 }
@@ -511,7 +513,7 @@ impl Placer {
     }
 
     /// A number of the host's that stands where a value is an engine's.
-    fn nobodys(&self) -> Result<Node> {
+    pub(super) fn nobodys(&self) -> Result<Node> {
         let tensor = Tensor::create(self.host.clone(), nobodys_desc())?;
         Ok(Node { name: "nobody's".into(), body: Body::Constant(tensor), after: After::new() })
     }

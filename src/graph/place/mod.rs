@@ -52,8 +52,9 @@ use super::builder::{Body, Contents, Node};
 use super::compile::live;
 use super::compiled::Frames;
 use super::options::CompileOptions;
-use super::verify::{self, Verified};
-use crate::base::{Error, Ref, Result};
+use super::raise;
+use super::verify::{self, Kinds, Verified};
+use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::Kernel;
 pub use choose::Choice;
@@ -216,6 +217,9 @@ pub(super) fn place(
     };
 
     let mut contents = strip(contents, verified);
+    if verified.kinds.has(Kinds::SWITCH) && placer.has_work(&contents) {
+        contents = placer.structure(contents, engines)?;
+    }
     if contents.nodes.iter().any(|node| node.inner().any(|inner| placer.has_work(inner))) {
         let verified = verify::verify(&contents, engines, true)?;
         placer.take(&mut contents, &verified, "")?;
@@ -232,7 +236,15 @@ pub(super) fn place(
     let [begin, end] = bounds.clone();
     placer.made.bounds.extend(bounds);
     let first = placer.node("begin on devices", begin, Vec::new(), 0)?;
-    let InPlace { mut contents, work, .. } = placer.region(contents, &verified, Some(first), None)?;
+    let InPlace { mut contents, mut work, skippable, .. } = placer.region(contents, &verified, Some(first), None)?;
+    if !skippable.is_empty() {
+        // A merge does not mind nodes that are skipped.
+        let zero = contents.nodes.len();
+        contents.nodes.push(placer.nobodys()?);
+        work.push(contents.nodes.len());
+        let body = Body::Merge { inputs: vec![(zero, 0)] };
+        contents.nodes.push(Node { name: "end of what may be skipped".into(), body, after: skippable.into() });
+    }
     let mut last = placer.node("end on devices", end, Vec::new(), 0)?;
     last.after = work.into();
     contents.nodes.push(last);
@@ -265,6 +277,23 @@ impl Placer {
     /// The number of an engine that works on its own.
     fn number_of(&self, engine: &Engine) -> Option<usize> {
         self.devices.iter().position(|device| device.is_same_device(engine))
+    }
+
+    /// Has all work on engines there whenever its graph is run: switches and merges that are a cond become one, and
+    /// whatever else may be skipped goes into a guard, whose values come and go by the host.
+    fn structure(&self, contents: Contents, engines: &[Ref<Engine>]) -> Result<Contents> {
+        let settled = |mut contents: Contents| {
+            let verified = verify::verify(&contents, engines, true)?;
+            raise::settle(&mut contents, &verified);
+            Ok((contents, verified))
+        };
+        let (contents, verified) = settled(raise::raise_conds(contents, 0)?)?;
+        let zero = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
+        let is_work = |node: &Node| {
+            let is_inside = node.inner().any(|inner| self.has_work(inner));
+            is_inside || matches!(node.body, Body::Kernel { .. }) && self.device_of(node).is_some()
+        };
+        Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
     }
 
     /// Whether there is anything in a graph, or inside of it, that an engine other than the host's does or has.

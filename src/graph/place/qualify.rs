@@ -90,15 +90,14 @@ impl Kernel for Whole {
 impl Placer {
     /// Has engines do branches and loops as a whole, where that can be. `prefix` names the graphs around this one.
     pub(super) fn take(&mut self, contents: &mut Contents, verified: &Verified, prefix: &str) -> Result<()> {
-        let has_switch = contents.nodes.iter().any(|node| matches!(node.body, Body::Switch { .. }));
         for index in 0..contents.nodes.len() {
             let node = &contents.nodes[index];
             if !node.inner().any(|inner| self.has_work(inner)) {
                 continue;
             }
             let name = format!("{prefix}{}", node.name);
-            let engine = match has_switch {
-                true => Err("its graph has switches".to_owned()),
+            let engine = match verified.presences.may_be_skipped(index) {
+                true => Err("it may be skipped".to_owned()),
                 false => self.qualify(contents, verified, index),
             };
             match engine {

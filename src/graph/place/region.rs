@@ -55,8 +55,9 @@ pub(super) struct Region<'a> {
     pub done: HashMap<usize, usize>,
     /// Nodes on engines whose end something on the host waits for.
     pub awaited: Vec<usize>,
-    /// Nodes that have to do with engines.
+    /// Nodes that have to do with engines: those that are always run, and the others.
     pub work: Vec<usize>,
+    pub skippable: Vec<usize>,
     /// Pieces that are part of segments.
     pub joined: Joined,
     /// Nodes that are branches or loops, and whether the device decides in them.
@@ -87,8 +88,9 @@ pub(super) struct OnDevice {
 /// A graph that was placed.
 pub(super) struct InPlace {
     pub contents: Contents,
-    /// The nodes that have to do with engines.
+    /// The nodes that have to do with engines: those that are always run, and the others.
     pub work: Vec<usize>,
+    pub skippable: Vec<usize>,
     /// Something on the host waits for an engine.
     waits: bool,
 }
@@ -101,6 +103,8 @@ pub(super) struct Around<'a> {
     is_repeated: bool,
     /// It is in a loop whose iterations overlap.
     overlaps: bool,
+    /// It is a guard's, whose end nothing on an engine stands for.
+    is_guard: bool,
 }
 
 /// Most bytes that the slots of a loop may have together on an engine of which nobody knows how much memory it has.
@@ -148,6 +152,7 @@ impl Placer {
             done: HashMap::new(),
             awaited: Vec::new(),
             work: Vec::new(),
+            skippable: Vec::new(),
             joined: Joined::default(),
         };
         region.joined = Joined::none(region.new.len());
@@ -168,7 +173,8 @@ impl Placer {
         }
         // Inside, the order of the streams is that of the iterations; but what is copied from the host is copied once
         // what was copied before is not needed any more.
-        if !region.is_inner || all.iter().any(|on| region.copies_anew(on)) {
+        let is_guarded = around.as_ref().is_some_and(|around| around.is_guard);
+        if !region.is_inner || is_guarded || all.iter().any(|on| region.copies_anew(on)) {
             self.ends(&mut region, &all)?;
         }
         if around.as_ref().is_some_and(|around| around.is_repeated) && !region.waits() {
@@ -178,8 +184,8 @@ impl Placer {
             self.issue(&mut region, on)?;
         }
         let waits = region.waits();
-        let Region { old, mut new, work, device, joined, begin, .. } = region;
-        for &node in &work {
+        let Region { old, mut new, work, skippable, device, joined, begin, .. } = region;
+        for &node in work.iter().chain(&skippable) {
             new[node].after.extend(begin);
         }
         self.hold_constants(&mut new)?;
@@ -190,15 +196,14 @@ impl Placer {
         let forwarding = old.forwarding.iter().filter(|((node, _), _)| on_host(*node));
         let forwarding =
             forwarding.map(|(&(node, output), &forwarding)| ((number[node], output), forwarding)).collect();
-        let work = work.into_iter().map(|node| number[node]).collect();
+        let [work, skippable] = [work, skippable].map(|nodes| nodes.into_iter().map(|node| number[node]).collect());
         let contents = Contents { name: old.name, nodes: new, outputs, forwarding, homes: old.homes, depth: old.depth };
-        Ok(InPlace { contents, work, waits })
+        Ok(InPlace { contents, work, skippable, waits })
     }
 
     /// Refuses what cannot be placed.
     fn check(&self, region: &Region<'_>) -> Result<()> {
         let Region { old: graph, verified, .. } = region;
-        let has_switch = graph.nodes.iter().any(|node| matches!(node.body, Body::Switch { .. }));
         let nodes = graph.nodes.iter().enumerate().filter_map(|(index, node)| {
             let inputs = node.inputs().iter().map(|&value| verified.desc(value));
             let is_known = inputs.chain(&verified.descs[index]).all(Desc::is_concrete);
@@ -207,16 +212,12 @@ impl Placer {
         let outputs = graph.outputs.iter().zip(&region.homes).filter_map(|((name, value), home)| {
             Some(((*home)?, "output", name.as_str(), verified.desc(*value).is_concrete()))
         });
-        for (engine, what, name, is_known) in nodes.chain(outputs) {
-            let why = match is_known {
-                _ if has_switch => "takes no nodes of a graph with switches; use a cond",
-                true => continue,
-                false => "takes no values whose shape only a run knows",
-            };
-            let label = self.devices[engine].label();
-            return Err(Error::new(Code::Unimplemented, format!("{what} '{name}': its engine {label} {why}")));
-        }
-        Ok(())
+        let Some((engine, what, name, _)) = nodes.chain(outputs).find(|(.., is_known)| !is_known) else {
+            return Ok(());
+        };
+        let label = self.devices[engine].label();
+        let text = format!("{what} '{name}': its engine {label} takes no values whose shape only a run knows");
+        Err(Error::new(Code::Unimplemented, text))
     }
 
     pub(super) fn label(&self, engine: usize) -> Arc<str> {
@@ -258,6 +259,7 @@ impl Placer {
             let verified = &region.verified.inner[&index];
             let is_loop = matches!(region.old.nodes[index].body, Body::While { .. });
             let overlaps = region.old.nodes[index].num_slots() > 1;
+            let is_guard = region.verified.presences.may_be_skipped(index);
             let used: Vec<usize> = self.needs.iter().map(|needs| needs.arena_bytes).collect();
             let (mut graphs, mut waits) = (Vec::new(), false);
             let mut facts = None;
@@ -272,7 +274,7 @@ impl Placer {
                 if is_loop && graphs.len() == 2 * region.new[index].num_slots() {
                     break;
                 }
-                let around = Around { region: &*region, all, is_repeated: is_body && !waits, overlaps };
+                let around = Around { region: &*region, all, is_repeated: is_body && !waits, overlaps, is_guard };
                 let placed = self.region(Contents::clone(graph), verified, None, Some(around))?;
                 waits = placed.waits && !is_body;
                 graphs.push(Arc::new(placed.contents));
@@ -280,7 +282,7 @@ impl Placer {
             if let Some(facts) = facts {
                 self.placement = facts;
             }
-            region.work.push(index);
+            if is_guard { &mut region.skippable } else { &mut region.work }.push(index);
             region.new[index].inner_mut().into_iter().zip(graphs).for_each(|(graph, placed)| *graph = placed);
         }
         Ok(())

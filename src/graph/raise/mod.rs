@@ -9,12 +9,14 @@
 mod assemble;
 mod conds;
 mod frames;
+mod guards;
 mod loops;
 
 use super::builder::{Body, Contents, Node};
 use super::plan::MAX_DEPTH;
 use super::verify::Verified;
 use crate::base::{Error, Result, dtype};
+pub(super) use guards::guard;
 use std::sync::Arc;
 
 /// The graph with whiles in the place of frames. None if it has no frames, graphs inside of it neither.
@@ -55,6 +57,19 @@ fn raise_inside(graph: &Contents, has_conds: bool) -> Result<Contents> {
         graph = loops::Raiser::new(&graph, frames, has_conds).raise()?;
     }
     Ok(graph)
+}
+
+/// The graph with conds in the place of switches and merges that are one, in graphs inside too. All others stay.
+/// `level`: how many graphs lie around it.
+pub(super) fn raise_conds(graph: Contents, level: usize) -> Result<Contents> {
+    let mut graph = graph;
+    for node in &mut graph.nodes {
+        for inner in node.inner_mut() {
+            *inner = Arc::new(raise_conds(Contents::clone(inner), level + 1)?);
+            graph.depth = graph.depth.max(inner.depth + 1);
+        }
+    }
+    conds::raise(graph, level)
 }
 
 /// Says of the inputs of graphs inside what they look like, now that it is known.
