@@ -1,7 +1,8 @@
 //! The builder: nodes in the order in which they were added.
 #![forbid(unsafe_code)]
 
-use super::homes::Homes;
+use super::contents::{After, Body, Contents, LoopOp, Node, Value, Work};
+use super::dump::{self, DumpFormat};
 use super::ids::{NodeId, ValueId};
 use super::nested::Nested;
 use super::options::Forwarding;
@@ -10,209 +11,15 @@ use super::program::Program;
 use crate::base::index::{self, Index};
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Name, Ref, Result, live, with_article};
-use crate::engine::{BoundKernel, Tensor};
+use crate::engine::{BoundKernel, Engine, Tensor};
 use crate::kernel::{Task, signature};
 use crate::memory::heap;
 use crate::threadpool::HostCall;
-use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
-use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// What a task does.
-#[derive(Clone)]
-pub(super) enum Work {
-    /// A function that needs nothing to be kept or released.
-    Call(HostCall),
-    Task(Arc<dyn Task>),
-}
-
-/// Nodes, of which there are few as a rule.
-pub(super) type After = SmallVec<[usize; 2]>;
-
-/// What a node does.
-#[derive(Clone)]
-pub(super) enum Body {
-    Input(Desc),
-    Constant(Ref<Tensor>),
-    Kernel {
-        kernel: Ref<BoundKernel>,
-        inputs: Vec<Value>,
-        num_outputs: usize,
-    },
-    Task {
-        task: Work,
-        cost_ns: u64,
-    },
-    /// One of several sub-graphs, chosen by the first input; the others are the sub-graphs' inputs.
-    Case {
-        branches: Vec<Arc<Contents>>,
-        inputs: Vec<Value>,
-        is_cond: bool,
-    },
-    /// The inputs are the variables, then what all iterations share.
-    While {
-        condition: Arc<Contents>,
-        body: Arc<Contents>,
-        inputs: Vec<Value>,
-        num_variables: usize,
-        parallel_iterations: u32,
-        /// Condition and body once more for each further slot of a loop whose iterations overlap, where a slot has
-        /// more of its own than its arguments: places and events of engines. Empty: condition and body serve all slots.
-        copies: Vec<[Arc<Contents>; 2]>,
-    },
-    /// Inputs: the value, the predicate.
-    Switch {
-        inputs: [Value; 2],
-    },
-    Merge {
-        inputs: Vec<Value>,
-    },
-    /// A part of a loop that is said by its edges. `raise` makes a While of them before anything else looks at them.
-    Cyclic {
-        op: LoopOp,
-        inputs: Vec<Value>,
-    },
-}
-
-/// What TensorFlow's first control flow makes loops of, besides switches.
-#[derive(Clone)]
-pub(super) enum LoopOp {
-    Enter {
-        frame: Name,
-        is_constant: bool,
-        parallel_iterations: u32,
-    },
-    /// The first value, then the back edge once it is known.
-    Merge,
-    LoopCond,
-    NextIteration,
-    Exit,
-}
-
-/// A node and one of its outputs.
-pub(super) type Value = (usize, usize);
-
-#[derive(Clone)]
-pub(super) struct Node {
-    pub name: Name,
-    pub body: Body,
-    /// Nodes that this one waits for without data.
-    pub after: After,
-}
-
-impl Node {
-    /// The word for dumps.
-    pub fn kind(&self) -> &str {
-        match &self.body {
-            Body::Input(_) => "input",
-            Body::Constant(_) => "constant",
-            Body::Kernel { kernel, .. } => kernel.kernel().name(),
-            Body::Task { .. } => "task",
-            Body::Case { is_cond: true, .. } => "cond",
-            Body::Case { .. } => "case",
-            Body::While { .. } => "while",
-            Body::Switch { .. } => "switch",
-            Body::Merge { .. } => "merge",
-            Body::Cyclic { op, .. } => match op {
-                LoopOp::Enter { .. } => "enter",
-                LoopOp::Merge => "loop merge",
-                LoopOp::LoopCond => "loop cond",
-                LoopOp::NextIteration => "next iteration",
-                LoopOp::Exit => "exit",
-            },
-        }
-    }
-
-    pub fn num_outputs(&self) -> usize {
-        match &self.body {
-            Body::Input(_) | Body::Constant(_) | Body::Cyclic { .. } => 1,
-            Body::Kernel { num_outputs, .. } => *num_outputs,
-            Body::Task { .. } => 0,
-            Body::Case { branches, .. } => branches[0].outputs.len(),
-            Body::While { num_variables, .. } => *num_variables,
-            Body::Switch { .. } | Body::Merge { .. } => 2,
-        }
-    }
-
-    /// Node and output of each data input.
-    pub fn inputs(&self) -> &[Value] {
-        match &self.body {
-            Body::Kernel { inputs, .. }
-            | Body::Case { inputs, .. }
-            | Body::While { inputs, .. }
-            | Body::Cyclic { inputs, .. }
-            | Body::Merge { inputs } => inputs,
-            Body::Switch { inputs } => inputs,
-            Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &[],
-        }
-    }
-
-    /// The same to be changed.
-    pub fn inputs_mut(&mut self) -> &mut [Value] {
-        match &mut self.body {
-            Body::Kernel { inputs, .. }
-            | Body::Case { inputs, .. }
-            | Body::While { inputs, .. }
-            | Body::Cyclic { inputs, .. }
-            | Body::Merge { inputs } => inputs,
-            Body::Switch { inputs } => inputs,
-            Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &mut [],
-        }
-    }
-
-    /// The graphs inside of this node.
-    pub fn inner(&self) -> impl Iterator<Item = &Arc<Contents>> {
-        let (list, pair, copies): (&[_], [Option<_>; 2], &[[_; 2]]) = match &self.body {
-            Body::Case { branches, .. } => (branches, [None, None], &[]),
-            Body::While { condition, body, copies, .. } => (&[], [Some(condition), Some(body)], copies),
-            _ => (&[], [None, None], &[]),
-        };
-        list.iter().chain(pair.into_iter().flatten()).chain(copies.iter().flatten())
-    }
-
-    /// The graphs inside of this node, in the order of `inner`.
-    pub fn inner_mut(&mut self) -> Vec<&mut Arc<Contents>> {
-        match &mut self.body {
-            Body::Case { branches, .. } => branches.iter_mut().collect(),
-            Body::While { condition, body, copies, .. } => {
-                [condition, body].into_iter().chain(copies.iter_mut().flatten()).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-}
-
-/// What a graph is made of, as compile and enclosing graphs see it.
-#[derive(Clone, Default)]
-pub(super) struct Contents {
-    pub name: String,
-    pub nodes: Vec<Node>,
-    /// Name and value of each output of the graph.
-    pub outputs: Vec<(String, Value)>,
-    /// Outputs of kernels that do not take over memory as they see fit.
-    pub forwarding: HashMap<Value, Forwarding>,
-    /// Where inputs and outputs are. Only a program's own graph says that.
-    pub homes: Homes,
-    /// How many graphs lie inside one another here.
-    pub depth: usize,
-}
-
-impl Contents {
-    /// The nodes that are inputs, in the order in which they were added.
-    pub fn inputs(&self) -> impl Iterator<Item = usize> {
-        let is_input = |(_, node): &(usize, &Node)| matches!(node.body, Body::Input(_));
-        self.nodes.iter().enumerate().filter(is_input).map(|(index, _)| index)
-    }
-
-    /// What was said of a node's outputs.
-    pub fn forwarding_of(&self, node: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
-        let outputs = if self.forwarding.is_empty() { 0 } else { num_outputs };
-        (0..outputs).filter_map(|output| Some((output as u16, *self.forwarding.get(&(node, output))?))).collect()
-    }
-}
 
 /// A graph under construction.
 pub struct Graph {
@@ -570,6 +377,47 @@ impl Graph {
             .filter(|&node| node < self.contents.nodes.len())
             .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no node of this graph", u64::from(node))))
     }
+
+    /// Runs are given this input in the memory of this engine. None: of the program's own.
+    pub fn set_input_engine(&mut self, input: usize, engine: Option<Ref<Engine>>) -> Result<()> {
+        check_index("input", input, self.num_inputs())?;
+        self.contents.homes.set_input(input, engine);
+        Ok(())
+    }
+
+    /// The same for an output.
+    pub fn set_output_engine(&mut self, output: usize, engine: Option<Ref<Engine>>) -> Result<()> {
+        check_index("output", output, self.contents.outputs.len())?;
+        self.contents.homes.set_output(output, engine);
+        Ok(())
+    }
+
+    /// Whether any engine may do a node. None: as the compile options say.
+    pub fn set_open(&mut self, node: NodeId, open: Option<bool>) -> Result<()> {
+        let index = self.index(node, "node")?;
+        let node = &self.contents.nodes[index];
+        if !matches!(node.body, Body::Kernel { .. }) {
+            return Err(Error::invalid(format!(
+                "node '{}' is {}, expected a kernel",
+                node.name,
+                with_article(node.kind())
+            )));
+        }
+        self.contents.homes.set_open(index, open);
+        Ok(())
+    }
+
+    /// Draws the graph as it is now.
+    pub fn dump(&self, format: DumpFormat) -> String {
+        dump::graph(&self.contents, format)
+    }
+}
+
+fn check_index(what: &str, index: usize, all: usize) -> Result<()> {
+    if index < all {
+        return Ok(());
+    }
+    Err(Error::out_of_range(format!("{what} is {index}, the graph has {all} {what}s")))
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -577,11 +425,4 @@ fn check_name(name: &str) -> Result<()> {
         return Err(Error::invalid("name is empty"));
     }
     Ok(())
-}
-
-impl Graph {
-    /// Draws the graph as it is now.
-    pub fn dump(&self, format: super::DumpFormat) -> String {
-        super::dump::graph(self, format)
-    }
 }

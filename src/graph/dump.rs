@@ -1,8 +1,8 @@
 //! Drawings of graphs and programs: Graphviz DOT, and JSON.
 #![forbid(unsafe_code)]
 
-use super::builder::{Body as BuilderBody, Graph, LoopOp};
 use super::compiled::Compiled;
+use super::contents::{Body as BuilderBody, Contents, LoopOp};
 use super::plan::{Arg, Body, DIRECT, Place};
 use crate::abi::weir_dump_format_value as F;
 use crate::base::text::json_string;
@@ -38,8 +38,7 @@ struct Item {
 }
 
 /// Draws a graph under construction.
-pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
-    let graph = &graph.contents;
+pub(super) fn graph(graph: &Contents, format: DumpFormat) -> String {
     let mut items: Vec<Item> = graph
         .nodes
         .iter()

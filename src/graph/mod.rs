@@ -7,12 +7,12 @@
 mod builder;
 mod compile;
 mod compiled;
+mod contents;
 mod copy;
 mod dump;
 mod exec;
 mod facts;
 mod figures;
-mod homes;
 mod ids;
 mod learned;
 mod many;

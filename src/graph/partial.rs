@@ -8,8 +8,8 @@
 //! that go on hold it until they end.
 #![forbid(unsafe_code)]
 
-use super::builder::Contents;
 use super::compile::{check_outputs, compile_part};
+use super::contents::Contents;
 use super::options::{CompileOptions, RunOptions};
 use super::program::Program;
 use crate::base::{Error, Object, Ref, Result};

@@ -6,7 +6,7 @@
 //! together there under what they have in common. What a merge makes otherwise is a condition of its own.
 #![forbid(unsafe_code)]
 
-use super::builder::{Body, Contents, Value};
+use super::contents::{Body, Contents, Value};
 use crate::base::{Error, Result};
 use std::collections::HashMap;
 

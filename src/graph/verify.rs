@@ -1,7 +1,7 @@
 //! Checks of a whole graph: engines, cycles, types and shapes, absent values. Every refusal names the nodes.
 #![forbid(unsafe_code)]
 
-use super::builder::{Body, Contents, Node, Value};
+use super::contents::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
 use super::shapes::{Answers, Shapes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
@@ -92,7 +92,7 @@ impl Links {
         for (index, node) in graph.nodes.iter().enumerate() {
             check_engine(node, engines, &mut last)?;
             links.starts.push(links.before.len() as u32);
-            for before in predecessors(node) {
+            for before in node.predecessors() {
                 goes_up &= before < index;
                 links.before.push(before as u32);
             }
@@ -210,6 +210,28 @@ fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&
     Ok(())
 }
 
+/// Refuses inputs and outputs on engines that the program is not compiled for.
+pub(super) fn check_homes(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
+    let is_listed = |home: &Ref<Engine>| engines.iter().any(|engine| engine.is_same_device(home));
+    let refuse = |what: &str, name: &str, home: &Ref<Engine>| {
+        let label = home.label();
+        Err(Error::invalid(format!("{what} '{name}': its engine {label} is not among the engines of the program")))
+    };
+    for (number, index) in graph.inputs().enumerate() {
+        match graph.homes.input(number) {
+            Some(home) if !is_listed(home) => return refuse("input", &graph.nodes[index].name, home),
+            _ => {}
+        }
+    }
+    for (number, (name, _)) in graph.outputs.iter().enumerate() {
+        match graph.homes.output(number) {
+            Some(home) if !is_listed(home) => return refuse("output", name, home),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Refuses kernels that may block, for programs that have no pool for them.
 pub(super) fn check_blocking(graph: &Contents) -> Result<()> {
     for node in &graph.nodes {
@@ -238,11 +260,6 @@ pub(super) fn has_effects(node: &Node) -> bool {
         }
         _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
     }
-}
-
-/// What a node waits for, with and without data.
-pub(in crate::graph) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
-    node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())
 }
 
 /// An order in which every node comes after what it waits for, where that in which they were added is none: by Kahn's
@@ -275,7 +292,7 @@ fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
     while !seen[at] {
         seen[at] = true;
         path.push(at);
-        at = predecessors(&graph.nodes[at]).find(|&before| waiting[before] > 0).unwrap_or(at);
+        at = graph.nodes[at].predecessors().find(|&before| waiting[before] > 0).unwrap_or(at);
     }
     let start = path.iter().position(|&index| index == at).unwrap_or(0);
     let mut text = format!("'{}'", graph.nodes[at].name);

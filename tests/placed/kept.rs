@@ -1,7 +1,7 @@
 //! Branches and loops of which engines do a part and the host does another: what stays on an engine, and what comes and
 //! goes.
 
-use crate::control::{Draws, compile};
+use crate::control::{Draws, compile, ways};
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact, on, run};
@@ -154,5 +154,40 @@ fn a_loop_that_waits_for_nothing_does_not_fill_the_devices_queue_without_end() {
     }
     let most = most.load(Relaxed);
     assert!((64..600).contains(&most), "{most} in the queue");
+    assert_eq!(reports(&device), Vec::<String>::new());
+}
+
+#[test]
+fn what_an_inner_branch_made_is_fetched_though_the_outer_one_hands_on_something_else() {
+    let (device, engine) = engine("placed-kept-nested", checked(1), Mistake::None, 2);
+    let there = |name: &str, inputs: usize| {
+        let (mut builder, x) = Builder::of(name, inputs);
+        builder.engine = engine.clone();
+        (builder, x)
+    };
+    let (mut twice, x) = there("twice", 1);
+    let value = twice.op(&x, |x| x[0] * 2);
+    let twice = twice.giving(&[value]);
+    let (mut once, x) = Builder::of("once", 1);
+    let value = once.op(&x, |x| x[0] + 1);
+    let inner = once.graph.add_cond("inner", x[0], &twice, &twice, &[value]).unwrap().output(0);
+    once.engine = engine.clone();
+    let thrice = once.op(&[value], |x| x[0] * 3);
+    // The outer node has the second output on the engine, and not the first.
+    let once = once.giving(&[inner, thrice]);
+    let (mut other, x) = Builder::of("other", 1);
+    let here = other.op(&x, |x| x[0] + 5);
+    other.engine = engine.clone();
+    let kept = other.op(&x, |x| x[0] + 6);
+    let other = other.giving(&[here, kept]);
+    let (mut main, x) = Builder::of("main", 2);
+    let outer = main.graph.add_cond("outer", x[0], &once, &other, &x[1..]).unwrap();
+    (0..2).for_each(|output| main.output(outer.output(output)));
+    for options in ways() {
+        let program = compile(&main.graph, &engine, &options);
+        for (inputs, expected) in [([1, 7], [16, 24]), ([0, 7], [12, 13]), ([1, 9], [20, 30])] {
+            assert_eq!(run(&program, &inputs, &RunOptions::default()).unwrap(), expected);
+        }
+    }
     assert_eq!(reports(&device), Vec::<String>::new());
 }

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
-use crate::graph::builder::{Body, Contents, Node};
+use crate::graph::contents::{Body, Contents, Node};
 use crate::graph::verify::{Kinds, Verified};
 use crate::kernel::Effect;
 use std::collections::BTreeMap;

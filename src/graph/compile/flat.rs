@@ -4,7 +4,7 @@
 use crate::base::index::{Index, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::builder::{Body as NodeBody, Contents, Work};
+use crate::graph::contents::{Body as NodeBody, Contents, Work};
 use crate::graph::options::Forwarding;
 use crate::graph::plan::Dynamics;
 use crate::graph::plan::Names;

@@ -11,7 +11,7 @@ mod unroll;
 
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
-use crate::graph::builder::{After, Body, Contents, Node, Value};
+use crate::graph::contents::{After, Body, Contents, Node, Value};
 use crate::graph::options::Forwarding;
 use crate::graph::verify::{Kinds, Verified, has_effects};
 use crate::kernel::{KernelContext, NEVER, Scratch};

@@ -32,12 +32,12 @@ mod region;
 mod schedule;
 mod views;
 
-use super::builder::{Contents, Graph};
+use super::builder::Graph;
 use super::compiled::Compiled;
+use super::contents::Contents;
 use super::exec::Admission;
 use super::facts::Facts;
 use super::figures::{NodeFigures, is_measured};
-use super::homes;
 use super::learned::Learned;
 use super::options::CompileOptions;
 use super::partial::Parts;
@@ -70,7 +70,7 @@ impl Program {
 
     fn try_to_compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
         let contents = &graph.contents;
-        heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
+        heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let mut raised = raise::raise(contents)?;
         let verified = verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent)?;
         raised.iter_mut().for_each(|raised| raise::settle(raised, &verified));
@@ -78,14 +78,14 @@ impl Program {
         if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
             verify::check_blocking(contents)?;
         }
-        homes::check(contents, &engines)?;
+        verify::check_homes(contents, &engines)?;
         effects::check(contents, &verified)?;
         let (chosen, choices) = match place::choose(contents, &verified, &engines, options.any_engine)? {
             None => (None, Vec::new()),
             Some((chosen, choices)) => (Some(chosen), choices),
         };
         let contents = chosen.as_ref().unwrap_or(contents);
-        let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
+        let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
         let Some(placed) = place::place(contents, &verified, &engines, options)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts);
         };
@@ -127,23 +127,9 @@ fn folded<'a>(
         return Ok((Cow::Borrowed(contents), verified));
     };
     (facts.folded, facts.unrolled) = (nodes, unrolled);
-    heap::probe(size(&contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
+    heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
     let verified = verify::verify(&contents, engines, options.allow_absent)?;
     Ok((Cow::Owned(contents), verified))
-}
-
-/// Nodes, those inside of others too.
-fn num_nodes(graph: &Contents) -> usize {
-    let inside = |node: &super::builder::Node| node.inner().map(|inner| num_nodes(inner)).sum::<usize>();
-    graph.nodes.len() + graph.nodes.iter().map(inside).sum::<usize>()
-}
-
-/// Nodes and edges, those inside of others too.
-fn size(graph: &Contents) -> usize {
-    let of = |node: &super::builder::Node| {
-        1 + verify::predecessors(node).count() + node.inner().map(|inner| size(inner)).sum::<usize>()
-    };
-    graph.nodes.iter().map(of).sum()
 }
 
 fn compile(

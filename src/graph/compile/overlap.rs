@@ -10,11 +10,11 @@ use super::effects;
 use super::flat::Flat;
 use super::joins::Joins;
 use super::schedule;
-use crate::graph::builder::{Body, Contents, Value};
+use crate::graph::contents::{Body, Contents, Value};
 use crate::graph::options::Forwarding;
 use crate::graph::plan::{DIRECT, Loop, Release};
 use crate::graph::plan::{NO_OVERLAP, Why};
-use crate::graph::verify::{Verified, predecessors};
+use crate::graph::verify::Verified;
 use std::collections::HashMap;
 
 /// Most iterations at once, whatever is asked for.
@@ -92,7 +92,7 @@ pub(in crate::graph) fn choose(
         return no(Why::Effects);
     }
     // What closes an iteration counts too.
-    let nodes = super::num_nodes(condition) + super::num_nodes(body) + 3;
+    let nodes = condition.num_nodes() + body.num_nodes() + 3;
     let fit = (MOST_NODES / nodes.saturating_mul(copies)).saturating_sub(1);
     let fit = asked.min(MOST_PARALLEL).min(u32::try_from(fit).unwrap_or(MOST_PARALLEL));
     let parallel = if waits(condition) || waits(body) { fit } else { fit.min(busy()) };
@@ -204,7 +204,7 @@ impl<'a> Timing<'a> {
                 done[index] = time.copied().unwrap_or(0).max(begin);
                 continue;
             }
-            let start = predecessors(node).map(|before| done[before]).max().unwrap_or(0).max(begin);
+            let start = node.predecessors().map(|before| done[before]).max().unwrap_or(0).max(begin);
             done[index] = start.saturating_add(self.costs[index]);
         }
         done

@@ -5,17 +5,17 @@
 //! does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
 #![forbid(unsafe_code)]
 
-use super::{BYTES_PER_NODE, compile, num_nodes, size};
+use super::{BYTES_PER_NODE, compile};
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
-use crate::graph::builder::{Contents, Value};
 use crate::graph::compiled::Compiled;
+use crate::graph::contents::{Contents, Value};
 use crate::graph::facts::Facts;
 use crate::graph::options::CompileOptions;
 use crate::graph::place::{self, Devices};
 use crate::graph::profile;
 use crate::graph::program::Program;
-use crate::graph::verify::{self, predecessors};
+use crate::graph::verify;
 use crate::memory::heap;
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ pub(in crate::graph) fn compile_part(
     whole: &Compiled,
     options: &CompileOptions,
 ) -> Result<Program> {
-    heap::probe(size(graph).saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
+    heap::probe(graph.size().saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
     let (contents, not_needed) = prune(graph, outputs);
     let mut verified = verify::verify(&contents, engines, options.allow_absent)?;
-    let mut facts = Facts { graph_nodes: num_nodes(&contents), ..Facts::default() };
+    let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
     let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options)? {
         None => {
             let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;
@@ -60,7 +60,7 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
     let mut to_do: Vec<usize> = outputs.iter().map(|&output| graph.outputs[output].1.0).collect();
     while let Some(node) = to_do.pop() {
         if !std::mem::replace(&mut needed[node], true) {
-            to_do.extend(predecessors(&graph.nodes[node]).filter(|&before| !needed[before]));
+            to_do.extend(graph.nodes[node].predecessors().filter(|&before| !needed[before]));
         }
     }
     let not_needed = graph.inputs().map(|index| !needed[index]).collect();

@@ -10,7 +10,7 @@ use super::entries::Waits;
 use super::flat::{Flat, FlatKernel, Source, StorageKind, Val};
 use super::schedule;
 use crate::base::{Desc, Error, Result};
-use crate::graph::builder::{Body, Contents, Node, Value};
+use crate::graph::contents::{Body, Contents, Node, Value};
 use crate::graph::copy::{Copy, CopyOpen};
 use crate::graph::plan::{Body as FlatBody, Edge, NO_BIT, Switch};
 use crate::graph::verify::{Kinds, Verified};

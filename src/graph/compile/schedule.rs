@@ -1,7 +1,7 @@
 //! The order of one graph's nodes: what matters, and the longest path to the end first.
 #![forbid(unsafe_code)]
 
-use crate::graph::builder::{Body, Contents, Node};
+use crate::graph::contents::{Body, Contents, Node};
 use crate::graph::verify::{Verified, has_effects};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

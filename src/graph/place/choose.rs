@@ -9,7 +9,7 @@
 
 use crate::base::{Ref, Result};
 use crate::engine::{BoundKernel, Engine};
-use crate::graph::builder::{Body, Contents, Node, Value};
+use crate::graph::contents::{Body, Contents, Node, Value};
 use crate::graph::verify::Verified;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;

@@ -7,7 +7,7 @@ use super::driven::Plan;
 use super::kernels::Source;
 use super::region::{OnDevice, Region};
 use crate::base::{Desc, Result};
-use crate::graph::builder::{Body, Value};
+use crate::graph::contents::{Body, Value};
 use std::sync::Arc;
 
 /// Alignment of the places of tensors of the runs' own in a piece's memory.

@@ -1,7 +1,7 @@
 //! Which copies to an engine a stream is behind, so that it does not wait for one twice.
 #![forbid(unsafe_code)]
 
-use crate::graph::builder::{Body, Node};
+use crate::graph::contents::{Body, Node};
 
 /// A copy's place: in which order, and where in it, from 1.
 pub(super) type Turn = (usize, usize);

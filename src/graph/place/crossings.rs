@@ -9,7 +9,7 @@ use super::region::{OnDevice, Region};
 use super::replays::Writer;
 use super::segments::Segments;
 use crate::base::{Error, Result};
-use crate::graph::builder::Value;
+use crate::graph::contents::Value;
 use crate::kernel::Kernel;
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
 use crate::engine::{Engine, Tensor};
-use crate::graph::builder::{Body, Contents, Value};
+use crate::graph::contents::{Body, Contents, Value};
 use crate::kernel::Kernel;
 use crate::memory::View;
 use crate::stream::Queue;

@@ -1,7 +1,7 @@
 //! Nodes taken apart so that their edges can be laid anew.
 #![forbid(unsafe_code)]
 
-use crate::graph::builder::{Body, Contents, Node, Value};
+use crate::graph::contents::{Body, Contents, Node, Value};
 
 /// Where nodes go that are made one with others: for each node the one that it becomes, and which of its outputs is the
 /// first one's.

@@ -8,7 +8,7 @@ use super::kernels::{Before, Issue, Source, Upload};
 use super::region::{OnDevice, Region};
 use super::segments::Issued;
 use crate::base::Result;
-use crate::graph::builder::{Body, Value};
+use crate::graph::contents::{Body, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -109,8 +109,9 @@ impl Placer {
                 // What is read from where it writes has been read.
                 let fetched = region.fetched.iter().map(|(value, &node)| (*value, node));
                 let crossed = region.crossed.iter().map(|(&(value, _), &node)| (value, node));
-                let handed = fetched.chain(crossed).filter(|(value, _)| region.handed.contains_key(value));
-                after.extend(handed.map(|(_, node)| node));
+                let places = || (0..*num_outputs).filter_map(|output| region.handed.get(&(node, output)));
+                let is_there = |value: &Value| region.handed.get(value).is_some_and(|at| places().any(|to| to == at));
+                after.extend(fetched.chain(crossed).filter(|(value, _)| is_there(value)).map(|(_, node)| node));
             }
             after.sort_unstable();
             after.dedup();

@@ -15,8 +15,8 @@ use super::straight::{Straight, order, straight};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{Comparison, Relation};
 use crate::engine::Tensor;
-use crate::graph::builder::{Body, Contents, Node, Value};
-use crate::graph::verify::{Verified, predecessors};
+use crate::graph::contents::{Body, Contents, Node, Value};
+use crate::graph::verify::Verified;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -100,7 +100,7 @@ impl Compared {
             let desc = verified.desc(value);
             Comparison::takes(desc.dtype) && desc.bytes().is_ok_and(|bytes| bytes == Comparison::BYTES)
         };
-        let is_awaited = condition.nodes.iter().any(|other| predecessors(other).any(|before| before == node));
+        let is_awaited = condition.nodes.iter().any(|other| other.predecessors().any(|before| before == node));
         let is_alone = condition.nodes[node].after.is_empty() && !is_awaited;
         if !is_alone || !is_number(a) || !is_number(b) || verified.desc(a).dtype != verified.desc(b).dtype {
             return None;

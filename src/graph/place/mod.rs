@@ -48,9 +48,9 @@ mod straight;
 mod timing;
 mod units;
 
-use super::builder::{Body, Contents, Node};
 use super::compile::live;
 use super::compiled::Frames;
+use super::contents::{Body, Contents, Node};
 use super::options::CompileOptions;
 use super::raise;
 use super::verify::{self, Kinds, Verified};

@@ -10,7 +10,7 @@ use super::lower::{self, Lowered, Surroundings};
 use super::units::MOST;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
-use crate::graph::builder::{After, Body, Contents, Node};
+use crate::graph::contents::{After, Body, Contents, Node};
 use crate::graph::verify::Verified;
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::collections::HashMap;

@@ -14,9 +14,9 @@ use super::segments::Segments;
 use super::units::Units;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
-use crate::graph::builder::{After, Body, Contents, Node, Value};
 use crate::graph::compile;
-use crate::graph::verify::{self, Verified};
+use crate::graph::contents::{After, Body, Contents, Node, Value};
+use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -360,7 +360,7 @@ impl Placer {
         let pieces: Vec<Piece> = nodes
             .iter()
             .map(|&node| {
-                let before = verify::predecessors(&region.old.nodes[node]);
+                let before = region.old.nodes[node].predecessors();
                 let after =
                     before.filter(|&before| is_ours(region, before)).map(|before| region.position[before]).collect();
                 let is_first = self.neighbour_of(&region.old.nodes[node]).is_some();

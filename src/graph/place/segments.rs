@@ -11,8 +11,7 @@ use super::region::{OnDevice, Region};
 use super::segment::{self, CopyIn, Segment};
 use super::units::{self, FEWEST, FEWEST_ALONE, Role, Units};
 use crate::base::{Reach, Result};
-use crate::graph::builder::{Body, Value};
-use crate::graph::verify;
+use crate::graph::contents::{Body, Value};
 use crate::kernel::Kernel;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -123,7 +122,7 @@ impl Placer {
             return (none(self), order);
         }
         let nodes = &region.old.nodes;
-        let after: Vec<Vec<usize>> = nodes.iter().map(|node| verify::predecessors(node).collect()).collect();
+        let after: Vec<Vec<usize>> = nodes.iter().map(|node| node.predecessors().collect()).collect();
         let is_issued =
             |node: usize| matches!(&nodes[node].body, Body::Kernel { kernel, .. } if kernel.kernel().is_issued());
         let mut all = none(self);

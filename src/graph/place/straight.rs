@@ -16,9 +16,9 @@
 
 use super::flow::Where;
 use crate::base::{Error, Reach, Result};
-use crate::graph::builder::{Body, Contents, Value};
+use crate::graph::contents::{Body, Contents, Value};
 use crate::graph::options::Forwarding;
-use crate::graph::verify::{Verified, predecessors};
+use crate::graph::verify::Verified;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -116,7 +116,7 @@ pub(super) fn order(contents: &Contents, verified: &Verified, edges: &[(usize, u
     verified.order.iter().enumerate().for_each(|(at, &node)| place[node as usize] = at);
     let (mut waiting, mut next) = (vec![0; n], vec![Vec::new(); n]);
     let own = contents.nodes.iter().enumerate();
-    let own = own.flat_map(|(node, of)| predecessors(of).map(move |before| (before, node)));
+    let own = own.flat_map(|(node, of)| of.predecessors().map(move |before| (before, node)));
     for (before, node) in own.chain(edges.iter().copied()) {
         waiting[node] += 1;
         next[before].push(node);
@@ -147,7 +147,7 @@ struct Behind {
 impl Behind {
     fn new(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<Behind> {
         let n = contents.nodes.len();
-        let mut before: Vec<Vec<usize>> = contents.nodes.iter().map(|node| predecessors(node).collect()).collect();
+        let mut before: Vec<Vec<usize>> = contents.nodes.iter().map(|node| node.predecessors().collect()).collect();
         edges.iter().for_each(|&(from, to)| before[to].push(from));
         let (mut place, mut reach, mut depth) = (vec![0; n], Reach::new(n), vec![0; n]);
         for (at, node) in order(contents, verified, edges)?.into_iter().enumerate() {

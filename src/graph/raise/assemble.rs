@@ -1,7 +1,7 @@
 //! A graph made of some of another one's nodes.
 
 use crate::base::{Desc, Error, Name, Result, dtype};
-use crate::graph::builder::{After, Body, Contents, Node, Value};
+use crate::graph::contents::{After, Body, Contents, Node, Value};
 use std::collections::HashMap;
 
 /// Where a value comes from, as the graph that is made sees it.

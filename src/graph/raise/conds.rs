@@ -8,10 +8,9 @@
 use super::assemble::{Assembly, Origin};
 use super::frames::is_constant;
 use crate::base::Result;
-use crate::graph::builder::{After, Body, Contents, Node, Value};
+use crate::graph::contents::{After, Body, Contents, Node, Value};
 use crate::graph::options::Forwarding;
 use crate::graph::plan::MAX_DEPTH;
-use crate::graph::verify::predecessors;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -60,7 +59,7 @@ impl<'a> Search<'a> {
         let n = graph.nodes.len();
         let mut successors = vec![Vec::new(); n];
         for (index, node) in graph.nodes.iter().enumerate() {
-            predecessors(node).for_each(|before| successors[before].push(index));
+            node.predecessors().for_each(|before| successors[before].push(index));
         }
         let is_switch = |&index: &usize| matches!(graph.nodes[index].body, Body::Switch { .. });
         let mut to_do: Vec<usize> = (0..n).filter(is_switch).collect();

@@ -5,9 +5,8 @@
 //! iteration that takes nothing but a constant is where what takes its value is.
 
 use crate::base::{Error, Result};
-use crate::graph::builder::{Body, Contents, LoopOp, Node};
+use crate::graph::contents::{Body, Contents, LoopOp, Node};
 use crate::graph::plan::MAX_DEPTH;
-use crate::graph::verify::predecessors;
 use std::collections::HashMap;
 
 /// What lies in no frame.
@@ -74,12 +73,12 @@ impl<'a> Search<'a> {
     fn new(graph: &'a Contents) -> Search<'a> {
         let n = graph.nodes.len();
         let mut starts = vec![0u32; n + 1];
-        graph.nodes.iter().flat_map(predecessors).for_each(|before| starts[before + 1] += 1);
+        graph.nodes.iter().flat_map(Node::predecessors).for_each(|before| starts[before + 1] += 1);
         (0..n).for_each(|i| starts[i + 1] += starts[i]);
         let mut next = starts.clone();
         let mut successors = vec![0u32; starts[n] as usize];
         for (index, node) in graph.nodes.iter().enumerate() {
-            for before in predecessors(node) {
+            for before in node.predecessors() {
                 successors[next[before] as usize] = index as u32;
                 next[before] += 1;
             }
@@ -144,7 +143,7 @@ impl<'a> Search<'a> {
 
     /// Whether it waits for nothing but constants.
     fn is_source(&self, index: usize) -> bool {
-        predecessors(&self.graph.nodes[index]).all(|before| is_constant(&self.graph.nodes[before]))
+        self.graph.nodes[index].predecessors().all(|before| is_constant(&self.graph.nodes[before]))
     }
 
     /// Says where a node takes its inputs, unless that is known.

@@ -11,9 +11,9 @@ use super::assemble::{Assembly, Origin};
 use super::frames::is_constant;
 use crate::base::{Error, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::builder::{After, Body, Contents, Node, Value};
+use crate::graph::contents::{After, Body, Contents, Node, Value};
 use crate::graph::plan::MAX_DEPTH;
-use crate::graph::verify::{Verified, predecessors};
+use crate::graph::verify::Verified;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn groups(graph: &Contents, verified: &Verified, is_meant: &dyn Fn(&Node) -> boo
     for &index in &verified.order {
         let index = index as usize;
         let is_ours = is_member(index);
-        let level = predecessors(&graph.nodes[index]).map(|before| {
+        let level = graph.nodes[index].predecessors().map(|before| {
             let is_together = is_ours && group_of.contains_key(&before) && conditions(before) == conditions(index);
             levels[before] + u32::from(!is_together)
         });

@@ -9,7 +9,7 @@ use super::assemble::{Assembly, Origin};
 use super::conds;
 use super::frames::{Frames, ROOT, is_constant, op};
 use crate::base::{Error, Name, Result, with_article};
-use crate::graph::builder::{After, Body, Contents, LoopOp, Node, Value};
+use crate::graph::contents::{After, Body, Contents, LoopOp, Node, Value};
 use crate::graph::verify::has_effects;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ mod frames;
 mod guards;
 mod loops;
 
-use super::builder::{Body, Contents, Node};
+use super::contents::{Body, Contents, Node};
 use super::plan::MAX_DEPTH;
 use super::verify::Verified;
 use crate::base::{Error, Result, dtype};

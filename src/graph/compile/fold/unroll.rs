@@ -10,9 +10,8 @@
 use super::{Work, call, has_switch, rewrite};
 use crate::base::Ref;
 use crate::engine::Tensor;
-use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::compile::effects::is_ordered;
-use crate::graph::compile::num_nodes;
+use crate::graph::contents::{Body, Contents, Node, Value};
 use crate::graph::options::Forwarding;
 use crate::graph::verify::{Verified, has_effects};
 use std::collections::HashMap;
@@ -37,7 +36,7 @@ impl Work<'_> {
         num_variables: usize,
         parallel: u32,
     ) -> bool {
-        let (graph, nodes) = (self.graph, num_nodes(body));
+        let (graph, nodes) = (self.graph, body.num_nodes());
         if nodes > MOST_NODES {
             return false;
         }

@@ -2,9 +2,9 @@
 
 use super::{Region, Want, Work, lay};
 use crate::base::Result;
-use crate::graph::builder::{Body, Contents, Value};
 use crate::graph::compile::flat::{Source, StorageKind, Val};
 use crate::graph::compile::overlap::{Choice, choose};
+use crate::graph::contents::{Body, Contents, Value};
 use crate::graph::options::Forwarding;
 use crate::graph::plan::{Body as FlatBody, Branch, Select};
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! Which inputs a cond begins without.
 
 use super::Work;
-use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::compile::flat::Source;
 use crate::graph::compile::schedule;
+use crate::graph::contents::{Body, Contents, Node, Value};
 use crate::graph::plan::NO_BIT;
 use crate::graph::verify::Verified;
 use std::collections::{BTreeSet, HashMap};

@@ -8,9 +8,9 @@
 
 use super::Work;
 use crate::base::Result;
-use crate::graph::builder::Value;
 use crate::graph::compile::flat::{Source, Val};
 use crate::graph::compile::joins::Joins;
+use crate::graph::contents::Value;
 use crate::graph::plan::{Body as FlatBody, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
 use crate::sync::MergeShape;
 

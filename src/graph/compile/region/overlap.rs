@@ -2,10 +2,10 @@
 
 use super::{Region, Scope, Want, Work, lay};
 use crate::base::{Desc, Result};
-use crate::graph::builder::Contents;
+use crate::graph::compile::BYTES_PER_NODE;
 use crate::graph::compile::flat::{Source, StorageKind, Val};
 use crate::graph::compile::overlap::Choice;
-use crate::graph::compile::{BYTES_PER_NODE, num_nodes};
+use crate::graph::contents::Contents;
 use crate::graph::plan::{Body as FlatBody, DIRECT, Edge, Release};
 use crate::graph::plan::{Overlap, Slot, Start, Why};
 use crate::memory::heap;
@@ -64,7 +64,7 @@ impl Work<'_> {
         let node = &self.graph.nodes[index];
         let (condition, body) = (graphs[0], graphs[1]);
         let count = choice.parallel + 1;
-        let nodes = (num_nodes(condition) + num_nodes(body)).saturating_mul(count as usize);
+        let nodes = (condition.num_nodes() + body.num_nodes()).saturating_mul(count as usize);
         heap::probe(nodes.saturating_mul(BYTES_PER_NODE), "the slots of a loop")?;
         let (number, enter, bit) = self.add_enter(index, choice, Vec::new());
         let first_slot = self.flat.slots.len() as u32;
