@@ -160,13 +160,10 @@ fn a_loop_that_waits_for_nothing_does_not_fill_the_devices_queue_without_end() {
 #[test]
 fn what_an_inner_branch_made_is_fetched_though_the_outer_one_hands_on_something_else() {
     let (device, engine) = engine("placed-kept-nested", checked(1), Mistake::None, 2);
-    let there = |name: &str, inputs: usize| {
-        let (mut builder, x) = Builder::of(name, inputs);
-        builder.engine = engine.clone();
-        (builder, x)
-    };
-    let (mut twice, x) = there("twice", 1);
-    let value = twice.op(&x, |x| x[0] * 2);
+    let (mut twice, x) = Builder::of("twice", 1);
+    let value = twice.op(&x, |x| x[0]);
+    twice.engine = engine.clone();
+    let value = twice.op(&[value], |x| x[0] * 2);
     let twice = twice.giving(&[value]);
     let (mut once, x) = Builder::of("once", 1);
     let value = once.op(&x, |x| x[0] + 1);
