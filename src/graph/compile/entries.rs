@@ -27,17 +27,8 @@
 //! (`Scope::is_copied`).
 #![forbid(unsafe_code)]
 
-use super::flat::{Flat, Into, Source};
+use super::flat::{Entry, Flat, Into, Source};
 use crate::graph::plan::{Drop, Edge};
-
-/// A node in a branch that waits for late sources.
-pub(super) struct Entry {
-    counter: u32,
-    /// All arrivals that it waits for.
-    arrivals: u32,
-    /// Where the late sources are.
-    outside: Vec<u32>,
-}
 
 /// What a node waits for.
 pub(super) enum Waits {

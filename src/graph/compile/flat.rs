@@ -5,6 +5,7 @@ use crate::base::index::{Index, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Tensor;
 use crate::graph::contents::{Body as NodeBody, Contents, Work};
+use crate::graph::facts::Facts;
 use crate::graph::options::Forwarding;
 use crate::graph::plan::Dynamics;
 use crate::graph::plan::Names;
@@ -15,7 +16,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::descs::Descs;
-use super::entries::Entry;
 use super::joins::Joins;
 
 /// Memory that one value or several share.
@@ -96,6 +96,15 @@ pub(super) struct Into {
     pub last: u32,
 }
 
+/// A node in a branch that waits for late sources.
+pub(super) struct Entry {
+    pub counter: u32,
+    /// All arrivals that it waits for.
+    pub arrivals: u32,
+    /// Where the late sources are.
+    pub outside: Vec<u32>,
+}
+
 #[derive(Default)]
 pub(super) struct Flat {
     pub bodies: Vec<Body>,
@@ -144,7 +153,7 @@ pub(super) struct Flat {
     pub alternatives: Vec<Vec<u32>>,
     /// The node that waits for outputs which branches compute.
     pub end: Option<u32>,
-    pub facts: super::Facts,
+    pub facts: Facts,
 }
 
 impl Flat {

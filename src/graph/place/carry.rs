@@ -5,8 +5,10 @@
 //! value and for nothing else. To the host's memory and from it they go through pinned memory, if the device knows
 //! such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
 
-use super::kernels::{Source, lane_of, later, of, on_engine, shape};
-use super::lane::{Call, Lane, Lanes};
+use super::kernels::{later, on_engine, shape};
+use super::lane::{Lane, Lanes, lane_of};
+use super::line::of;
+use super::on_engine::{Call, Source};
 use super::replays::Writer;
 use crate::base::{Desc, Error, Result};
 use crate::device::{DeviceStream, HostAddress, Place, Reached, Then, Transfer};
@@ -29,12 +31,16 @@ impl Point {
     fn place<'a>(self, lane: &'a Lane, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
         Ok(match self {
             // SAFETY: a tensor that the node is given, until it is done.
-            Point::Host(source) => Place::Host(unsafe { HostAddress::new(source.address(lane, own, context)) }),
-            Point::Own(source) => Place::Device(source.address(lane, own, context)),
-            Point::Peer(engine, source) => match lane.engines[engine].engine.accelerator() {
-                Some(peer) => Place::Peer(peer, source.address(lane, engine, context)),
-                None => return Err(Error::internal("a copy to an engine of the host's")),
-            },
+            Point::Host(source) => {
+                Place::Host(unsafe { HostAddress::new(source.address(&lane.engines[own], context)) })
+            }
+            Point::Own(source) => Place::Device(source.address(&lane.engines[own], context)),
+            Point::Peer(engine, source) => {
+                let on = &lane.engines[engine];
+                let peer = on.engine.accelerator();
+                let peer = peer.ok_or_else(|| Error::internal("a copy to an engine of the host's"))?;
+                Place::Peer(peer, source.address(on, context))
+            }
         })
     }
 }

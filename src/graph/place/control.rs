@@ -4,19 +4,16 @@
 //! issues its pieces one by one. *By the host* it goes on as `driven` says. Addresses inside stay in both cases, so
 //! what is a run's own tensor is copied from and to memory of the piece's, before and behind.
 
-use super::driven::{Driven, Plan};
 use super::flow::{Action, List, Selector, Test, What, Where};
-use super::kernels::{Issue, Source};
-use super::lane::Lane;
+use super::jumps::Plan;
 use super::lower::Lowered;
+use super::on_engine::{OnEngine, Source};
 use crate::base::{Code, Desc, Error, Reach, Result};
 use crate::device::{
     Branch, Comparison, DeviceStream, Executable, Integer, Launch, Loop, Place, Predicate, Recording, Step, Transfer,
     Work,
 };
-use crate::kernel::KernelContext;
 use crate::memory::View;
-use crate::sync::Mutex;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -43,44 +40,36 @@ pub(super) struct Control {
     pub plan: Plan,
 }
 
-/// What a lane has of it.
-#[derive(Debug)]
-pub(super) struct OfControl {
-    /// All of it, but for the copies of the runs' own tensors.
-    pub whole: Mutex<Option<Arc<dyn Executable>>>,
-    pub driven: Arc<Driven>,
-}
-
 impl Control {
-    pub fn address(&self, lane: &Lane, at: Where) -> usize {
+    pub fn address(&self, on: &OnEngine, at: Where) -> usize {
         let source = match at {
             Where::Inner(value) => Source::Arena(self.memory + self.lowered.offsets[value]),
             Where::Input(input) => self.inputs[input],
             Where::Output(output) => self.outputs[output],
             Where::Fixed(address) => Source::Fixed(address),
         };
-        source.lasting(lane, self.engine)
+        source.lasting(on)
     }
 
-    fn integer(&self, lane: &Lane, selector: &Selector) -> Integer {
-        Integer { address: self.address(lane, selector.at), dtype: selector.desc.dtype }
+    fn integer(&self, on: &OnEngine, selector: &Selector) -> Integer {
+        Integer { address: self.address(on, selector.at), dtype: selector.desc.dtype }
     }
 
-    fn predicate(&self, lane: &Lane, test: &Test) -> Predicate {
+    fn predicate(&self, on: &OnEngine, test: &Test) -> Predicate {
         match test {
-            Test::Integer(selector) => self.integer(lane, selector).into(),
+            Test::Integer(selector) => self.integer(on, selector).into(),
             Test::Comparison(relation, both) => Predicate::Comparison(Comparison {
                 relation: *relation,
                 dtype: both[0].desc.dtype,
-                addresses: both.each_ref().map(|number| self.address(lane, number.at)),
+                addresses: both.each_ref().map(|number| self.address(on, number.at)),
             }),
         }
     }
 
-    fn views(&self, lane: &Lane, all: &[(Where, Desc)]) -> Result<Vec<View>> {
+    fn views(&self, on: &OnEngine, all: &[(Where, Desc)]) -> Result<Vec<View>> {
         let view = |&(at, desc): &(Where, Desc)| -> Result<View> {
             // SAFETY: the device's memory, which the lane keeps; the host only hands the address on.
-            Ok(unsafe { View::new(self.address(lane, at) as *mut u8, desc.bytes()?, desc) })
+            Ok(unsafe { View::new(self.address(on, at) as *mut u8, desc.bytes()?, desc) })
         };
         all.iter().map(view).collect()
     }
@@ -132,93 +121,63 @@ impl Control {
     }
 
     /// All of it as one, for a run that issues its pieces; made if need be. None if the host drives it.
-    pub fn whole(&self, lane: &Lane) -> Result<Option<Arc<dyn Executable>>> {
+    pub fn whole(&self, on: &OnEngine) -> Result<Option<Arc<dyn Executable>>> {
         if !self.by_device {
             return Ok(None);
         }
-        let mut whole = lane.engines[self.engine].controls[self.number].whole.lock();
+        let mut whole = on.wholes[self.number].lock();
         if whole.is_none() {
-            *whole = self.record(lane, &self.lowered.list, &[])?;
+            *whole = self.record(on, &self.lowered.list, &[])?;
         }
         Ok(whole.clone())
     }
 
     /// Has the device record a list, with copies to the host behind it if some are given. None if it will not, or has
     /// refused a recording before.
-    pub fn record(&self, lane: &Lane, list: &List, fetch: &[Transfer<'_>]) -> Result<Option<Arc<dyn Executable>>> {
-        let on = &lane.engines[self.engine];
-        let (Some(accelerator), None) = (on.engine.accelerator(), lane.counts().refusal.get()) else { return Ok(None) };
-        let made = Made::new(self, lane, list)?;
-        let mut steps = made.steps(self, lane, list)?.to_vec();
+    pub fn record(&self, on: &OnEngine, list: &List, fetch: &[Transfer<'_>]) -> Result<Option<Arc<dyn Executable>>> {
+        let (Some(accelerator), None) = (on.engine.accelerator(), on.counts.refusal.get()) else { return Ok(None) };
+        let made = Made::new(self, on, list)?;
+        let mut steps = made.steps(self, on, list)?.to_vec();
         let last = list.last();
         steps.extend(fetch.iter().map(|transfer| Step { work: Work::Copy(*transfer), after: &last }));
         match accelerator.record(&Recording { name: &self.name, steps: &steps }) {
             Ok(executable) => {
-                lane.counts().recordings.fetch_add(1, Relaxed);
+                on.counts.recordings.fetch_add(1, Relaxed);
                 Ok(Some(executable))
             }
             Err(error) if error.code() == Code::DeviceLost => Err(error),
             Err(error) => {
                 let text = format!("engine {}: {}: {}", on.engine.label(), self.name, error.message());
-                lane.counts().refusal.get_or_init(|| text);
+                on.counts.refusal.get_or_init(|| text);
                 Ok(None)
             }
         }
     }
 
     /// Issues the actions of a list that has no lists inside, one after the other.
-    pub fn issue(&self, lane: &Lane, stream: &dyn DeviceStream, list: &List) -> Result<()> {
+    pub fn issue(&self, on: &OnEngine, stream: &dyn DeviceStream, list: &List) -> Result<()> {
         for action in &list.actions {
             match &action.what {
                 What::Launch { kernel, inputs, outputs } => {
                     let Some(kernel) = kernel.on_device() else { return Err(not_there()) };
-                    let (inputs, outputs) = (self.views(lane, inputs)?, self.views(lane, outputs)?);
+                    let (inputs, outputs) = (self.views(on, inputs)?, self.views(on, outputs)?);
                     stream.launch(&Launch { name: &action.name, kernel, inputs: &inputs, outputs: &outputs })?;
                 }
-                What::Copy { from, to, bytes } => stream.copy(&self.transfer(lane, action, *from, *to, *bytes))?,
+                What::Copy { from, to, bytes } => stream.copy(&self.transfer(on, action, *from, *to, *bytes))?,
                 What::Branch { .. } | What::Loop { .. } => return Err(not_there()),
             }
         }
         Ok(())
     }
 
-    fn transfer<'a>(&self, lane: &Lane, action: &'a Action, from: Where, to: Where, bytes: usize) -> Transfer<'a> {
-        let place = |at| Place::Device(self.address(lane, at));
+    fn transfer<'a>(&self, on: &OnEngine, action: &'a Action, from: Where, to: Where, bytes: usize) -> Transfer<'a> {
+        let place = |at| Place::Device(self.address(on, at));
         Transfer { name: &action.name, to: place(to), from: place(from), bytes }
     }
 }
 
 fn not_there() -> Error {
     Error::internal("an action that is no device's")
-}
-
-impl Issue {
-    /// The copies of the run's own tensors before and behind a branch or a loop.
-    pub fn copies_in<'a>(
-        &'a self,
-        control: &'a Control,
-        lane: &'a Lane,
-        context: &'a KernelContext<'_>,
-    ) -> impl Iterator<Item = Transfer<'a>> {
-        control.copied_in.iter().map(move |&(input, bytes)| {
-            let from = Place::Device(self.inputs[input].0.address(lane, self.engine, context));
-            let to = Place::Device(control.address(lane, Where::Input(input)));
-            Transfer { name: &control.name, to, from, bytes }
-        })
-    }
-
-    pub fn copies_out<'a>(
-        &'a self,
-        control: &'a Control,
-        lane: &'a Lane,
-        context: &'a KernelContext<'_>,
-    ) -> impl Iterator<Item = Transfer<'a>> {
-        control.copied_out.iter().map(move |&(output, bytes)| {
-            let from = Place::Device(control.address(lane, Where::Output(output)));
-            let to = Place::Device(self.outputs[output].0.address(lane, self.engine, context));
-            Transfer { name: &control.name, to, from, bytes }
-        })
-    }
 }
 
 /// What the steps of a list name, while they are recorded.
@@ -230,13 +189,13 @@ pub(super) struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    pub fn new(control: &Control, lane: &Lane, list: &List) -> Result<Made<'a>> {
+    pub fn new(control: &Control, on: &OnEngine, list: &List) -> Result<Made<'a>> {
         let views = |action: &Action| match &action.what {
-            What::Launch { inputs, outputs, .. } => Ok([control.views(lane, inputs)?, control.views(lane, outputs)?]),
+            What::Launch { inputs, outputs, .. } => Ok([control.views(on, inputs)?, control.views(on, outputs)?]),
             _ => Ok([Vec::new(), Vec::new()]),
         };
         let inside =
-            |action: &Action| action.lists().iter().map(|list| Made::new(control, lane, list)).collect::<Result<_>>();
+            |action: &Action| action.lists().iter().map(|list| Made::new(control, on, list)).collect::<Result<_>>();
         Ok(Made {
             views: list.actions.iter().map(views).collect::<Result<_>>()?,
             inside: list.actions.iter().map(inside).collect::<Result<_>>()?,
@@ -246,7 +205,7 @@ impl<'a> Made<'a> {
     }
 
     /// What each action of the list is to a device.
-    pub fn works(&'a self, control: &'a Control, lane: &Lane, list: &'a List) -> Result<Vec<Work<'a>>> {
+    pub fn works(&'a self, control: &'a Control, on: &OnEngine, list: &'a List) -> Result<Vec<Work<'a>>> {
         let mut works = Vec::with_capacity(list.actions.len());
         for (at, action) in list.actions.iter().enumerate() {
             let name = &action.name;
@@ -256,17 +215,17 @@ impl<'a> Made<'a> {
                     let [inputs, outputs] = &self.views[at];
                     Work::Launch(Launch { name, kernel, inputs, outputs })
                 }
-                What::Copy { from, to, bytes } => Work::Copy(control.transfer(lane, action, *from, *to, *bytes)),
+                What::Copy { from, to, bytes } => Work::Copy(control.transfer(on, action, *from, *to, *bytes)),
                 What::Branch { choice, is_cond, branches } => {
                     let lists = self.inside[at].iter().zip(branches);
-                    let lists = lists.map(|(made, list)| made.steps(control, lane, list)).collect::<Result<_>>()?;
+                    let lists = lists.map(|(made, list)| made.steps(control, on, list)).collect::<Result<_>>()?;
                     let branches = self.lists[at].get_or_init(|| lists);
-                    let choice = control.integer(lane, choice);
+                    let choice = control.integer(on, choice);
                     Work::Branch(Branch { name, choice, is_cond: *is_cond, branches })
                 }
                 What::Loop { predicate, body, behind } => {
-                    let predicate = control.predicate(lane, predicate);
-                    let body = self.inside[at][0].steps(control, lane, body)?;
+                    let predicate = control.predicate(on, predicate);
+                    let body = self.inside[at][0].steps(control, on, body)?;
                     Work::Loop(Loop { name, predicate, body, behind: Some(behind) })
                 }
             });
@@ -274,8 +233,8 @@ impl<'a> Made<'a> {
         Ok(works)
     }
 
-    fn steps(&'a self, control: &'a Control, lane: &Lane, list: &'a List) -> Result<&'a [Step<'a>]> {
-        let works = self.works(control, lane, list)?;
+    fn steps(&'a self, control: &'a Control, on: &OnEngine, list: &'a List) -> Result<&'a [Step<'a>]> {
+        let works = self.works(control, on, list)?;
         let step = |(work, action): (Work<'a>, &'a Action)| Step { work, after: &action.after };
         Ok(self.steps.get_or_init(|| works.into_iter().zip(&list.actions).map(step).collect()))
     }

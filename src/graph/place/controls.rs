@@ -1,10 +1,10 @@
 //! Pieces of an engine's work that are branches or loops: their memory, and what they become.
 #![forbid(unsafe_code)]
 
-use super::Placer;
 use super::control::Control;
-use super::driven::Plan;
-use super::kernels::Source;
+use super::jumps::Plan;
+use super::on_engine::Source;
+use super::placer::Placer;
 use super::region::{OnDevice, Region};
 use crate::base::{Desc, Result};
 use crate::graph::contents::{Body, Value};

@@ -1,13 +1,13 @@
 //! Edges that leave an engine: to the host, to another engine, and to a run's own tensors.
 #![forbid(unsafe_code)]
 
-use super::Placer;
 use super::carry::{Carry, Done, Point};
-use super::keep::Role;
-use super::kernels::Source;
+use super::neighbours::Role;
+use super::on_engine::Source;
+use super::placer::Placer;
+use super::region::Segments;
 use super::region::{OnDevice, Region};
 use super::replays::Writer;
-use super::segments::Segments;
 use crate::base::{Error, Result};
 use crate::graph::contents::Value;
 use crate::kernel::Kernel;

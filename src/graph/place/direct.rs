@@ -24,18 +24,16 @@
 //! its error is cleared. They are there for the stream that copied them, as long as nobody has cleared its error since
 //! (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
 
-use super::kernels::{Issue, Upload, of};
-use super::lane::{Lane, Lanes, Needs, Way};
-use super::part::Part;
-use super::region::Region;
-use super::segment::Segment;
-use super::units::Role;
+use super::kernels::Upload;
+use super::lane::{Lane, Lanes};
+use super::line::of;
+use super::on_engine::{Needs, Way};
+use super::part::{Made, Part, Piece};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::contents::{Body, Contents, Value};
-use crate::kernel::Kernel;
 use crate::memory::View;
 use crate::stream::Queue;
 use crate::sync::Mutex;
@@ -73,22 +71,6 @@ impl Why {
             Why::Direct => "yes, on streams of its engine",
         }
     }
-}
-
-/// A node that stands for pieces of an engine's.
-#[derive(Clone)]
-pub(super) enum Piece {
-    Issue(Arc<Issue>),
-    Segment(Arc<Segment>),
-}
-
-/// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those that no other
-/// node's work depends on: begin, end, and ends of pieces.
-#[derive(Default)]
-pub(super) struct Made {
-    pub pieces: Vec<Piece>,
-    pub uploads: Vec<Arc<Upload>>,
-    pub bounds: Vec<Arc<dyn Kernel>>,
 }
 
 /// A program whose runs are issued to a stream of its engine's.
@@ -259,47 +241,6 @@ impl Made {
         let has_control = parts.iter().any(|part| part.control().is_some());
         let (engine, is_tried, trial) = (Ref::clone(home), AtomicBool::new(false), Mutex::default());
         Ok(Direct { shared, engine, number, parts, constants, has_issuers, has_control, is_tried, trial, lanes })
-    }
-}
-
-impl Region<'_> {
-    /// Whether an engine does all of the graph, with tensors in its memory.
-    pub fn is_alone(&self, engine: usize, roles: &[Role]) -> bool {
-        let is_there =
-            |node: usize| self.device[node] == Some(engine) || !matches!(self.old.nodes[node].body, Body::Input(_));
-        let is_home = |home: &Option<usize>| *home == Some(engine);
-        !roles.contains(&Role::Other) && (0..roles.len()).all(is_there) && self.homes.iter().all(is_home)
-    }
-}
-
-impl Piece {
-    fn engine(&self) -> usize {
-        match self {
-            Piece::Issue(issue) => issue.engine,
-            Piece::Segment(segment) => segment.engine,
-        }
-    }
-
-    /// Whether issuing it may take memory.
-    fn has_issuer(&self) -> bool {
-        match self {
-            Piece::Issue(issue) => issue.issuer.is_some(),
-            Piece::Segment(segment) => segment.issues.iter().any(|issue| issue.issuer.is_some()),
-        }
-    }
-
-    /// Whether the host decides in it.
-    fn is_by_host(&self) -> bool {
-        let is_by_host = |issue: &Issue| issue.control.as_ref().is_some_and(|control| !control.by_device);
-        matches!(self, Piece::Segment(segment) if segment.issues.iter().any(is_by_host))
-    }
-
-    /// Of its kernel.
-    fn address(&self) -> *const () {
-        match self {
-            Piece::Issue(issue) => Arc::as_ptr(issue).cast(),
-            Piece::Segment(segment) => Arc::as_ptr(segment).cast(),
-        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The nodes of the host's that copy to an engine and issue its work.
 #![forbid(unsafe_code)]
 
-use super::Placer;
 use super::copies::{Copies, Turn, order_of};
-use super::keep::{Role, nobodys_desc};
-use super::kernels::{Before, Issue, Source, Upload};
+use super::kernels::{Issue, Upload};
+use super::neighbours::{Role, nobodys_desc};
+use super::on_engine::{Before, Source};
+use super::placer::Placer;
 use super::region::{OnDevice, Region};
 use super::segments::Issued;
 use crate::base::Result;

@@ -20,111 +20,14 @@
 //! there. Next makes the number, and readers of the place in the next iteration take it too (`Neighbour::variables`).
 #![forbid(unsafe_code)]
 
-use super::Placer;
-use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceStream, Place, Transfer};
-use crate::engine::{BoundKernel, KernelAttr, Tensor};
+use super::neighbours::{Handed, Neighbour, Port, Role, nobodys_desc};
+use super::placer::Placer;
+use crate::base::{Desc, Result};
+use crate::engine::{BoundKernel, KernelAttr};
 use crate::graph::compile::overlap;
 use crate::graph::contents::{After, Body, Contents, Node, Value};
 use crate::graph::verify::Verified;
-use crate::kernel::{Issuer, Kernel, KernelContext, Outputs};
-use crate::memory::View;
 use std::sync::Arc;
-
-/// Where a port's value is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Port {
-    /// At a place of its own, in the engine's part of each lane.
-    Own(usize),
-    /// Where a value of the graph around is.
-    Outer(Value),
-}
-
-/// A kernel that was put beside a branch or a loop, or into it, and where its outputs are.
-pub(super) struct Neighbour {
-    kernel: Ref<BoundKernel>,
-    pub role: Role,
-    pub ports: Vec<Port>,
-    /// The loop's variables that it reads, or hands on to the next iteration.
-    pub variables: Vec<usize>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Enter,
-    Port,
-    Mark,
-    Next,
-    Leave,
-}
-
-/// Copies its inputs to its outputs, as many as there are of both.
-struct Handed {
-    role: Role,
-    num_inputs: usize,
-    outputs: Vec<Desc>,
-}
-
-impl Kernel for Handed {
-    fn name(&self) -> &str {
-        match self.role {
-            Role::Enter => "enter",
-            Role::Port => "port",
-            Role::Mark => "mark",
-            Role::Next => "next",
-            Role::Leave => "leave",
-        }
-    }
-
-    fn num_inputs(&self) -> usize {
-        self.num_inputs
-    }
-
-    fn num_outputs(&self) -> usize {
-        self.outputs.len()
-    }
-
-    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(self.outputs.clone())
-    }
-
-    fn is_issued(&self) -> bool {
-        true
-    }
-
-    fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
-        Ok(Some(Arc::new(Copies { is_copied: matches!(self.role, Role::Enter | Role::Next) })))
-    }
-
-    fn is_relied_on(&self) -> bool {
-        true
-    }
-
-    fn is_on_host(&self) -> bool {
-        false
-    }
-
-    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
-        Err(Error::internal("what an engine hands on was called"))
-    }
-}
-
-struct Copies {
-    is_copied: bool,
-}
-
-impl Issuer for Copies {
-    fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
-        for (from, to) in inputs.iter().zip(outputs).filter(|_| self.is_copied) {
-            let (address, bytes) = (to.data() as usize, to.bytes());
-            if bytes > 0 && from.data() != to.data() {
-                let from = Place::Device(from.data() as usize);
-                stream.copy(&Transfer { name, to: Place::Device(address), from, bytes })?;
-            }
-        }
-        Ok(())
-    }
-}
 
 /// An input of a node whose value is on an engine inside.
 #[derive(Clone, Copy, Debug)]
@@ -511,18 +414,6 @@ impl Placer {
             last.variables.extend(variables);
         }
     }
-
-    /// A number of the host's that stands where a value is an engine's.
-    pub(super) fn nobodys(&self) -> Result<Node> {
-        let tensor = Tensor::create(self.host.clone(), nobodys_desc())?;
-        Ok(Node { name: "nobody's".into(), body: Body::Constant(tensor), after: After::new() })
-    }
-
-    /// What a node is, if it hands on what others have made.
-    pub(super) fn neighbour_of(&self, node: &Node) -> Option<&Neighbour> {
-        let Body::Kernel { kernel, .. } = &node.body else { return None };
-        self.neighbours.iter().find(|known| std::ptr::eq(&raw const **kernel, &raw const *known.kernel))
-    }
 }
 
 /// Most bytes of constants in the slots of a loop: engines have them once for each.
@@ -534,10 +425,6 @@ fn constant_bytes(contents: &Contents) -> usize {
         _ => node.inner().map(|inner| constant_bytes(inner)).fold(0, usize::saturating_add),
     };
     contents.nodes.iter().map(own).fold(0, usize::saturating_add)
-}
-
-pub(super) fn nobodys_desc() -> Desc {
-    Desc::new(dtype::S32, &[1])
 }
 
 /// What a value looks like, also one of a node that was added since the graph was verified.

@@ -18,8 +18,10 @@
 //! knows their addresses.
 
 use super::control::Control;
-use super::lane::{Lane, Lanes, OnEngine};
-use super::line::{Giving, Mark};
+use super::flow::Where;
+use super::lane::{Lane, Lanes, lane_of};
+use super::line::{Giving, Mark, mark_of, of};
+use super::on_engine::{Before, OnEngine, Source};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{HostAddress, Place, Transfer};
 use crate::engine::BoundKernel;
@@ -31,70 +33,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What issuing something is thought to cost.
 pub(super) const ISSUE_NS: u64 = 2_000;
-
-/// Where a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// In the lane's memory, so many bytes in.
-    Arena(usize),
-    /// At an address that stays.
-    Fixed(usize),
-    /// Where the node's own input or output with this number is.
-    Input(usize),
-    Output(usize),
-}
-
-impl Source {
-    pub fn address(self, lane: &Lane, engine: usize, context: &KernelContext<'_>) -> usize {
-        match self {
-            Source::Arena(_) | Source::Fixed(_) => self.lasting(lane, engine),
-            Source::Input(input) => context.inputs()[input].data() as usize,
-            Source::Output(output) => context.output_data(output) as usize,
-        }
-    }
-
-    /// The address of what is no run's own.
-    pub fn lasting(self, lane: &Lane, engine: usize) -> usize {
-        match self {
-            Source::Arena(offset) => lane.engines[engine].arena.data() as usize + offset,
-            Source::Fixed(address) => address,
-            Source::Input(_) | Source::Output(_) => 0,
-        }
-    }
-}
-
-/// What a stream waits for first.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Before {
-    Piece(usize),
-    Segment(usize),
-    Upload(usize),
-    /// If it was copied just now, and not by an earlier run.
-    Constant(usize),
-}
-
-impl Before {
-    pub fn mark(self, on: &OnEngine) -> Result<&Arc<Mark>> {
-        match self {
-            Before::Piece(piece) => mark_of(&on.events[piece]),
-            Before::Segment(segment) => mark_of(&on.segments[segment].event),
-            Before::Upload(upload) | Before::Constant(upload) => Ok(&on.uploads[upload].event),
-        }
-    }
-}
-
-pub(super) fn lane_of(context: &KernelContext<'_>) -> Result<Arc<Lane>> {
-    context.frame().ok_or_else(|| Error::internal("a run without a lane"))
-}
-
-/// Puts the engine in front of what went wrong.
-pub(super) fn of(label: &str) -> impl FnOnce(Error) -> Error {
-    move |error| error.within(format_args!("engine {label}"))
-}
-
-pub(super) fn mark_of(mark: &Option<Arc<Mark>>) -> Result<&Arc<Mark>> {
-    mark.as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
-}
 
 /// The parts of a kernel that these have in common.
 macro_rules! shape {
@@ -209,7 +147,7 @@ impl Kernel for Upload {
         }
         let bytes = context.inputs()[0].bytes();
         let line = on.upload_stream()?;
-        let copied = on.timed(&lane, None, || {
+        let copied = on.timed(&lane.timed, None, || {
             on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
             // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the lane.
             let staging = unsafe { View::new(upload.staging.data(), bytes, self.desc) };
@@ -218,7 +156,7 @@ impl Kernel for Upload {
             if self.is_recorded && lane.is_replay() {
                 return Ok(());
             }
-            let to = Source::Arena(self.to).address(&lane, self.engine, context);
+            let to = Source::Arena(self.to).address(on, context);
             // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
             let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
             let stream = line.lock();
@@ -281,12 +219,41 @@ impl Issue {
     pub fn views(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<(Views, Views)> {
         let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
             // SAFETY: the device's memory, which the lane or the run keeps; the host only hands the address on.
-            Ok(unsafe { View::new(source.address(lane, self.engine, context) as *mut u8, desc.bytes()?, desc) })
+            Ok(unsafe {
+                View::new(source.address(&lane.engines[self.engine], context) as *mut u8, desc.bytes()?, desc)
+            })
         };
         Ok((
             self.inputs.iter().map(view).collect::<Result<_>>()?,
             self.outputs.iter().map(view).collect::<Result<_>>()?,
         ))
+    }
+
+    /// The copies of the run's own tensors before and behind a branch or a loop.
+    pub fn copies_in<'a>(
+        &'a self,
+        control: &'a Control,
+        on: &'a OnEngine,
+        context: &'a KernelContext<'_>,
+    ) -> impl Iterator<Item = Transfer<'a>> {
+        control.copied_in.iter().map(move |&(input, bytes)| {
+            let from = Place::Device(self.inputs[input].0.address(on, context));
+            let to = Place::Device(control.address(on, Where::Input(input)));
+            Transfer { name: &control.name, to, from, bytes }
+        })
+    }
+
+    pub fn copies_out<'a>(
+        &'a self,
+        control: &'a Control,
+        on: &'a OnEngine,
+        context: &'a KernelContext<'_>,
+    ) -> impl Iterator<Item = Transfer<'a>> {
+        control.copied_out.iter().map(move |&(output, bytes)| {
+            let from = Place::Device(control.address(on, Where::Output(output)));
+            let to = Place::Device(self.outputs[output].0.address(on, context));
+            Transfer { name: &control.name, to, from, bytes }
+        })
     }
 }
 

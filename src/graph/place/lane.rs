@@ -15,47 +15,25 @@
 //! A run that fails does not come to its end, and devices may still be at its work when the next one takes the lane, in
 //! the same streams, with the same staging memory. So who finds a lane USED waits for its streams first, without
 //! holding a thread.
+#![forbid(unsafe_code)]
 
-use super::control::OfControl;
 use super::driven::Driven;
-use super::kernels::{mark_of, of};
-use super::line::{Clock, Line, Mark};
-use super::replays::{OfSegment, Recorded, RunCounts, Writer};
+use super::line::{Line, Mark, mark_of, of};
+use super::on_engine::{Needs, OnEngine, Way};
+use super::pick::Path;
+use super::replays::{Recorded, RunCounts, Writer};
 use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{DeviceEvent, Reached, StreamAttr, Then};
-use crate::engine::{Engine, Tensor};
+use crate::device::{DeviceEvent, Then};
+use crate::engine::Tensor;
 use crate::graph::compiled::Frames;
-use crate::kernel::{Completion, Frame, KernelContext, Outputs, Rest};
-use crate::memory::{Block, Tag, View};
+use crate::kernel::{Frame, KernelContext};
 use crate::stream::{Account, Aside};
 use crate::sync::{Mutex, OnceLock, fork};
 use crate::threadpool::ThreadPool;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
-
-/// What a program needs on one engine.
-#[derive(Debug)]
-pub(super) struct Needs {
-    pub engine: Ref<Engine>,
-    pub arena_bytes: usize,
-    pub num_streams: usize,
-    /// For each piece of work: whether it records an event.
-    pub records: Vec<bool>,
-    /// For each segment: whether it records one.
-    pub segments: Vec<bool>,
-    /// For each segment: the streams that it is spread over.
-    pub spread: Vec<Vec<usize>>,
-    /// For each branch or loop: the blocks that the host drives it by.
-    pub controls: Vec<[usize; 2]>,
-    /// Bytes of each copy to the engine.
-    pub uploads: Vec<usize>,
-    /// Loops that the host does not wait in.
-    pub num_paces: usize,
-    /// For each thing on the stream of fetches: the bytes from or to the host's memory.
-    pub fetches: Vec<usize>,
-}
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 /// What all nodes of a program's that have to do with devices share.
 #[derive(Debug)]
@@ -72,7 +50,9 @@ pub(in crate::graph) struct Lanes {
 
 #[derive(Debug)]
 pub(super) struct Lane {
-    pub engines: Vec<OnEngine>,
+    pub engines: Vec<Arc<OnEngine>>,
+    /// By engine: what the host drives branches and loops with.
+    pub driven: Vec<Vec<Arc<Driven>>>,
     is_used: AtomicBool,
     /// A run has come to its end, and none has failed since: constants are where they belong.
     is_warm: AtomicBool,
@@ -84,104 +64,6 @@ pub(super) struct Lane {
     /// Recordings that were replaced, and that a device may still be at.
     retired: Mutex<Vec<Recorded>>,
     has_retired: AtomicBool,
-}
-
-/// What runs of a lane do with its streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// The host's executor issues to streams of the lane's.
-    Streams,
-    /// All goes to a stream of the caller's (`direct`).
-    Direct,
-}
-
-#[derive(Debug)]
-pub(super) struct OnEngine {
-    pub engine: Ref<Engine>,
-    pub arena: Block,
-    pub streams: Vec<Line>,
-    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are
-    /// on a stream of the caller's.
-    copies: Option<[Line; 2]>,
-    pub events: Vec<Option<Arc<Mark>>>,
-    pub segments: Vec<OfSegment>,
-    /// If the program's runs are still timed.
-    pub timing: Option<Timing>,
-    pub controls: Vec<OfControl>,
-    pub uploads: Vec<Upload>,
-    pub fetched: Vec<Arc<Fetched>>,
-    /// Iterations of loops that the host does not wait in.
-    pub paces: Vec<AtomicU64>,
-    /// How far the device is known to have got.
-    done: Arc<Clock>,
-}
-
-/// A node's call, the event of the work that it waits for, and what is left to do on the host.
-pub(super) struct Call {
-    pub done: Completion,
-    pub written: Option<Arc<Mark>>,
-    pub rest: Option<Arc<dyn Rest>>,
-}
-
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Call")
-    }
-}
-
-/// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
-#[derive(Debug)]
-pub(super) struct Fetched {
-    pub event: Mark,
-    pub call: Mutex<Option<Call>>,
-    /// Pinned memory that the bytes come through, if the device knows such memory: the host's own may be any.
-    pub staging: Option<Block>,
-    engine: Ref<Engine>,
-    done: Arc<Clock>,
-}
-
-impl Reached for Fetched {
-    fn reached(&self) {
-        let Some(Call { done, written, rest }) = self.call.lock().take() else { return };
-        // The failure of the work itself, before that of the stream that waited for it.
-        let written = written.map_or(Ok(()), |mark| mark.event.is_reached().map(drop));
-        // A run tells of what failed first, not of the stream that waited for it.
-        let result = written.and_then(|()| self.event.event.is_reached().map(drop)).map_err(Error::as_origin);
-        if result.is_ok() {
-            self.event.tell(&self.done);
-            // The host's part is for a thread that may be held up.
-            done.leave(rest);
-        }
-        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.engine.label()))));
-    }
-}
-
-impl Rest for Fetched {
-    /// The bytes are in the staging memory.
-    fn go_on(self: Arc<Self>, _context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let Some(staging) = self.staging.as_ref().filter(|_| outputs.count() == 1) else {
-            return Err(Error::internal("a copy from a device without its memory"));
-        };
-        let mut output = outputs.only();
-        let (data, bytes) = (staging.data(), output.len());
-        self.engine.host_uses(data.addr(), bytes, false, "fetch");
-        // SAFETY: the block has so many bytes, and the copy that writes them is over.
-        let staged = unsafe { View::new(data, bytes, *output.desc()) };
-        // SAFETY: as above.
-        output.copy_from(unsafe { staged.as_bytes() });
-        done.done(Ok(()))
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Upload {
-    pub event: Arc<Mark>,
-    /// The bytes on their way: so the host's own may change as soon as the copy was issued.
-    pub staging: Block,
-    /// A constant is copied once: by whoever comes first to the graph that it is in, which may be inside of a branch.
-    pub is_there: AtomicBool,
-    /// It was copied when the run came to it last.
-    pub is_new: AtomicBool,
 }
 
 impl Lanes {
@@ -220,12 +102,18 @@ impl Lanes {
 
     pub(super) fn make(&self, way: Way) -> Result<Lane> {
         let needs = self.needs.get().map_or(&[][..], |needs| needs);
-        let engines = needs.iter().map(|needs| {
-            OnEngine::make(needs, &self.owner, way, self.counts.pick.is_open())
-                .map_err(|error| error.within(format_args!("engine {}", needs.engine.label())))
-        });
+        let (mut engines, mut driven) = (Vec::new(), Vec::new());
+        for needs in needs {
+            let made = OnEngine::make(needs, &self.owner, way, &self.counts).and_then(|on| {
+                let make = |&sizes: &[usize; 2]| Driven::make(&needs.engine, sizes, &self.owner);
+                driven.push(needs.controls.iter().map(make).collect::<Result<_>>()?);
+                Ok(Arc::new(on))
+            });
+            engines.push(made.map_err(of(&needs.engine.label()))?);
+        }
         Ok(Lane {
-            engines: engines.collect::<Result<_>>()?,
+            engines,
+            driven,
             owner: self.owner.clone(),
             is_used: AtomicBool::new(false),
             is_warm: AtomicBool::new(false),
@@ -292,85 +180,6 @@ impl Aside for Lane {
             }
         }
         Ok(events)
-    }
-}
-
-impl OnEngine {
-    fn make(needs: &Needs, owner: &str, way: Way, is_timed: bool) -> Result<OnEngine> {
-        let engine = &needs.engine;
-        let Some(accelerator) = engine.accelerator() else {
-            return Err(Error::internal("a lane on the host's engine"));
-        };
-        let has_streams = way == Way::Streams;
-        // Those for work, that for copies to the engine and that for copies from it.
-        let lines = if has_streams { needs.num_streams + 2 } else { 0 };
-        let stream = |what: &str, number: usize| {
-            let name = format!("{owner} {what}");
-            let stream = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
-            Ok::<_, Error>(Line::new(stream, (number, lines)))
-        };
-        let mark = || Mark::new(accelerator, lines);
-        let shared = || mark().map(Arc::new);
-        let done = Arc::new(Clock::new(lines));
-        let is_staged = accelerator.pinning().is_some();
-        let fetched = |&bytes: &usize| {
-            let tag = || Tag::text(format!("copies of {owner} from the engine"));
-            let staging = (is_staged && bytes > 0).then(|| engine.host_memory().allocate(bytes, tag())).transpose()?;
-            let (event, call, done) = (mark()?, Mutex::new(None), Arc::clone(&done));
-            Ok(Arc::new(Fetched { event, call, staging, engine: Ref::clone(engine), done }))
-        };
-        let events = needs.records.iter().map(|&records| (records && has_streams).then(shared).transpose());
-        let segments = needs
-            .segments
-            .iter()
-            .map(|&records| (records && has_streams).then(shared).transpose())
-            .map(|event| Ok(OfSegment { event: event?, recorded: Mutex::default() }));
-        let controls = needs.controls.iter().map(|&sizes| {
-            let driven = Driven::make(engine, accelerator.event(false)?, sizes, owner)?;
-            Ok(OfControl { whole: Mutex::new(None), driven })
-        });
-        let (num_streams, fetches) = if has_streams { (needs.num_streams, &needs.fetches[..]) } else { (0, &[][..]) };
-        let uploads = needs.uploads.iter().map(|&bytes| {
-            let staging =
-                engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
-            Ok(Upload { event: shared()?, staging, is_there: AtomicBool::new(false), is_new: AtomicBool::new(false) })
-        });
-        Ok(OnEngine {
-            arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
-            streams: (0..num_streams).map(|i| stream(&format!("stream {i}"), i)).collect::<Result<_>>()?,
-            copies: has_streams
-                .then(|| Ok::<_, Error>([stream("uploads", num_streams)?, stream("fetches", num_streams + 1)?]))
-                .transpose()?,
-            events: events.collect::<Result<_>>()?,
-            segments: segments.collect::<Result<_>>()?,
-            timing: (is_timed && has_streams).then(|| Timing::make(accelerator, &needs.spread)).transpose()?,
-            controls: controls.collect::<Result<_>>()?,
-            uploads: uploads.collect::<Result<_>>()?,
-            fetched: fetches.iter().map(fetched).collect::<Result<_>>()?,
-            paces: (0..needs.num_paces).map(|_| AtomicU64::new(0)).collect(),
-            done: Arc::clone(&done),
-            engine: Ref::clone(engine),
-        })
-    }
-
-    fn lines(&self) -> impl Iterator<Item = &Line> {
-        self.streams.iter().chain(self.copies.iter().flatten())
-    }
-
-    /// As `Accelerator::within`.
-    pub fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        match self.engine.accelerator() {
-            Some(accelerator) => accelerator.within(work),
-            None => work(),
-        }
-    }
-
-    pub fn upload_stream(&self) -> Result<&Line> {
-        self.copies.as_ref().map(|[uploads, _]| uploads).ok_or_else(without_streams)
-    }
-
-    pub fn fetch_stream(&self) -> Result<&Line> {
-        self.copies.as_ref().map(|[_, fetches]| fetches).ok_or_else(without_streams)
     }
 }
 
@@ -515,8 +324,68 @@ impl Lane {
         self.is_warm.store(true, Relaxed);
         self.is_used.store(false, Release);
     }
+
+    /// Whether the run that begins submits recordings, which it may if `can_replay`. The devices are done with the
+    /// lane's last run if it `is_clean`.
+    pub(super) fn pick(&self, is_clean: bool, can_replay: bool) -> bool {
+        let pick = &self.counts().pick;
+        self.timed.is_timed.store(false, Relaxed);
+        if pick.is_open() && self.counts().refusal.get().is_some() {
+            pick.give_up();
+        }
+        if !pick.is_open() {
+            return can_replay && pick.is_recording();
+        }
+        let is_free = self.look_back(is_clean);
+        let alone = pick.begin(is_clean);
+        if !pick.is_open() || !can_replay {
+            return can_replay && pick.is_recording();
+        }
+        let has_replayed = self.timed.has_replayed.swap(true, Relaxed);
+        let (true, true, Some(number)) = (has_replayed, is_free, alone) else { return true };
+        let Some(path) = pick.next() else { return true };
+        self.engines.iter().filter_map(|on| on.timing.as_ref()).for_each(Timing::reset);
+        self.timed.number.store(number, Relaxed);
+        *self.timed.path.lock() = Some(path);
+        self.timed.is_timed.store(true, Relaxed);
+        path == Path::Recording
+    }
+
+    /// Takes the times of the lane's last run. Whether its events are free for the next one.
+    fn look_back(&self, is_clean: bool) -> bool {
+        let mut path = self.timed.path.lock();
+        let Some(took) = *path else { return true };
+        if !is_clean {
+            // It failed: the device may still be at these events, and they say nothing.
+            *path = None;
+            return false;
+        }
+        let timings = || self.engines.iter().filter_map(|on| on.timing.as_ref());
+        match timings().map(Timing::span).sum::<Result<Option<i64>>>() {
+            Ok(None) => return false,
+            Ok(Some(device_ns)) if device_ns >= 0 && self.timed.is_alone.load(Relaxed) => {
+                let thread_ns = timings().map(|timing| timing.thread_ns()).sum();
+                self.counts().pick.took(took, device_ns as u64, thread_ns);
+            }
+            Ok(Some(_)) => {}
+            Err(_) => self.counts().pick.give_up(),
+        }
+        *path = None;
+        true
+    }
+
+    /// A run has come to its end.
+    pub(super) fn has_run(&self) {
+        let pick = &self.counts().pick;
+        if pick.is_open() {
+            let is_alone = pick.end(self.timed.number.load(Relaxed));
+            if self.timed.is_timed.swap(false, Relaxed) {
+                self.timed.is_alone.store(is_alone, Relaxed);
+            }
+        }
+    }
 }
 
-fn without_streams() -> Error {
-    Error::internal("a lane without streams of its own was asked for one")
+pub(super) fn lane_of(context: &KernelContext<'_>) -> Result<Arc<Lane>> {
+    context.frame().ok_or_else(|| Error::internal("a run without a lane"))
 }

@@ -11,7 +11,7 @@
 //! for its event, and whoever was told that an event was reached comes before the end of the run.
 #![forbid(unsafe_code)]
 
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream};
 use crate::sync::{Mutex, MutexGuard};
 use std::ops::Deref;
@@ -128,6 +128,15 @@ impl Line {
         mark.clock.merge(&self.clock);
         Ok(mark)
     }
+}
+
+/// Puts the engine in front of what went wrong.
+pub(super) fn of(label: &str) -> impl FnOnce(Error) -> Error {
+    move |error| error.within(format_args!("engine {label}"))
+}
+
+pub(super) fn mark_of(mark: &Option<Arc<Mark>>) -> Result<&Arc<Mark>> {
+    mark.as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
 }
 
 #[cfg(test)]

@@ -31,13 +31,18 @@ mod driven;
 mod edges;
 mod flow;
 mod issues;
+mod jumps;
 mod keep;
 mod kernels;
 mod lane;
 mod line;
 mod lower;
+mod neighbours;
+mod on_engine;
 mod part;
+mod pass;
 mod pick;
+mod placer;
 mod plan;
 mod qualify;
 mod region;
@@ -59,57 +64,17 @@ use crate::engine::{Engine, Tensor};
 use crate::kernel::Kernel;
 pub use choose::Choice;
 pub(super) use choose::choose;
-use direct::Made;
 pub(super) use direct::{Direct, Lent};
-use keep::Neighbour;
 use kernels::{Begin, End};
 pub(super) use lane::Lanes;
-use lane::Needs;
+use on_engine::Needs;
+use part::Made;
+use pass::InPlace;
 use pick::Verdict;
-pub use qualify::Decided;
-use qualify::Taken;
-use region::InPlace;
+pub use placer::Placement;
+use placer::Placer;
 pub use replays::RunCounts;
-pub use segments::Why;
 use std::sync::Arc;
-
-/// What was placed, for the report.
-#[derive(Clone, Debug, Default)]
-pub struct Placement {
-    /// Nodes on engines other than the host's.
-    pub nodes: u32,
-    /// Copies to engines and from them.
-    pub uploads: u32,
-    pub fetches: u32,
-    /// Copies from one engine straight to another, and into outputs on engines.
-    pub peer_copies: u32,
-    pub deliveries: u32,
-    /// Outputs on engines that are written in place.
-    pub in_place: u32,
-    /// Streams for work, of all engines.
-    pub streams: u32,
-    /// Events that pieces of work record, and waits of streams for them.
-    pub records: u32,
-    pub waits: u32,
-    /// Memory on engines, and what it would be if no two values shared a byte.
-    pub arena_bytes: u64,
-    pub value_bytes: u64,
-    /// Segments that are recorded; their nodes, the copies to engines in them, and the edges.
-    pub segments: u32,
-    pub segment_nodes: u32,
-    pub segment_copies: u32,
-    pub segment_edges: u32,
-    pub why: Why,
-    /// Kernels inside of branches and loops that are an engine's as a whole.
-    pub inner_nodes: u32,
-    /// Loops and branches that devices decide in.
-    pub device_loops: u32,
-    pub device_branches: u32,
-    pub decided: Vec<Decided>,
-    /// Whether runs on a stream of the engine's are issued to it.
-    pub direct: direct::Why,
-    pub runs: Option<Arc<RunCounts>>,
-}
 
 /// A graph for the host's executor.
 pub(super) struct Placed {
@@ -140,30 +105,6 @@ impl Placed {
     pub fn into_devices(self) -> Devices {
         Devices { engines: self.devices, lanes: Some(self.lanes), direct: self.direct }
     }
-}
-
-/// What all graphs of a program have in common while they are placed.
-struct Placer {
-    host: Ref<Engine>,
-    /// Engines that work on their own.
-    devices: Vec<Ref<Engine>>,
-    /// For each of them, the others that can copy to it.
-    peers: Vec<Vec<usize>>,
-    lanes: Arc<Lanes>,
-    /// One for each of them.
-    needs: Vec<Needs>,
-    wants_segments: bool,
-    /// What is known of the way that segments go.
-    way: Verdict,
-    wants_device_control: bool,
-    /// Those in the engines' memory.
-    constants: Vec<Ref<Tensor>>,
-    /// Branches and loops that engines do as a whole.
-    taken: Vec<Taken>,
-    made: Made,
-    /// What hands values on from and to branches and loops.
-    neighbours: Vec<Neighbour>,
-    placement: Placement,
 }
 
 /// Places the nodes of a graph that was verified; None if all engines are the host's.
@@ -264,21 +205,6 @@ pub(super) fn place(
 }
 
 impl Placer {
-    /// Which of the engines that work on their own a node is on.
-    fn device_of(&self, node: &Node) -> Option<usize> {
-        let engine = match &node.body {
-            Body::Kernel { kernel, .. } => kernel.engine(),
-            Body::Constant(tensor) => tensor.engine(),
-            _ => return None,
-        };
-        self.number_of(engine)
-    }
-
-    /// The number of an engine that works on its own.
-    fn number_of(&self, engine: &Engine) -> Option<usize> {
-        self.devices.iter().position(|device| device.is_same_device(engine))
-    }
-
     /// Has all work on engines there whenever its graph is run: switches and merges that are a cond become one, and
     /// whatever else may be skipped goes into a guard, whose values come and go by the host.
     fn structure(&self, contents: Contents, engines: &[Ref<Engine>]) -> Result<Contents> {
@@ -294,14 +220,6 @@ impl Placer {
             is_inside || matches!(node.body, Body::Kernel { .. }) && self.device_of(node).is_some()
         };
         Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
-    }
-
-    /// Whether there is anything in a graph, or inside of it, that an engine other than the host's does or has.
-    fn has_work(&self, contents: &Contents) -> bool {
-        contents
-            .nodes
-            .iter()
-            .any(|node| self.device_of(node).is_some() || node.inner().any(|inner| self.has_work(inner)))
     }
 }
 

@@ -1,17 +1,65 @@
 //! A piece of an engine's work in a run that is a stream's own (`direct`): issued to that stream with the run's
 //! tensors.
 
-use super::direct::Piece;
-use super::kernels::of;
+use super::kernels::{Issue, Upload};
 use super::lane::Lane;
+use super::line::of;
 use super::segment::Segment;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceStream, PreparedLaunch};
 use crate::engine::Tensor;
-use crate::kernel::{KernelContext, NEVER, Scratch};
+use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
 use crate::memory::View;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A node that stands for pieces of an engine's.
+#[derive(Clone)]
+pub(super) enum Piece {
+    Issue(Arc<Issue>),
+    Segment(Arc<Segment>),
+}
+
+/// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those that no other
+/// node's work depends on: begin, end, and ends of pieces.
+#[derive(Default)]
+pub(super) struct Made {
+    pub pieces: Vec<Piece>,
+    pub uploads: Vec<Arc<Upload>>,
+    pub bounds: Vec<Arc<dyn Kernel>>,
+}
+
+impl Piece {
+    pub fn engine(&self) -> usize {
+        match self {
+            Piece::Issue(issue) => issue.engine,
+            Piece::Segment(segment) => segment.engine,
+        }
+    }
+
+    /// Whether issuing it may take memory.
+    pub fn has_issuer(&self) -> bool {
+        match self {
+            Piece::Issue(issue) => issue.issuer.is_some(),
+            Piece::Segment(segment) => segment.issues.iter().any(|issue| issue.issuer.is_some()),
+        }
+    }
+
+    /// Whether the host decides in it.
+    pub fn is_by_host(&self) -> bool {
+        let is_by_host = |issue: &Issue| issue.control.as_ref().is_some_and(|control| !control.by_device);
+        matches!(self, Piece::Segment(segment) if segment.issues.iter().any(is_by_host))
+    }
+
+    /// Of its kernel.
+    pub fn address(&self) -> *const () {
+        match self {
+            Piece::Issue(issue) => Arc::as_ptr(issue).cast(),
+            Piece::Segment(segment) => Arc::as_ptr(segment).cast(),
+        }
+    }
+}
 
 /// A piece, and which of a run's tensors its node is given: inputs, then outputs. A run's tensors are its
 /// inputs, then its outputs.

@@ -4,9 +4,9 @@
 //! it, so that they are copied once.
 #![forbid(unsafe_code)]
 
-use super::Placer;
 use super::kernels::ISSUE_NS;
-use super::lower::{self, Lowered, Surroundings};
+use super::lower::{self, Surroundings};
+use super::placer::{Decided, Placer, Taken};
 use super::units::MOST;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
@@ -15,35 +15,6 @@ use crate::graph::verify::Verified;
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// A branch or a loop with work on engines, and who decides in it.
-#[derive(Clone, Debug)]
-pub struct Decided {
-    /// "loop/inner" for one inside of another.
-    pub node: String,
-    /// None: the host's executor takes it apart.
-    pub engine: Option<String>,
-    /// Why not the device, if it is not that.
-    pub why: Option<String>,
-}
-
-impl Decided {
-    /// "on cuda:0: by the device"
-    pub fn text(&self) -> String {
-        match (&self.engine, &self.why) {
-            (Some(engine), None) => format!("on {engine}: by the device"),
-            (Some(engine), Some(why)) => format!("on {engine}: by the host: {why}"),
-            (None, why) => format!("through the host's executor: {}", why.as_deref().unwrap_or("")),
-        }
-    }
-}
-
-/// A branch or a loop that an engine does as a whole.
-pub(super) struct Taken {
-    pub kernel: Ref<BoundKernel>,
-    pub lowered: Arc<Lowered>,
-    pub by_device: bool,
-}
 
 /// Stands for it among the engine's kernels. It is never called: what it does is issued (`control`).
 struct Whole {
@@ -232,12 +203,6 @@ impl Placer {
         contents.nodes[index].body = Body::Kernel { kernel: kernel.clone(), inputs, num_outputs };
         self.taken.push(Taken { kernel, lowered: Arc::new(lowered), by_device });
         Ok(())
-    }
-
-    /// What stands behind a node's kernel, if it is a branch or a loop.
-    pub(super) fn taken(&self, node: &Node) -> Option<&Taken> {
-        let Body::Kernel { kernel, .. } = &node.body else { return None };
-        self.taken.iter().find(|taken| std::ptr::eq(&raw const *taken.kernel, &raw const **kernel))
     }
 }
 

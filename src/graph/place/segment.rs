@@ -13,9 +13,10 @@
 
 use super::control::{Control, Made};
 use super::driven::Going;
-use super::kernels::{Before, Issue, Source, lane_of, of, on_engine, shape};
-use super::lane::{Lane, Lanes};
-use super::line::{Giving, Mark};
+use super::kernels::{Issue, on_engine, shape};
+use super::lane::{Lane, Lanes, lane_of};
+use super::line::{Giving, Mark, of};
+use super::on_engine::{Before, OnEngine, Source};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{
@@ -138,8 +139,8 @@ impl Segment {
                 continue;
             };
             issue.wait(lane, &stream)?;
-            if let Some(whole) = control.whole(lane)? {
-                issue.replay(control, &whole, lane, &*stream, context).map_err(within)?;
+            if let Some(whole) = control.whole(&lane.engines[self.engine])? {
+                issue.replay(control, &whole, &lane.engines[self.engine], &*stream, context).map_err(within)?;
                 issue.records(lane)?.map_or(Ok(()), |mark| stream.mark(mark))?;
                 continue;
             }
@@ -147,7 +148,7 @@ impl Segment {
             let segment = self.me.upgrade().filter(|_| at + 1 < self.issues.len());
             let rest = segment.map(|segment| Arc::new(Onward(segment, at + 1)) as Arc<dyn Rest>);
             let stream = (issue.stream, issue.records(lane)?.cloned());
-            return Going::begin(lane, issue, control, stream, context, (done, rest));
+            return issue.drive(control, lane, stream, context, (done, rest));
         }
         done.done(Ok(()))
     }
@@ -159,7 +160,7 @@ impl Segment {
         {
             self.wait(lane, &lane.engines[self.engine].streams[self.stream].lock())?;
             let event = self.event(lane).cloned();
-            return Going::begin(lane, issue, control, (self.stream, event), context, (done, None));
+            return issue.drive(control, lane, (self.stream, event), context, (done, None));
         }
         self.replay(lane, context)?;
         done.done(Ok(()))
@@ -289,10 +290,16 @@ impl Segment {
             stream.copy(&self.transfer(lane, copy, context))?;
         }
         self.issues.iter().try_for_each(|issue| {
-            let whole = issue.control.as_ref().map(|control| Ok((control, control.whole(lane)?))).transpose()?;
+            let whole = issue
+                .control
+                .as_ref()
+                .map(|control| Ok((control, control.whole(&lane.engines[self.engine])?)))
+                .transpose()?;
             let done = match whole {
                 None => issue.launch(lane, stream, context),
-                Some((control, Some(whole))) => issue.replay(control, &whole, lane, stream, context),
+                Some((control, Some(whole))) => {
+                    issue.replay(control, &whole, &lane.engines[self.engine], stream, context)
+                }
                 Some((_, None)) => Err(Error::internal("a recording of the lane's first run is not there")),
             };
             done.map_err(|error| error.within(&issue.name))
@@ -300,7 +307,7 @@ impl Segment {
     }
 
     fn transfer<'a>(&self, lane: &Lane, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
-        let to = Source::Arena(copy.to).address(lane, self.engine, context);
+        let to = Source::Arena(copy.to).address(&lane.engines[self.engine], context);
         let staging = &lane.engines[self.engine].uploads[copy.upload].staging;
         // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
         let from = unsafe { HostAddress::new(staging.data() as usize) };
@@ -308,12 +315,13 @@ impl Segment {
     }
 
     fn record(&self, lane: &Lane, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<Recorded> {
-        let Some(accelerator) = lane.engines[self.engine].engine.accelerator() else {
+        let on = &*lane.engines[self.engine];
+        let Some(accelerator) = on.engine.accelerator() else {
             return Err(Error::internal("a lane on the host's engine"));
         };
         let views = self.issues.iter().map(|issue| issue.views(lane, context)).collect::<Result<Vec<_>>>()?;
         let made = |issue: &Issue| -> Result<Option<Made<'_>>> {
-            issue.control.as_ref().map(|control| Made::new(control, lane, &control.lowered.list)).transpose()
+            issue.control.as_ref().map(|control| Made::new(control, on, &control.lowered.list)).transpose()
         };
         let made = self.issues.iter().map(made).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::with_capacity(after.len());
@@ -327,9 +335,9 @@ impl Segment {
                 steps.push(Step { work: Work::Launch(issue.launch_of(inputs, outputs)?), after: next() });
                 continue;
             };
-            let inside = made.works(control, lane, &control.lowered.list)?;
-            let works = issue.copies_in(control, lane, context).map(Work::Copy).chain(inside);
-            let works = works.chain(issue.copies_out(control, lane, context).map(Work::Copy));
+            let inside = made.works(control, on, &control.lowered.list)?;
+            let works = issue.copies_in(control, on, context).map(Work::Copy).chain(inside);
+            let works = works.chain(issue.copies_out(control, on, context).map(Work::Copy));
             steps.extend(works.map(|work| Step { work, after: next() }));
         }
         let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
@@ -351,14 +359,15 @@ impl Segment {
             Source::Output(output) => outputs[output],
             Source::Arena(_) | Source::Fixed(_) => false,
         };
+        let on = &*lane.engines[self.engine];
         for &(at, step) in &self.own {
             let issue = &self.issues[at];
             if let Some(control) = &issue.control {
                 let behind = step + control.num_steps() - control.copied_out.len();
                 let sources = control.copied_in.iter().map(|&(input, _)| &issue.inputs[input].0);
-                let copies_in = sources.zip(issue.copies_in(control, lane, context)).zip(step..);
+                let copies_in = sources.zip(issue.copies_in(control, on, context)).zip(step..);
                 let sources = control.copied_out.iter().map(|&(output, _)| &issue.outputs[output].0);
-                let copies_out = sources.zip(issue.copies_out(control, lane, context)).zip(behind..);
+                let copies_out = sources.zip(issue.copies_out(control, on, context)).zip(behind..);
                 for ((source, transfer), step) in copies_in.chain(copies_out) {
                     if is_changed(source) {
                         recorded.executable.update(step, &Work::Copy(transfer))?;
@@ -404,7 +413,7 @@ impl Kernel for Segment {
         let on = &lane.engines[self.engine];
         let asks = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
         let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
-        let mut go = || on.timed(&lane, behind, asks);
+        let mut go = || on.timed(&lane.timed, behind, asks);
         // What is not a launch is alone in its segment.
         let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
         let gone = if is_issued { go() } else { on.within(&mut go) };
@@ -440,18 +449,39 @@ impl Issue {
         Ok(Launch { name: &self.name, kernel, inputs, outputs })
     }
 
+    /// Begins a branch or a loop that the host drives: copies the run's own inputs first.
+    fn drive(
+        &self,
+        control: &Arc<Control>,
+        lane: &Lane,
+        (stream, records): (usize, Option<Arc<Mark>>),
+        context: &KernelContext<'_>,
+        (done, rest): (Completion, Option<Arc<dyn Rest>>),
+    ) -> Result<()> {
+        let on = &lane.engines[control.engine];
+        let line = on.streams[stream].lock();
+        self.copies_in(control, on, context).try_for_each(|transfer| line.copy(&transfer))?;
+        drop(line);
+        let outputs = control.copied_out.iter().map(|&(output, _)| self.outputs[output].0.address(on, context));
+        let (outputs, stop) = (outputs.collect(), context.kept_stop().cloned());
+        let (on, control) = (Arc::clone(on), Arc::clone(control));
+        let driven = &lane.driven[control.engine][control.number];
+        driven.begin(Going { on, control, stream, records, done, rest, stop, at: 0, outputs });
+        Ok(())
+    }
+
     /// A branch or a loop that is recorded.
     fn replay(
         &self,
         control: &Control,
         whole: &Arc<dyn Executable>,
-        lane: &Lane,
+        on: &OnEngine,
         stream: &dyn DeviceStream,
         context: &KernelContext<'_>,
     ) -> Result<()> {
-        self.copies_in(control, lane, context).try_for_each(|transfer| stream.copy(&transfer))?;
+        self.copies_in(control, on, context).try_for_each(|transfer| stream.copy(&transfer))?;
         stream.replay(whole)?;
-        self.copies_out(control, lane, context).try_for_each(|transfer| stream.copy(&transfer))
+        self.copies_out(control, on, context).try_for_each(|transfer| stream.copy(&transfer))
     }
 
     /// What is to be launched, as the stream prepares it (`DeviceStream::prepare`); None where that is not possible.

@@ -1,13 +1,14 @@
 //! Which segments there are, what each waits for where it is submitted as one, and the nodes that stand for them.
 #![forbid(unsafe_code)]
 
-use super::Placer;
 use super::copies::{Copies, Turn};
-use super::direct;
-use super::kernels::{Before, Issue, Source};
+use super::kernels::Issue;
+use super::on_engine::{Before, Source};
+use super::part;
 use super::pick::Verdict;
-use super::plan::{self, Piece, Plan};
-use super::region::{OnDevice, Region};
+use super::placer::{Placer, Why};
+use super::plan::{self, Piece};
+use super::region::{OnDevice, Region, Segments};
 use super::segment::{self, CopyIn, Segment};
 use super::units::{self, FEWEST, FEWEST_ALONE, Role, Units};
 use crate::base::{Reach, Result};
@@ -17,46 +18,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Why a program has segments, or none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    #[default]
-    NoDevices,
-    Off,
-    NoRecordings,
-    TooShort,
-    Segments,
-}
-
-impl Why {
-    pub fn text(self) -> &'static str {
-        match self {
-            Why::NoDevices => "no, there are no other engines",
-            Why::Off => "no, the compile options say so",
-            Why::NoRecordings => "no, no engine records work",
-            Why::TooShort => "no, nowhere are there four nodes of an engine's with nothing between them",
-            Why::Segments => "yes, where there are four nodes of an engine's or more with nothing between them",
-        }
-    }
-}
-
-/// The segments of an engine in one graph.
-#[derive(Debug)]
-pub(super) struct Segments {
-    /// The number of the first, among the engine's.
-    first: usize,
-    /// The positions of each one's pieces.
-    ranges: Vec<Range<usize>>,
-    /// For each position.
-    of: Vec<usize>,
-    /// On which streams they go as one, and whom they wait for.
-    pub plan: Plan,
-    /// Copies to the engine that are part of one.
-    copies: HashMap<Value, usize>,
-    /// Fewest pieces that are recorded.
-    fewest: usize,
-}
-
 /// A piece that is to become a node, or part of one.
 pub(super) struct Issued {
     pub node: usize,
@@ -64,53 +25,6 @@ pub(super) struct Issued {
     /// The node's inputs.
     pub reads: Vec<Value>,
     pub after: Vec<usize>,
-}
-
-impl Segments {
-    /// The segment of a piece, from 0 in this graph.
-    pub fn of(&self, at: usize) -> usize {
-        self.of[at]
-    }
-
-    pub fn number_of(&self, at: usize) -> usize {
-        self.first + self.of[at]
-    }
-
-    /// Whether one piece is over when another one begins, whatever the timing; those of one segment may be told to.
-    pub fn is_over(&self, before: usize, then: usize) -> bool {
-        self.of[before] == self.of[then] || self.plan.is_over(self.of[before], self.of[then])
-    }
-
-    pub fn is_copy(&self, value: Value) -> bool {
-        self.copies.contains_key(&value)
-    }
-
-    /// Which copies to the engine are part of a segment: those that only its pieces read, and that would begin no
-    /// sooner by themselves.
-    pub fn take_copies(
-        &mut self,
-        region: &Region<'_>,
-        nodes: &[usize],
-        units: &Units,
-        uploads: &[Value],
-    ) -> Result<()> {
-        let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
-        for (at, &node) in nodes.iter().enumerate() {
-            region.old.nodes[node].inputs().iter().for_each(|&value| readers.entry(value).or_default().push(at));
-        }
-        for value in uploads {
-            let at = &readers[value];
-            let segment = self.of[at[0]];
-            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
-            let begins_then = units.before.row(value.0) == units.before.row(nodes[at[0]]);
-            let has_one = at.iter().all(|&at| self.of[at] == segment)
-                && region.is_worth_recording(&nodes[self.ranges[segment].clone()], self.fewest);
-            if !is_constant && begins_then && has_one && region.verified.desc(*value).bytes()? > 0 {
-                self.copies.insert(*value, segment);
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Placer {
@@ -208,12 +122,12 @@ impl Placer {
                 let kernel: Arc<dyn Kernel> = match issue.control {
                     Some(_) => {
                         let segment = Segment::alone(issue);
-                        self.made.pieces.push(direct::Piece::Segment(Arc::clone(&segment)));
+                        self.made.pieces.push(part::Piece::Segment(Arc::clone(&segment)));
                         segment
                     }
                     None => {
                         let issue = Arc::new(issue);
-                        self.made.pieces.push(direct::Piece::Issue(Arc::clone(&issue)));
+                        self.made.pieces.push(part::Piece::Issue(Arc::clone(&issue)));
                         issue
                     }
                 };
@@ -320,7 +234,7 @@ impl Placer {
                 own,
                 me: me.clone(),
             });
-            self.made.pieces.push(direct::Piece::Segment(Arc::clone(&node)));
+            self.made.pieces.push(part::Piece::Segment(Arc::clone(&node)));
             let mut node = self.node(&name, node, inputs, num_outputs)?;
             node.after = after.into();
             region.new[last] = node;
