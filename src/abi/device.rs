@@ -1,12 +1,9 @@
 //! Devices that a plug-in brings, as a vtable of C functions.
 use super::kernel::weir_infer_fn;
-use super::recording::{weir_device_recording, weir_device_work};
-use super::tensor::{weir_tensor_desc, weir_tensor_view};
+use super::recording::{weir_device_address, weir_device_launch, weir_device_recording, weir_device_work};
+use super::tensor::weir_tensor_desc;
 use super::threadpool::weir_destroy_fn;
 use std::ffi::{c_char, c_void};
-
-/// An address in a device's memory. Only the device may be able to read and write there; 0 is none.
-pub type weir_device_address = u64;
 
 /// What a device of a plug-in can do beyond what every device must.
 #[repr(C)]
@@ -140,28 +137,6 @@ pub struct weir_named_kernel_desc {
     pub user: *mut c_void,
     /// Optional: releases `user` when the kernel dies. Not called if the creation fails.
     pub destroy: weir_destroy_fn,
-}
-
-/// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
-/// has done it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct weir_device_launch {
-    /// sizeof(weir_device_launch), set by weir.
-    pub struct_size: usize,
-    /// The inputs. `data` is an address in the device's memory.
-    pub inputs: *const weir_tensor_view,
-    /// How many.
-    pub num_inputs: usize,
-    /// The outputs, likewise.
-    pub outputs: *const weir_tensor_view,
-    /// How many.
-    pub num_outputs: usize,
-    /// As many bytes of the device's memory as kernel_scratch has asked for, with any contents, aligned as device_info
-    /// says, and this call's alone until it is done; 0 if none. Not set in a call of kernel_scratch.
-    pub scratch: weir_device_address,
-    /// How many bytes.
-    pub scratch_bytes: u64,
 }
 
 /// What follows when an event was reached: weir's, for the plug-in to call once.

@@ -1,8 +1,33 @@
 //! Recordings as a plug-in's device is given them: work that is put together once and submitted many times.
 #![forbid(unsafe_code)]
 
-use super::device::{weir_device_address, weir_device_launch};
+use super::tensor::weir_tensor_view;
 use std::ffi::{c_char, c_void};
+
+/// An address in a device's memory. Only the device may be able to read and write there; 0 is none.
+pub type weir_device_address = u64;
+
+/// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
+/// has done it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_device_launch {
+    /// sizeof(weir_device_launch), set by weir.
+    pub struct_size: usize,
+    /// The inputs. `data` is an address in the device's memory.
+    pub inputs: *const weir_tensor_view,
+    /// How many.
+    pub num_inputs: usize,
+    /// The outputs, likewise.
+    pub outputs: *const weir_tensor_view,
+    /// How many.
+    pub num_outputs: usize,
+    /// As many bytes of the device's memory as kernel_scratch has asked for, with any contents, aligned as device_info
+    /// says, and this call's alone until it is done; 0 if none. Not set in a call of kernel_scratch.
+    pub scratch: weir_device_address,
+    /// How many bytes.
+    pub scratch_bytes: u64,
+}
 
 /// The kinds of steps of a recording.
 #[repr(C)]

@@ -1,8 +1,7 @@
 //! Settings of engines, streams and kernels.
 #![forbid(unsafe_code)]
 
-use super::memory::MemoryMode;
-use super::threads::ThreadMode;
+use crate::abi::{weir_memory_mode, weir_memory_mode_value, weir_thread_mode, weir_thread_mode_value};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live, with_article};
 use crate::device::emulated::Emulation;
@@ -13,6 +12,74 @@ use crate::threadpool::{PoolAttr, ThreadPool, checked_spin_ns};
 
 /// Most streams of an engine that a program's work may be spread over.
 const MAX_STREAMS: u32 = 64;
+
+/// How an engine's memory is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryMode {
+    Pooled,
+    Direct,
+}
+
+impl MemoryMode {
+    const ALL: [(MemoryMode, weir_memory_mode_value, &str); 2] = [
+        (MemoryMode::Pooled, weir_memory_mode_value::WEIR_MEMORY_MODE_POOLED, "pooled"),
+        (MemoryMode::Direct, weir_memory_mode_value::WEIR_MEMORY_MODE_DIRECT, "direct"),
+    ];
+
+    pub fn value(self) -> weir_memory_mode {
+        MemoryMode::ALL.iter().find(|row| row.0 == self).map_or(0, |row| row.1 as weir_memory_mode)
+    }
+
+    pub fn from_value(value: weir_memory_mode) -> Result<MemoryMode> {
+        let mode = MemoryMode::ALL.iter().find(|row| row.1 as weir_memory_mode == value).map(|row| row.0);
+        mode.ok_or_else(|| Error::invalid(format!("mode is {value}, which is no memory mode")))
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<MemoryMode> {
+        MemoryMode::ALL.iter().find(|row| row.2.eq_ignore_ascii_case(name)).map(|row| row.0)
+    }
+}
+
+/// Where an engine's pool comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadMode {
+    Global,
+    Private,
+    Kind,
+    Caller,
+}
+
+impl ThreadMode {
+    const ALL: [ThreadMode; 4] = [ThreadMode::Global, ThreadMode::Private, ThreadMode::Kind, ThreadMode::Caller];
+
+    pub fn value(self) -> weir_thread_mode {
+        let value = match self {
+            ThreadMode::Global => weir_thread_mode_value::WEIR_THREAD_MODE_GLOBAL,
+            ThreadMode::Private => weir_thread_mode_value::WEIR_THREAD_MODE_PRIVATE,
+            ThreadMode::Kind => weir_thread_mode_value::WEIR_THREAD_MODE_KIND,
+            ThreadMode::Caller => weir_thread_mode_value::WEIR_THREAD_MODE_CALLER,
+        };
+        value as weir_thread_mode
+    }
+
+    pub fn from_value(value: weir_thread_mode) -> Result<ThreadMode> {
+        let mode = ThreadMode::ALL.into_iter().find(|mode| mode.value() == value);
+        mode.ok_or_else(|| Error::invalid(format!("mode is {value}, which is no thread mode")))
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadMode::Global => "global",
+            ThreadMode::Private => "private",
+            ThreadMode::Kind => "kind",
+            ThreadMode::Caller => "caller",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<ThreadMode> {
+        ThreadMode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct EngineAttr {

@@ -1,7 +1,7 @@
 //! Memory without a shape, for tensors to lie in.
 
 use super::engine::Engine;
-use super::pinned::Registration;
+use super::registered::Registration;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::memory::{Block, Tag};

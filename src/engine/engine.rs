@@ -1,21 +1,23 @@
 //! An engine: a device, settings, and an account of its queues.
 #![forbid(unsafe_code)]
 
-use super::attr::EngineAttr;
+use super::attr::{EngineAttr, ThreadMode};
 use super::memory;
-use super::pinned::Registrations;
-use super::threads::{self, ThreadMode};
-use crate::abi::weir_engine_info;
+use super::registered::Registrations;
+use super::threads;
+use crate::abi::{weir_engine_info, weir_memory_info, weir_pinning as P};
 use crate::base::object::tag;
+use crate::base::text::json_string;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text, with_article};
 use crate::device::emulated::Emulated;
-use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
+use crate::device::{self, Accelerator, Device, DeviceKind, Pinning, Settings};
 use crate::kernel::cache;
 use crate::memory::Pool;
 use crate::resource::Registry;
 use crate::stream::Account;
 use crate::sync::{Global, OnceLock, fork};
 use crate::threadpool::{ThreadPool, num_processors};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -219,5 +221,99 @@ impl Engine {
 
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
         self.account.synchronize(timeout_ns)
+    }
+}
+
+impl Engine {
+    pub(super) fn pinning(&self) -> Option<&dyn Pinning> {
+        self.accelerator()?.pinning()
+    }
+
+    /// Bits of weir_pinning.
+    pub fn pinning_flags(&self) -> u32 {
+        match self.pinning() {
+            None => 0,
+            Some(pinning) if pinning.can_register() => {
+                P::WEIR_PINNING_ALLOCATES as u32 | P::WEIR_PINNING_REGISTERS as u32
+            }
+            Some(_) => P::WEIR_PINNING_ALLOCATES as u32,
+        }
+    }
+
+    /// Bytes of others that are registered.
+    pub fn registered_bytes(&self) -> usize {
+        self.registrations().bytes()
+    }
+
+    /// Whether copies of this engine's device go straight from and to these bytes.
+    pub fn has_pinned(&self, address: usize, bytes: usize) -> bool {
+        let Some(end) = address.checked_add(bytes) else { return false };
+        let is_own = |pool: &Arc<Pool>| pool.owns(address..end);
+        self.pinning().is_some() && (is_own(self.host_memory()) || self.registrations().cover(address, bytes))
+    }
+
+    /// weir is about to write, or to read, memory that may be pinned, and a device that checks looks at that.
+    pub fn host_uses(&self, address: usize, bytes: usize, writes: bool, what: &str) {
+        if let Some(pinning) = self.pinning() {
+            pinning.host_uses(address, bytes, writes, what);
+        }
+    }
+
+    /// The engine's memory, and that of the host's that it has for copies, as JSON.
+    pub fn dump_memory(&self) -> Result<String> {
+        let mut text = self.memory().dump()?;
+        if self.accelerator().is_none() {
+            return Ok(text);
+        }
+        text.truncate(text.trim_end().len() - 1);
+        let _ = write!(text, ",\n\"host_memory\":{}", self.host_memory().dump()?.trim_end());
+        text.push_str(",\n\"registered\":[");
+        for (i, (address, bytes)) in self.registrations().0.lock().iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            let _ =
+                write!(text, "{comma}\n{{\"address\":{},\"bytes\":{bytes}}}", json_string(&format!("{address:#x}")));
+        }
+        text.push_str("]}\n");
+        Ok(text)
+    }
+
+    /// Gives regions back that are free, of the engine's memory and of the host's for copies, until at most so much of
+    /// each is left.
+    pub fn trim(&self, keep: usize) {
+        self.memory().trim(keep);
+        self.host_memory().trim(keep);
+    }
+
+    pub fn reset_memory_peaks(&self) {
+        self.memory().reset_peaks();
+        self.host_memory().reset_peaks();
+    }
+
+    pub fn memory_info(&self) -> weir_memory_info {
+        let usage = self.memory().usage();
+        let limit = |pool: &Pool| if pool.limit() == usize::MAX { u64::MAX } else { pool.limit() as u64 };
+        // Where all memory is the host's none of it is counted twice.
+        let of_host = self.accelerator().map(|_| self.host_memory().usage()).unwrap_or_default();
+        weir_memory_info {
+            struct_size: 0,
+            limit: limit(self.memory()),
+            in_use: usage.in_use as u64,
+            peak_in_use: usage.peak_in_use as u64,
+            reserved: usage.reserved as u64,
+            peak_reserved: usage.peak_reserved as u64,
+            largest_free: usage.largest_free as u64,
+            blocks: usage.blocks as u64,
+            regions: usage.regions as u64,
+            allocations: usage.allocations,
+            region_allocations: usage.region_allocations,
+            fragmentation: usage.fragmentation(),
+            host_limit: limit(self.host_memory()),
+            host_in_use: of_host.in_use as u64,
+            host_peak_in_use: of_host.peak_in_use as u64,
+            host_reserved: of_host.reserved as u64,
+            registered: self.registered_bytes() as u64,
+            pinning: self.pinning_flags(),
+            reserved0: 0,
+        }
     }
 }

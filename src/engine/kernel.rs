@@ -3,7 +3,7 @@
 
 use super::attr::KernelAttr;
 use super::engine::Engine;
-use super::launch::OnHost;
+use super::on_host::OnHost;
 use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Object, Ref, Result, live};

@@ -1,15 +1,16 @@
 //! A kernel's call where a device does the work.
+#![forbid(unsafe_code)]
 
 use super::call::{self, Borrowed};
 use super::kernel::BoundKernel;
 use super::stream::Stream;
 use super::tensor::Tensor;
-use crate::base::{Code, Desc, Error, Kind, Ref, Result};
-use crate::device::{DeviceKernel, DeviceStream, HostFunction, Launch, PreparedLaunch};
-use crate::kernel::{Issuer, Kernel, KernelContext, NEVER, Scratch};
-use crate::memory::{Buffer, View};
+use crate::base::{Code, Error, Kind, Ref, Result};
+use crate::device::{DeviceKernel, DeviceStream, Launch, PreparedLaunch};
+use crate::kernel::Issuer;
+use crate::memory::View;
 use crate::stream::{Queue, Work};
-use crate::sync::{HandOff, MOST_WORDS, OnceLock};
+use crate::sync::{MOST_WORDS, OnceLock};
 use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -178,42 +179,5 @@ impl DeviceCall {
             },
         };
         issued.map_err(|error| error.within(name))
-    }
-}
-
-/// A kernel as a function in the host's memory, for devices that run such.
-pub(super) struct OnHost {
-    kernel: Arc<dyn Kernel>,
-    /// Scratch memory of the last call.
-    scratch: HandOff<Buffer>,
-}
-
-impl OnHost {
-    pub fn new(kernel: Arc<dyn Kernel>) -> OnHost {
-        OnHost { kernel, scratch: HandOff::default() }
-    }
-}
-
-impl HostFunction for OnHost {
-    unsafe fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
-        let descs = |views: &[View]| views.iter().map(|view| *view.desc()).collect::<SmallVec<[Desc; 4]>>();
-        let bytes = self.kernel.scratch_bytes(&descs(inputs), &descs(outputs));
-        let needed = Scratch::stride(bytes);
-        let memory = match self.scratch.take().filter(|memory| memory.bytes() >= needed) {
-            Some(memory) => Some(memory),
-            None if bytes == 0 => None,
-            None => Some(Buffer::zeroed(needed, "scratch")?),
-        };
-        // SAFETY: as demanded of the caller, who has the outputs; the scratch memory was taken by this call.
-        let result = unsafe {
-            let scratch = Scratch::new(memory.as_ref().map_or(std::ptr::null_mut(), Buffer::data), bytes, 1);
-            let context = KernelContext::new(inputs, outputs, None, scratch, &NEVER);
-            self.kernel.compute(&context, context.outputs())
-        };
-        if let Some(memory) = memory {
-            // Full already: then this one is let go.
-            let _ = self.scratch.put(memory);
-        }
-        result
     }
 }

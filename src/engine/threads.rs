@@ -10,8 +10,7 @@
 //! (stream, run) that uses it, and the next engine that asks starts another.
 #![forbid(unsafe_code)]
 
-use super::attr::EngineAttr;
-use crate::abi::{weir_thread_mode, weir_thread_mode_value as V};
+use super::attr::{EngineAttr, ThreadMode};
 use crate::base::{Error, Object, Ref, Result};
 use crate::device::DeviceKind;
 use crate::sync::thread::Origin;
@@ -19,46 +18,6 @@ use crate::sync::{Global, OnceLock};
 use crate::threadpool::{MAX_THREADS, PoolAttr, ThreadPool};
 use std::ffi::OsString;
 use std::sync::Weak;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadMode {
-    Global,
-    Private,
-    Kind,
-    Caller,
-}
-
-impl ThreadMode {
-    const ALL: [ThreadMode; 4] = [ThreadMode::Global, ThreadMode::Private, ThreadMode::Kind, ThreadMode::Caller];
-
-    pub fn value(self) -> weir_thread_mode {
-        let value = match self {
-            ThreadMode::Global => V::WEIR_THREAD_MODE_GLOBAL,
-            ThreadMode::Private => V::WEIR_THREAD_MODE_PRIVATE,
-            ThreadMode::Kind => V::WEIR_THREAD_MODE_KIND,
-            ThreadMode::Caller => V::WEIR_THREAD_MODE_CALLER,
-        };
-        value as weir_thread_mode
-    }
-
-    pub fn from_value(value: weir_thread_mode) -> Result<ThreadMode> {
-        let mode = ThreadMode::ALL.into_iter().find(|mode| mode.value() == value);
-        mode.ok_or_else(|| Error::invalid(format!("mode is {value}, which is no thread mode")))
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            ThreadMode::Global => "global",
-            ThreadMode::Private => "private",
-            ThreadMode::Kind => "kind",
-            ThreadMode::Caller => "caller",
-        }
-    }
-
-    fn from_name(name: &str) -> Option<ThreadMode> {
-        ThreadMode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
-    }
-}
 
 pub fn checked_thread_count(count: u32) -> Result<usize> {
     usize::try_from(count)

@@ -1,7 +1,12 @@
 //! The descriptors of the built-in operations as a device is given them: named, complete, as this version knows them.
 
+use super::argument::out_ptr;
+use super::handle;
 use super::versioned::Versioned;
 use crate::abi::*;
+use crate::base::{Error, Ref, Result};
+use crate::engine::{BoundKernel, Engine, KernelAttr, Operation};
+use crate::kernel::cache::{self, Settings};
 
 /// The descriptor of a built-in operation.
 pub(super) trait Attributes: Versioned {
@@ -68,4 +73,42 @@ pub(super) unsafe fn bytes<D: Attributes>(desc: *const D) -> Vec<u8> {
     }
     bytes[..size_of::<usize>()].copy_from_slice(&own.to_ne_bytes());
     bytes
+}
+
+/// The common end of every built-in kernel's creation: `make` reads and checks `desc`, and the cache gives the kernel.
+///
+/// # Safety
+/// The caller's pointers are as the C documentation demands.
+pub(super) unsafe fn create<D: Attributes, K: Settings>(
+    engine: *mut weir_engine,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+    desc: *const D,
+    make: impl FnOnce(&Ref<Engine>) -> Result<K>,
+) -> Result<()> {
+    // SAFETY: the caller's pointers, as documented.
+    unsafe {
+        let out = out_ptr(out_kernel, "out_kernel")?;
+        let engine = handle::share(engine, "engine")?;
+        let attr = handle::borrow_opt(attr, "attr")?;
+        let kernel = cache::shared(engine.place(), make(&engine)?)?;
+        let default = KernelAttr::default();
+        let attr = attr.map_or(&default, |attr| &**attr);
+        let attributes = bytes(desc);
+        let is_bound = D::has_weights(&attributes);
+        let operation = Operation { name: D::OPERATION, attributes: &attributes, is_bound };
+        handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)
+    }
+}
+
+/// Checks the axis members.
+pub(super) fn axis(axis: i32, reserved: i32) -> Result<i32> {
+    let max = weir_limit::WEIR_MAX_RANK as i32;
+    if reserved != 0 {
+        return Err(Error::invalid(format!("desc->reserved is {reserved}, expected 0")));
+    }
+    if !(-max..max).contains(&axis) {
+        return Err(Error::out_of_range(format!("desc->axis is {axis}, expected {} to {}", -max, max - 1)));
+    }
+    Ok(axis)
 }

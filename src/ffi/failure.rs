@@ -5,25 +5,7 @@ use super::{handle, last_error, text, versioned};
 use crate::abi::*;
 use crate::base::text::fixed;
 use crate::base::{Error, Result, RunFailure};
-use crate::sync::Keepsake;
 use std::ffi::c_char;
-
-/// The thread's last error, if it was that of a run.
-static LAST: Keepsake<Error> = Keepsake::new();
-
-/// A call fails with this error.
-pub(super) fn note(error: &Error) {
-    LAST.set(error.run().map(|_| error.clone()));
-}
-
-/// Runs `f` with this as the thread's last error, and puts back what was there.
-pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) -> T {
-    let before = LAST.get();
-    note(error);
-    let result = last_error::during(function, error.message(), f);
-    LAST.set(before);
-    result
-}
 
 /// Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of
 /// weir_program_run, weir_run_wait, or a call that reported the late error of a stream. If that call failed for another
@@ -35,7 +17,7 @@ pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_last_failure_get(out_failure: *mut weir_run_failure) -> weir_status {
     keeping("weir_last_failure_get", || {
-        let failure = describe(LAST.get().as_ref());
+        let failure = describe(last_error::failure().as_ref());
         // SAFETY: the caller's pointer, as documented.
         unsafe { versioned::write(out_failure, &failure, "out_failure") }
     })
@@ -55,7 +37,7 @@ pub unsafe extern "C" fn weir_last_failure_copy_not_run(
     out_length: *mut usize,
 ) -> weir_status {
     keeping("weir_last_failure_copy_not_run", || {
-        let error = LAST.get();
+        let error = last_error::failure();
         let name = not_run(error.as_ref(), index)?;
         // SAFETY: the caller's buffer, as documented.
         unsafe { text::copy(name, buffer, capacity, out_length) }
@@ -106,7 +88,7 @@ fn keeping(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_st
     match guard_value(Err(Error::internal("panic")), body) {
         Ok(()) => 0,
         Err(error) => {
-            last_error::set(function, error.message());
+            last_error::set_message(function, error.message());
             error.code().status()
         }
     }

@@ -1,7 +1,7 @@
 //! The panic guard: every exported body runs in here.
 #![forbid(unsafe_code)]
 
-use super::{failure, last_error};
+use super::last_error;
 use crate::abi::weir_status;
 use crate::base::{Code, Error, Result};
 use crate::device::plugin;
@@ -58,8 +58,7 @@ pub(super) fn release_ended_pools() {
 
 /// Keeps the message for weir_last_error_message and gives the code.
 fn fail(function: &'static str, error: &Error) -> weir_status {
-    last_error::set(function, error.message());
-    failure::note(error);
+    last_error::set(function, error);
     error.code().status()
 }
 

@@ -1,15 +1,14 @@
 //! Kernels: creation, what they say of themselves, enqueuing.
 
 use super::argument::{array, flags, out_ptr, out_value};
-use super::attributes::{self, Attributes};
+use super::attributes::{axis, create};
 use super::guard::{guard, guard_release};
 use super::ops_conv::activation;
 use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
-use crate::base::{Error, Ref, Result, dtype};
-use crate::engine::{Borrowed, BoundKernel, Engine, KernelAttr, Key, Operation, Tensors};
-use crate::kernel::cache::{self, Settings};
+use crate::base::{Error, Result, dtype};
+use crate::engine::{Borrowed, BoundKernel, KernelAttr, Key, Tensors};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
@@ -50,32 +49,6 @@ pub unsafe extern "C" fn weir_kernel_create_host(
             Ok(())
         }
     })
-}
-
-/// The common end of every built-in kernel's creation: `make` reads and checks `desc`, and the cache gives the kernel.
-///
-/// # Safety
-/// The caller's pointers are as the C documentation demands.
-pub(super) unsafe fn create<D: Attributes, K: Settings>(
-    engine: *mut weir_engine,
-    attr: *const weir_kernel_attr,
-    out_kernel: *mut *mut weir_kernel,
-    desc: *const D,
-    make: impl FnOnce(&Ref<Engine>) -> Result<K>,
-) -> Result<()> {
-    // SAFETY: the caller's pointers, as documented.
-    unsafe {
-        let out = out_ptr(out_kernel, "out_kernel")?;
-        let engine = handle::share(engine, "engine")?;
-        let attr = handle::borrow_opt(attr, "attr")?;
-        let kernel = cache::shared(engine.place(), make(&engine)?)?;
-        let default = KernelAttr::default();
-        let attr = attr.map_or(&default, |attr| &**attr);
-        let attributes = attributes::bytes(desc);
-        let is_bound = D::has_weights(&attributes);
-        let operation = Operation { name: D::OPERATION, attributes: &attributes, is_bound };
-        handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)
-    }
 }
 
 /// Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
@@ -226,18 +199,6 @@ pub unsafe extern "C" fn weir_kernel_create_argmax(
             Ok(builtin::Argmax { axis })
         })
     })
-}
-
-/// Checks the axis members.
-pub(super) fn axis(axis: i32, reserved: i32) -> Result<i32> {
-    let max = weir_limit::WEIR_MAX_RANK as i32;
-    if reserved != 0 {
-        return Err(Error::invalid(format!("desc->reserved is {reserved}, expected 0")));
-    }
-    if !(-max..max).contains(&axis) {
-        return Err(Error::out_of_range(format!("desc->axis is {axis}, expected {} to {}", -max, max - 1)));
-    }
-    Ok(axis)
 }
 
 /// Takes one more reference.

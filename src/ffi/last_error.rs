@@ -1,5 +1,7 @@
-//! The calling thread's last error message.
+//! The calling thread's last error: its message, and the run that failed.
 
+use crate::base::Error;
+use crate::sync::Keepsake;
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 
@@ -17,8 +19,21 @@ thread_local! {
     static LAST: UnsafeCell<Message> = const { UnsafeCell::new(Message { len: 0, bytes: [0; CAPACITY] }) };
 }
 
-/// Keeps "function: message" for this thread.
-pub(super) fn set(function: &str, message: &str) {
+/// The thread's last error, if it was that of a run.
+static FAILURE: Keepsake<Error> = Keepsake::new();
+
+/// Keeps "function: message" for this thread, and what is known of the run.
+pub(super) fn set(function: &str, error: &Error) {
+    set_message(function, error.message());
+    FAILURE.set(error.run().map(|_| error.clone()));
+}
+
+pub(super) fn failure() -> Option<Error> {
+    FAILURE.get()
+}
+
+/// The same without the run: what is known of the last one stays.
+pub(super) fn set_message(function: &str, message: &str) {
     with(|last| {
         last.len = 0;
         for part in [function, ": ", message] {
@@ -28,11 +43,12 @@ pub(super) fn set(function: &str, message: &str) {
     });
 }
 
-/// Runs `f` with this as the thread's message, and puts back what was there.
-pub(super) fn during<T>(function: &str, message: &str, f: impl FnOnce() -> T) -> T {
-    let before = with(|last| Message { len: last.len, bytes: last.bytes });
-    set(function, message);
+/// Runs `f` with this as the thread's last error, and puts back what was there.
+pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) -> T {
+    let (failure, before) = (FAILURE.get(), with(|last| Message { len: last.len, bytes: last.bytes }));
+    set(function, error);
     let result = f();
+    FAILURE.set(failure);
     if let Some(before) = before {
         with(|last| *last = before);
     }

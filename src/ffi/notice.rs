@@ -1,7 +1,7 @@
 //! The host's notices: functions that are called, and eventfds that are raised, when something is over.
 
 use super::task::Destroy;
-use super::{failure, handle, versioned};
+use super::{handle, last_error, versioned};
 use crate::abi::*;
 use crate::base::{Error, Object, Result};
 use crate::graph::Run;
@@ -38,7 +38,7 @@ impl Listener for HostNotice {
             let call = || unsafe { notify(self.notice.ctx, status, run) };
             match error {
                 None => call(),
-                Some(error) => failure::during(self.asked_by, error, call),
+                Some(error) => last_error::during(self.asked_by, error, call),
             }
         }
         if self.notice.event_fd > 0 {

@@ -1,8 +1,8 @@
 //! Recurrent cells.
 
 use super::argument::flags;
+use super::attributes::create;
 use super::guard::guard;
-use super::kernel::create;
 use super::ops_conv::one_of;
 use super::versioned;
 use crate::abi::*;

@@ -1,8 +1,8 @@
 //! Convolution and pooling.
 
 use super::argument::flags;
+use super::attributes::create;
 use super::guard::guard;
-use super::kernel::create;
 use super::versioned;
 use crate::abi::*;
 use crate::base::{Error, Result};

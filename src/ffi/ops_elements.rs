@@ -1,8 +1,8 @@
 //! Kernels that compute each element for itself: functions, choices, storage types, quantization.
 
 use super::argument::flags;
+use super::attributes::create;
 use super::guard::guard;
-use super::kernel::create;
 use super::versioned;
 use crate::abi::*;
 use crate::base::{Error, Result, dtype};

@@ -1,7 +1,7 @@
 //! Kernels that move elements and compute nothing.
 
+use super::attributes::{axis, create};
 use super::guard::guard;
-use super::kernel::{axis, create};
 use super::versioned;
 use crate::abi::*;
 use crate::base::desc::MAX_RANK;

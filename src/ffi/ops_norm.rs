@@ -1,8 +1,8 @@
 //! Normalisations.
 
 use super::argument::flags;
+use super::attributes::{axis, create};
 use super::guard::guard;
-use super::kernel::{axis, create};
 use super::versioned;
 use crate::abi::*;
 use crate::base::Error;

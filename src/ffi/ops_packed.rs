@@ -1,8 +1,8 @@
 //! Packed weights, and products of bytes.
 
 use super::argument::{flags, out_ptr, out_value};
+use super::attributes::create;
 use super::guard::{guard, guard_release};
-use super::kernel::create;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result, dtype};

@@ -1,8 +1,8 @@
 //! Kernels that reduce dimensions.
 
 use super::argument::flags;
+use super::attributes::create;
 use super::guard::guard;
-use super::kernel::create;
 use super::versioned;
 use crate::abi::*;
 use crate::base::desc::MAX_RANK;

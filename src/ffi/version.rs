@@ -104,7 +104,7 @@ pub unsafe extern "C" fn weir_last_error_copy(
         // The text that was asked for must survive a buffer that is too small.
         code = error.code().status();
         if error.code() != Code::OutOfRange {
-            last_error::set("weir_last_error_copy", error.message());
+            last_error::set_message("weir_last_error_copy", error.message());
         }
     }
     code

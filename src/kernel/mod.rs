@@ -11,17 +11,15 @@ mod completion;
 mod context;
 mod effect;
 mod issuer;
-mod outputs;
 pub mod signature;
 mod stop;
 pub mod vector;
 
 pub use call::KernelCall;
 pub use completion::{Caller, Completion, Pending, Rest};
-pub use context::{Frame, Kept, KernelContext, RunContext, Scratch, settled};
+pub use context::{Frame, Kept, KernelContext, Outputs, RunContext, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
-pub use outputs::Outputs;
 pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Ref, Result};

@@ -3,7 +3,6 @@
 //! addresses that nobody can touch.
 
 mod buffer;
-mod bytes;
 mod classes;
 mod element;
 mod flags;
@@ -22,7 +21,6 @@ mod tag;
 mod view;
 
 pub use buffer::{ALIGNMENT, Buffer};
-pub use bytes::{Bytes, BytesMut, Element, Parts, Shards};
 pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
 pub use lanes::Progress;
@@ -32,4 +30,4 @@ pub use slot::Slot;
 pub use source::{HostAllocator, HostMemory, Source};
 pub use stock::{Lease, Stock};
 pub use tag::Tag;
-pub use view::{View, overlaps};
+pub use view::{Bytes, BytesMut, Element, Parts, Shards, View, overlaps};

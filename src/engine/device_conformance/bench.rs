@@ -1,11 +1,9 @@
 //! What the probes work with: a device, and draws.
 #![forbid(unsafe_code)]
 
-use super::field::Field;
 use super::keep::Keep;
 use crate::base::time::Deadline;
-use crate::base::{Error, Result as Outcome};
-use crate::device::{Accelerator, Device, StreamAttr};
+use crate::device::{Accelerator, Device};
 use crate::threadpool::conformance::Options;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,32 +17,22 @@ pub(super) struct Bench {
     steps: Arc<AtomicU64>,
 }
 
-/// A stretch of a device's memory.
-pub(super) struct Memory {
-    device: Arc<dyn Device>,
-    pub(super) address: usize,
-    bytes: usize,
+/// What a probe found: what was seen, or what is wrong.
+pub(super) type Finding = Result<Seen, String>;
+
+/// What was seen of a clause that is kept, or why there is nothing to see.
+pub(super) enum Seen {
+    Kept(String),
+    NotOffered(String),
+    NotMet(String),
 }
 
-impl Memory {
-    pub(super) fn on(device: &Arc<dyn Device>, bytes: usize) -> Outcome<Memory> {
-        let none = || Error::internal("a device without memory of its own");
-        let address = device.accelerator().ok_or_else(none)?.allocate(bytes, "conformance")?;
-        Ok(Memory { device: Arc::clone(device), address, bytes })
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if let Some(accelerator) = self.device.accelerator() {
-            accelerator.deallocate(self.address, self.bytes);
-        }
-    }
-}
-
-/// Text of a failure.
-pub(super) fn told(error: Error) -> String {
-    error.message().to_owned()
+/// What was seen of work under way, so many times: of work that is always over there is nothing to see.
+pub(super) fn of_work_under_way(met: usize, text: String) -> Finding {
+    Ok(match met {
+        0 => Seen::NotMet("all work was over before it could be looked at".to_owned()),
+        _ => Seen::Kept(text),
+    })
 }
 
 impl Bench {
@@ -108,14 +96,6 @@ impl Bench {
             part.copy_from_slice(&(self.draw(usize::MAX) as u64).to_le_bytes()[..part.len()]);
         }
         bytes
-    }
-
-    /// A field with so many streams.
-    pub(super) fn field(&self, streams: usize) -> Result<Field<'_>, String> {
-        let accelerator = self.accelerator()?;
-        let stream = |_| accelerator.stream(&StreamAttr { name: "conformance", priority: 0 }).map_err(told);
-        let streams = (0..streams).map(stream).collect::<Result<_, _>>()?;
-        Ok(Field::new(self, streams))
     }
 }
 

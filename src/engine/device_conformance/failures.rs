@@ -1,7 +1,7 @@
 //! Clauses about work that fails, and about what ends.
 
-use super::bench::{Bench, told, under_way};
-use super::{Finding, Seen, of_work_under_way};
+use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
+use super::keep::told;
 use crate::base::{Code, Error, Result as Outcome};
 use crate::device::{HostFunction, Launch, Recipe};
 use crate::memory::View;

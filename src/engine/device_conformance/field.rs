@@ -1,9 +1,10 @@
 //! Fields: streams, events and memory of a device's, with which a probe sees one thing.
 
-use super::bench::{Bench, Memory, told};
-use super::keep::{OnHost, Parts};
-use super::pinned::Pinned;
-use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostAddress, Place, Transfer};
+use super::bench::Bench;
+use super::keep::{Memory, OnHost, Parts, Pinned, told};
+use crate::device::{
+    Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostAddress, Place, StreamAttr, Transfer,
+};
 use std::sync::Arc;
 
 /// So much is put in front of what is looked at, in copies of `CHUNK`.
@@ -191,5 +192,15 @@ impl<'a> Field<'a> {
         }
         self.copy(stream, Place::Device(to), Place::Device(a), CHUNK)?;
         Ok((to, bytes))
+    }
+}
+
+impl Bench {
+    /// A field with so many streams.
+    pub(super) fn field(&self, streams: usize) -> Result<Field<'_>, String> {
+        let accelerator = self.accelerator()?;
+        let stream = |_| accelerator.stream(&StreamAttr { name: "conformance", priority: 0 }).map_err(told);
+        let streams = (0..streams).map(stream).collect::<Result<_, _>>()?;
+        Ok(Field::new(self, streams))
     }
 }

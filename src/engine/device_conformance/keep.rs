@@ -7,11 +7,9 @@
 //! the device open. That is a leak, and meant. Memory of the host's stays until the device was closed in any case: what
 //! one probe is done with, another one takes.
 
-use super::bench::{Memory, told};
-use super::pinned::Pinned;
-use crate::base::{Desc, dtype};
-use crate::device::{DeviceEvent, DeviceKernel, DeviceStream, Executable};
-use crate::memory::{Buffer, View};
+use crate::base::{Desc, Error, Result as Outcome, dtype};
+use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, HostAddress, Pinning, Place};
+use crate::memory::{ALIGNMENT, Buffer, View};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -123,6 +121,99 @@ impl Drop for Keep {
         // ORDERING: as above.
         if self.is_doubted.load(Relaxed) {
             LEFT.lock().push((Parts::default(), std::mem::take(&mut *self.host.lock())));
+        }
+    }
+}
+
+/// A stretch of a device's memory.
+pub(super) struct Memory {
+    device: Arc<dyn Device>,
+    pub(super) address: usize,
+    bytes: usize,
+}
+
+impl Memory {
+    pub(super) fn on(device: &Arc<dyn Device>, bytes: usize) -> Outcome<Memory> {
+        let none = || Error::internal("a device without memory of its own");
+        let address = device.accelerator().ok_or_else(none)?.allocate(bytes, "conformance")?;
+        Ok(Memory { device: Arc::clone(device), address, bytes })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(accelerator) = self.device.accelerator() {
+            accelerator.deallocate(self.address, self.bytes);
+        }
+    }
+}
+
+/// Text of a failure.
+pub(super) fn told(error: Error) -> String {
+    error.message().to_owned()
+}
+
+/// Memory of the host's that the device knows.
+pub(super) struct Pinned {
+    device: Arc<dyn Device>,
+    pub(super) address: usize,
+    pub(super) bytes: usize,
+    /// Somebody else's, which was registered.
+    _others: Option<Buffer>,
+}
+
+pub(super) fn pinning(device: &Arc<dyn Device>) -> Result<&dyn Pinning, String> {
+    device.accelerator().and_then(|accelerator| accelerator.pinning()).ok_or_else(|| "it pins nothing".to_owned())
+}
+
+impl Pinned {
+    pub(super) fn allocate(device: &Arc<dyn Device>, bytes: usize) -> Result<Pinned, String> {
+        let address = pinning(device)?.allocate_host(bytes, "conformance").map_err(told)?;
+        if !address.is_multiple_of(ALIGNMENT) {
+            return Err(format!("{address:#x} is not aligned to {ALIGNMENT}"));
+        }
+        Ok(Pinned { device: Arc::clone(device), address, bytes, _others: None })
+    }
+
+    pub(super) fn register(device: &Arc<dyn Device>, bytes: usize) -> Result<Pinned, String> {
+        let memory = Buffer::zeroed(bytes, "conformance").map_err(told)?;
+        let address = memory.data().expose_provenance();
+        pinning(device)?.register(address, bytes, "conformance").map_err(told)?;
+        Ok(Pinned { device: Arc::clone(device), address, bytes, _others: Some(memory) })
+    }
+
+    pub(super) fn view(&self) -> View {
+        let desc = Desc::new(dtype::U8, &[self.bytes as i64]);
+        // SAFETY: so many bytes that the device allocated, or of the buffer; whoever looks at the view keeps this.
+        unsafe { View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc) }
+    }
+
+    pub(super) fn place(&self) -> Place<'static> {
+        // SAFETY: the field keeps it (`Field::pin`), and looks at it when the copies are done.
+        Place::Host(unsafe { HostAddress::new(self.address) })
+    }
+
+    pub(super) fn write(&self, value: u8) {
+        // SAFETY: nobody else uses it yet.
+        unsafe { self.view().as_bytes_mut().fill(value) };
+    }
+
+    pub(super) fn expect(&self, value: impl Fn(usize) -> u8, what: &str) -> Result<(), String> {
+        let view = self.view();
+        // SAFETY: what was copied to it is there.
+        match unsafe { view.as_bytes() }.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {
+            Some((at, byte)) => Err(format!("{what}: byte {at} of {} is {byte}, expected {}", self.bytes, value(at))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let Ok(pinning) = pinning(&self.device) else { return };
+        match self._others {
+            Some(_) => pinning.unregister(self.address, self.bytes),
+            None => pinning.deallocate_host(self.address, self.bytes),
         }
     }
 }

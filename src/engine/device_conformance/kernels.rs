@@ -1,11 +1,11 @@
 //! Clauses about kernels: those that a device has compute what the host's do.
 
-use super::bench::{Bench, told};
-use super::{Finding, Seen};
+use super::bench::{Bench, Finding, Seen};
+use super::keep::told;
 use crate::abi::{weir_matmul_flags as F, weir_softmax_desc};
 use crate::base::{Code, Desc, dtype};
 use crate::device::{DeviceKernel, HostFunction, Launch, Recipe, Recording, Step, Work};
-use crate::engine::launch::OnHost;
+use crate::engine::on_host::OnHost;
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};

@@ -1,8 +1,8 @@
 //! Clauses about memory, and what is copied.
 #![forbid(unsafe_code)]
 
-use super::bench::{Bench, Memory, told};
-use super::{Finding, Seen};
+use super::bench::{Bench, Finding, Seen};
+use super::keep::{Memory, told};
 use crate::base::Code;
 use crate::device::{self, Place, Settings};
 

@@ -21,29 +21,11 @@ use crate::device::{self, Device, DeviceKind, Settings};
 use crate::sync::thread::{self, Group, Origin};
 use crate::sync::{Gate, Mutex};
 use crate::threadpool::conformance::{Line, Options, Verdict};
-use bench::Bench;
+use bench::{Bench, Finding, Seen};
 use keep::Keep;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// What a probe found: what was seen, or what is wrong.
-type Finding = Result<Seen, String>;
-
-/// What was seen of a clause that is kept, or why there is nothing to see.
-enum Seen {
-    Kept(String),
-    NotOffered(String),
-    NotMet(String),
-}
-
-/// What was seen of work under way, so many times: of work that is always over there is nothing to see.
-fn of_work_under_way(met: usize, text: String) -> Finding {
-    Ok(match met {
-        0 => Seen::NotMet("all work was over before it could be looked at".to_owned()),
-        _ => Seen::Kept(text),
-    })
-}
 
 type Probe = fn(&Bench) -> Finding;
 

@@ -1,8 +1,7 @@
 //! Clauses about what happens when.
 #![forbid(unsafe_code)]
 
-use super::bench::{Bench, under_way};
-use super::{Finding, Seen, of_work_under_way};
+use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
 use crate::device::{self, Place, Then, plugin};
@@ -113,9 +112,9 @@ pub(super) fn waits(bench: &Bench) -> Finding {
         let (from, expected) = field.burden(0, weight)?;
         let first = field.mark(0)?;
         // Through a third stream, which has nothing else to do.
-        field.stream(1).wait(&first).map_err(super::bench::told)?;
+        field.stream(1).wait(&first).map_err(super::keep::told)?;
         let second = field.mark(1)?;
-        field.stream(2).wait(&second).map_err(super::bench::told)?;
+        field.stream(2).wait(&second).map_err(super::keep::told)?;
         let landing = field.download_aside(2, from, expected.len())?;
         let is_valid = matches!(first.is_reached(), Ok(false));
         field.finish(2)?;
@@ -201,7 +200,7 @@ pub(super) fn time(bench: &Bench) -> Finding {
                 field.take_down()?;
                 return Ok(Seen::NotOffered("events keep no time".to_owned()));
             }
-            Err(error) => return Err(super::bench::told(error)),
+            Err(error) => return Err(super::keep::told(error)),
         }
     }
     field.take_down()?;

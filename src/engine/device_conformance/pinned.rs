@@ -1,76 +1,10 @@
 //! The clause about pinned memory of the host's.
+#![forbid(unsafe_code)]
 
-use super::bench::{Bench, told, under_way};
-use super::{Finding, Seen, of_work_under_way};
-use crate::base::{Desc, dtype};
-use crate::device::{Device, HostAddress, Pinning, Place};
-use crate::memory::{ALIGNMENT, Buffer, View};
+use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
+use super::keep::{Pinned, pinning, told};
+use crate::device::{Device, Place};
 use std::sync::Arc;
-
-/// Memory of the host's that the device knows.
-pub(super) struct Pinned {
-    device: Arc<dyn Device>,
-    address: usize,
-    bytes: usize,
-    /// Somebody else's, which was registered.
-    _others: Option<Buffer>,
-}
-
-fn pinning(device: &Arc<dyn Device>) -> Result<&dyn Pinning, String> {
-    device.accelerator().and_then(|accelerator| accelerator.pinning()).ok_or_else(|| "it pins nothing".to_owned())
-}
-
-impl Pinned {
-    pub(super) fn allocate(device: &Arc<dyn Device>, bytes: usize) -> Result<Pinned, String> {
-        let address = pinning(device)?.allocate_host(bytes, "conformance").map_err(told)?;
-        if !address.is_multiple_of(ALIGNMENT) {
-            return Err(format!("{address:#x} is not aligned to {ALIGNMENT}"));
-        }
-        Ok(Pinned { device: Arc::clone(device), address, bytes, _others: None })
-    }
-
-    fn register(device: &Arc<dyn Device>, bytes: usize) -> Result<Pinned, String> {
-        let memory = Buffer::zeroed(bytes, "conformance").map_err(told)?;
-        let address = memory.data().expose_provenance();
-        pinning(device)?.register(address, bytes, "conformance").map_err(told)?;
-        Ok(Pinned { device: Arc::clone(device), address, bytes, _others: Some(memory) })
-    }
-
-    pub(super) fn view(&self) -> View {
-        let desc = Desc::new(dtype::U8, &[self.bytes as i64]);
-        // SAFETY: so many bytes that the device allocated, or of the buffer; whoever looks at the view keeps this.
-        unsafe { View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc) }
-    }
-
-    pub(super) fn place(&self) -> Place<'static> {
-        // SAFETY: the field keeps it (`Field::pin`), and looks at it when the copies are done.
-        Place::Host(unsafe { HostAddress::new(self.address) })
-    }
-
-    fn write(&self, value: u8) {
-        // SAFETY: nobody else uses it yet.
-        unsafe { self.view().as_bytes_mut().fill(value) };
-    }
-
-    fn expect(&self, value: impl Fn(usize) -> u8, what: &str) -> Result<(), String> {
-        let view = self.view();
-        // SAFETY: what was copied to it is there.
-        match unsafe { view.as_bytes() }.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {
-            Some((at, byte)) => Err(format!("{what}: byte {at} of {} is {byte}, expected {}", self.bytes, value(at))),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        let Ok(pinning) = pinning(&self.device) else { return };
-        match self._others {
-            Some(_) => pinning.unregister(self.address, self.bytes),
-            None => pinning.deallocate_host(self.address, self.bytes),
-        }
-    }
-}
 
 type Make = fn(&Arc<dyn Device>, usize) -> Result<Pinned, String>;
 

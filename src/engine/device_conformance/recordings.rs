@@ -1,10 +1,10 @@
 //! Clauses about what is put together once and launched many times, and about streams that say that they are idle.
 #![forbid(unsafe_code)]
 
-use super::bench::{Bench, told, under_way};
+use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
 use super::field::Field;
+use super::keep::told;
 use super::kernels::{self, Way};
-use super::{Finding, Seen, of_work_under_way};
 use crate::base::{Code, dtype};
 use crate::device::{
     Branch, Comparison, Executable, Fill, Integer, Loop, Place, Predicate, Recording, Relation, Step, Transfer, Work,

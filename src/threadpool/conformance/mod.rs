@@ -17,46 +17,9 @@ mod stack;
 mod subject;
 mod traffic;
 
-pub use subject::{Bench, Outcome, Subject};
+pub use subject::{Bench, Line, Options, Outcome, Subject, Verdict};
 
 use super::host::HostVtable;
-
-/// How much to try, and how long to wait.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// For each clause.
-    pub budget_ns: u64,
-    pub rounds: u32,
-    pub seed: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { budget_ns: 2_000_000_000, rounds: 16, seed: 1 }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Pass,
-    Fail,
-    /// The pool lacks the function.
-    NotOffered,
-    /// Nothing wrong: what the pool is like.
-    Note,
-    /// An earlier probe did not come back, or there was nothing to see: a pool that refuses all work runs nothing
-    /// wrong.
-    NotChecked,
-}
-
-/// What is said of a clause.
-#[derive(Clone, Debug)]
-pub struct Line {
-    pub clause: &'static str,
-    pub title: &'static str,
-    pub verdict: Verdict,
-    pub text: String,
-}
 
 /// Runs the probes of the host's clauses, and of regions. Others may be added (`Subject::probe`) before `finish`.
 pub fn begin(vtable: HostVtable, options: Options) -> Subject {

@@ -1,7 +1,6 @@
 //! What the pool is like, all of it legal.
 
-use super::subject::{Bench, Subject, seconds};
-use super::{Line, Verdict};
+use super::subject::{Bench, Line, Subject, Verdict, seconds};
 use crate::base::time::Deadline;
 use crate::sync::Mutex;
 use std::sync::Arc;

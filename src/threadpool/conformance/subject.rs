@@ -1,7 +1,5 @@
 //! The pool under examination, and how its probes are run.
 
-use super::traffic::Seen;
-use super::{Line, Options, Verdict};
 use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::sync::thread::{self, Group, Origin};
@@ -10,11 +8,69 @@ use crate::threadpool::ThreadPool;
 use crate::threadpool::host::{Checks, HostVtable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
 /// A probe that takes so many budgets is left behind.
 const PROBE_BUDGETS: u64 = 5;
+
+/// How much to try, and how long to wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// For each clause.
+    pub budget_ns: u64,
+    pub rounds: u32,
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { budget_ns: 2_000_000_000, rounds: 16, seed: 1 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Pass,
+    Fail,
+    /// The pool lacks the function.
+    NotOffered,
+    /// Nothing wrong: what the pool is like.
+    Note,
+    /// An earlier probe did not come back, or there was nothing to see: a pool that refuses all work runs nothing
+    /// wrong.
+    NotChecked,
+}
+
+/// What is said of a clause.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub clause: &'static str,
+    pub title: &'static str,
+    pub verdict: Verdict,
+    pub text: String,
+}
+
+/// What all probes together have seen of the pool.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub offered: AtomicU64,
+    pub refused: AtomicU64,
+    /// Tasks that ran inside schedule.
+    pub inline: AtomicU64,
+    /// Tasks that schedule took.
+    pub scheduled: AtomicU64,
+    /// Tasks of a parallel_for that ran in its caller.
+    pub in_caller: AtomicU64,
+    /// Tasks of parallel_for.
+    pub bulk: AtomicU64,
+    /// Nanoseconds from the call to the task.
+    pub hops: Mutex<Vec<u64>>,
+    /// Most tasks at once.
+    pub at_once: AtomicUsize,
+    /// How many of the tasks that were submitted last of two were begun first, of how many.
+    pub overtaken: Mutex<(usize, usize)>,
+}
 
 /// What a probe found.
 #[derive(Clone, Debug)]

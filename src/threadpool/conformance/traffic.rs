@@ -2,31 +2,10 @@
 
 use super::subject::{Bench, Outcome};
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::{Mutex, thread};
+use crate::sync::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
-
-/// What all probes together have seen of the pool.
-#[derive(Debug, Default)]
-pub struct Seen {
-    pub offered: AtomicU64,
-    pub refused: AtomicU64,
-    /// Tasks that ran inside schedule.
-    pub inline: AtomicU64,
-    /// Tasks that schedule took.
-    pub scheduled: AtomicU64,
-    /// Tasks of a parallel_for that ran in its caller.
-    pub in_caller: AtomicU64,
-    /// Tasks of parallel_for.
-    pub bulk: AtomicU64,
-    /// Nanoseconds from the call to the task.
-    pub hops: Mutex<Vec<u64>>,
-    /// Most tasks at once.
-    pub at_once: AtomicUsize,
-    /// How many of the tasks that were submitted last of two were begun first, of how many.
-    pub overtaken: Mutex<(usize, usize)>,
-}
 
 /// A short, busy while.
 pub fn spin(ns: u64) {
