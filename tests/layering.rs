@@ -204,7 +204,7 @@ fn files_are_short_enough_to_hold_one_idea() {
 }
 
 /// Folders in which files still import one another in a circle, with the number of such files. It may only shrink.
-const CIRCLES: &[(&str, usize)] = &[("device", 44), ("graph", 48), ("kernel", 21), ("stream", 11), ("threadpool", 20)];
+const CIRCLES: &[(&str, usize)] = &[("device", 44), ("graph", 48), ("kernel", 13), ("stream", 11), ("threadpool", 20)];
 
 type Module = Vec<String>;
 
@@ -237,6 +237,29 @@ fn without_tests(text: &str) -> String {
         }
         code.push('\n');
     }
+    code
+}
+
+/// With what is above a module inside of a file said as what is above the file.
+fn without_modules_inside(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\nmod ").map(|at| at + 1) {
+        let line = rest[at..].lines().next().unwrap_or_default();
+        if !line.ends_with('{') {
+            code.push_str(&rest[..at + line.len()]);
+            rest = &rest[at + line.len()..];
+            continue;
+        }
+        let end = rest[at..].find("\n}\n").map_or(rest.len(), |end| at + end);
+        code.push_str(&rest[..at]);
+        // `super` is the file itself there.
+        code.push_str(
+            &rest[at..end].replace("super::super::", "self::\0").replace("super::", "self::").replace('\0', "super::"),
+        );
+        rest = &rest[end..];
+    }
+    code.push_str(rest);
     code
 }
 
@@ -319,7 +342,7 @@ fn circles(files: &[(String, String)]) -> Vec<Vec<String>> {
     let files: Vec<(Module, &str, _)> = files
         .iter()
         .filter(|(name, _)| !is_test(name))
-        .map(|(name, text)| (module_of(name), name.as_str(), imports_of(&without_tests(text))))
+        .map(|(name, text)| (module_of(name), name.as_str(), imports_of(&without_modules_inside(&without_tests(text)))))
         .collect();
     let number: HashMap<Module, usize> = files.iter().enumerate().map(|(i, file)| (file.0.clone(), i)).collect();
     let is_module = |module: &Module| number.contains_key(module);

@@ -30,9 +30,10 @@ pub(super) enum Point {
 impl Point {
     fn place<'a>(self, lane: &'a Lane, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
         Ok(match self {
-            // SAFETY: a tensor that the node is given, until it is done.
             Point::Host(source) => {
-                Place::Host(unsafe { HostAddress::new(source.address(&lane.engines[own], context)) })
+                let address = source.address(&lane.engines[own], context);
+                // SAFETY: a tensor that the node is given, until it is done.
+                Place::Host(unsafe { HostAddress::new(address) })
             }
             Point::Own(source) => Place::Device(source.address(&lane.engines[own], context)),
             Point::Peer(engine, source) => {

@@ -5,9 +5,9 @@
 //! columns. An element depends on its row, the column and K alone.
 
 use super::dots::{self, Target};
-use super::gemm::{Batch, Operands, Right};
 use super::isa::Isa;
 use super::micro::Scale;
+use super::product::{Batch, Operands, Right};
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
 use crate::threadpool::Span;

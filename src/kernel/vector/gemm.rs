@@ -29,17 +29,16 @@ use super::activation::Activation;
 use super::column;
 use super::finish::Finish;
 use super::held::Held;
-use super::micro::{MicroKernels, Scale};
-use super::panels::Panels;
+use super::micro::MicroKernels;
+use super::pack::stretches;
 use super::piece::Piece;
-use super::site::{Matrix, MatrixMut, Site, check_scratch};
+use super::product::{BLOCK_COLUMNS, Cut};
+pub use super::product::{Batch, Gather, Operands, Product, Right, Shape};
+use super::site::{MatrixMut, Site, check_scratch};
 use super::thin;
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
-use std::ops::Range;
 
-/// Longest stretch of K.
-const MAX_DEPTH: usize = 512;
 /// Largest tile; the smaller dimensions are for small matrices. All are whole micro-tiles of every instruction set.
 const MAX_TILE: (usize, usize) = (48, 256);
 const MIN_TILE: (usize, usize) = (12, 64);
@@ -47,84 +46,6 @@ const MIN_TILE: (usize, usize) = (12, 64);
 const ENOUGH_TILES: usize = 64;
 /// Most floats of the panels of a tile's columns for all of K, if they are kept from piece to piece.
 const MAX_KEPT: usize = 192 << 10;
-/// Most columns of a block, whose panels lie in the second-level cache.
-pub(super) const BLOCK_COLUMNS: usize = 256;
-
-/// Sizes of a product and how its operands lie.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    pub m: usize,
-    pub n: usize,
-    pub k: usize,
-    /// A is [K, M].
-    pub transpose_a: bool,
-    /// B is [N, K].
-    pub transpose_b: bool,
-}
-
-/// A product to compute.
-#[derive(Clone, Copy, Debug)]
-pub struct Product<'a> {
-    pub shape: Shape,
-    /// [M, K], or [K, M] if it is transposed.
-    pub a: Matrix<'a, f32>,
-    /// [K, N], or [N, K] if it is transposed.
-    pub b: Matrix<'a, f32>,
-    /// With an alpha of zero A and B are not read, with a beta of zero C is not.
-    pub scale: Scale,
-    pub bias: Option<&'a [f32]>,
-    pub relu: bool,
-}
-
-/// Where B comes from.
-#[derive(Clone, Copy)]
-pub enum Right<'a> {
-    /// [K, N], or [N, K] if it is transposed.
-    Matrix(Matrix<'a, f32>),
-    /// Packed before, for the same K, N and micro-kernels.
-    Panels(&'a Panels),
-    /// Copied from where its elements are; with the number that the source knows it by.
-    Gather(&'a dyn Gather, usize),
-}
-
-/// A matrix whose elements are found when they are needed.
-pub trait Gather: Sync {
-    /// Fills rows that are `stride` apart in `panel` with the elements of rows `depth` and of `columns`.
-    fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize);
-}
-
-/// The operands of one product of a batch.
-#[derive(Clone, Copy)]
-pub struct Operands<'a> {
-    pub a: Matrix<'a, f32>,
-    pub b: Right<'a>,
-    pub finish: Finish<'a>,
-}
-
-/// Products of one shape.
-pub struct Batch<'a> {
-    pub shape: Shape,
-    pub count: usize,
-    pub scale: Scale,
-    /// Those of product `number`; they fit the shape.
-    pub operands: &'a (dyn Fn(usize) -> Operands<'a> + Sync),
-}
-
-/// How a product is cut. Depends on the sizes (and the instruction set) only.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
-    pub depth: usize,
-    pub stretches: usize,
-    pub tile_rows: usize,
-    pub tile_columns: usize,
-    /// Tiles in a block of columns, and blocks of columns.
-    pub tiles_down: usize,
-    pub across: usize,
-    /// Whether the panels of a tile's columns are kept for the next piece.
-    pub keeps: bool,
-    tiles: usize,
-}
-
 impl Cut {
     fn new(shape: &Shape, count: usize, micro: &MicroKernels) -> Cut {
         let Shape { m, n, k, .. } = *shape;
@@ -319,11 +240,4 @@ impl<'a> Operands<'a> {
         };
         assert!(self.a.holds(m, k, transpose_a) && b && c.holds(m, n) && self.finish.fits(m, n), "{shape:?}");
     }
-}
-
-/// Longest stretch of K, and how many there are: of K alone, and at least one, so that without K the result is zero,
-/// plus the bias.
-pub(super) fn stretches(k: usize) -> (usize, usize) {
-    let count = k.div_ceil(MAX_DEPTH).max(1);
-    (k.div_ceil(count), count)
 }

@@ -9,9 +9,10 @@
 
 use super::activation::Activation;
 use super::convert::{self, Stored};
-use super::gemm::{Shape, stretches};
+use super::gemm::Shape;
 use super::micro::{From, MicroKernels, Scale, Strided, Tile as MicroTile};
 use super::pack;
+use super::pack::stretches;
 use super::panels::Panels;
 use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use crate::base::Result;

@@ -54,12 +54,14 @@ mod pack;
 pub mod panels;
 mod piece;
 pub mod pooling;
+mod product;
 mod real;
 pub mod reduce;
 pub mod site;
 pub mod softmax;
 pub mod softmax_halves;
 pub mod standalone;
+mod step;
 mod thin;
 mod thin_turned;
 #[cfg(target_arch = "x86_64")]

@@ -5,6 +5,8 @@
 use super::isa::Isa;
 use super::movement::Transpose;
 
+/// Longest stretch of K.
+const MAX_DEPTH: usize = 512;
 /// Columns of a transposed source that are read side by side, a cache line of the panel. More of them, a power of two
 /// apart, would push each other out of the cache.
 const GROUP: usize = 16;
@@ -124,4 +126,11 @@ pub unsafe fn columns(
             }
         }
     }
+}
+
+/// Longest stretch of K, and how many there are: of K alone, and at least one, so that without K the result is zero,
+/// plus the bias.
+pub(super) fn stretches(k: usize) -> (usize, usize) {
+    let count = k.div_ceil(MAX_DEPTH).max(1);
+    (k.div_ceil(count), count)
 }

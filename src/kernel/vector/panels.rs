@@ -4,9 +4,8 @@
 //! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. A single column is
 //! there once more, without gaps, behind the panels (`column`).
 
-use super::gemm::stretches;
 use super::micro::MicroKernels;
-use super::pack;
+use super::pack::{self, stretches};
 use super::site::Matrix;
 use crate::base::{Error, Result};
 use crate::memory::Buffer;

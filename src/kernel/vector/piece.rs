@@ -9,10 +9,10 @@
 //! all stretches fit, they are left in the slot's memory with a note of whose they are, and the next piece finds them
 //! there.
 
-use super::gemm::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
 use super::held::Held;
 use super::micro::{From, MicroKernels, Scale, Strided, Tile};
 use super::pack;
+use super::product::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
 use super::site::Matrix;
 use super::thin::{self, Thin};
 use std::ops::Range;

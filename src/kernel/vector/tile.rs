@@ -10,7 +10,7 @@
 
 use super::isa::Isa;
 use super::lanes::Vector;
-use super::micro::{From, Tile};
+use super::step::{From, Tile};
 use std::arch::x86_64::{__m256, __m512, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
 
 /// Floats of a cache line.

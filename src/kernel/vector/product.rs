@@ -1,0 +1,86 @@
+//! What a product is given: sizes, and where its operands are (`gemm`).
+#![forbid(unsafe_code)]
+
+use super::finish::Finish;
+use super::panels::Panels;
+use super::site::Matrix;
+use super::step::Scale;
+use std::ops::Range;
+
+/// Most columns of a block, whose panels lie in the second-level cache.
+pub(super) const BLOCK_COLUMNS: usize = 256;
+
+/// Sizes of a product and how its operands lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    /// A is [K, M].
+    pub transpose_a: bool,
+    /// B is [N, K].
+    pub transpose_b: bool,
+}
+
+/// A product to compute.
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'a> {
+    pub shape: Shape,
+    /// [M, K], or [K, M] if it is transposed.
+    pub a: Matrix<'a, f32>,
+    /// [K, N], or [N, K] if it is transposed.
+    pub b: Matrix<'a, f32>,
+    /// With an alpha of zero A and B are not read, with a beta of zero C is not.
+    pub scale: Scale,
+    pub bias: Option<&'a [f32]>,
+    pub relu: bool,
+}
+
+/// Where B comes from.
+#[derive(Clone, Copy)]
+pub enum Right<'a> {
+    /// [K, N], or [N, K] if it is transposed.
+    Matrix(Matrix<'a, f32>),
+    /// Packed before, for the same K, N and micro-kernels.
+    Panels(&'a Panels),
+    /// Copied from where its elements are; with the number that the source knows it by.
+    Gather(&'a dyn Gather, usize),
+}
+
+/// A matrix whose elements are found when they are needed.
+pub trait Gather: Sync {
+    /// Fills rows that are `stride` apart in `panel` with the elements of rows `depth` and of `columns`.
+    fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize);
+}
+
+/// The operands of one product of a batch.
+#[derive(Clone, Copy)]
+pub struct Operands<'a> {
+    pub a: Matrix<'a, f32>,
+    pub b: Right<'a>,
+    pub finish: Finish<'a>,
+}
+
+/// Products of one shape.
+pub struct Batch<'a> {
+    pub shape: Shape,
+    pub count: usize,
+    pub scale: Scale,
+    /// Those of product `number`; they fit the shape.
+    pub operands: &'a (dyn Fn(usize) -> Operands<'a> + Sync),
+}
+
+/// How a product is cut. Depends on the sizes (and the instruction set) only.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub depth: usize,
+    pub stretches: usize,
+    pub tile_rows: usize,
+    pub tile_columns: usize,
+    /// Tiles in a block of columns, and blocks of columns.
+    pub tiles_down: usize,
+    pub across: usize,
+    /// Whether the panels of a tile's columns are kept for the next piece.
+    pub keeps: bool,
+    pub tiles: usize,
+}
