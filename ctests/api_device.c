@@ -366,6 +366,44 @@ static void test_lost(void) {
     pull_out(&on);
 }
 
+/* All devices in one call: those of the plug-in too, the CPU's first; all or none. */
+static void test_all(void) {
+    enum { MOST = 64 };
+    weir_engine *engines[MOST] = {NULL};
+    board on = plug_in("listed-board", everything);
+    uint32_t devices = 0;
+    size_t count = 0, made = 0, found = 0;
+    CHECK_OK(weir_engine_count(on.kind, &devices));
+    CHECK_OK(weir_engine_create_all(NULL, 0, &count));
+    CHECK(devices > 1 && count > devices && count <= MOST);
+    CHECK_CODE(weir_engine_create_all(engines, count - 1, &made), WEIR_OUT_OF_RANGE, "capacity is");
+    CHECK(made == count && engines[0] == NULL);
+    weir_runtime_info before = runtime_info();
+    test_device_plan(on.device, "device_open", 2, WEIR_UNAVAILABLE);
+    CHECK_CODE(weir_engine_create_all(engines, MOST, &made), WEIR_UNAVAILABLE, "listed-board");
+    test_device_plan(on.device, "", 0, 0);
+    CHECK(engines[0] == NULL);
+    check_released(&before);
+    EVENTUALLY(alive(&on) == 0);
+    CHECK_OK(weir_engine_create_all(engines, MOST, &made));
+    CHECK_EQ(made, count);
+    weir_engine_kind last = 0;
+    for (size_t i = 0; i < made; i++) {
+        weir_engine_kind kind = 0;
+        uint32_t index = 0;
+        CHECK_OK(weir_engine_get_kind(engines[i], &kind));
+        CHECK_OK(weir_engine_get_index(engines[i], &index));
+        CHECK(kind >= last && kind != WEIR_ENGINE_EMULATED);
+        CHECK(i > 0 || kind == WEIR_ENGINE_CPU);
+        if (kind == on.kind) CHECK_EQ(index, found++);
+        last = kind;
+    }
+    CHECK_EQ(found, devices);
+    CHECK(engines[made] == NULL);
+    for (size_t i = 0; i < made; i++) weir_engine_release(engines[i]);
+    pull_out(&on);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     fill_inputs();
@@ -378,6 +416,7 @@ int main(void) {
     test_threads(everything);
     test_threads(WEIR_DEVICE_CALLBACK);
     test_lost();
+    test_all();
     test_sweep();
     check_released(&before);
     return 0;

@@ -79,6 +79,11 @@ static void rows_of_create(void) {
     ROW(weir_engine_count, (WEIR_ENGINE_CPU, NULL), INVALID, "out_count is NULL");
     ROW(weir_engine_count, (99, &out.u32), INVALID, "kind is 99");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, NULL, NULL), INVALID, "out_engine is NULL");
+    weir_engine *all[1] = {NULL};
+    ROW(weir_engine_create_all, (all, 1, NULL), INVALID, "out_count is NULL");
+    ROW(weir_engine_create_all, (NULL, 1, &out.size), INVALID, "out_engines is NULL, but its length is 1");
+    ROW(weir_engine_create_all, (UNALIGNED, 1, &out.size), INVALID, "out_engines is not aligned");
+    CHECK(all[0] == NULL);
     ROW(weir_engine_create, (99, 0, NULL, NEW(engine)), INVALID, "kind is 99");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 4711, NULL, NEW(engine)), RANGE, "index is 4711");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, WRONG(kernel_attr), NEW(engine)),

@@ -3707,6 +3707,21 @@ weir_status weir_engine_create(weir_engine_kind kind,
                                struct weir_engine **out_engine);
 
 /**
+ * Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds and
+ * indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: who wants one
+ * makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
+ *
+ * Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
+ * each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
+ * set, no engine is made); those of weir_engine_create, with the name of the device.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_create_all(struct weir_engine **out_engines,
+                                   size_t capacity,
+                                   size_t *out_count);
+
+/**
  * Takes one more reference.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.

@@ -159,6 +159,17 @@ public:
     static engine cpu(const weir::threadpool &pool = weir::threadpool()) {
         return engine(WEIR_ENGINE_CPU, 0, engine_attr().set_threadpool(pool));
     }
+    /// One for each device of this machine but the emulated ones, the CPU's first.
+    static std::vector<engine> all() {
+        std::size_t count = 0;
+        check(weir_engine_create_all(nullptr, 0, &count));
+        std::vector<weir_engine *> made(count);
+        check(weir_engine_create_all(made.data(), made.size(), &count));
+        std::vector<engine> all;
+        all.reserve(count);
+        for (weir_engine *one : made) all.push_back(engine(one));
+        return all;
+    }
     static std::uint32_t count(weir_engine_kind kind) {
         return detail::value<std::uint32_t>(weir_engine_count, kind);
     }

@@ -31,7 +31,7 @@ mod watch;
 pub use comparison::{Comparison, Relation};
 pub use kind::DeviceKind;
 pub use recording::{Branch, Executable, Integer, Loop, Predicate, Recording, Step, Work};
-pub use registry::{OWN_PRIORITY, Presence, count, kinds, open, register, replace, unregister};
+pub use registry::{OWN_PRIORITY, Presence, count, devices, kinds, open, register, replace, unregister};
 pub use waiting::Waiting;
 pub use watch::Watch;
 

@@ -138,6 +138,13 @@ fn factory(kind: DeviceKind) -> Option<Arc<dyn Factory>> {
 }
 
 /// How many devices of a kind there are.
+/// All devices that this machine has, by kind and index: those that are not emulated.
+pub fn devices() -> Vec<(DeviceKind, u32)> {
+    let mut kinds = kinds();
+    kinds.retain(|kind| *kind != DeviceKind::EMULATED);
+    kinds.iter().flat_map(|&kind| (0..count(kind)).map(move |index| (kind, index))).collect()
+}
+
 pub fn count(kind: DeviceKind) -> u32 {
     factory(kind).map_or(0, |factory| factory.count())
 }

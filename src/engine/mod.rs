@@ -47,7 +47,7 @@ pub use tensor::Tensor;
 pub use threads::checked_thread_count;
 pub use variable::{device_sum, side_of};
 
-pub use crate::device::count;
+pub use crate::device::{count, devices};
 pub use crate::stream::{Domain, DomainId, Extent, Scope, Synced, sync_all, sync_each, time_ns};
 
 use crate::abi::weir_engine_kind;

@@ -1,10 +1,10 @@
 //! Engines and their attributes.
 
-use super::argument::{out_const, out_ptr, out_value};
+use super::argument::{array_mut, out_const, out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::{handle, versioned};
 use crate::abi::*;
-use crate::base::Error;
+use crate::base::{Error, Result};
 use crate::device::Waiting;
 use crate::engine::{self, Engine, EngineAttr, ThreadMode};
 
@@ -304,6 +304,40 @@ pub unsafe extern "C" fn weir_engine_create(
         let (out, attr) = unsafe { (out_ptr(out_engine, "out_engine")?, handle::borrow_opt(attr, "attr")?) };
         let kind = engine::checked_kind(kind)?;
         handle::into_c(Engine::create(kind, index, attr.map(|attr| &**attr))?, out)
+    })
+}
+
+/// Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds and
+/// indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: who wants one
+/// makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
+///
+/// Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
+/// each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
+/// set, no engine is made); those of weir_engine_create, with the name of the device.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_create_all(
+    out_engines: *mut *mut weir_engine,
+    capacity: usize,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_engine_create_all", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (count, places) =
+            unsafe { (out_value(out_count, "out_count")?, array_mut(out_engines, capacity, "out_engines")?) };
+        let devices = engine::devices();
+        count.set(devices.len());
+        if capacity == 0 {
+            return Ok(());
+        }
+        if capacity < devices.len() {
+            return Err(Error::out_of_range(format!("capacity is {capacity}, there are {} engines", devices.len())));
+        }
+        let made: Vec<_> =
+            devices.iter().map(|&(kind, index)| Engine::create(kind, index, None)).collect::<Result<_>>()?;
+        crate::memory::heap::check()?;
+        made.into_iter().zip(places).for_each(|(engine, place)| handle::begun_into_c(engine, place));
+        Ok(())
     })
 }
 
