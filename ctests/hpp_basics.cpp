@@ -64,6 +64,8 @@ static void test_getters() {
     const weir::engine bare(WEIR_ENGINE_CPU);
     EXPECT(engine.threadpool().get() == pool.get() && !bare.threadpool());
     EXPECT(weir::engine::count(WEIR_ENGINE_CPU) >= 1 && engine.info().num_processors >= 1);
+    const std::vector<weir::engine> all = weir::engine::all();
+    EXPECT(!all.empty() && all[0].kind() == WEIR_ENGINE_CPU && all[0].name() == "cpu:0");
     auto attr = weir::stream_attr();
     attr.set_threadpool(pool).set_name("named").set_priority(5).set_spin_ns(0).set_asynchronous(true);
     const weir::stream stream(bare, WEIR_STREAM_DEFAULT, attr), plain(bare);
