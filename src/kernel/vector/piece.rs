@@ -14,7 +14,8 @@ use super::micro::{From, MicroKernels, Scale, Strided, Tile};
 use super::pack;
 use super::product::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
 use super::site::Matrix;
-use super::thin::{self, Thin};
+use super::step::Thin;
+use super::thin;
 use std::ops::Range;
 
 /// A B of so many floats lies in the second-level cache as it is, and its rows are not far apart.

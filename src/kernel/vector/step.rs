@@ -45,3 +45,17 @@ pub enum From {
     /// with zeros.
     Copy(*mut f32, usize),
 }
+
+/// A stretch of K of a product.
+#[derive(Clone, Copy)]
+pub struct Thin {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub a: Strided,
+    /// Neighbours one way are neighbours in memory.
+    pub b: Strided,
+    /// Row after row of sums, `pitch` apart.
+    pub sums: *mut f32,
+    pub pitch: usize,
+}

@@ -8,7 +8,7 @@
 
 use super::isa::Isa;
 use super::lanes::Vector;
-use super::micro::Strided;
+use super::step::Thin;
 
 /// Most rows of A.
 pub const ROWS: usize = 8;
@@ -16,20 +16,6 @@ pub const ROWS: usize = 8;
 pub const SUMS: usize = 16384;
 /// Whole registers of any level.
 pub const COLUMNS: usize = 32;
-
-/// A stretch of K of a product.
-#[derive(Clone, Copy)]
-pub struct Thin {
-    pub rows: usize,
-    pub columns: usize,
-    pub depth: usize,
-    pub a: Strided,
-    /// Neighbours one way are neighbours in memory.
-    pub b: Strided,
-    /// Row after row of sums, `pitch` apart.
-    pub sums: *mut f32,
-    pub pitch: usize,
-}
 
 /// Floats from one row of sums to the next. Rows a power of two apart would push each other, and B's, out of the cache.
 pub fn pitch(columns: usize) -> usize {

@@ -5,7 +5,7 @@
 //! matrix.
 
 use super::lanes::Vector;
-use super::thin::Thin;
+use super::step::Thin;
 
 /// Registers that are turned in lanes of 16 bytes.
 ///

@@ -4,9 +4,14 @@
 //! Same bits: an element is the chain over channels and taps in order. Which elements are computed with vectors depends
 //! on the shape.
 
+use super::super::isa::Isa;
 use super::super::lanes::Vector;
+use super::super::site::{MatrixMut, Site};
 use super::super::window::Edge;
-use super::*;
+use super::shape::{Conv, Data, operands};
+use crate::base::Result;
+use crate::threadpool::Span;
+use std::ops::Range;
 
 /// Vectors of a row at once: the latency of an addition.
 const STEP: usize = 4;

@@ -1,6 +1,7 @@
 //! Every way of every level against the definition.
 #![forbid(unsafe_code)]
 
+use super::super::activation::Activation;
 use super::super::standalone::Call;
 use super::super::window::Edge;
 use super::*;

@@ -1,0 +1,121 @@
+//! Sizes of a convolution, its operands, and which way it goes.
+#![forbid(unsafe_code)]
+
+use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::window::Axis;
+use crate::kernel::vector::{dots, gemm};
+
+/// With so few windows a row of each is shorter work than panels of them.
+const FEW_WINDOWS: usize = 12;
+/// Most scratch memory for patches in rows, in bytes.
+const ROOM: usize = 256 << 10;
+/// With fewer channels out of a group gathering costs more than it gains.
+const FEW_CHANNELS: usize = 4;
+/// Few windows that are as long as this are rows all the same.
+const LONG: usize = 64;
+/// Sizes of a convolution.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv {
+    pub images: usize,
+    pub groups: usize,
+    /// Channels of the input and of the output, in a group.
+    pub channels: usize,
+    pub filters: usize,
+    pub rows: Axis,
+    pub columns: Axis,
+    pub activation: Activation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Panels,
+    Rows,
+    Direct,
+}
+
+/// The operands, dense.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    pub x: &'a [f32],
+    pub weights: &'a [f32],
+    /// One number per channel of the output.
+    pub bias: Option<&'a [f32]>,
+}
+
+impl Conv {
+    pub fn way(&self) -> Way {
+        let few = self.windows() <= FEW_WINDOWS && self.windows() * self.line() * size_of::<f32>() <= ROOM;
+        if self.filters < FEW_CHANNELS && !(few && self.depth() >= LONG) {
+            Way::Direct
+        } else if few {
+            Way::Rows
+        } else {
+            Way::Panels
+        }
+    }
+
+    /// Windows of an image.
+    pub fn windows(&self) -> usize {
+        self.rows.output * self.columns.output
+    }
+
+    /// K: taps of a window, of all channels of a group.
+    pub fn depth(&self) -> usize {
+        self.channels * self.rows.taps * self.columns.taps
+    }
+
+    /// Distance of patches that are rows: each begins where a register's worth of memory does.
+    pub fn line(&self) -> usize {
+        self.depth().next_multiple_of(16)
+    }
+
+    pub fn plane(&self) -> usize {
+        self.rows.input * self.columns.input
+    }
+
+    /// Elements of the input, the weights and the output.
+    pub fn sizes(&self) -> [usize; 3] {
+        let products = self.images * self.groups;
+        [
+            products * self.channels * self.plane(),
+            self.groups * self.filters * self.depth(),
+            products * self.filters * self.windows(),
+        ]
+    }
+
+    pub fn shape(&self) -> gemm::Shape {
+        gemm::Shape { m: self.filters, n: self.windows(), k: self.depth(), transpose_a: false, transpose_b: false }
+    }
+
+    /// Scratch memory that `compute` needs per slot, in bytes.
+    pub fn scratch_bytes(&self) -> usize {
+        match self.way() {
+            Way::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
+            Way::Rows => self.windows() * self.line() * size_of::<f32>(),
+            Way::Direct => 0,
+        }
+    }
+
+    /// Estimated time of `compute` on one thread.
+    pub fn cost_ns(&self) -> u64 {
+        let product = match self.way() {
+            Way::Rows => {
+                let copied = (self.windows() * self.depth()) as f64;
+                (dots::cost_ns(self.windows(), self.filters, self.depth()) + 0.5 * copied) as u64
+            }
+            _ => self.shape().cost_ns(),
+        };
+        (self.images * self.groups) as u64 * product
+    }
+}
+
+/// The image of product `number`, its weights and its bias: of one image and one group.
+pub fn operands<'a>(conv: &Conv, data: &Data<'a>, number: usize) -> Data<'a> {
+    let image = conv.channels * conv.plane();
+    let (group, filters) = (number % conv.groups, conv.filters);
+    Data {
+        x: &data.x[number * image..][..image],
+        weights: &data.weights[group * filters * conv.depth()..][..filters * conv.depth()],
+        bias: data.bias.map(|bias| &bias[group * filters..][..filters]),
+    }
+}
