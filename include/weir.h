@@ -3707,9 +3707,9 @@ weir_status weir_engine_create(weir_engine_kind kind,
                                struct weir_engine **out_engine);
 
 /**
- * Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds and
- * indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: who wants one
- * makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
+ * Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds
+ * and indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: a host
+ * that wants one makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
  *
  * Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
  * each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
@@ -6328,8 +6328,9 @@ weir_status weir_graph_add_while(struct weir_graph *graph,
  * Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
  * out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is
  * skipped, and its outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can
- * be said as graphs, weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any other:
- * where switches and merges are not a cond's, their values come and go by the host. out_node (may be NULL) receives the node.
+ * be said as graphs, weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any
+ * other: where switches and merges are not a cond's, their values come and go by the host. out_node (may be NULL)
+ * receives the node.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
  * (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
@@ -6665,11 +6666,10 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
  * names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
- * engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with
- * values whose shape only a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc) whose
- * inputs or outputs have such a shape: it is given its arguments, and memory for its outputs, when the graph is
- * compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
- * RESOURCE_EXHAUSTED.
+ * engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape only
+ * a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc) whose inputs or outputs have
+ * such a shape: it is given its arguments, and memory for its outputs, when the graph is compiled; FAILED_PRECONDITION
+ * for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD

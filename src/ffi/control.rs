@@ -166,8 +166,9 @@ pub unsafe extern "C" fn weir_graph_add_while(
 /// Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
 /// out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is
 /// skipped, and its outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can
-/// be said as graphs, weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any other:
-/// where switches and merges are not a cond's, their values come and go by the host. out_node (may be NULL) receives the node.
+/// be said as graphs, weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any
+/// other: where switches and merges are not a cond's, their values come and go by the host. out_node (may be NULL)
+/// receives the node.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
 /// (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless

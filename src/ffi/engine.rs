@@ -307,9 +307,9 @@ pub unsafe extern "C" fn weir_engine_create(
     })
 }
 
-/// Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds and
-/// indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: who wants one
-/// makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
+/// Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds
+/// and indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: a host
+/// that wants one makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
 ///
 /// Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
 /// each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is

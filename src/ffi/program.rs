@@ -165,11 +165,10 @@ pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
 /// *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
 /// names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
-/// engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with
-/// values whose shape only a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc) whose
-/// inputs or outputs have such a shape: it is given its arguments, and memory for its outputs, when the graph is
-/// compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
-/// RESOURCE_EXHAUSTED.
+/// engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape only
+/// a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc) whose inputs or outputs have
+/// such a shape: it is given its arguments, and memory for its outputs, when the graph is compiled; FAILED_PRECONDITION
+/// for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(

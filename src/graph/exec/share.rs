@@ -343,7 +343,8 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.link(last, offer.first);
     }
 
-    /// Asks the pool for one more helper, or for all; false if nobody comes. A refusal is the last question of this run.
+    /// Asks the pool for one more helper, or for all; false if nobody comes. A refusal is the last question of this
+    /// run.
     fn ask(&mut self) -> bool {
         let (state, Some(pool)) = (self.state, self.pool) else { return false };
         // A pool with `parallel_for` only is asked by who is outside of it, for all.

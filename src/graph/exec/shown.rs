@@ -2,15 +2,15 @@
 //!
 //! A worker's list is its own: what is on it waits until the worker comes to it, or offers it (`share`). That is right
 //! for nodes that are cheaper than what it costs to show them. A *dear* node is long enough to be shown, and a worker
-//! that waits for it would wait for long: so the state has a set of the dear nodes that are ready (`sync::ReadySet`), by
-//! rank, and a worker that comes to an end takes the most urgent one, whichever worker has made it ready. And before a
-//! worker goes into a dear node it puts what is left of its list on offer. So while a worker is in a dear node nothing
-//! that is ready is out of the others' reach.
+//! that waits for it would wait for long: so the state has a set of the dear nodes that are ready (`sync::ReadySet`),
+//! by rank, and a worker that comes to an end takes the most urgent one, whichever worker has made it ready. And before
+//! a worker goes into a dear node it puts what is left of its list on offer. So while a worker is in a dear node
+//! nothing that is ready is out of the others' reach.
 //!
 //! *Order.* A node's place in the set is its place among the dear nodes, the longest path to the end first, as the
-//! state has found it when the nodes were last weighed. Paths are sorted by their logarithm, to two parts in a hundred, so it
-//! takes two passes over the nodes. A run whose costs are not known shows everything, in the order of the array, which
-//! is that of the longest paths as far as compile could tell.
+//! state has found it when the nodes were last weighed. Paths are sorted by their logarithm, to two parts in a hundred,
+//! so it takes two passes over the nodes. A run whose costs are not known shows everything, in the order of the array,
+//! which is that of the longest paths as far as compile could tell.
 //!
 //! *Nobody is left waiting beside work.* Who shows something, or offers his list before he goes into a dear node, looks
 //! whether others have to be told: those who look around find it by themselves; else he calls the caller back, or asks
