@@ -31,7 +31,7 @@ fn cpu() -> Ref<Engine> {
 /// Chains of kernels on a device of its own, and their ends as outputs. Segments would run all of them side by side.
 fn program(index: u32, streams: u32, kernel_ns: u64, (chains, length): (usize, usize), segments: bool) -> Ref<Program> {
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
-    attr.emulation = Some(Emulation { kernel_ns, ..Emulation::default() });
+    attr.device_settings = Some(Emulation { kernel_ns, ..Emulation::default() }.settings());
     attr.set_max_streams(streams).unwrap();
     let engine = Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap();
     let mut graph = Graph::new("chains");
@@ -228,7 +228,7 @@ const HALF_NS: u64 = 200_000;
 /// the host makes, or the host what the device makes, and neither needs it in the next iteration.
 fn halves(index: u32, at_once: u32, is_fetched: bool) -> Ref<Program> {
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
-    attr.emulation = Some(Emulation { kernel_ns: HALF_NS, ..Emulation::default() });
+    attr.device_settings = Some(Emulation { kernel_ns: HALF_NS, ..Emulation::default() }.settings());
     let engine = Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap();
     let here = |inputs| bound(&cpu(), Busy { inputs });
     let mut body = Graph::new("halves");

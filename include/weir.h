@@ -288,7 +288,32 @@ typedef enum weir_device_capability {
   WEIR_DEVICE_PREPARED_LAUNCHES = 2048,
   /** Its kernels want memory besides their tensors; kernel_scratch is there. */
   WEIR_DEVICE_SCRATCH = 4096,
+  /**
+   * It calls functions of the host's, on a thread of its own, with tensors in memory that the host can touch then:
+   * recipes have a host form (`host_call`), and those of weir_kernel_create_host are offered to it, too.
+   */
+  WEIR_DEVICE_HOST_KERNELS = 8192,
+  /**
+   * An output of a kernel may have the memory of an input that is like it, where the same kernel of a cpu engine
+   * allows that.
+   */
+  WEIR_DEVICE_IN_PLACE = 16384,
+  /** What error_text gives names the engine and what has failed: weir puts nothing in front of it. */
+  WEIR_DEVICE_WHOLE_TEXTS = 32768,
+  /** Functions that destroy, deallocate or close may be called inside a callback of event_callback. */
+  WEIR_DEVICE_ENDS_IN_CALLBACKS = 65536,
+  /**
+   * Each tensor's memory is to come from allocate and to go back to deallocate: the memory mode of its engines is
+   * WEIR_MEMORY_MODE_DIRECT unless they ask for another.
+   */
+  WEIR_DEVICE_DIRECT_MEMORY = 131072,
 } weir_device_capability;
+
+/** Bits of weir_device_vtable.flags. */
+typedef enum weir_device_vtable_flags {
+  /** weir_engine_create_all leaves its devices out: they are no devices of the machine. */
+  WEIR_DEVICE_UNLISTED = 1,
+} weir_device_vtable_flags;
 
 /** What native_handle of a weir_device_vtable is asked for. */
 typedef enum weir_device_object {
@@ -1389,29 +1414,6 @@ typedef struct weir_device_stream_attr {
 /** What follows when an event was reached: weir's, for the plug-in to call once. */
 typedef void (*weir_device_callback_fn)(void *arg);
 
-/** What a kernel of a device is made from, filled by weir. All of it lives during the call. */
-typedef struct weir_device_recipe {
-  /** sizeof(weir_device_recipe), set by weir. */
-  size_t struct_size;
-  /**
-   * The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes
-   * from weir_kernel_create_named.
-   */
-  const char *operation;
-  /**
-   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
-   * it: its struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is
-   * nothing to say. Aligned to 8 bytes.
-   */
-  const void *attributes;
-  /** Bytes of the attributes. */
-  size_t attributes_bytes;
-  /** Number of inputs. */
-  size_t num_inputs;
-  /** Number of outputs. */
-  size_t num_outputs;
-} weir_device_recipe;
-
 /** An element type: one of enum weir_dtype_value. */
 typedef uint32_t weir_dtype;
 
@@ -1440,6 +1442,53 @@ typedef struct weir_tensor_view {
   /** Element type and shape. */
   struct weir_tensor_desc desc;
 } weir_tensor_view;
+
+/**
+ * A kernel as a function of the host's, on memory that the host can touch: weir's, for a device to call. It may block,
+ * and may call weir. Any thread, several at a time. A code that is not WEIR_OK is the failure of the kernel: then
+ * `text` has at most `capacity` bytes of NUL-terminated UTF-8 that say why.
+ */
+typedef int32_t (*weir_device_host_call_fn)(void *user,
+                                            const struct weir_tensor_view *inputs,
+                                            size_t num_inputs,
+                                            const struct weir_tensor_view *outputs,
+                                            size_t num_outputs,
+                                            char *text,
+                                            size_t capacity);
+
+/** What a kernel of a device is made from, filled by weir. All of it lives during the call. */
+typedef struct weir_device_recipe {
+  /** sizeof(weir_device_recipe), set by weir. */
+  size_t struct_size;
+  /**
+   * The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes
+   * from weir_kernel_create_named.
+   */
+  const char *operation;
+  /**
+   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
+   * it: its struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is
+   * nothing to say. Aligned to 8 bytes.
+   */
+  const void *attributes;
+  /** Bytes of the attributes. */
+  size_t attributes_bytes;
+  /** Number of inputs. */
+  size_t num_inputs;
+  /** Number of outputs. */
+  size_t num_outputs;
+  /**
+   * With WEIR_DEVICE_HOST_KERNELS: the same as a function of the host's; NULL if there is none. Lives as long as
+   * `host_user` is retained.
+   */
+  weir_device_host_call_fn host_call;
+  /** First argument of the functions here. */
+  void *host_user;
+  /** Keeps `host_user` beyond kernel_create, until host_release is called for it. */
+  weir_destroy_fn host_retain;
+  /** Any thread. */
+  weir_destroy_fn host_release;
+} weir_device_recipe;
 
 /**
  * One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
@@ -1619,7 +1668,7 @@ typedef struct weir_device_recording {
 typedef struct weir_device_vtable {
   /** sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL. */
   size_t struct_size;
-  /** Reserved, 0. */
+  /** OR of weir_device_vtable_flags. */
   uint64_t flags;
   /** Required. How many devices there are now. */
   int32_t (*device_count)(void *ctx, uint32_t *out_count);
@@ -1680,14 +1729,17 @@ typedef struct weir_device_vtable {
    * called.
    */
   int32_t (*event_callback)(void *device, void *event, weir_device_callback_fn callback, void *arg);
-  /** Required. Copies bytes from the host's memory, which stays as it is until the stream has done this; so below. */
+  /**
+   * Required without work_submit, as the other copies, fill and launch. Copies bytes from the host's memory, which
+   * stays as it is until the stream has done this; so below.
+   */
   int32_t (*copy_to_device)(void *device, void *stream, weir_device_address to, const void *from, uint64_t bytes);
-  /** Required. Copies bytes to the host's memory. They are there when an event behind this was reached. */
+  /** Required, as said. Copies bytes to the host's memory. They are there when an event behind this was reached. */
   int32_t (*copy_to_host)(void *device, void *stream, void *to, weir_device_address from, uint64_t bytes);
-  /** Required. Copies bytes within the device's memory, where the two do not overlap. */
+  /** Required, as said. Copies bytes within the device's memory, where the two do not overlap. */
   int32_t (*copy_on_device)(void *device, void *stream, weir_device_address to, weir_device_address from, uint64_t bytes);
   /**
-   * Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of
+   * Required with WEIR_DEVICE_PEER_COPY, as said. Copies bytes between the memories of two devices of this vtable, one of
    * which is `device`.
    */
   int32_t (*copy_peer)(void *device,
@@ -1697,7 +1749,7 @@ typedef struct weir_device_vtable {
                        void *from_device,
                        weir_device_address from,
                        uint64_t bytes);
-  /** Required. Sets bytes of the device's memory. */
+  /** Required, as said. Sets bytes of the device's memory. */
   int32_t (*fill)(void *device, void *stream, weir_device_address to, uint8_t value, uint64_t bytes);
   /**
    * Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it
@@ -1706,7 +1758,7 @@ typedef struct weir_device_vtable {
   int32_t (*kernel_create)(void *device, const struct weir_device_recipe *recipe, void **out_kernel);
   /** Required. Ends a kernel. No call of it is under way. */
   void (*kernel_destroy)(void *device, void *kernel);
-  /** Required. Calls a kernel. */
+  /** Required, as said. Calls a kernel. */
   int32_t (*launch)(void *device, void *stream, void *kernel, const struct weir_device_launch *launch);
   /**
    * Required with WEIR_DEVICE_NATIVE_HANDLE. What the plug-in's own interface calls an object: `what` is one of
@@ -1786,6 +1838,45 @@ typedef struct weir_device_vtable {
    * so that launches allocate nothing.
    */
   int32_t (*kernel_scratch)(void *device, void *kernel, const struct weir_device_launch *launch, uint64_t *out_bytes);
+  /**
+   * Optional, may block. As device_open, with what weir_engine_attr_set_device_settings was given, in a form of the
+   * plug-in's own; `bytes` is 0 where nothing was set. Without it there is nothing to set.
+   */
+  int32_t (*device_open_with)(void *ctx, uint32_t index, const void *settings, size_t bytes, void **out_device);
+  /**
+   * Optional. The settings of a device, with what was left open as it was settled: stores how many bytes they have,
+   * and copies them if `capacity` is as much.
+   */
+  int32_t (*device_settings)(void *device, void *settings, size_t capacity, size_t *out_bytes);
+  /**
+   * Optional. Fails if another engine with these settings may not share the device. Without it settings must have
+   * the same bytes.
+   */
+  int32_t (*device_fits)(void *device, const void *settings, size_t bytes);
+  /**
+   * Optional, in the place of launch, copy_to_device, copy_to_host, copy_on_device, copy_peer and fill, which need
+   * not be there then. Does a launch, a copy or a fill, and has its name.
+   */
+  int32_t (*work_submit)(void *device, void *stream, const struct weir_device_work *work);
+  /**
+   * Optional. What is issued to the device from now on, on any stream, may be put off until batch_end. Batches of
+   * several threads overlap. Nobody waits for the device inside of one.
+   */
+  void (*batch_begin)(void *device);
+  /** Required with batch_begin. Ends one. */
+  void (*batch_end)(void *device);
+  /** Optional, may block. Of the memory that deallocate has been given at most so many bytes stay with the plug-in. */
+  void (*memory_trim)(void *device, uint64_t keep_bytes);
+  /**
+   * Optional. weir is about to read (`writes` 0) or to write (1) bytes of memory of host_allocate or host_register:
+   * one that checks looks whether a copy under way may use them. `name` says who, and lives during the call.
+   */
+  void (*host_used)(void *device, const void *data, uint64_t bytes, int32_t writes, const char *name);
+  /**
+   * Optional. Of a failure that this thread has just been given with WEIR_ABORTED: the code of the one that it
+   * follows from, where that was on another stream.
+   */
+  int32_t (*error_origin)(void *ctx);
 } weir_device_vtable;
 
 /** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
@@ -3651,6 +3742,34 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr,
                                              uint32_t *out_count);
+
+/**
+ * What the engine's device is opened with, in a form of its plug-in's (device_open_with of weir_device_vtable). The
+ * first engine on a device decides: another one with settings that do not fit is refused as long as the device lives,
+ * and one without any shares it. `bytes` 0 takes them back.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
+ * INVALID_ARGUMENT; weir_engine_create gives UNIMPLEMENTED if the device takes none.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_device_settings(struct weir_engine_attr *attr,
+                                                 const void *settings,
+                                                 size_t bytes);
+
+/**
+ * The settings that were set; in the attributes of an engine those that its device has settled. *out_bytes is how many
+ * bytes they have, 0 if there are none; as many as there is room for are stored. A call with capacity 0 only asks.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_device_settings(const struct weir_engine_attr *attr,
+                                                 void *out_settings,
+                                                 size_t capacity,
+                                                 size_t *out_bytes);
 
 /**
  * How threads wait for work on the engine's device, in waits for streams, events, engines and all devices. They look

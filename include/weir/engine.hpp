@@ -96,6 +96,10 @@ public:
     engine_attr &set_max_streams(std::uint32_t count) {
         return check(weir_engine_attr_set_max_streams(*this, count)), *this;
     }
+    /// What the device is opened with, in a form of its plug-in's.
+    engine_attr &set_device_settings(const void *settings, std::size_t bytes) {
+        return check(weir_engine_attr_set_device_settings(*this, settings, bytes)), *this;
+    }
     engine_attr &set_thread_count(std::uint32_t count) {
         return check(weir_engine_attr_set_thread_count(*this, count)), *this;
     }

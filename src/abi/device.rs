@@ -1,7 +1,7 @@
 //! Devices that a plug-in brings, as a vtable of C functions.
 use super::kernel::weir_infer_fn;
 use super::recording::{weir_device_address, weir_device_launch, weir_device_recording, weir_device_work};
-use super::tensor::weir_tensor_desc;
+use super::tensor::{weir_tensor_desc, weir_tensor_view};
 use super::threadpool::weir_destroy_fn;
 use std::ffi::{c_char, c_void};
 
@@ -41,6 +41,27 @@ pub enum weir_device_capability {
     WEIR_DEVICE_PREPARED_LAUNCHES = 2048,
     /// Its kernels want memory besides their tensors; kernel_scratch is there.
     WEIR_DEVICE_SCRATCH = 4096,
+    /// It calls functions of the host's, on a thread of its own, with tensors in memory that the host can touch then:
+    /// recipes have a host form (`host_call`), and those of weir_kernel_create_host are offered to it, too.
+    WEIR_DEVICE_HOST_KERNELS = 8192,
+    /// An output of a kernel may have the memory of an input that is like it, where the same kernel of a cpu engine
+    /// allows that.
+    WEIR_DEVICE_IN_PLACE = 16384,
+    /// What error_text gives names the engine and what has failed: weir puts nothing in front of it.
+    WEIR_DEVICE_WHOLE_TEXTS = 32768,
+    /// Functions that destroy, deallocate or close may be called inside a callback of event_callback.
+    WEIR_DEVICE_ENDS_IN_CALLBACKS = 65536,
+    /// Each tensor's memory is to come from allocate and to go back to deallocate: the memory mode of its engines is
+    /// WEIR_MEMORY_MODE_DIRECT unless they ask for another.
+    WEIR_DEVICE_DIRECT_MEMORY = 131072,
+}
+
+/// Bits of weir_device_vtable.flags.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_device_vtable_flags {
+    /// weir_engine_create_all leaves its devices out: they are no devices of the machine.
+    WEIR_DEVICE_UNLISTED = 1,
 }
 
 /// What native_handle of a weir_device_vtable is asked for.
@@ -109,7 +130,31 @@ pub struct weir_device_recipe {
     pub num_inputs: usize,
     /// Number of outputs.
     pub num_outputs: usize,
+    /// With WEIR_DEVICE_HOST_KERNELS: the same as a function of the host's; NULL if there is none. Lives as long as
+    /// `host_user` is retained.
+    pub host_call: weir_device_host_call_fn,
+    /// First argument of the functions here.
+    pub host_user: *mut c_void,
+    /// Keeps `host_user` beyond kernel_create, until host_release is called for it.
+    pub host_retain: weir_destroy_fn,
+    /// Any thread.
+    pub host_release: weir_destroy_fn,
 }
+
+/// A kernel as a function of the host's, on memory that the host can touch: weir's, for a device to call. It may block,
+/// and may call weir. Any thread, several at a time. A code that is not WEIR_OK is the failure of the kernel: then
+/// `text` has at most `capacity` bytes of NUL-terminated UTF-8 that say why.
+pub type weir_device_host_call_fn = Option<
+    unsafe extern "C" fn(
+        user: *mut c_void,
+        inputs: *const weir_tensor_view,
+        num_inputs: usize,
+        outputs: *const weir_tensor_view,
+        num_outputs: usize,
+        text: *mut c_char,
+        capacity: usize,
+    ) -> i32,
+>;
 
 /// A kernel that only the device of an engine knows, by its name.
 #[repr(C)]
@@ -162,7 +207,7 @@ pub type weir_device_callback_fn = Option<unsafe extern "C" fn(arg: *mut c_void)
 pub struct weir_device_vtable {
     /// sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL.
     pub struct_size: usize,
-    /// Reserved, 0.
+    /// OR of weir_device_vtable_flags.
     pub flags: u64,
     /// Required. How many devices there are now.
     pub device_count: Option<unsafe extern "C" fn(ctx: *mut c_void, out_count: *mut u32) -> i32>,
@@ -240,7 +285,8 @@ pub struct weir_device_vtable {
             arg: *mut c_void,
         ) -> i32,
     >,
-    /// Required. Copies bytes from the host's memory, which stays as it is until the stream has done this; so below.
+    /// Required without work_submit, as the other copies, fill and launch. Copies bytes from the host's memory, which
+    /// stays as it is until the stream has done this; so below.
     pub copy_to_device: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -250,7 +296,7 @@ pub struct weir_device_vtable {
             bytes: u64,
         ) -> i32,
     >,
-    /// Required. Copies bytes to the host's memory. They are there when an event behind this was reached.
+    /// Required, as said. Copies bytes to the host's memory. They are there when an event behind this was reached.
     pub copy_to_host: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -260,7 +306,7 @@ pub struct weir_device_vtable {
             bytes: u64,
         ) -> i32,
     >,
-    /// Required. Copies bytes within the device's memory, where the two do not overlap.
+    /// Required, as said. Copies bytes within the device's memory, where the two do not overlap.
     pub copy_on_device: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -270,7 +316,7 @@ pub struct weir_device_vtable {
             bytes: u64,
         ) -> i32,
     >,
-    /// Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of
+    /// Required with WEIR_DEVICE_PEER_COPY, as said. Copies bytes between the memories of two devices of this vtable, one of
     /// which is `device`.
     pub copy_peer: Option<
         unsafe extern "C" fn(
@@ -283,7 +329,7 @@ pub struct weir_device_vtable {
             bytes: u64,
         ) -> i32,
     >,
-    /// Required. Sets bytes of the device's memory.
+    /// Required, as said. Sets bytes of the device's memory.
     pub fill: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -304,7 +350,7 @@ pub struct weir_device_vtable {
     >,
     /// Required. Ends a kernel. No call of it is under way.
     pub kernel_destroy: Option<unsafe extern "C" fn(device: *mut c_void, kernel: *mut c_void)>,
-    /// Required. Calls a kernel.
+    /// Required, as said. Calls a kernel.
     pub launch: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -395,6 +441,44 @@ pub struct weir_device_vtable {
             out_bytes: *mut u64,
         ) -> i32,
     >,
+    /// Optional, may block. As device_open, with what weir_engine_attr_set_device_settings was given, in a form of the
+    /// plug-in's own; `bytes` is 0 where nothing was set. Without it there is nothing to set.
+    pub device_open_with: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            index: u32,
+            settings: *const c_void,
+            bytes: usize,
+            out_device: *mut *mut c_void,
+        ) -> i32,
+    >,
+    /// Optional. The settings of a device, with what was left open as it was settled: stores how many bytes they have,
+    /// and copies them if `capacity` is as much.
+    pub device_settings: Option<
+        unsafe extern "C" fn(device: *mut c_void, settings: *mut c_void, capacity: usize, out_bytes: *mut usize) -> i32,
+    >,
+    /// Optional. Fails if another engine with these settings may not share the device. Without it settings must have
+    /// the same bytes.
+    pub device_fits: Option<unsafe extern "C" fn(device: *mut c_void, settings: *const c_void, bytes: usize) -> i32>,
+    /// Optional, in the place of launch, copy_to_device, copy_to_host, copy_on_device, copy_peer and fill, which need
+    /// not be there then. Does a launch, a copy or a fill, and has its name.
+    pub work_submit:
+        Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void, work: *const weir_device_work) -> i32>,
+    /// Optional. What is issued to the device from now on, on any stream, may be put off until batch_end. Batches of
+    /// several threads overlap. Nobody waits for the device inside of one.
+    pub batch_begin: Option<unsafe extern "C" fn(device: *mut c_void)>,
+    /// Required with batch_begin. Ends one.
+    pub batch_end: Option<unsafe extern "C" fn(device: *mut c_void)>,
+    /// Optional, may block. Of the memory that deallocate has been given at most so many bytes stay with the plug-in.
+    pub memory_trim: Option<unsafe extern "C" fn(device: *mut c_void, keep_bytes: u64)>,
+    /// Optional. weir is about to read (`writes` 0) or to write (1) bytes of memory of host_allocate or host_register:
+    /// one that checks looks whether a copy under way may use them. `name` says who, and lives during the call.
+    pub host_used: Option<
+        unsafe extern "C" fn(device: *mut c_void, data: *const c_void, bytes: u64, writes: i32, name: *const c_char),
+    >,
+    /// Optional. Of a failure that this thread has just been given with WEIR_ABORTED: the code of the one that it
+    /// follows from, where that was on another stream.
+    pub error_origin: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
 }
 
 /// What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the

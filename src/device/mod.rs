@@ -23,6 +23,7 @@ pub mod cuda;
 pub mod emulated;
 mod kind;
 pub mod plugin;
+mod presence;
 mod recording;
 mod registry;
 mod waiting;
@@ -30,8 +31,9 @@ mod watch;
 
 pub use comparison::{Comparison, Relation};
 pub use kind::DeviceKind;
+pub use presence::Presence;
 pub use recording::{Branch, Executable, Integer, Loop, Predicate, Recording, Step, Work};
-pub use registry::{OWN_PRIORITY, Presence, count, devices, kinds, open, register, replace, unregister};
+pub use registry::{OWN_PRIORITY, count, devices, kinds, open, register, replace, unregister};
 pub use waiting::Waiting;
 pub use watch::Watch;
 
@@ -60,8 +62,18 @@ pub trait Device: Any + Send + Sync + Debug {
     }
 
     /// What works on its own; None: the host's threads do the work, in the host's memory.
-    fn accelerator(&self) -> Option<&dyn Accelerator> {
+    fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         None
+    }
+
+    /// What it was made with, in a form that only the device knows, with what was left open as it was settled.
+    fn settings(&self) -> Option<Arc<[u8]>> {
+        None
+    }
+
+    /// Whether tensors' memory is to come from it one by one, unless an engine asks for another mode.
+    fn wants_direct_memory(&self) -> bool {
+        false
     }
 
     /// Whether an engine with these settings may share the device.
@@ -482,9 +494,10 @@ impl Debug for dyn Accelerator + '_ {
 }
 
 /// What engines may ask of the device that they are made on.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    pub emulation: Option<emulated::Emulation>,
+    /// In a form that only the device knows.
+    pub attributes: Option<Arc<[u8]>>,
     /// A context of the host's to work in, by what the interface below calls it.
     pub context: Option<u64>,
 }
@@ -496,6 +509,11 @@ pub trait Factory: Send + Sync {
     /// Why there are none, if there are none.
     fn why_none(&self) -> Option<String> {
         None
+    }
+
+    /// Whether its devices are some of this machine's.
+    fn is_listed(&self) -> bool {
+        true
     }
 
     fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>>;

@@ -13,10 +13,11 @@
 //! entered, and the other one's is dropped.
 #![forbid(unsafe_code)]
 
+use super::presence::GONE;
 use super::{Device, DeviceKind, Factory, Settings, cpu, emulated};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::sync::{Gate, Global, fork};
+use crate::sync::{Global, fork};
 use std::sync::{Arc, Weak};
 
 /// Priority of the library's own factories.
@@ -24,19 +25,6 @@ pub const OWN_PRIORITY: i32 = 0;
 
 /// How long a device that the host has let go of may take to go.
 const LEAVE_NS: u64 = 1_000_000_000;
-
-/// Advanced when a device has gone.
-static GONE: Gate = Gate::new();
-
-/// The last part of a device that goes: then another one may be made with other settings.
-#[derive(Debug, Default)]
-pub struct Presence(());
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        GONE.advance(1);
-    }
-}
 
 struct Entry {
     kind: DeviceKind,
@@ -61,7 +49,7 @@ impl Registry {
             registry.insert(DeviceKind::CPU, OWN_PRIORITY, Arc::new(cpu::Cpus));
             #[cfg(feature = "cuda")]
             registry.insert(DeviceKind::CUDA, OWN_PRIORITY, Arc::new(super::cuda::Devices));
-            registry.insert(DeviceKind::EMULATED, OWN_PRIORITY, Arc::new(emulated::Factory));
+            registry.insert(DeviceKind::EMULATED, OWN_PRIORITY, Arc::new(emulated::plugin()));
         }
         f(&mut registry)
     }
@@ -137,14 +125,14 @@ fn factory(kind: DeviceKind) -> Option<Arc<dyn Factory>> {
     })
 }
 
-/// How many devices of a kind there are.
-/// All devices that this machine has, by kind and index: those that are not emulated.
+/// All devices that this machine has, by kind and index.
 pub fn devices() -> Vec<(DeviceKind, u32)> {
     let mut kinds = kinds();
-    kinds.retain(|kind| *kind != DeviceKind::EMULATED);
+    kinds.retain(|kind| factory(*kind).is_some_and(|factory| factory.is_listed()));
     kinds.iter().flat_map(|&kind| (0..count(kind)).map(move |index| (kind, index))).collect()
 }
 
+/// How many devices of a kind there are.
 pub fn count(kind: DeviceKind) -> u32 {
     factory(kind).map_or(0, |factory| factory.count())
 }

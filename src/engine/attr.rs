@@ -4,11 +4,11 @@
 use crate::abi::{weir_memory_mode, weir_memory_mode_value, weir_thread_mode, weir_thread_mode_value};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live, with_article};
-use crate::device::emulated::Emulation;
 use crate::device::{DeviceKind, Waiting};
 use crate::memory::HostAllocator;
 use crate::stream::{Domain, check_name};
 use crate::threadpool::{PoolAttr, ThreadPool, checked_spin_ns};
+use std::sync::Arc;
 
 /// Most streams of an engine that a program's work may be spread over.
 const MAX_STREAMS: u32 = 64;
@@ -89,8 +89,8 @@ pub struct EngineAttr {
     /// None = the environment may decide, in both.
     thread_mode: Option<ThreadMode>,
     thread_count: Option<usize>,
-    /// How the device is emulated, where it is.
-    pub emulation: Option<Emulation>,
+    /// What the device is made with, in a form that only the device knows.
+    pub device_settings: Option<Arc<[u8]>>,
     /// How threads wait for the device; None = as is best with it.
     pub(super) waiting: Option<Waiting>,
     /// A context of the host's to work in, by what the interface below calls it.
@@ -148,7 +148,7 @@ impl EngineAttr {
             threadpool: None,
             thread_mode: None,
             thread_count: None,
-            emulation: None,
+            device_settings: None,
             waiting: None,
             context: None,
             max_streams: 1,

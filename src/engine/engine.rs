@@ -9,7 +9,6 @@ use crate::abi::{weir_engine_info, weir_memory_info, weir_pinning as P};
 use crate::base::object::tag;
 use crate::base::text::json_string;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text, with_article};
-use crate::device::emulated::Emulated;
 use crate::device::{self, Accelerator, Device, DeviceKind, Pinning, Settings};
 use crate::kernel::cache;
 use crate::memory::Pool;
@@ -86,9 +85,11 @@ impl Engine {
                 with_article(kind.name())
             )));
         }
-        let device = device::open(kind, index, &Settings { emulation: attr.emulation, context: attr.context })?;
-        if let Some(device) = Emulated::of(&device) {
-            attr.emulation = Some(*device.emulation());
+        let settings = Settings { attributes: attr.device_settings.clone(), context: attr.context };
+        let device = device::open(kind, index, &settings)?;
+        let given = std::mem::replace(&mut attr.device_settings, device.settings());
+        if given.is_some() && attr.device_settings.is_none() {
+            return Err(device::unimplemented(&device::label(&*device), "settings of the device"));
         }
         fork::arm();
         let account = match attr.name() {
@@ -182,7 +183,7 @@ impl Engine {
     }
 
     /// What works on its own there; None if that is the host.
-    pub fn accelerator(&self) -> Option<&dyn Accelerator> {
+    pub fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         self.device.accelerator()
     }
 

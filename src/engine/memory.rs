@@ -3,7 +3,7 @@
 use super::attr::{EngineAttr, MemoryMode};
 use super::threads::Variable;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Accelerator, Device, DeviceKind, Pinning};
+use crate::device::{Accelerator, Device, Pinning};
 use crate::memory::{ALIGNMENT, HostMemory, Pool, PoolAttr, Source, Tag};
 use std::sync::Arc;
 
@@ -110,8 +110,7 @@ pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>, label: &str)
     let mode = match attr.memory_mode {
         Some(mode) => mode,
         None => {
-            // A device that checks who touches what is to see each block come and go.
-            let default = if device.kind() == DeviceKind::EMULATED { MemoryMode::Direct } else { MemoryMode::Pooled };
+            let default = if device.wants_direct_memory() { MemoryMode::Direct } else { MemoryMode::Pooled };
             MODE.get(MemoryMode::from_name, "pooled or direct")?.unwrap_or(default)
         }
     };

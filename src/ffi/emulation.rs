@@ -11,7 +11,7 @@ use crate::device::emulated::{Emulated, Emulation, Race};
 use crate::engine::{Engine, EngineAttr};
 
 /// The device of an engine, if it is an emulated one.
-fn emulated(engine: &Engine) -> Result<&Emulated> {
+fn emulated(engine: &Engine) -> Result<Emulated> {
     Emulated::of(engine.device())
         .ok_or_else(|| Error::precondition(format!("engine is {}, not an emulated one", engine.label())))
 }
@@ -63,21 +63,9 @@ pub unsafe extern "C" fn weir_engine_attr_set_emulation(
         // SAFETY: the caller's pointers, as documented.
         let (attr, given) = unsafe { (handle::borrow_mut(attr, "attr")?, versioned::read(emulation, "emulation")?) };
         check_kind(attr)?;
-        let emulation = Emulation {
-            seed: given.seed,
-            flags: given.flags,
-            latency_ns: given.latency_ns,
-            bytes_per_us: given.bytes_per_us,
-            kernel_ns: given.kernel_ns,
-            memory_bytes: given.memory_bytes,
-            fail_operation: given.fail_operation,
-            fail_copy: given.fail_copy,
-            fail_allocation: given.fail_allocation,
-            lose_operation: given.lose_operation,
-            replay_ns: given.replay_ns,
-        };
+        let emulation = Emulation::from(given);
         emulation.check().map_err(|error| error.within("emulation"))?;
-        attr.emulation = Some(emulation);
+        attr.device_settings = Some(emulation.settings());
         Ok(())
     })
 }
@@ -97,21 +85,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_emulation(
         unsafe {
             let attr = handle::borrow(attr, "attr")?;
             check_kind(attr)?;
-            let set = attr.emulation.unwrap_or_default();
-            let emulation = weir_emulation {
-                struct_size: 0,
-                seed: set.seed,
-                flags: set.flags,
-                latency_ns: set.latency_ns,
-                bytes_per_us: set.bytes_per_us,
-                kernel_ns: set.kernel_ns,
-                memory_bytes: set.memory_bytes,
-                fail_operation: set.fail_operation,
-                fail_copy: set.fail_copy,
-                fail_allocation: set.fail_allocation,
-                lose_operation: set.lose_operation,
-                replay_ns: set.replay_ns,
-            };
+            let set = attr.device_settings.as_deref().unwrap_or_default();
+            let emulation = weir_emulation::from(Emulation::of_settings(set)?);
             versioned::write(out_emulation, &emulation, "out_emulation")
         }
     })

@@ -1,12 +1,13 @@
 //! Engines and their attributes.
 
-use super::argument::{array_mut, out_const, out_ptr, out_value};
+use super::argument::{array, array_mut, out_const, out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::device::Waiting;
 use crate::engine::{self, Engine, EngineAttr, ThreadMode};
+use std::ffi::c_void;
 
 /// Makes settings for engines of one kind, all default.
 ///
@@ -202,6 +203,57 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(attr, "attr")?) };
         out.set(attr.max_streams as u32);
+        Ok(())
+    })
+}
+
+/// What the engine's device is opened with, in a form of its plug-in's (device_open_with of weir_device_vtable). The
+/// first engine on a device decides: another one with settings that do not fit is refused as long as the device lives,
+/// and one without any shares it. `bytes` 0 takes them back.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
+/// INVALID_ARGUMENT; weir_engine_create gives UNIMPLEMENTED if the device takes none.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_device_settings(
+    attr: *mut weir_engine_attr,
+    settings: *const c_void,
+    bytes: usize,
+) -> weir_status {
+    guard("weir_engine_attr_set_device_settings", || {
+        // SAFETY: the caller's handle and bytes, as documented.
+        let (attr, settings) =
+            unsafe { (handle::borrow_mut(attr, "attr")?, array(settings.cast::<u8>(), bytes, "settings")?) };
+        attr.device_settings = (bytes > 0).then(|| settings.into());
+        Ok(())
+    })
+}
+
+/// The settings that were set; in the attributes of an engine those that its device has settled. *out_bytes is how many
+/// bytes they have, 0 if there are none; as many as there is room for are stored. A call with capacity 0 only asks.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_device_settings(
+    attr: *const weir_engine_attr,
+    out_settings: *mut c_void,
+    capacity: usize,
+    out_bytes: *mut usize,
+) -> weir_status {
+    guard("weir_engine_attr_get_device_settings", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr, places) = unsafe {
+            let places = array_mut(out_settings.cast::<u8>(), capacity, "out_settings")?;
+            (out_value(out_bytes, "out_bytes")?, handle::borrow(attr, "attr")?, places)
+        };
+        let settings = attr.device_settings.as_deref().unwrap_or_default();
+        out.set(settings.len());
+        if capacity > 0 && capacity < settings.len() {
+            return Err(Error::out_of_range(format!("capacity is {capacity}, they have {} bytes", settings.len())));
+        }
+        places.iter_mut().zip(settings).for_each(|(place, byte)| *place = *byte);
         Ok(())
     })
 }

@@ -202,7 +202,7 @@ impl Device for ByHand {
     fn alignment(&self) -> usize {
         64
     }
-    fn accelerator(&self) -> Option<&dyn Accelerator> {
+    fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         Some(self)
     }
     fn is_lost(&self) -> bool {

@@ -12,8 +12,8 @@ use weir::base::time::Deadline;
 use weir::base::{Code, dtype};
 use weir::device::emulated::{Emulation, RaceKind};
 use weir::device::{
-    Accelerator, Branch, Comparison, DeviceStream, Fill, HostAddress, Integer, Loop, Place, Predicate, Recording,
-    Relation, Step, Transfer, Work,
+    Branch, Comparison, DeviceStream, Fill, HostAddress, Integer, Loop, Place, Predicate, Recording, Relation, Step,
+    Transfer, Work,
 };
 
 /// A device with cells that have values.
@@ -35,7 +35,7 @@ impl Bench {
 
     fn site(&self) -> Site<'_> {
         let kernels = SALTS.iter().map(|&salt| (salt, self.d.sum(salt))).collect();
-        Site { device: &self.d.device, cells: self.addresses.clone(), kernels }
+        Site { device: &*self.d.device, cells: self.addresses.clone(), kernels }
     }
 
     fn set(&mut self, cells: &[i32]) {
@@ -270,7 +270,7 @@ fn a_failure_inside_ends_the_launch() {
     bench.s.replay(&executable).unwrap();
     let lost = bench.s.record(&event).and_then(|()| event.synchronize(Deadline::NEVER));
     assert_eq!(code(lost), Code::DeviceLost);
-    assert_eq!(code(bench.d.device.control_flow()), Code::DeviceLost);
+    assert_eq!(code(bench.d.device.event(false)), Code::DeviceLost);
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn what_means_nothing_is_refused() {
     let late = [Step { work: fill, after: &[] }, Step { work: fill, after: &[1] }];
     assert_eq!(
         refused(again(Integer { dtype: dtype::F32, ..integer }, &[])),
-        "emulated:0: recording 'r': loop 'w': its predicate is of f32, expected bool, u8, s8 or s32"
+        "engine emulated:0: recording 'r': loop 'w': its predicate is of f32, expected bool, u8, s8 or s32"
     );
     let text = refused(again(Integer { address: m + 2, ..integer }, &[]));
     assert!(text.contains("its predicate at 0x") && text.ends_with(" is not aligned as s32 is"), "{text}");
@@ -381,7 +381,7 @@ fn what_means_nothing_is_refused() {
     };
     assert_eq!(
         compare(dtype::F16, [m, m], None),
-        "emulated:0: recording 'r': loop 'w': its predicate compares numbers of f16, expected f32 or s32"
+        "engine emulated:0: recording 'r': loop 'w': its predicate compares numbers of f16, expected f32 or s32"
     );
     let text = compare(dtype::F32, [m, m + 1], None);
     assert!(text.contains("its predicate at 0x") && text.ends_with(" is not aligned as f32 is"), "{text}");
@@ -389,19 +389,19 @@ fn what_means_nothing_is_refused() {
     assert!(text.contains("loop 'w': its predicate is 4 bytes at 0x40, which are not in the memory"), "{text}");
     assert_eq!(
         compare(dtype::S32, [m, m], Some(&[0])),
-        "emulated:0: recording 'r': loop 'w': it is read behind step 0 of 0"
+        "engine emulated:0: recording 'r': loop 'w': it is read behind step 0 of 0"
     );
     assert_eq!(
         refused(choose(integer, false, &[])),
-        "emulated:0: recording 'r': switch 's': it has 0 branches, expected 1 or more"
+        "engine emulated:0: recording 'r': switch 's': it has 0 branches, expected 1 or more"
     );
     assert_eq!(
         refused(choose(integer, true, &[&[]])),
-        "emulated:0: recording 'r': switch 's': it has 1 branches, expected 2"
+        "engine emulated:0: recording 'r': switch 's': it has 1 branches, expected 2"
     );
     assert_eq!(
         refused(choose(integer, false, &[&[], &late])),
-        "emulated:0: recording 'r': switch 's': step 1, fill, comes after step 1"
+        "engine emulated:0: recording 'r': switch 's': step 1, fill, comes after step 1"
     );
     // SAFETY: refused.
     let host = Place::Host(unsafe { HostAddress::new(page.as_mut_ptr() as usize) });

@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use weir::base::Code;
 use weir::base::time::Deadline;
 use weir::device::emulated::{Emulated, Emulation};
-use weir::device::{Accelerator, Device as _, Settings, StreamAttr};
+use weir::device::{Settings, StreamAttr};
 
 /// The fifth of ten operations fails: those before it were done, those behind it not, on its stream and on one that
 /// waits for it.
@@ -120,7 +120,7 @@ fn a_device_is_lost() {
             let called = called.clone();
             d.device.when_reached(event, called.adder());
         }
-        assert!(!d.device.is_lost());
+        assert!(!d.device.device().is_lost());
         let error = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| other.synchronize(Deadline::NEVER).unwrap_err());
             go.add();
@@ -129,7 +129,7 @@ fn a_device_is_lost() {
         assert_eq!(error.code(), Code::DeviceLost);
         assert_eq!(error.message(), "emulated:0 was lost, as asked, at operation 3 (third)");
         called.wait(2);
-        assert!(d.device.is_lost());
+        assert!(d.device.device().is_lost());
         assert_eq!(*d.ran.lock(), [2]);
         let lost = Code::DeviceLost;
         assert_eq!(code(start.is_reached()), lost, "every event");
@@ -155,7 +155,7 @@ fn a_device_is_lost() {
 #[test]
 fn a_lost_device_is_replaced() {
     let settings = |lose_operation| Settings {
-        emulation: Some(Emulation { lose_operation, memory_bytes: 1 << 20, ..Emulation::default() }),
+        attributes: Some(Emulation { lose_operation, memory_bytes: 1 << 20, ..Emulation::default() }.settings()),
         ..Settings::default()
     };
     let open = |settings: &Settings| weir::device::open(weir::device::DeviceKind::EMULATED, 6, settings);

@@ -6,8 +6,8 @@ use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Result, dtype};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::{
-    Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, HostFunction, Launch, Place, Recipe,
-    StreamAttr, Then, Transfer,
+    DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, HostFunction, Launch, Place, Recipe, StreamAttr, Then,
+    Transfer,
 };
 use weir::memory::View;
 use weir::sync::Mutex;

@@ -3,7 +3,7 @@
 use crate::kit::{BYTES, Device, LEN};
 use weir::base::time::Deadline;
 use weir::device::emulated::Emulation;
-use weir::device::{Accelerator, Fill, HostAddress, Launch, Place, Recording, Step, Transfer, Work};
+use weir::device::{Fill, HostAddress, Launch, Place, Recording, Step, Transfer, Work};
 use weir::memory::heap;
 
 /// In a child process: reads or writes one byte of the device's, through its address.

@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use std::sync::Arc;
 use weir::base::time::Deadline;
 use weir::base::{Code, Error};
-use weir::device::{Accelerator, Device as _, DeviceEvent, HostAddress, Place, Then, Transfer};
+use weir::device::{DeviceEvent, HostAddress, Place, Then, Transfer};
 
 #[test]
 fn a_stream_does_its_work_in_order() {
@@ -171,7 +171,7 @@ fn devices_copy_to_each_other() {
     let host: [i32; LEN] = std::array::from_fn(|i| 3 * i as i32);
     let mut back = [0; LEN];
     upload(&*s, a, &host).unwrap();
-    let to = Place::Peer(&e.device, b);
+    let to = Place::Peer(&*e.device, b);
     s.copy(&Transfer { name: "across", to, from: Place::Device(a), bytes: BYTES }).unwrap();
     d.finish(&*s).unwrap();
     let t = e.stream("t");
@@ -180,7 +180,7 @@ fn devices_copy_to_each_other() {
     assert_eq!(back, host);
     assert_eq!(e.texts(), [""; 0], "the host waited in between");
     fill(&*s, a, 9).unwrap();
-    s.copy(&Transfer { name: "across", to: Place::Device(a), from: Place::Peer(&e.device, b), bytes: BYTES }).unwrap();
+    s.copy(&Transfer { name: "across", to: Place::Device(a), from: Place::Peer(&*e.device, b), bytes: BYTES }).unwrap();
     fill(&*t, b, 0).unwrap();
     let text = "missing wait: fill (operation 2, stream 't') writes bytes 0 to 256 of b while across (operation 4, stream 's') \
                 may still read them";
@@ -204,12 +204,12 @@ fn what_is_not_the_devices_is_refused() {
     let host = |address| Place::Host(unsafe { HostAddress::new(address) });
     assert_eq!(code(copy(host(a), Place::Device(a))), Code::InvalidArgument);
     assert_eq!(code(copy(host(b), Place::Device(a))), Code::InvalidArgument);
-    assert_eq!(code(copy(Place::Device(a), Place::Peer(&e.device, 64))), Code::InvalidArgument);
+    assert_eq!(code(copy(Place::Device(a), Place::Peer(&*e.device, 64))), Code::InvalidArgument);
     assert_eq!(code(s.record(&e.event())), Code::InvalidArgument);
     assert_eq!(code(s.wait(&e.event())), Code::InvalidArgument);
     assert_eq!(code(e.event().elapsed_ns(&*d.event())), Code::InvalidArgument);
     assert_eq!(d.device.counters().operations, 0);
-    assert_eq!(d.device.memory_bytes(), 1 << 30);
+    assert_eq!(d.device.device().memory_bytes(), 1 << 30);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::kit::{Device, LEN, download, launch};
 use std::sync::Arc;
 use weir::base::time::Deadline;
 use weir::device::emulated::Emulation;
-use weir::device::{Accelerator, DeviceEvent, DeviceStream};
+use weir::device::{DeviceEvent, DeviceStream};
 
 struct Random(u64);
 

@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use weir::base::Code;
 use weir::base::time::Deadline;
 use weir::device::emulated::{Emulation, RaceKind};
-use weir::device::{Accelerator, DeviceStream, HostAddress, Pinning, Place, Transfer};
+use weir::device::{DeviceStream, HostAddress, Pinning, Place, Transfer};
 
 /// The one report that there is.
 fn only(d: &Device) -> (RaceKind, String) {
@@ -27,6 +27,10 @@ fn pair(d: &Device, with_wait: bool) {
     launch(&*t, "kernel 'use'", &d.sum(2), &[a], &[b]).unwrap();
     d.finish(&*s).unwrap();
     d.finish(&*t).unwrap();
+}
+
+fn pinning(d: &Device) -> &dyn Pinning {
+    d.device.pinning().unwrap()
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn host_memory_under_two_copies() {
 /// Pinned memory is not to be given back, nor used by weir, while a copy of it may be under way.
 #[test]
 fn pinned_memory_in_flight() {
-    let at = |d: &Device| d.device.allocate_host(BYTES, "what is copied").unwrap();
+    let at = |d: &Device| pinning(d).allocate_host(BYTES, "what is copied").unwrap();
     let up = |stream: &dyn DeviceStream, to: usize, from: usize| {
         // SAFETY: the test keeps the memory until the end; whether others use it is what it is about.
         let (to, from) = (Place::Device(to), Place::Host(unsafe { HostAddress::new(from) }));
@@ -214,7 +218,7 @@ fn pinned_memory_in_flight() {
     let d = Device::new(Emulation { seed: 7, flags: Emulation::CHECK, ..Emulation::default() });
     let (s, a, host) = (d.stream("s"), d.memory("tensor a"), at(&d));
     up(&*s, a, host);
-    d.device.deallocate_host(host, BYTES);
+    pinning(&d).deallocate_host(host, BYTES);
     let (kind, text) = only(&d);
     assert_eq!(kind, RaceKind::FreedInUse);
     assert_eq!(
@@ -232,7 +236,7 @@ fn pinned_memory_in_flight() {
         } else {
             down(&*s, host, a)
         }
-        d.device.host_uses(host + 8, 16, writes, "upload");
+        pinning(&d).host_uses(host + 8, 16, writes, "upload");
         if is_wrong {
             let (kind, text) = only(&d);
             assert_eq!(kind, RaceKind::HostAccess);
@@ -243,8 +247,8 @@ fn pinned_memory_in_flight() {
         }
         d.finish(&*s).unwrap();
         d.device.clear_races();
-        d.device.host_uses(host, BYTES, true, "upload");
-        d.device.deallocate_host(host, BYTES);
+        pinning(&d).host_uses(host, BYTES, true, "upload");
+        pinning(&d).deallocate_host(host, BYTES);
         assert_eq!(d.texts(), [""; 0], "all of it is over");
     }
 }

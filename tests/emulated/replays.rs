@@ -6,8 +6,7 @@ use std::sync::Arc;
 use weir::base::{Code, Result};
 use weir::device::emulated::{Emulation, RaceKind};
 use weir::device::{
-    Accelerator, DeviceKernel, Executable, Fill, HostAddress, Launch, Place, Recording, Step, StreamAttr, Transfer,
-    Work,
+    DeviceKernel, Executable, Fill, HostAddress, Launch, Place, Recording, Step, StreamAttr, Transfer, Work,
 };
 use weir::memory::View;
 
@@ -235,7 +234,7 @@ fn an_update_changes_later_launches_and_none_that_was_made() {
     assert_eq!((read(m[1]), read(m[2])), (8, 71));
     assert_eq!(code(executable.update(3, &copy(1))), Code::InvalidArgument);
     let error = executable.update(2, &copy(1)).unwrap_err();
-    assert_eq!(error.message(), "step 2, node '1', cannot become copy");
+    assert_eq!(error.message(), "step 2 cannot become copy");
     assert_eq!(d.texts(), [""; 0]);
 }
 
@@ -244,9 +243,13 @@ fn what_cannot_be_recorded_is_refused() {
     let (d, other) = (Device::default(), Device::default());
     let (s, a) = (d.stream("s"), d.memory("a"));
     let error = record(&d, &[node(&d, 1, &[], a, &[]), node(&d, 2, &[], a, &[1])]).unwrap_err();
-    assert_eq!(error.message(), "emulated:0: recording 'r': step 1, node '2', comes after step 1");
+    assert_eq!(error.message(), "engine emulated:0: recording 'r': step 1, node '2', comes after step 1");
     let error = record(&d, &[node(&d, 1, &[], 64, &[])]).unwrap_err();
-    assert!(error.message().starts_with("emulated:0: node '1': output 0: 256 bytes at 0x40"), "{}", error.message());
+    assert!(
+        error.message().starts_with("emulated:0: recording 'r': node '1': output 0: 256 bytes at 0x40"),
+        "{}",
+        error.message()
+    );
     let executable = record(&other, &[]).unwrap();
     assert_eq!(code(s.replay(&executable)), Code::InvalidArgument);
     // One without steps does nothing.

@@ -4,7 +4,7 @@ use crate::kit::{Count, Device, launch};
 use std::collections::HashSet;
 use std::sync::Arc;
 use weir::base::time::Deadline;
-use weir::device::{Accelerator, DeviceEvent, Then};
+use weir::device::{DeviceEvent, Then};
 
 /// Fork and join over four streams, several times, with questions and a callback in between; gives the order and the
 /// answers.

@@ -46,7 +46,7 @@ impl Drop for Own {
 
 pub fn emulated(index: u32, emulation: Emulation, streams: u32) -> Own {
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
-    attr.emulation = Some(emulation);
+    attr.device_settings = Some(emulation.settings());
     attr.set_max_streams(streams).unwrap();
     emulated_as(index, &attr)
 }

@@ -170,16 +170,16 @@ impl Device for Wrapped {
         0
     }
     fn name(&self) -> &str {
-        self.inner.name()
+        self.inner.device().name()
     }
     fn alignment(&self) -> usize {
-        self.inner.alignment()
+        self.inner.device().alignment()
     }
-    fn accelerator(&self) -> Option<&dyn Accelerator> {
+    fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         Some(self)
     }
     fn is_lost(&self) -> bool {
-        self.inner.is_lost()
+        self.inner.device().is_lost()
     }
 }
 

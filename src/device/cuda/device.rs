@@ -25,7 +25,8 @@ use std::sync::Arc;
 pub struct CudaDevice {
     index: u32,
     facts: Facts,
-    settings: Settings,
+    /// The context of the host's that it was asked to work in.
+    given: Option<u64>,
     memory: Arc<Memory>,
     host: Host,
     spare: Arc<Spare>,
@@ -46,7 +47,7 @@ impl CudaDevice {
             index,
             products: Products::new(&context, &memory, &facts),
             facts,
-            settings: *settings,
+            given: settings.context,
             memory,
             host: Host(Arc::clone(&context)),
             spare: Spare::new(&context),
@@ -109,12 +110,12 @@ impl Device for CudaDevice {
         self.facts.memory_bytes
     }
 
-    fn accelerator(&self) -> Option<&dyn Accelerator> {
+    fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         Some(self)
     }
 
     fn fits(&self, settings: &Settings) -> Result<()> {
-        if settings.context == self.settings.context {
+        if settings.context == self.given {
             return Ok(());
         }
         let has =
@@ -122,12 +123,8 @@ impl Device for CudaDevice {
         Err(Error::precondition(format!(
             "engine {} is in use with {}, and cannot be made with {} at the same time",
             label(self),
-            has(self.settings.context),
-            if settings.context.is_some() && self.settings.context.is_some() {
-                "another one"
-            } else {
-                has(settings.context)
-            }
+            has(self.given),
+            if settings.context.is_some() && self.given.is_some() { "another one" } else { has(settings.context) }
         )))
     }
 

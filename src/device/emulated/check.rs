@@ -26,6 +26,12 @@ pub(super) fn owner(address: usize, bytes: usize) -> Option<Arc<Shared>> {
     devices.iter().filter_map(Weak::upgrade).find(|device| device.reserve.touches(address, bytes))
 }
 
+/// The device with this handle, if it is an emulated one's.
+pub(super) fn with_handle(handle: usize) -> Option<Arc<Shared>> {
+    let devices = DEVICES.lock();
+    devices.iter().filter_map(Weak::upgrade).find(|device| Arc::as_ptr(device).addr() == handle)
+}
+
 /// Whose bytes these are, and the device's id.
 fn place(shared: &Shared, address: usize) -> (Place, u64) {
     if shared.reserve.touches(address, 1) {

@@ -6,17 +6,6 @@ use super::work::Shared;
 use crate::base::{Error, Result};
 use crate::device::{Comparison, Predicate};
 use crate::memory::View;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Runs a host function, which may panic.
-pub(super) fn guarded(f: impl FnOnce() -> Result<()>) -> Result<()> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
-        let error = Error::from_panic(&*payload);
-        // Dropping it might panic again.
-        std::mem::forget(payload);
-        Err(error)
-    })
-}
 
 pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
     let settings = &shared.settings;
@@ -29,15 +18,14 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
     }
     match &operation.act {
         Act::Nothing => Ok(()),
-        Act::Launch(function) => {
+        Act::Launch(kernel) => {
             for view in operation.inputs.iter().chain(&operation.outputs).filter(|view| view.bytes() > 0) {
                 let data = own(shared, view.data() as usize, view.bytes())?;
                 // SAFETY: so many bytes of the device's memory, which stays as long as the device.
                 unsafe { view.set_data(data) };
             }
             // SAFETY: the views are translated, and the order of the streams says who uses which of them when.
-            let call = || unsafe { function.call(&operation.inputs, &operation.outputs) };
-            guarded(call).map_err(|error| error.within(name))
+            unsafe { kernel.call(&operation.inputs, &operation.outputs) }.map_err(|error| error.within(name))
         }
         Act::Copy { to, from, bytes } => {
             let from = match &operation.staged {

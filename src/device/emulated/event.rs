@@ -1,15 +1,37 @@
 //! Events of the device.
-#![forbid(unsafe_code)]
 
 use super::checker::{CHECKER, Point};
-use super::work::Shared;
+use super::work::{Demand, Shared};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::device::{DeviceEvent, Then};
+
 use crate::sync::{Gate, Mutex};
-use std::any::Any;
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// What is called once an event was reached.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    function: unsafe extern "C" fn(*mut c_void),
+    arg: *mut c_void,
+}
+
+// SAFETY: whoever asks for a call lets it come on any thread.
+unsafe impl Send for Call {}
+
+impl Call {
+    /// # Safety
+    /// The function may be called with it once, on any thread.
+    pub(super) unsafe fn new(function: unsafe extern "C" fn(*mut c_void), arg: *mut c_void) -> Call {
+        Call { function, arg }
+    }
+
+    pub(super) fn tell(self) {
+        // SAFETY: whoever made it has said so; it is told once, since each place gives it up.
+        unsafe { (self.function)(self.arg) }
+    }
+}
 
 /// What queues know of an event.
 #[derive(Debug)]
@@ -30,7 +52,7 @@ struct State {
     time_ns: u64,
     /// Where it was recorded last, if there is a checker.
     point: Point,
-    thens: Vec<Then>,
+    calls: Vec<Call>,
 }
 
 impl Core {
@@ -67,12 +89,12 @@ impl Core {
     }
 
     /// Under the device's lock: its queue has got here. Gives what follows.
-    pub(super) fn reach(&self, time_ns: u64, failure: Option<Error>, calls: &mut Vec<Then>) -> usize {
+    pub(super) fn reach(&self, time_ns: u64, failure: Option<Error>, calls: &mut Vec<Call>) -> usize {
         let mut state = self.state.lock();
         state.time_ns = time_ns;
         state.failure = failure;
-        let count = state.thens.len();
-        calls.append(&mut state.thens);
+        let count = state.calls.len();
+        calls.append(&mut state.calls);
         drop(state);
         self.gate.advance(1);
         count
@@ -85,8 +107,8 @@ impl Core {
     }
 
     /// Under the device's lock, and it was not reached.
-    pub(super) fn then(&self, then: Then) {
-        self.state.lock().thens.push(then);
+    pub(super) fn then(&self, call: Call) {
+        self.state.lock().calls.push(call);
     }
 }
 
@@ -98,17 +120,14 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// The event, if it is one of this device's.
-    pub(super) fn of<'a>(event: &'a Arc<dyn DeviceEvent>, shared: &Arc<Shared>) -> Result<&'a Event> {
-        let any: &dyn Any = &**event;
-        match any.downcast_ref::<Event>() {
-            Some(event) if Arc::ptr_eq(&event.shared, shared) => Ok(event),
-            _ => Err(Error::invalid(format!("event is not one of {}", shared.label))),
-        }
+    pub(super) fn new(shared: &Arc<Shared>, timing: bool) -> Result<Event> {
+        let mut state = shared.open()?;
+        state.events += 1;
+        Ok(Event { shared: Arc::clone(shared), core: Arc::new(Core::new(state.events)), timing })
     }
 
     /// It was reached, and the host knows now. Under the device's lock.
-    pub(super) fn seen(&self, device: &super::state::State) {
+    fn seen(&self, device: &super::state::State) {
         if self.shared.checks() && !device.is_over && self.core.recorded() > 0 {
             self.core.with_point(|point| CHECKER.with(|checker| checker.observe(point)));
         }
@@ -124,10 +143,8 @@ impl Event {
             None => Ok(true),
         }
     }
-}
 
-impl DeviceEvent for Event {
-    fn is_reached(&self) -> Result<bool> {
+    pub(super) fn is_reached(&self) -> Result<bool> {
         self.shared.intact()?;
         if self.shared.is_seeded() {
             self.shared.demand_steps(&self.core);
@@ -136,7 +153,7 @@ impl DeviceEvent for Event {
         if self.core.is_reached() { self.observed() } else { Ok(false) }
     }
 
-    fn synchronize(&self, deadline: Deadline) -> Result<bool> {
+    pub(super) fn synchronize(&self, deadline: Deadline) -> Result<bool> {
         self.shared.intact()?;
         let time = self.core.recorded();
         if self.shared.is_own_thread() {
@@ -157,13 +174,9 @@ impl DeviceEvent for Event {
         self.observed()
     }
 
-    fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64> {
+    /// Nanoseconds from `start`.
+    pub(super) fn elapsed_ns(&self, start: &Event) -> Result<i64> {
         self.shared.intact()?;
-        let any: &dyn Any = start;
-        let start = match any.downcast_ref::<Event>() {
-            Some(start) if Arc::ptr_eq(&start.shared, &self.shared) => start,
-            _ => return Err(Error::invalid(format!("start is not an event of {}", self.shared.label))),
-        };
         let mut times = [0; 2];
         for (time, (event, what)) in times.iter_mut().zip([(start, "start"), (self, "end")]) {
             if !event.timing {
@@ -179,5 +192,26 @@ impl DeviceEvent for Event {
             *time = at;
         }
         Ok(times[1].wrapping_sub(times[0]) as i64)
+    }
+
+    /// Makes the call once it was reached, or has failed.
+    pub(super) fn call_back(&self, call: Call) {
+        let shared = &*self.shared;
+        let mut state = shared.state.lock();
+        let time = self.core.recorded();
+        if time > 0 && shared.is_seeded() && !state.is_over && shared.lost.get().is_none() {
+            // Reached or not, its turn comes after the demands before it.
+            state.pending += 1;
+            shared.ask(&mut state, Demand::Event(Arc::clone(&self.core), time, Some(call)));
+        } else if self.core.is_reached_for(time) {
+            self.seen(&state);
+            drop(state);
+            return call.tell();
+        } else {
+            self.core.then(call);
+            state.pending += 1;
+        }
+        drop(state);
+        shared.called.advance(1);
     }
 }

@@ -6,17 +6,17 @@
 //! says which comes after which. That is enough, whatever runs: what is inside of a loop is behind all of the time
 //! before, so only an order within one time can be missing; of a branch one list runs, so each counts as behind the one
 //! before it. What may run counts as if it did.
-#![forbid(unsafe_code)]
 
 use super::checker::Ranges;
+use super::given::{self, Given};
+use super::kernel::text;
 use super::queue::{Act, Address};
-use super::stream;
 use super::work::Shared;
+use crate::abi::{weir_device_step, weir_device_step_list, weir_device_work};
 use crate::base::{Error, Reach, Result};
-use crate::device::{self, Fill, Predicate, Recording, Transfer, Work};
 use crate::memory::View;
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// An operation as it is launched each time. A branch or a loop is one that reads an integer.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl List {
         &self.next[self.first[step] as usize..self.first[step + 1] as usize]
     }
 
-    fn connect(&mut self, steps: &[device::Step<'_>]) {
+    fn connect(&mut self, steps: &[Edges<'_>]) {
         let after: Vec<Vec<usize>> = steps.iter().map(|step| sorted(step.after)).collect();
         self.after = after.iter().map(|after| after.len() as u32).collect();
         self.first = vec![0; steps.len() + 1];
@@ -108,45 +108,48 @@ pub(super) struct Lists {
 
 impl Lists {
     /// The lists of a recording, and the steps of its own one.
-    pub(super) fn of(shared: &Shared, recording: &Recording<'_>) -> Result<(Lists, Vec<Step>)> {
-        recording.check()?;
+    ///
+    /// # Safety
+    /// A list of steps of weir's for this device, with what they point to.
+    pub(super) unsafe fn of(shared: &Shared, list: &weir_device_step_list) -> Result<(Lists, Vec<Step>)> {
         let checks = shared.checks();
-        let reach = Reach::new(if checks { count(recording.steps) } else { 0 });
-        let mut lists = Lists { all: Vec::new(), counts: [0; 3], copies: Vec::new(), reach, steps: 0, checks };
-        lists.add(shared, recording.steps, None, &[], None)?;
-        for step in recording.steps {
+        // SAFETY: as demanded of the caller, here and below.
+        let steps = unsafe { edges(given::steps(list)) };
+        let mut lists =
+            Lists { all: Vec::new(), counts: [0; 3], copies: Vec::new(), reach: Reach::new(0), steps: 0, checks };
+        if checks {
+            // SAFETY: as above.
+            lists.reach = Reach::new(unsafe { count(shared, &steps) }?);
+        }
+        // SAFETY: as above.
+        unsafe { lists.add(shared, &steps, None, &[], false)? };
+        let own = std::mem::take(&mut lists.all[0].steps);
+        for step in &own {
             lists.copies.push(lists.counts[1] as u32);
-            match step.work {
-                Work::Launch(_) => lists.counts[0] += 1,
-                Work::Copy(_) => lists.counts[1] += 1,
-                Work::Fill(_) => lists.counts[2] += 1,
-                Work::Branch(_) | Work::Loop(_) => {}
+            match step.act {
+                Act::Launch(_) => lists.counts[0] += 1,
+                Act::Copy { .. } => lists.counts[1] += 1,
+                Act::Fill { .. } | Act::Nothing => lists.counts[2] += 1,
+                Act::Read(_) => {}
             }
         }
-        let own = std::mem::take(&mut lists.all[0].steps);
         Ok((lists, own))
     }
 
-    /// `behind`: the numbers of the steps that all of the list is behind. `again`: a loop's step, as it is read in the
-    /// body.
-    fn add(
+    /// `behind`: the numbers of the steps that all of the list is behind. `again`: the last step is a loop's, as it is
+    /// read in the body.
+    ///
+    /// # Safety
+    /// Steps of weir's for this device, with what they point to.
+    unsafe fn add(
         &mut self,
         shared: &Shared,
-        steps: &[device::Step<'_>],
+        steps: &[Edges<'_>],
         owner: Option<Place>,
         behind: &[Range<u32>],
-        again: Option<device::Step<'_>>,
+        again: bool,
     ) -> Result<Range<u32>> {
-        // The last one's number, if that is it.
-        let last = again.map_or(usize::MAX, |_| steps.len());
-        let with_again;
-        let steps = match again {
-            None => steps,
-            Some(again) => {
-                with_again = steps.iter().copied().chain([again]).collect::<Vec<_>>();
-                &with_again
-            }
-        };
+        let last = if again { steps.len() - 1 } else { usize::MAX };
         let index = self.all.len();
         let (list, begin) = (index as u32, self.steps);
         self.all.push(List { owner, ..List::default() });
@@ -161,27 +164,37 @@ impl Lists {
                 let mut before: Vec<usize> = before.flatten().map(|number| number as usize).collect();
                 self.reach.add(number as usize, &mut before);
             }
-            let made = shared.step(&step.work, owner.is_some());
-            self.all[index].steps.push(made.map_err(|error| error.within(step.work.name()))?);
+            // SAFETY: as demanded of the caller, here and below.
+            let given = unsafe { shared.given(step.work) };
+            // SAFETY: as above.
+            let named = |error: Error| error.within(unsafe { name(step.work) });
+            let given = given.map_err(named)?;
+            self.all[index].steps.push(shared.step(&given, owner.is_some()).map_err(named)?);
             let (place, own) = (Place { list, step: at as u32 }, number..number + 1);
             let next = self.all.len() as u32;
-            let inner = match &step.work {
+            let inner = match given.inner {
                 _ if at == last => Inner::Again,
-                Work::Branch(branch) => {
+                given::Inner::Branch(branches) => {
                     let mut before = vec![own];
-                    let mut lists = Vec::with_capacity(branch.branches.len());
-                    for steps in branch.branches {
+                    let mut lists = Vec::with_capacity(branches.len());
+                    for list in branches {
                         lists.push(self.all.len() as u32);
-                        before.push(self.add(shared, steps, Some(place), &before, None)?);
+                        // SAFETY: as above.
+                        before.push(unsafe {
+                            self.add(shared, &edges(given::steps(list)), Some(place), &before, false)?
+                        });
                     }
                     Inner::Branch(lists.into())
                 }
-                Work::Loop(again) => {
-                    let read = again.behind.map(|behind| device::Step { work: step.work, after: behind });
-                    self.add(shared, again.body, Some(place), &[own], read)?;
+                given::Inner::Loop(body, behind) => {
+                    // SAFETY: as above.
+                    let mut body = unsafe { edges(body) };
+                    body.extend(behind.map(|after| Edges { work: step.work, after }));
+                    // SAFETY: as above.
+                    unsafe { self.add(shared, &body, Some(place), &[own], behind.is_some())? };
                     Inner::Loop(next)
                 }
-                Work::Launch(_) | Work::Copy(_) | Work::Fill(_) => Inner::None,
+                given::Inner::None => Inner::None,
             };
             self.all[index].inner.push(inner);
             self.all[index].numbers.push(number..self.steps);
@@ -190,67 +203,67 @@ impl Lists {
     }
 }
 
+/// Work, and the steps of its list that are over when it begins.
+struct Edges<'a> {
+    work: *const weir_device_work,
+    after: &'a [usize],
+}
+
+/// # Safety
+/// Steps of weir's, with what they point to.
+unsafe fn edges<'a>(steps: &'a [weir_device_step]) -> Vec<Edges<'a>> {
+    // SAFETY: as demanded of the caller.
+    steps.iter().map(|step| Edges { work: step.work, after: unsafe { given::after(step) } }).collect()
+}
+
+/// # Safety
+/// Work of weir's.
+unsafe fn name<'a>(work: *const weir_device_work) -> Cow<'a, str> {
+    // SAFETY: as demanded of the caller.
+    unsafe { text((*work).name) }
+}
+
 /// Steps of a list, with those inside of them.
-fn count(steps: &[device::Step<'_>]) -> usize {
-    let inside = |step: &device::Step<'_>| match &step.work {
-        Work::Branch(branch) => branch.branches.iter().map(|steps| count(steps)).sum(),
-        Work::Loop(again) => count(again.body) + usize::from(again.behind.is_some()),
-        Work::Launch(_) | Work::Copy(_) | Work::Fill(_) => 0,
-    };
-    steps.iter().map(|step| 1 + inside(step)).sum()
+///
+/// # Safety
+/// Steps of weir's for this device, with what they point to.
+unsafe fn count(shared: &Shared, steps: &[Edges<'_>]) -> Result<usize> {
+    let mut sum = 0;
+    for step in steps {
+        // SAFETY: as demanded of the caller.
+        sum += 1 + unsafe {
+            match shared.given(step.work)?.inner {
+                given::Inner::Branch(lists) => {
+                    lists.iter().map(|list| count(shared, &edges(given::steps(list)))).sum::<Result<usize>>()?
+                }
+                given::Inner::Loop(body, behind) => count(shared, &edges(body))? + usize::from(behind.is_some()),
+                given::Inner::None => 0,
+            }
+        };
+    }
+    Ok(sum)
 }
 
 impl Step {
     /// What the step does from now on. Takes no memory if it is like what it did.
-    pub(super) fn set(&mut self, act: Act, work: &Work<'_>) {
-        self.act = act;
+    pub(super) fn set(&mut self, given: &Given<'_>) {
+        self.act = given.act.clone();
         self.name.clear();
-        self.name.push_str(work.name());
+        self.name.push_str(&given.name);
         self.inputs.clear();
+        self.inputs.extend(given.inputs.iter().cloned());
         self.outputs.clear();
+        self.outputs.extend(given.outputs.iter().cloned());
         self.reads.clear();
         self.writes.clear();
-        let (reads, writes) = (&mut self.reads, &mut self.writes);
-        match work {
-            Work::Launch(launch) => {
-                self.inputs.extend(launch.inputs.iter().cloned());
-                self.outputs.extend(launch.outputs.iter().cloned());
-                stream::used(launch, reads, writes);
-            }
-            Work::Copy(transfer) => stream::moved(transfer, reads, writes),
-            Work::Fill(fill) => stream::filled(fill, writes),
-            Work::Branch(_) | Work::Loop(_) => {
-                if let Act::Read(what) = self.act {
-                    reads.extend(what.reads().map(|(from, bytes)| stream::range(from, bytes)));
-                }
-            }
-        }
+        given.used(&mut self.reads, &mut self.writes);
     }
 }
 
 impl Shared {
-    /// What work does; everything that a submission checks is checked.
-    pub(super) fn act(&self, work: &Work<'_>) -> Result<Act> {
-        match work {
-            Work::Launch(launch) => Ok(Act::Launch(Arc::clone(&self.kernel_of(launch)?.function))),
-            Work::Copy(transfer) => self.copy_of(transfer),
-            Work::Fill(fill) => self.fill_of(fill),
-            Work::Branch(branch) => self.read_of("its choice", branch.choice.into()),
-            Work::Loop(again) => self.read_of("its predicate", again.predicate),
-        }
-    }
-
-    fn read_of(&self, what: &str, predicate: Predicate) -> Result<Act> {
-        for (address, bytes) in predicate.reads() {
-            self.address(what, &device::Place::Device(address), bytes)?;
-        }
-        Ok(Act::Read(predicate))
-    }
-
     /// A step as it is launched each time.
-    fn step(&self, work: &Work<'_>, is_inside: bool) -> Result<Step> {
-        let act = self.act(work)?;
-        if let Act::Copy { to, from, bytes } = &act
+    fn step(&self, given: &Given<'_>, is_inside: bool) -> Result<Step> {
+        if let Act::Copy { to, from, bytes } = &given.act
             && is_inside
         {
             let pins = self.pins.lock();
@@ -265,21 +278,16 @@ impl Shared {
                 ));
             }
         }
-        let bytes = match work {
-            Work::Launch(_) => None,
-            Work::Copy(Transfer { bytes, .. }) | Work::Fill(Fill { bytes, .. }) => Some(*bytes),
-            Work::Branch(_) | Work::Loop(_) => Some(0),
-        };
         let mut step = Step {
             name: String::new(),
             act: Act::Nothing,
             inputs: Vec::new(),
             outputs: Vec::new(),
-            duration_ns: self.settings.duration_ns(bytes),
+            duration_ns: self.settings.duration_ns(given.bytes()),
             reads: Ranges::new(),
             writes: Ranges::new(),
         };
-        step.set(act, work);
+        step.set(given);
         Ok(step)
     }
 }

@@ -6,16 +6,13 @@
 //! counted (`pageable_copies`). What was recorded stages nothing.
 #![forbid(unsafe_code)]
 
-use super::Emulated;
 use super::check;
+use super::given::range;
 use super::queue::{Act, Address};
 use super::state::State;
-use super::stream::range;
 use super::work::Shared;
 use crate::base::{Error, Result};
-use crate::device::Pinning;
 use crate::memory::Buffer;
-use crate::sync::fork;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -67,66 +64,46 @@ impl Pins {
     }
 }
 
-impl Emulated {
-    fn unpin(&self, address: usize, bytes: usize) {
-        if fork::forked() {
-            return;
+impl Shared {
+    pub(super) fn unpin(&self, address: usize, bytes: usize) {
+        let mut state = self.state.lock();
+        if self.checks() && !state.is_over {
+            check::unpin(self, &mut state, &(address..address + bytes));
         }
-        let shared = &*self.shared;
-        let mut state = shared.state.lock();
-        if shared.checks() && !state.is_over {
-            check::unpin(shared, &mut state, &(address..address + bytes));
-        }
-        let pin = shared.pins.lock().remove(address);
+        let pin = self.pins.lock().remove(address);
         drop(state);
         drop(pin);
     }
-}
 
-impl Pinning for Emulated {
-    fn allocate_host(&self, bytes: usize, what: &str) -> Result<usize> {
-        self.shared.intact()?;
-        let failing = self.shared.settings.fail_allocation;
-        let counted = self.shared.space.lock().count(bytes, what, failing);
-        counted.map_err(|error| error.within(&self.shared.label))?;
+    pub(super) fn allocate_host(&self, bytes: usize, what: &str) -> Result<usize> {
+        self.intact()?;
+        let counted = self.space.lock().count(bytes, what, self.settings.fail_allocation);
+        counted.map_err(|error| error.within(&self.label))?;
         let memory = Buffer::zeroed(bytes.max(1), what)?;
         let address = memory.data().expose_provenance();
         let pin = Pin { bytes: bytes.max(1), what: what.to_owned(), _memory: Some(memory) };
-        self.shared.pins.lock().add(address, pin)?;
+        self.pins.lock().add(address, pin)?;
         Ok(address)
     }
 
-    fn deallocate_host(&self, address: usize, bytes: usize) {
-        self.unpin(address, bytes);
-    }
-
-    fn can_register(&self) -> bool {
-        true
-    }
-
-    fn register(&self, address: usize, bytes: usize, what: &str) -> Result<()> {
-        self.shared.intact()?;
+    pub(super) fn register(&self, address: usize, bytes: usize) -> Result<()> {
+        self.intact()?;
         if let Some(device) = check::owner(address, bytes) {
             let text = format!("{bytes} bytes at {address:#x} are not the host's but of {}", device.label);
             return Err(Error::invalid(text));
         }
-        let pin = Pin { bytes, what: what.to_owned(), _memory: None };
-        let added = self.shared.pins.lock().add(address, pin);
-        added.map_err(|error| error.within(&self.shared.label))
+        let pin = Pin { bytes, what: "registered memory".to_owned(), _memory: None };
+        let added = self.pins.lock().add(address, pin);
+        added.map_err(|error| error.within(&self.label))
     }
 
-    fn unregister(&self, address: usize, bytes: usize) {
-        self.unpin(address, bytes);
-    }
-
-    fn host_uses(&self, address: usize, bytes: usize, writes: bool, what: &str) {
-        let shared = &*self.shared;
-        if bytes == 0 || !shared.checks() || fork::forked() {
+    pub(super) fn host_used(&self, address: usize, bytes: usize, writes: bool, what: &str) {
+        if bytes == 0 || !self.checks() {
             return;
         }
-        let mut state = shared.state.lock();
+        let mut state = self.state.lock();
         if !state.is_over {
-            check::host(shared, &mut state, &(address..address + bytes), writes, what);
+            check::host(self, &mut state, &(address..address + bytes), writes, what);
         }
     }
 }

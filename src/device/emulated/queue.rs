@@ -2,10 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::event::Core;
+use super::kernel::Kernel;
 use super::replay::Replay;
 use super::work::Shared;
 use crate::base::{Error, Fifo};
-use crate::device::{HostAddress, HostFunction, Predicate};
+use crate::device::{HostAddress, Predicate};
 use crate::memory::View;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) enum Act {
     Nothing,
-    Launch(Arc<dyn HostFunction>),
+    Launch(Arc<Kernel>),
     Copy {
         to: Address,
         from: Address,
@@ -35,6 +36,15 @@ pub(super) enum Address {
     Own(usize),
     /// On another device.
     Peer(Arc<Shared>, usize),
+}
+
+impl Address {
+    pub(super) fn number(&self) -> usize {
+        match self {
+            Address::Host(address) => address.get(),
+            Address::Own(address) | Address::Peer(_, address) => *address,
+        }
+    }
 }
 
 /// A kernel, a copy or a fill. Taken from a stock and given back to it, with the room that its lists have.

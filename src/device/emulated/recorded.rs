@@ -7,18 +7,17 @@
 //!
 //! *The checker* is given all steps as they are submitted, those inside once, as though all of them ran: the bytes are
 //! the same each time. They go by the number of the branch or loop of the recording's own list that they are inside of.
-#![forbid(unsafe_code)]
 
 use super::check;
 use super::checker::Inside;
+use super::given::Given;
 use super::list::{Inner, List, Lists, Step};
-use super::queue::{Act, What};
+use super::queue::Act;
 use super::replay::{Replay, Stock};
 use super::state::State;
-use super::stream::Stream;
 use super::work::Shared;
+use crate::abi::weir_device_step_list;
 use crate::base::{Error, Result};
-use crate::device::{Executable, Recording, Work};
 use crate::sync::Mutex;
 use std::sync::Arc;
 
@@ -32,43 +31,12 @@ pub(super) struct Recorded {
     stock: Arc<Stock>,
 }
 
-impl std::fmt::Debug for Recorded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "recording of {}", self.shared.label)
-    }
-}
-
-impl Executable for Recorded {
-    fn update(&self, step: usize, work: &Work<'_>) -> Result<()> {
-        let mut steps = self.steps.lock();
-        let steps = Arc::make_mut(&mut steps);
-        let count = steps.len();
-        let Some(old) = steps.get_mut(step) else {
-            return Err(Error::invalid(format!("step is {step}, the recording has {count}")));
-        };
-        let act = self.shared.act(work)?;
-        let is_alike = match (&old.act, &act) {
-            (Act::Launch(_), Act::Launch(_)) => {
-                matches!(work, Work::Launch(launch)
-                    if (old.inputs.len(), old.outputs.len()) == (launch.inputs.len(), launch.outputs.len()))
-            }
-            (Act::Copy { bytes, .. }, Act::Copy { bytes: new, .. })
-            | (Act::Fill { bytes, .. }, Act::Fill { bytes: new, .. }) => bytes == new,
-            // It stays as it was.
-            (Act::Read(_), Act::Read(_)) => return Ok(()),
-            (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
-        };
-        if !is_alike {
-            return Err(Error::invalid(format!("step {step}, {}, cannot become {}", old.name, work.name())));
-        }
-        old.set(act, work);
-        Ok(())
-    }
-}
-
 impl Recorded {
-    pub(super) fn new(shared: &Arc<Shared>, recording: &Recording<'_>) -> Result<Recorded> {
-        let (lists, steps) = Lists::of(shared, recording)?;
+    /// # Safety
+    /// A list of steps of weir's for this device, with what they point to.
+    pub(super) unsafe fn new(shared: &Arc<Shared>, list: &weir_device_step_list) -> Result<Recorded> {
+        // SAFETY: as demanded of the caller.
+        let (lists, steps) = unsafe { Lists::of(shared, list) }?;
         Ok(Recorded {
             shared: Arc::clone(shared),
             lists: Arc::new(lists),
@@ -77,17 +45,37 @@ impl Recorded {
         })
     }
 
-    pub(super) fn is_of(&self, shared: &Arc<Shared>) -> bool {
-        Arc::ptr_eq(&self.shared, shared)
+    /// Has a step use other addresses from the next launch on.
+    pub(super) fn update(&self, step: usize, given: &Given<'_>) -> Result<()> {
+        let mut steps = self.steps.lock();
+        let steps = Arc::make_mut(&mut steps);
+        let count = steps.len();
+        let Some(old) = steps.get_mut(step) else {
+            return Err(Error::invalid(format!("step is {step}, the recording has {count}")));
+        };
+        let is_alike = match (&old.act, &given.act) {
+            (Act::Launch(_), Act::Launch(_)) => {
+                (old.inputs.len(), old.outputs.len()) == (given.inputs.len(), given.outputs.len())
+            }
+            (Act::Copy { bytes, .. }, Act::Copy { bytes: new, .. })
+            | (Act::Fill { bytes, .. }, Act::Fill { bytes: new, .. }) => bytes == new,
+            // It stays as it was.
+            (Act::Read(_), Act::Read(_)) => return Ok(()),
+            (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
+        };
+        if !is_alike {
+            return Err(Error::invalid(format!("step {step}, {}, cannot become {}", old.name, given.name)));
+        }
+        old.set(given);
+        Ok(())
     }
 
-    /// Puts a launch into a queue, and its operations into the checker.
-    pub(super) fn submit(&self, stream: &Stream) -> Result<()> {
+    /// A launch on a queue, whose operations the checker knows now.
+    pub(super) fn launch(&self, state: &mut State, queue: usize) -> Box<Replay> {
         let shared = &self.shared;
         let steps = Arc::clone(&self.steps.lock());
         let known = self.stock.lock().pop();
         let mut replay = known.unwrap_or_else(|| Replay::new(&self.lists, &self.stock));
-        let mut state = shared.open()?;
         let first = state.counts.operations + 1;
         replay.begin(Arc::clone(&steps), first, state.counts.copies + 1, shared.settings.replay_ns);
         let [launches, copies, fills] = self.lists.counts;
@@ -95,12 +83,9 @@ impl Recorded {
         state.counts.copies += copies;
         state.counts.fills += fills;
         state.counts.replays += 1;
-        let entering = Entering { shared, lists: &self.lists, queue: stream.index, first };
-        entering.list(&mut state, &self.lists.all[0], &steps, &mut replay);
-        state.push(stream.index, shared.time_ns(), What::Replay(replay));
-        drop(state);
-        shared.submitted();
-        Ok(())
+        let entering = Entering { shared, lists: &self.lists, queue, first };
+        entering.list(state, &self.lists.all[0], &steps, &mut replay);
+        replay
     }
 }
 

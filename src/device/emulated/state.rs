@@ -8,14 +8,13 @@
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
-use super::event::Core;
+use super::event::{Call, Core};
 use super::list::Place;
 use super::queue::{Busy, Item, Operation, Queue, What};
 use super::races::Races;
 use super::schedule::{Order, Scheduler};
 use super::work::Demand;
 use crate::base::{Error, Result};
-use crate::device::Then;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -62,7 +61,7 @@ pub(super) struct State {
     #[expect(clippy::vec_box, reason = "they come and go as they lie in queues")]
     stock: Vec<Box<Operation>>,
     /// What follows events that were reached, to be called by the thread.
-    pub calls: Vec<Then>,
+    pub calls: Vec<Call>,
     /// It is calling.
     pub is_calling: bool,
     /// What follows events that were not reached.

@@ -15,17 +15,17 @@
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
-use super::event::Core;
+use super::effect;
+use super::event::{Call, Core};
 use super::pins::Pins;
+use super::settings::Emulation;
 use super::space::Space;
 use super::state::{Asked, Begun, Next, State};
-use super::{Emulation, effect};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
-use crate::device::Then;
 use crate::memory::Reserve;
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex, MutexGuard, OnceLock, ambient};
+use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -51,7 +51,7 @@ thread_local! {
 /// What somebody wants of a device that works on demand.
 pub(super) enum Demand {
     /// That the event was reached for this time; then somebody may want to be called.
-    Event(Arc<Core>, u64, Option<Then>),
+    Event(Arc<Core>, u64, Option<Call>),
     /// That it does a few operations; so many are left, once that was drawn.
     Steps(Option<usize>),
 }
@@ -120,7 +120,7 @@ impl Shared {
         if self.is_seeded() {
             return;
         }
-        // ORDERING: SeqCst here and in `within`: who submits looks for those who put it off, and they look for what was
+        // ORDERING: SeqCst here and in `let_go`: who submits looks for those who put it off, and they look for what was
         // put off, each behind what it writes, so that one of the two sees the other.
         if self.holding.load(SeqCst) > 0 {
             self.is_put_off.store(true, SeqCst);
@@ -131,19 +131,15 @@ impl Shared {
         self.called.advance(1);
     }
 
-    /// Wakes the device's thread once for all that is submitted meanwhile.
-    pub(super) fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        struct Hold<'a>(&'a Shared);
-        impl Drop for Hold<'_> {
-            fn drop(&mut self) {
-                if self.0.holding.fetch_sub(1, SeqCst) == 1 && self.0.is_put_off.swap(false, SeqCst) {
-                    self.0.called.advance(1);
-                }
-            }
-        }
+    /// Wakes the device's thread once for all that is submitted until `let_go`.
+    pub(super) fn hold(&self) {
         self.holding.fetch_add(1, SeqCst);
-        let _hold = Hold(self);
-        work()
+    }
+
+    pub(super) fn let_go(&self) {
+        if self.holding.fetch_sub(1, SeqCst) == 1 && self.is_put_off.swap(false, SeqCst) {
+            self.called.advance(1);
+        }
     }
 
     pub(super) fn ensure_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
@@ -242,14 +238,9 @@ impl Shared {
     }
 
     fn work(&self) {
-        ambient::on_device_thread(|| self.work_inside());
-    }
-
-    /// Kernels are functions of the host's, and so may be what follows an event.
-    fn work_inside(&self) {
         HOME.with(|home| home.set(std::ptr::from_ref(self) as usize));
         thread::sleep_precisely();
-        let mut calls: Vec<Then> = Vec::new();
+        let mut calls: Vec<Call> = Vec::new();
         loop {
             let seen = self.called.reached();
             let mut state = self.state.lock();
@@ -258,13 +249,7 @@ impl Shared {
                 std::mem::swap(&mut calls, &mut state.calls);
                 state.is_calling = true;
                 drop(state);
-                for then in calls.drain(..) {
-                    effect::guarded(|| {
-                        then.tell();
-                        Ok(())
-                    })
-                    .unwrap_or_else(|error| debug_assert!(false, "what follows an event failed: {error}"));
-                }
+                calls.drain(..).for_each(Call::tell);
                 self.state.lock().is_calling = false;
                 continue;
             }

@@ -7,7 +7,6 @@
 use crate::device::{DeviceEvent, Then};
 use crate::sync::{Global, Mutex, ambient, fork};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,12 +15,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// What follows, and the event that is kept until then.
 type Kept = (Arc<dyn DeviceEvent>, Then);
 
+/// They stand in places that are used again, so that to keep one takes no memory as a rule. A number is a place, and
+/// how often that was used.
 struct Waiting {
-    last: usize,
-    kept: BTreeMap<usize, Kept>,
+    places: Vec<(u32, Option<Kept>)>,
+    free: Vec<usize>,
 }
 
-static WAITING: Mutex<Waiting> = Mutex::new(Waiting { last: 0, kept: BTreeMap::new() });
+/// Bits of a number that say the place.
+const PLACE_BITS: u32 = usize::BITS / 2;
+
+static WAITING: Mutex<Waiting> = Mutex::new(Waiting { places: Vec::new(), free: Vec::new() });
 
 static STRAYS: AtomicU64 = AtomicU64::new(0);
 
@@ -33,15 +37,25 @@ pub fn strays() -> u64 {
 /// Keeps it, and gives the argument for `reached`.
 pub(super) fn keep(event: &Arc<dyn DeviceEvent>, then: Then) -> *mut c_void {
     let mut waiting = WAITING.lock();
-    waiting.last += 1;
-    let number = waiting.last;
-    waiting.kept.insert(number, (Arc::clone(event), then));
-    std::ptr::without_provenance_mut(number)
+    let Waiting { places, free } = &mut *waiting;
+    let at = free.pop().unwrap_or_else(|| {
+        places.push((0, None));
+        places.len() - 1
+    });
+    let (uses, kept) = &mut places[at];
+    *uses = uses.wrapping_add(1);
+    *kept = Some((Arc::clone(event), then));
+    std::ptr::without_provenance_mut((*uses as usize) << PLACE_BITS | at)
 }
 
 /// Gives it back, if it has not been called.
 pub(super) fn take(arg: *mut c_void) -> Option<Kept> {
-    WAITING.lock().kept.remove(&arg.addr())
+    let mut waiting = WAITING.lock();
+    let (at, uses) = (arg.addr() & ((1 << PLACE_BITS) - 1), arg.addr() >> PLACE_BITS);
+    let place = waiting.places.get_mut(at).filter(|place| place.0 as usize == uses)?;
+    let kept = place.1.take()?;
+    waiting.free.push(at);
+    Some(kept)
 }
 
 /// What the plug-in calls.

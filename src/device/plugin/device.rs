@@ -1,6 +1,7 @@
 //! A plug-in's device behind the traits of this room.
 
 use super::callback;
+use super::host::{HOST, Host};
 use super::opened::Opened;
 use super::owned::{PluginKernel, c_text};
 use super::recorded::PluginExecutable;
@@ -11,7 +12,7 @@ use crate::abi::{weir_device_object, weir_device_recipe, weir_device_stream_attr
 use crate::base::{Code, Error, Result};
 use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
-    StreamAttr, Then, Watch, no_control_flow,
+    Settings, StreamAttr, Then, Watch, label, no_control_flow,
 };
 use std::sync::Arc;
 
@@ -20,15 +21,17 @@ pub(super) struct PluginDevice {
     kind: DeviceKind,
     index: u32,
     opened: Arc<Opened>,
+    settings: Option<Arc<[u8]>>,
     /// Tells of events where the plug-in does not.
     watch: Watch,
 }
 
 impl PluginDevice {
-    pub(super) fn open(table: &Arc<Table>, index: u32) -> Result<PluginDevice> {
-        let opened = Arc::new(Opened::new(table, index)?);
+    pub(super) fn open(table: &Arc<Table>, index: u32, settings: &Settings) -> Result<PluginDevice> {
+        let opened = Arc::new(Opened::new(table, index, settings)?);
         let watch = Watch::new(format!("{}:{index}", table.kind.name()));
-        Ok(PluginDevice { kind: table.kind, index, opened, watch })
+        let settings = opened.settings().or_else(|| settings.attributes.clone());
+        Ok(PluginDevice { kind: table.kind, index, opened, settings, watch })
     }
 
     pub(super) fn opened(&self) -> &Arc<Opened> {
@@ -57,8 +60,26 @@ impl Device for PluginDevice {
         self.opened.facts().memory_bytes
     }
 
-    fn accelerator(&self) -> Option<&dyn Accelerator> {
+    fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         Some(self)
+    }
+
+    fn settings(&self) -> Option<Arc<[u8]>> {
+        self.settings.clone()
+    }
+
+    fn fits(&self, settings: &Settings) -> Result<()> {
+        let Some(asked) = &settings.attributes else { return Ok(()) };
+        self.opened.fits(asked).unwrap_or_else(|| {
+            let is_like = self.settings.as_ref() == Some(asked);
+            is_like
+                .then_some(())
+                .ok_or_else(|| Error::precondition(format!("{} is in use with other settings", label(self))))
+        })
+    }
+
+    fn wants_direct_memory(&self) -> bool {
+        self.opened.can(C::WEIR_DEVICE_DIRECT_MEMORY)
     }
 
     fn is_lost(&self) -> bool {
@@ -112,7 +133,8 @@ impl Accelerator for PluginDevice {
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         let device = &*self.opened;
-        if recipe.operation.is_empty() {
+        let host = recipe.host.as_ref().filter(|_| device.can(C::WEIR_DEVICE_HOST_KERNELS)).map(Host::new);
+        if recipe.operation.is_empty() && host.is_none() {
             return Err(Error::new(Code::Unimplemented, "a plug-in's device runs no functions of the host's"));
         }
         let operation = c_text(recipe.operation);
@@ -130,6 +152,10 @@ impl Accelerator for PluginDevice {
             attributes_bytes: recipe.attributes.len(),
             num_inputs: recipe.num_inputs,
             num_outputs: recipe.num_outputs,
+            host_call: host.as_ref().and(HOST.call),
+            host_user: host.as_ref().map_or(std::ptr::null_mut(), |host| Arc::as_ptr(host).cast_mut().cast()),
+            host_retain: host.as_ref().and(HOST.retain),
+            host_release: host.as_ref().and(HOST.release),
         };
         let mut handle = std::ptr::null_mut();
         let create = device.functions().kernel_create;
@@ -144,7 +170,10 @@ impl Accelerator for PluginDevice {
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
         let device = &*self.opened;
-        let calls_back = device.can(C::WEIR_DEVICE_CALLBACK) && device.may_block() && !device.is_lost();
+        if device.is_lost() {
+            return then.tell();
+        }
+        let calls_back = device.can(C::WEIR_DEVICE_CALLBACK) && device.may_block();
         let (Some(plugin_event), true) = (PluginEvent::of(event), calls_back) else {
             return self.watch.add(event, then);
         };
@@ -160,6 +189,32 @@ impl Accelerator for PluginDevice {
         {
             self.watch.add(&event, then);
         }
+    }
+
+    fn trim(&self, keep: usize) {
+        self.opened.let_go(std::ptr::null_mut(), move |device, _| {
+            if let Some(trim) = device.functions().memory_trim {
+                // SAFETY: the plug-in's function and device.
+                unsafe { trim(device.handle(), keep as u64) }
+            }
+        });
+    }
+
+    fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        /// Ends it, also when `work` panics.
+        struct Batch<'a>(&'a Opened, unsafe extern "C" fn(*mut std::ffi::c_void));
+        impl Drop for Batch<'_> {
+            fn drop(&mut self) {
+                // SAFETY: the plug-in's function and device.
+                self.0.untold(|| unsafe { (self.1)(self.0.handle()) });
+            }
+        }
+        let (begin, end) = (self.opened.functions().batch_begin, self.opened.functions().batch_end);
+        let (Some(begin), Some(end)) = (begin, end) else { return work() };
+        // SAFETY: the plug-in's function and device.
+        self.opened.untold(|| unsafe { begin(self.opened.handle()) });
+        let _batch = Batch(&self.opened, end);
+        work()
     }
 
     fn max_streams(&self) -> usize {

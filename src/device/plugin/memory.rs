@@ -22,7 +22,9 @@ impl Opened {
                 allocate.map(|f| unsafe { f(device.handle(), wanted as u64, name.as_ptr(), &raw mut address) })
             })
             .map_err(|error| match error.code() {
-                Code::ResourceExhausted => error.within(format_args!("{what} needs {bytes} bytes")),
+                Code::ResourceExhausted if !device.can(C::WEIR_DEVICE_WHOLE_TEXTS) => {
+                    error.within(format_args!("{what} needs {bytes} bytes"))
+                }
                 _ => error,
             })?;
         if address == 0 {

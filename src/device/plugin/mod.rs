@@ -4,7 +4,8 @@
 //! functions are called: it holds the lock of devices that want one call at a time, turns a status into an error that
 //! names the engine and the function, and remembers that a device was lost. `device` and `stream` put that behind the
 //! traits of this room, `recorded` and `prepared` what is put together once, `scratch` the memory that kernels want
-//! besides their tensors; `callback` is the way back from the plug-in; `library` opens shared libraries.
+//! besides their tensors; `work` says in C what a stream is to do, `host` is a kernel's form for the host, and `callback`
+//! the way back from the plug-in; `library` opens shared libraries.
 //!
 //! *What a plug-in may do wrong.* Answers are looked at, not believed: a status that is none, OK without an object, a
 //! misaligned address, a number where 0 or 1 was asked for are failures (UNKNOWN) that say which function it was. A
@@ -17,6 +18,7 @@
 
 mod callback;
 mod device;
+mod host;
 pub mod library;
 mod memory;
 mod opened;
@@ -31,11 +33,12 @@ mod table;
 mod test_device;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use callback::{any_buried, release_buried, strays as stray_callbacks};
 
 use super::{Device, DeviceKind, Factory, Settings};
-use crate::abi::weir_device_vtable;
+use crate::abi::{weir_device_vtable, weir_device_vtable_flags};
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
 use device::PluginDevice;
@@ -43,6 +46,8 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Release};
 use table::Table;
+
+const UNLISTED: u64 = weir_device_vtable_flags::WEIR_DEVICE_UNLISTED as u64;
 
 /// A checked vtable. Dropping it releases the context.
 #[derive(Clone, Debug)]
@@ -59,10 +64,17 @@ impl Plugin {
         Ok(Plugin(Arc::new(Table { kind, functions, ctx, adopted, why_none })))
     }
 
+    /// Functions of the library's own, which need no context.
+    pub(super) fn own(kind: DeviceKind, functions: weir_device_vtable) -> Plugin {
+        debug_assert!(Plugin::check(&functions).is_ok());
+        let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
+        Plugin(Arc::new(Table { kind, functions, ctx: std::ptr::null_mut(), adopted, why_none }))
+    }
+
     /// Refuses a vtable that lacks something.
     pub fn check(functions: &weir_device_vtable) -> Result<()> {
-        if functions.flags != 0 {
-            return Err(Error::invalid(format!("vtable->flags is {:#x}, expected 0", functions.flags)));
+        if functions.flags & !UNLISTED != 0 {
+            return Err(Error::invalid(format!("vtable->flags has unknown bits {:#x}", functions.flags & !UNLISTED)));
         }
         macro_rules! required {
             ($($name:ident),* $(,)?) => {
@@ -86,14 +98,15 @@ impl Plugin {
             event_record,
             event_wait,
             event_query,
-            copy_to_device,
-            copy_to_host,
-            copy_on_device,
-            fill,
             kernel_create,
             kernel_destroy,
-            launch,
         );
+        if functions.work_submit.is_none() {
+            required!(copy_to_device, copy_to_host, copy_on_device, fill, launch);
+        }
+        if functions.batch_begin.is_some() {
+            required!(batch_end);
+        }
         Ok(())
     }
 
@@ -113,7 +126,7 @@ impl Factory for Plugin {
             Some(device_count) => unsafe { device_count(table.ctx, &raw mut count) },
             None => return 0,
         };
-        let failure = (status != 0).then(|| table.failure(&table.place(), "device_count", status));
+        let failure = (status != 0).then(|| table.failure(&table.place(), "device_count", status, false));
         let count = if failure.is_some() { 0 } else { count };
         *table.why_none.lock() = failure.map(|error| error.to_string());
         count
@@ -123,7 +136,11 @@ impl Factory for Plugin {
         self.0.why_none.lock().clone()
     }
 
-    fn open(&self, index: u32, _settings: &Settings) -> Result<Arc<dyn Device>> {
-        Ok(Arc::new(PluginDevice::open(&self.0, index)?))
+    fn is_listed(&self) -> bool {
+        self.0.functions.flags & UNLISTED == 0
+    }
+
+    fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>> {
+        Ok(Arc::new(PluginDevice::open(&self.0, index, settings)?))
     }
 }

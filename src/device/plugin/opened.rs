@@ -5,6 +5,7 @@ use super::table::{Pointer, Table, nonsense};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
+use crate::device::{Presence, Settings};
 use crate::sync::{Mutex, MutexGuard, OnceLock, ambient, fork};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -22,7 +23,12 @@ const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_RECORDINGS as u64
     | C::WEIR_DEVICE_CONTROL_FLOW as u64
     | C::WEIR_DEVICE_PREPARED_LAUNCHES as u64
-    | C::WEIR_DEVICE_SCRATCH as u64;
+    | C::WEIR_DEVICE_SCRATCH as u64
+    | C::WEIR_DEVICE_HOST_KERNELS as u64
+    | C::WEIR_DEVICE_IN_PLACE as u64
+    | C::WEIR_DEVICE_WHOLE_TEXTS as u64
+    | C::WEIR_DEVICE_ENDS_IN_CALLBACKS as u64
+    | C::WEIR_DEVICE_DIRECT_MEMORY as u64;
 
 const LEAST_ALIGNMENT: u64 = 16;
 const MOST_ALIGNMENT: u64 = 1 << 20;
@@ -47,6 +53,7 @@ pub(super) struct Opened {
     /// Held during each call, if the device wants one at a time.
     serial: Option<Mutex<()>>,
     lost: OnceLock<Error>,
+    presence: Presence,
 }
 
 // SAFETY: the handle is given to the plug-in's functions alone, which may be called from any thread, and from several
@@ -56,21 +63,40 @@ unsafe impl Send for Opened {}
 unsafe impl Sync for Opened {}
 
 impl Opened {
-    pub(super) fn new(table: &Arc<Table>, index: u32) -> Result<Opened> {
+    pub(super) fn new(table: &Arc<Table>, index: u32, settings: &Settings) -> Result<Opened> {
         let place = format!("engine {}:{index}", table.kind.name());
         let mut handle = std::ptr::null_mut();
+        let given = settings.attributes.as_deref().unwrap_or_default();
         let open = table.functions.device_open.ok_or_else(|| Error::null("vtable->device_open"))?;
-        // SAFETY: the plug-in's function, with its own context and a place for the answer.
-        let status = unsafe { open(table.ctx, index, &raw mut handle) };
+        let (function, status) = match table.functions.device_open_with {
+            // SAFETY: the plug-in's function, with its own context, bytes that live during the call, and a place for
+            // the answer.
+            Some(open_with) => ("device_open_with", unsafe {
+                open_with(table.ctx, index, given.as_ptr().cast(), given.len(), &raw mut handle)
+            }),
+            None if !given.is_empty() => {
+                return Err(Error::new(Code::Unimplemented, format!("{place} takes no settings")));
+            }
+            // SAFETY: as above.
+            None => ("device_open", unsafe { open(table.ctx, index, &raw mut handle) }),
+        };
         if status != 0 {
-            return Err(table.failure(&place, "device_open", status));
+            return Err(table.failure(&place, function, status, false));
         }
         if handle.is_null() {
-            return Err(nonsense(&place, "device_open", "returned OK and no device"));
+            return Err(nonsense(&place, function, "returned OK and no device"));
         }
         let facts = Facts { capabilities: 0, memory_bytes: 0, alignment: 1, name: String::new(), max_streams: 0 };
         // From here on dropping it closes it.
-        let mut opened = Opened { table: Arc::clone(table), handle, place, facts, serial: None, lost: OnceLock::new() };
+        let mut opened = Opened {
+            table: Arc::clone(table),
+            handle,
+            place,
+            facts,
+            serial: None,
+            lost: OnceLock::new(),
+            presence: Presence::default(),
+        };
         opened.facts = opened.ask()?;
         opened.serial = (!opened.can(C::WEIR_DEVICE_CONCURRENT)).then(Mutex::default);
         Ok(opened)
@@ -90,7 +116,7 @@ impl Opened {
         // SAFETY: the plug-in's function, with its own context and device, and a struct of the size that it says.
         let status = unsafe { ask(self.table.ctx, self.handle, &raw mut info) };
         if status != 0 {
-            return Err(self.table.failure(&self.place, "device_info", status));
+            return Err(self.table.failure(&self.place, "device_info", status, false));
         }
         let wrong = |what: String| Err(nonsense(&self.place, "device_info", what));
         if info.capabilities & !KNOWN != 0 {
@@ -113,7 +139,6 @@ impl Opened {
         }
         for (capability, name, function, has) in needed!(
             WEIR_DEVICE_TIMING: event_elapsed;
-            WEIR_DEVICE_PEER_COPY: copy_peer;
             WEIR_DEVICE_CALLBACK: event_callback;
             WEIR_DEVICE_NATIVE_HANDLE: native_handle;
             WEIR_DEVICE_PINNED_MEMORY: host_allocate, host_deallocate;
@@ -128,6 +153,9 @@ impl Opened {
             }
         }
         let says = |capability: C| info.capabilities & capability as u64 != 0;
+        if says(C::WEIR_DEVICE_PEER_COPY) && functions.copy_peer.is_none() && functions.work_submit.is_none() {
+            return wrong("says WEIR_DEVICE_PEER_COPY, and vtable->copy_peer is NULL".to_owned());
+        }
         if says(C::WEIR_DEVICE_CONTROL_FLOW) && !says(C::WEIR_DEVICE_RECORDINGS) {
             return wrong("says WEIR_DEVICE_CONTROL_FLOW, and not WEIR_DEVICE_RECORDINGS".to_owned());
         }
@@ -160,6 +188,11 @@ impl Opened {
         &self.table
     }
 
+    /// "engine remote:0"
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
     pub(super) fn can(&self, capability: C) -> bool {
         self.facts.capabilities & capability as u64 != 0
     }
@@ -190,9 +223,16 @@ impl Opened {
         }
     }
 
+    /// Calls a function that cannot fail, if it is its turn.
+    pub(super) fn untold(&self, call: impl FnOnce()) {
+        let turn = self.turn();
+        ambient::call(call);
+        drop(turn);
+    }
+
     #[cold]
     fn failed(&self, function: &'static str, status: i32) -> Error {
-        let error = self.table.failure(&self.place, function, status);
+        let error = self.table.failure(&self.place, function, status, self.can(C::WEIR_DEVICE_WHOLE_TEXTS));
         if error.code() == Code::DeviceLost {
             // The first one stays.
             let _ = self.lost.set(error.clone());
@@ -209,12 +249,45 @@ impl Opened {
     ) {
         if !fork::forked() {
             let (device, object) = (Arc::clone(self), Pointer(object));
-            callback::outside(move || {
+            self.outside(move || {
                 let turn = device.turn();
                 ambient::call(|| call(&device, object.get()));
                 drop(turn);
             });
         }
+    }
+
+    /// Does it now, or after the callback that this thread is in, if the plug-in wants that.
+    fn outside(&self, job: impl FnOnce() + Send + 'static) {
+        match self.can(C::WEIR_DEVICE_ENDS_IN_CALLBACKS) {
+            true => job(),
+            false => callback::outside(job),
+        }
+    }
+
+    /// The settings as the plug-in has settled them.
+    pub(super) fn settings(&self) -> Option<Arc<[u8]>> {
+        let ask = self.functions().device_settings?;
+        let (mut settings, mut bytes) = (Vec::new(), 0);
+        // How many, and then which.
+        for _ in 0..2 {
+            settings.resize(bytes, 0u8);
+            let asked = self.call("device_settings", || {
+                // SAFETY: the plug-in's function and device, so many bytes and a place for the answer.
+                Some(unsafe { ask(self.handle, settings.as_mut_ptr().cast(), settings.len(), &raw mut bytes) })
+            });
+            asked.ok()?;
+        }
+        (bytes == settings.len()).then(|| settings.into())
+    }
+
+    /// Whether the plug-in lets engines with these settings share the device; None: it does not say.
+    pub(super) fn fits(&self, settings: &[u8]) -> Option<Result<()>> {
+        let fits = self.functions().device_fits?;
+        Some(self.call("device_fits", || {
+            // SAFETY: the plug-in's function and device, with bytes that live during the call.
+            Some(unsafe { fits(self.handle, settings.as_ptr().cast(), settings.len()) })
+        }))
     }
 
     /// What a create function has made.
@@ -234,8 +307,12 @@ impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(close) = self.functions().device_close.filter(|_| !fork::forked()) {
             let (table, handle) = (Arc::clone(&self.table), Pointer(self.handle));
-            // SAFETY: the plug-in's function and its own device; what was made of it held references, and is gone.
-            callback::outside(move || unsafe { close(table.ctx, handle.get()) });
+            let presence = std::mem::take(&mut self.presence);
+            self.outside(move || {
+                // SAFETY: the plug-in's function and its own device; what was made of it held references, and is gone.
+                unsafe { close(table.ctx, handle.get()) };
+                drop(presence);
+            });
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Objects that a plug-in has made, by its own pointers; kernels, and calls of them.
 
 use super::opened::Opened;
+use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_launch, weir_tensor_view};
 use crate::base::{Error, Result};
 use crate::device::{DeviceKernel, Launch};
+use smallvec::SmallVec;
 use std::any::Any;
-use std::ffi::{CString, c_void};
+use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 /// An object of the device's, by the plug-in's own pointer.
@@ -39,7 +41,7 @@ pub(super) fn own<'a, T: 'static>(
 ) -> Result<&'a T> {
     found
         .filter(|object| Arc::ptr_eq(&owner(object).device, device))
-        .ok_or_else(|| Error::internal("a stream was given an object of another device's"))
+        .ok_or_else(|| Error::invalid("a stream was given an object of another device's"))
 }
 
 impl Drop for PluginKernel {
@@ -54,7 +56,11 @@ impl Drop for PluginKernel {
     }
 }
 
-impl DeviceKernel for PluginKernel {}
+impl DeviceKernel for PluginKernel {
+    fn in_place(&self) -> bool {
+        self.0.device.can(C::WEIR_DEVICE_IN_PLACE)
+    }
+}
 
 /// A call in C's words, which point to the launch's tensors.
 pub(super) fn arguments(launch: &Launch<'_>, scratch: Option<(usize, usize)>) -> weir_device_launch {
@@ -77,7 +83,19 @@ pub(super) fn kernel_of(launch: &Launch<'_>, device: &Arc<Opened>) -> Result<*mu
     Ok(own(kernel, |kernel| &kernel.0, device)?.0.handle)
 }
 
-/// Text for C; what lies behind a NUL is left out.
-pub(super) fn c_text(text: &str) -> CString {
-    CString::new(text.split('\0').next().unwrap_or("")).unwrap_or_default()
+/// Text for C, which takes no memory where it is short.
+#[derive(Debug)]
+pub(super) struct Text(SmallVec<[u8; 128]>);
+
+impl Text {
+    /// It lives as long as this stays where it is.
+    pub(super) fn as_ptr(&self) -> *const c_char {
+        self.0.as_ptr().cast()
+    }
+}
+
+/// What lies behind a NUL is left out.
+pub(super) fn c_text(text: &str) -> Text {
+    let bytes = text.bytes().take_while(|&byte| byte != 0);
+    Text(bytes.chain([0]).collect())
 }

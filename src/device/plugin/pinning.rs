@@ -6,6 +6,7 @@ use crate::abi::weir_device_capability as C;
 use crate::base::{Code, Error, Result};
 use crate::device::Pinning;
 use crate::memory::ALIGNMENT;
+use crate::sync::fork;
 
 impl Pinning for PluginDevice {
     fn allocate_host(&self, bytes: usize, what: &str) -> Result<usize> {
@@ -20,7 +21,9 @@ impl Pinning for PluginDevice {
                 allocate.map(|f| unsafe { f(device.handle(), wanted as u64, name.as_ptr(), &raw mut data) })
             })
             .map_err(|error| match error.code() {
-                Code::ResourceExhausted => error.within(format_args!("{what} needs {bytes} bytes")),
+                Code::ResourceExhausted if !device.can(C::WEIR_DEVICE_WHOLE_TEXTS) => {
+                    error.within(format_args!("{what} needs {bytes} bytes"))
+                }
                 _ => error,
             })?;
         if data.is_null() {
@@ -59,6 +62,19 @@ impl Pinning for PluginDevice {
             // SAFETY: the plug-in's function and device; the host keeps the memory until it is unregistered.
             register.map(|f| unsafe { f(device.handle(), data, bytes as u64) })
         })
+    }
+
+    fn host_uses(&self, address: usize, bytes: usize, writes: bool, what: &str) {
+        let device = &**self.opened();
+        let Some(used) = device.functions().host_used.filter(|_| bytes > 0 && !fork::forked()) else { return };
+        let (data, name) = (std::ptr::with_exposed_provenance(address), c_text(what));
+        let told = device.call("host_used", || {
+            // SAFETY: the plug-in's function and device, which reads nothing there; the name lives during the call.
+            unsafe { used(device.handle(), data, bytes as u64, i32::from(writes), name.as_ptr()) };
+            Some(0)
+        });
+        // A lost device looks at nothing any more.
+        drop(told);
     }
 
     fn unregister(&self, address: usize, bytes: usize) {

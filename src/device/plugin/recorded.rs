@@ -3,16 +3,16 @@
 use super::opened::Opened;
 use super::owned::{Owned, arguments, c_text, kernel_of, own};
 use super::scratch::{Block, Layout, Part};
+use super::work::{self, kind};
+use crate::abi::weir_device_capability as C;
 use crate::abi::weir_device_relation as R;
-use crate::abi::weir_device_work_kind as K;
 use crate::abi::{
-    weir_device_branch, weir_device_capability as C, weir_device_copy, weir_device_fill, weir_device_loop,
-    weir_device_recording, weir_device_step, weir_device_step_list, weir_device_work,
+    weir_device_branch, weir_device_loop, weir_device_recording, weir_device_step, weir_device_step_list,
+    weir_device_work,
 };
 use crate::base::{Code, Error, Result};
-use crate::device::{Branch, Executable, Loop, Place, Predicate, Recording, Relation, Step, Work, no_control_flow};
+use crate::device::{Branch, Executable, Loop, Predicate, Recording, Relation, Step, Work, no_control_flow};
 use std::any::Any;
-use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl PluginExecutable {
         if !device.can(C::WEIR_DEVICE_RECORDINGS) {
             return Err(Error::new(Code::Unimplemented, "the plug-in's device has no recordings"));
         }
-        recording.check()?;
+        recording.check().map_err(|error| error.within(device.place()))?;
         let layout = layout(device, recording.steps)?;
         let what = || format!("scratch of {}", recording.name);
         let scratch = (layout.bytes > 0).then(|| Block::new(device, layout.bytes, &what())).transpose()?;
@@ -71,12 +71,14 @@ impl Executable for PluginExecutable {
         if matches!(work, Work::Branch(_) | Work::Loop(_)) {
             return Ok(());
         }
-        let mut writer = Writer::new(device, self.scratch.as_ref());
-        let given = writer.work(work, part, 0)?;
-        device.call("executable_update", || {
-            // SAFETY: the plug-in's function and objects; the work lives during the call, as the writer does.
-            device.functions().executable_update.map(|f| unsafe { f(device.handle(), *handle, step, given) })
-        })
+        let scratch = self.scratch.as_ref().filter(|_| part.bytes > 0);
+        let scratch = scratch.map(|block| (block.address() + part.offset, part.bytes));
+        work::with(device, work, scratch, |given| {
+            device.call("executable_update", || {
+                // SAFETY: the plug-in's function and objects; the work lives during the call.
+                device.functions().executable_update.map(|f| unsafe { f(device.handle(), *handle, step, given) })
+            })
+        })?
     }
 }
 
@@ -89,16 +91,6 @@ impl Drop for PluginExecutable {
                 unsafe { destroy(device.handle(), executable) }
             }
         });
-    }
-}
-
-fn kind(work: &Work<'_>) -> K {
-    match work {
-        Work::Launch(_) => K::WEIR_DEVICE_WORK_LAUNCH,
-        Work::Copy(_) => K::WEIR_DEVICE_WORK_COPY,
-        Work::Fill(_) => K::WEIR_DEVICE_WORK_FILL,
-        Work::Branch(_) => K::WEIR_DEVICE_WORK_BRANCH,
-        Work::Loop(_) => K::WEIR_DEVICE_WORK_LOOP,
     }
 }
 
@@ -177,42 +169,17 @@ impl<'a> Writer<'a> {
     /// `offset` is that of the list in the scratch.
     fn work(&mut self, work: &Work<'_>, part: &Part, offset: usize) -> Result<*const weir_device_work> {
         let offset = offset + part.offset;
-        let name = c_text(work.name());
-        let text = name.as_ptr();
-        self.keep(name);
-        let mut written = weir_device_work {
-            struct_size: size_of::<weir_device_work>(),
-            kind: kind(work) as u32,
-            reserved: 0,
-            name: text,
-            kernel: ptr::null_mut(),
-            launch: ptr::null(),
-            copy: ptr::null(),
-            fill: ptr::null(),
-            branch: ptr::null(),
-            again: ptr::null(),
-        };
+        let name = self.keep(c_text(work.name()));
+        // SAFETY: just kept.
+        let mut written = work::blank(work, unsafe { (*name).as_ptr() });
         match work {
             Work::Launch(launch) => {
                 written.kernel = kernel_of(launch, self.device)?;
                 let scratch = (part.bytes > 0).then_some((self.scratch + offset, part.bytes));
                 written.launch = self.keep(arguments(launch, scratch));
             }
-            Work::Copy(transfer) => {
-                let (to_device, to) = self.place(&transfer.to)?;
-                let (from_device, from) = self.place(&transfer.from)?;
-                let (struct_size, bytes) = (size_of::<weir_device_copy>(), transfer.bytes as u64);
-                written.copy = self.keep(weir_device_copy { struct_size, bytes, to_device, to, from_device, from });
-            }
-            Work::Fill(fill) => {
-                written.fill = self.keep(weir_device_fill {
-                    struct_size: size_of::<weir_device_fill>(),
-                    to: fill.address as u64,
-                    bytes: fill.bytes as u64,
-                    value: fill.value,
-                    reserved: [0; 7],
-                });
-            }
+            Work::Copy(transfer) => written.copy = self.keep(work::copy(self.device, transfer)?),
+            Work::Fill(fill) => written.fill = self.keep(work::fill(fill)),
             Work::Branch(branch) => written.branch = self.branch(branch, part, offset)?,
             Work::Loop(again) => written.again = self.again(again, part, offset)?,
         }
@@ -264,21 +231,5 @@ impl<'a> Writer<'a> {
             num_behind: again.behind.map_or(0, <[usize]>::len),
         };
         Ok(self.keep(written))
-    }
-
-    /// Whose memory it is, and where.
-    fn place(&self, place: &Place<'_>) -> Result<(*mut c_void, u64)> {
-        Ok(match *place {
-            Place::Host(address) => (ptr::null_mut(), address.get() as u64),
-            Place::Device(address) => (self.device.handle(), address as u64),
-            Place::Peer(peer, address) => {
-                let none = || {
-                    let text = "the plug-in copies nothing straight between these devices";
-                    Error::new(Code::Unimplemented, text)
-                };
-                let may = self.device.can(C::WEIR_DEVICE_PEER_COPY);
-                (self.device.peer(peer).filter(|_| may).ok_or_else(none)?, address as u64)
-            }
-        })
     }
 }

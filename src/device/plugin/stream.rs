@@ -5,11 +5,12 @@ use super::owned::{Owned, arguments, kernel_of, own};
 use super::prepared::PluginPrepared;
 use super::recorded::PluginExecutable;
 use super::scratch::Scratch;
+use super::work;
 use crate::abi::{weir_device_capability as C, weir_device_object};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::{
-    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, PreparedLaunch, Transfer, Waiting,
+    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, PreparedLaunch, Transfer, Waiting, Work,
 };
 use crate::sync::Mutex;
 use std::any::Any;
@@ -118,6 +119,10 @@ impl DeviceStream for PluginStream {
             let block = self.scratch.take(device, bytes, launch.name)?;
             (call.scratch, call.scratch_bytes) = (block.address() as u64, bytes as u64);
         }
+        if device.functions().work_submit.is_some() {
+            let scratch = (bytes > 0).then_some((call.scratch as usize, bytes));
+            return self.submit(&Work::Launch(*launch), scratch);
+        }
         device.call("launch", || {
             // SAFETY: the plug-in's function and objects; the arguments live during the call.
             let launch = |f: unsafe extern "C" fn(_, _, _, _) -> i32| unsafe {
@@ -175,6 +180,9 @@ impl DeviceStream for PluginStream {
         if bytes == 0 {
             return Ok(());
         }
+        if functions.work_submit.is_some() {
+            return self.submit(&Work::Copy(*transfer), None);
+        }
         let stream = *handle;
         match (transfer.to, transfer.from) {
             (Place::Device(to), Place::Host(from)) => device.call("copy_to_device", || {
@@ -208,6 +216,9 @@ impl DeviceStream for PluginStream {
         let Owned { device, handle } = &self.owned;
         if fill.bytes == 0 {
             return Ok(());
+        }
+        if device.functions().work_submit.is_some() {
+            return self.submit(&Work::Fill(*fill), None);
         }
         let (to, bytes) = (fill.address as u64, fill.bytes as u64);
         device.call("fill", || {
@@ -252,6 +263,17 @@ impl DeviceStream for PluginStream {
 }
 
 impl PluginStream {
+    fn submit(&self, work: &Work<'_>, scratch: Option<(usize, usize)>) -> Result<()> {
+        let Owned { device, handle } = &self.owned;
+        work::with(device, work, scratch, |work| {
+            device.call("work_submit", || {
+                // SAFETY: the plug-in's function and objects; the work lives during the call, and whoever made an
+                // address of the host's keeps the memory until the stream has done it.
+                device.functions().work_submit.map(|f| unsafe { f(device.handle(), *handle, work) })
+            })
+        })?
+    }
+
     /// The plug-in's pointer to another device of its own.
     fn peer(&self, peer: &dyn Accelerator) -> Result<*mut c_void> {
         let none = || Error::new(Code::Unimplemented, "the plug-in copies nothing straight between these devices");
@@ -312,8 +334,11 @@ impl DeviceEvent for PluginEvent {
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64> {
         let Owned { device, handle } = &self.owned;
         let start = own((start as &dyn Any).downcast_ref::<PluginEvent>(), |event| &event.owned, device)?;
-        if !self.timing || !start.timing {
+        if !device.can(C::WEIR_DEVICE_TIMING) {
             return Err(Error::new(Code::Unimplemented, "the plug-in's device does not keep the time of events"));
+        }
+        if !self.timing || !start.timing {
+            return Err(Error::precondition("an event was created without timing"));
         }
         let mut elapsed = 0;
         device.call("event_elapsed", || {

@@ -27,7 +27,7 @@ unsafe impl Sync for Table {}
 impl Table {
     /// The text that the plug-in has for the failure that this thread has just been given.
     fn error_text(&self) -> Option<String> {
-        const CAPACITY: usize = 512;
+        const CAPACITY: usize = 2048;
         let error_text = self.functions.error_text?;
         let mut buffer = [0u8; CAPACITY + 1];
         // SAFETY: the plug-in's function, with its own context and CAPACITY writable bytes.
@@ -36,12 +36,23 @@ impl Table {
         (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// The error for a status other than OK that a function has returned.
-    pub(super) fn failure(&self, place: &str, function: &str, status: i32) -> Error {
-        match (Code::from_status(status), self.error_text()) {
-            (Some(code), Some(text)) => Error::new(code, format!("{place}: {function}: {text}")),
-            _ => Error::from_status(status, format_args!("{place}: {function}")),
+    /// The error for a status other than OK that a function has returned. `is_whole`: its text says where.
+    pub(super) fn failure(&self, place: &str, function: &str, status: i32, is_whole: bool) -> Error {
+        let (Some(code), Some(text)) = (Code::from_status(status), self.error_text()) else {
+            return Error::from_status(status, format_args!("{place}: {function}"));
+        };
+        let text = if is_whole { text } else { format!("{place}: {function}: {text}") };
+        match self.origin().filter(|_| code == Code::Aborted) {
+            Some(origin) => Error::derived(&Error::new(origin, ""), text),
+            None => Error::new(code, text),
         }
+    }
+
+    /// What the failure follows from that this thread has just been given.
+    fn origin(&self) -> Option<Code> {
+        let error_origin = self.functions.error_origin?;
+        // SAFETY: the plug-in's function, with its own context.
+        Code::from_status(unsafe { error_origin(self.ctx) })
     }
 
     pub(super) fn place(&self) -> String {

@@ -338,5 +338,14 @@ pub fn vtable() -> weir_device_vtable {
         launch_prepared: None,
         prepared_destroy: None,
         kernel_scratch: None,
+        device_open_with: None,
+        device_settings: None,
+        device_fits: None,
+        work_submit: None,
+        batch_begin: None,
+        batch_end: None,
+        memory_trim: None,
+        host_used: None,
+        error_origin: None,
     }
 }

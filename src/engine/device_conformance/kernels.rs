@@ -3,7 +3,7 @@
 use super::bench::{Bench, Finding, Seen};
 use super::keep::told;
 use crate::abi::{weir_matmul_flags as F, weir_softmax_desc};
-use crate::base::{Code, Desc, dtype};
+use crate::base::{Code, Desc, Error, Result as Outcome, dtype};
 use crate::device::{DeviceKernel, HostFunction, Launch, Recipe, Recording, Step, Work};
 use crate::engine::on_host::OnHost;
 use crate::kernel::vector::activation::Activation;
@@ -20,6 +20,70 @@ pub(super) fn unknown(bench: &Bench) -> Finding {
         Err(error) if error.code() == Code::Unimplemented => Ok(Seen::Kept("with UNIMPLEMENTED".to_owned())),
         Err(error) => Err(format!("with another code than UNIMPLEMENTED: {error}")),
     }
+}
+
+/// Adds a number to each byte; a number of 0 is refused.
+struct Adds(u8);
+
+impl HostFunction for Adds {
+    unsafe fn call(&self, inputs: &[View], outputs: &[View]) -> Outcome<()> {
+        if self.0 == 0 {
+            return Err(Error::new(Code::DataLoss, "a function of the host's fails, as asked"));
+        }
+        // SAFETY: as demanded of the caller.
+        let (from, mut to) = unsafe { (inputs[0].as_bytes(), outputs[0].as_bytes_mut()) };
+        to.write_bytes().iter_mut().zip(from.read::<u8>()).for_each(|(to, from)| *to = from.wrapping_add(self.0));
+        Ok(())
+    }
+}
+
+pub(super) fn of_the_host(bench: &Bench) -> Finding {
+    let kernel = |number| {
+        let host: Option<Arc<dyn HostFunction>> = Some(Arc::new(Adds(number)));
+        let recipe = Recipe { name: "adds", operation: "", attributes: &[], num_inputs: 1, num_outputs: 1, host };
+        bench.accelerator().map(|accelerator| accelerator.kernel(&recipe))
+    };
+    let adds = match kernel(3)? {
+        Err(error) if error.code() == Code::Unimplemented => {
+            return Ok(Seen::NotOffered("it calls no functions of the host's".to_owned()));
+        }
+        made => made.map_err(told)?,
+    };
+    let fails = kernel(0)?.map_err(told)?;
+    let mut field = bench.field(1)?;
+    field.keep_kernel(&adds);
+    field.keep_kernel(&fails);
+    let bytes = 1000;
+    let places = [field.block(bytes)?, field.block(bytes)?];
+    let desc = Desc::new(dtype::U8, &[bytes as i64]).check().map_err(told)?;
+    // SAFETY: the device's memory, which is kept until the end.
+    let views = places.map(|place| [unsafe { View::new(place as *mut u8, bytes, desc) }]);
+    let call =
+        |kernel, from: usize| Launch { name: "kernel 'adds'", kernel, inputs: &views[from], outputs: &views[1 - from] };
+    for round in 0..bench.rounds().div_ceil(4) {
+        field.fill(0, places[0], bytes, round as u8)?;
+        for step in 0..4 {
+            field.stream(0).launch(&call(&adds, step % 2)).map_err(told)?;
+        }
+        let landing = field.download(0, places[0], bytes)?;
+        field.finish(0)?;
+        field.expect(landing, &vec![(round as u8).wrapping_add(12); bytes], "four calls of a function in a row")?;
+        field.stream(0).launch(&call(&fails, 0)).map_err(told)?;
+        let event = field.mark(0)?;
+        field.reach(&event)?;
+        match event.is_reached() {
+            Err(error) if error.code() != Code::DataLoss => {
+                return Err(format!("a function failed with DATA_LOSS, the event with another code: {error}"));
+            }
+            Err(error) if !error.message().contains("as asked") => {
+                return Err(format!("the text of a function's failure is lost: {error}"));
+            }
+            Err(_) => field.stream(0).clear_error(),
+            Ok(_) => return Err("a function failed, and the event behind it does not say so".to_owned()),
+        }
+    }
+    field.take_down()?;
+    Ok(Seen::Kept(format!("{} times, each with a failure", bench.rounds().div_ceil(4))))
 }
 
 /// An operation, its descriptor in C, the same on the host, and the shapes of its inputs.

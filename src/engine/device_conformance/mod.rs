@@ -102,7 +102,9 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     add("D20", "a stream is idle when its work is done, and not early", again.clone(), recordings::idle);
     add("D21", "a replay does its steps in order, as they were last", again.clone(), recordings::recordings);
     add("D22", "branches and loops go by what is in memory", again.clone(), recordings::control);
-    add("D23", "what was prepared is what is launched", again, recordings::prepared);
+    add("D23", "what was prepared is what is launched", again.clone(), recordings::prepared);
+    add("D24", "functions of the host's are called in order", again.clone(), kernels::of_the_host);
+    add("D25", "what was issued in a batch is done", again, order::batches);
     Ok(lines)
 }
 

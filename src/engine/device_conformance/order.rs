@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
+use super::keep::told;
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
 use crate::device::{self, Place, Then, plugin};
@@ -234,4 +235,42 @@ pub(super) fn threads(bench: &Bench) -> Finding {
     ended.1.wait(started as u64, 0, Deadline::NEVER);
     ended.0.lock().drain(..).collect::<Result<Vec<()>, _>>()?;
     refused.map_or(Ok(Seen::Kept(format!("{THREADS} threads"))), Err)
+}
+
+/// Batches of two threads overlap, each with work on streams of its own.
+pub(super) fn batches(bench: &Bench) -> Finding {
+    let one = |bench: &Bench| -> Result<(), String> {
+        let mut field = bench.field(2)?;
+        let blocks = [field.block(256)?, field.block(256)?];
+        for round in 0..bench.rounds() {
+            let value = round as u8 ^ 0x5a;
+            let mut landing = None;
+            let mut issued: Result<(), String> = Ok(());
+            let accelerator = bench.accelerator()?;
+            let batch = accelerator.within(&mut || {
+                issued = (|| {
+                    field.fill(0, blocks[0], 256, value)?;
+                    let event = field.mark(0)?;
+                    field.stream(1).wait(&event).map_err(told)?;
+                    field.copy(1, Place::Device(blocks[1]), Place::Device(blocks[0]), 256)?;
+                    landing = Some(field.download(1, blocks[1], 256)?);
+                    Ok(())
+                })();
+                Ok(())
+            });
+            batch.map_err(told)?;
+            issued?;
+            field.finish(1)?;
+            let landing = landing.ok_or("nothing was issued")?;
+            field.expect(landing, &[value; 256], "work of a batch")?;
+        }
+        field.take_down()
+    };
+    let other = bench.another();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| one(&other));
+        one(bench)?;
+        other.join().map_err(|_| "a thread of the check has panicked".to_owned())?
+    })?;
+    Ok(Seen::Kept(format!("{} batches on each of two threads", bench.rounds())))
 }

@@ -142,13 +142,13 @@ pub(super) fn mark_of(mark: &Option<Arc<Mark>>) -> Result<&Arc<Mark>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::StreamAttr;
     use crate::device::emulated::{Emulated, Emulation};
-    use crate::device::{Device, StreamAttr};
 
     #[test]
     fn a_line_is_done_when_an_event_behind_it_was_reached_and_not_before() {
         let device = Emulated::new(7, Emulation::default()).unwrap();
-        let accelerator = device.accelerator().unwrap();
+        let accelerator = &*device;
         let line = |number| {
             let stream = accelerator.stream(&StreamAttr { name: "line", priority: 0 }).unwrap();
             Line::new(stream, (number, 3))

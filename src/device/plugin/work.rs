@@ -1,0 +1,102 @@
+//! What a stream or a step of a recording is to do, in C's words.
+#![forbid(unsafe_code)]
+
+use super::opened::Opened;
+use super::owned::{arguments, c_text, kernel_of};
+use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_work_kind as K;
+use crate::abi::{weir_device_address, weir_device_copy, weir_device_fill, weir_device_work};
+use crate::base::{Code, Error, Result};
+use crate::device::{Fill, Place, Transfer, Work};
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+pub(super) fn kind(work: &Work<'_>) -> K {
+    match work {
+        Work::Launch(_) => K::WEIR_DEVICE_WORK_LAUNCH,
+        Work::Copy(_) => K::WEIR_DEVICE_WORK_COPY,
+        Work::Fill(_) => K::WEIR_DEVICE_WORK_FILL,
+        Work::Branch(_) => K::WEIR_DEVICE_WORK_BRANCH,
+        Work::Loop(_) => K::WEIR_DEVICE_WORK_LOOP,
+    }
+}
+
+/// Its kind and its name.
+pub(super) fn blank(work: &Work<'_>, name: *const c_char) -> weir_device_work {
+    weir_device_work {
+        struct_size: size_of::<weir_device_work>(),
+        kind: kind(work) as u32,
+        reserved: 0,
+        name,
+        kernel: ptr::null_mut(),
+        launch: ptr::null(),
+        copy: ptr::null(),
+        fill: ptr::null(),
+        branch: ptr::null(),
+        again: ptr::null(),
+    }
+}
+
+pub(super) fn copy(device: &Arc<Opened>, transfer: &Transfer<'_>) -> Result<weir_device_copy> {
+    let (to_device, to) = place(device, &transfer.to)?;
+    let (from_device, from) = place(device, &transfer.from)?;
+    let (struct_size, bytes) = (size_of::<weir_device_copy>(), transfer.bytes as u64);
+    Ok(weir_device_copy { struct_size, bytes, to_device, to, from_device, from })
+}
+
+pub(super) fn fill(fill: &Fill<'_>) -> weir_device_fill {
+    weir_device_fill {
+        struct_size: size_of::<weir_device_fill>(),
+        to: fill.address as u64,
+        bytes: fill.bytes as u64,
+        value: fill.value,
+        reserved: [0; 7],
+    }
+}
+
+/// Whose memory it is, and where.
+fn place(device: &Arc<Opened>, place: &Place<'_>) -> Result<(*mut c_void, weir_device_address)> {
+    Ok(match *place {
+        Place::Host(address) => (ptr::null_mut(), address.get() as u64),
+        Place::Device(address) => (device.handle(), address as u64),
+        Place::Peer(peer, address) => {
+            let none = || {
+                let text = "the plug-in copies nothing straight between these devices";
+                Error::new(Code::Unimplemented, text)
+            };
+            let may = device.can(C::WEIR_DEVICE_PEER_COPY);
+            (device.peer(peer).filter(|_| may).ok_or_else(none)?, address as u64)
+        }
+    })
+}
+
+/// Hands over a launch, a copy or a fill, which lives during the call. `scratch` is what a launch has besides its
+/// tensors.
+pub(super) fn with<R>(
+    device: &Arc<Opened>,
+    work: &Work<'_>,
+    scratch: Option<(usize, usize)>,
+    f: impl FnOnce(*const weir_device_work) -> R,
+) -> Result<R> {
+    let name = c_text(work.name());
+    let mut written = blank(work, name.as_ptr());
+    let (called, copied, filled);
+    match work {
+        Work::Launch(launch) => {
+            written.kernel = kernel_of(launch, device)?;
+            called = arguments(launch, scratch);
+            written.launch = &raw const called;
+        }
+        Work::Copy(transfer) => {
+            copied = copy(device, transfer)?;
+            written.copy = &raw const copied;
+        }
+        Work::Fill(bytes) => {
+            filled = fill(bytes);
+            written.fill = &raw const filled;
+        }
+        Work::Branch(_) | Work::Loop(_) => return Err(Error::internal("a step with steps of its own")),
+    }
+    Ok(f(&raw const written))
+}
