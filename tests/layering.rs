@@ -35,7 +35,7 @@ const UNSAFE: &[&str] = &[
     "device/mod.rs",
     "device/cuda/",
     "device/emulated/effect.rs",
-    "device/emulated/event.rs",
+    "device/emulated/core.rs",
     "device/emulated/given.rs",
     "device/emulated/kernel.rs",
     "device/emulated/list.rs",
@@ -211,7 +211,7 @@ fn files_are_short_enough_to_hold_one_idea() {
 }
 
 /// Folders in which files still import one another in a circle, with the number of such files. It may only shrink.
-const CIRCLES: &[(&str, usize)] = &[("device", 44), ("graph", 47), ("kernel", 11), ("stream", 11), ("threadpool", 20)];
+const CIRCLES: &[(&str, usize)] = &[("graph", 47), ("kernel", 11), ("stream", 11), ("threadpool", 20)];
 
 type Module = Vec<String>;
 

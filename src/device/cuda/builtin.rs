@@ -6,13 +6,13 @@
 
 use super::blas::{Plans, Prepared, Products};
 use super::context::{Context, Handle};
+use super::grid::{Arguments, Grid};
 use super::images::{ENTRIES, Entry};
 use super::inbox::{Ticket, Tickets};
-use super::kernel::Piece;
 use super::module::Module;
 use super::operators::operator;
+use super::piece::Piece;
 use super::plan::{KernelLaunch, Operator, Params};
-use super::stream::{Arguments, Grid};
 use super::table::CUfunction;
 use crate::base::Result;
 use crate::device::{Launch, Recipe};

@@ -23,7 +23,7 @@
 //! error.
 
 use super::driver::Driver;
-use super::inbox::Pages;
+use super::pages::Pages;
 use super::status;
 use super::table::{CUcontext, CUdevice, Status, Table};
 use crate::base::{Code, Error, Result};

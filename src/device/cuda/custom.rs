@@ -5,11 +5,11 @@
 use super::compiled;
 use super::context::{Context, Handle};
 use super::facts::Facts;
-use super::kernel::Piece;
+use super::grid::{Arguments, Grid};
 use super::module::Module;
 use super::nvrtc::Source;
+use super::piece::Piece;
 use super::status;
-use super::stream::{Arguments, Grid};
 use super::table::CUfunction;
 use crate::abi::weir_cuda_argument_kind_value as A;
 use crate::abi::weir_cuda_source_value as S;

@@ -8,10 +8,11 @@ use super::context::{Context, exposed};
 use super::driver::Driver;
 use super::event::{CudaEvent, Spare};
 use super::facts::Facts;
-use super::graph::{CudaGraph, Functions};
+use super::graph::CudaGraph;
 use super::host::Host;
 use super::kernel::CudaKernel;
 use super::memory::{ALIGNMENT, Memory};
+use super::node::Functions;
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::{

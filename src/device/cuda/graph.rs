@@ -1,80 +1,29 @@
 //! Recordings as graphs of the driver's: built node by node, instantiated once, launched by one call, and given new
 //! addresses in place.
 //!
-//! A step is one node or more: a kernel's launches one behind the other, a copy, a fill; what launches nothing is an
-//! empty node, so that edges through it stay. A branch or a loop is a conditional node, whose bodies are filled in the
-//! same way (`conditional`). The graph is kept beside what it was instantiated to, because an update names its nodes.
+//! The graph (`filler`) is kept beside what it was instantiated to, because an update names its nodes.
 //! Nothing is captured: no other thread's call can break it, and the edges are those of the recording.
 //!
 //! The driver runs one launch of an executable at a time, each behind the one before.
 
 use super::blas::RecordedProducts;
-use super::conditional::Control;
 use super::context::{Context, Handle};
 use super::downcast::downcast;
+use super::filler::{Control, Filler};
 use super::inbox::{Inbox, Ticket, Tickets};
-use super::kernel::{CudaKernel, Piece};
+use super::kernel::CudaKernel;
+use super::node::{Functions, In, copy_node, fill_node, kernel_node};
+use super::piece::Piece;
 use super::plan::Check;
-use super::stream::{CudaStream, Grid};
-use super::table::{
-    CUcontext, CUgraph, CUgraphExec, CUgraphNode, CUstream, CopyNode, FillNode, KernelNode, Status, Table,
-};
+use super::stream::CudaStream;
+use super::table::{CUgraph, CUgraphExec, CUgraphNode, CUstream, Status};
 use crate::base::{Code, Error, Result};
-use crate::device::{Executable, Fill, Place, Recording, Step, Transfer, Work};
+use crate::device::{Executable, Recording, Work};
 use crate::sync::OnceLock;
-use cudarc::driver::sys::CUmemorytype_enum as M;
-use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::ffi::c_void;
-use std::fmt::{self, Display};
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Most bytes that a copy has as one row.
-const MOST_BYTES: usize = i32::MAX as usize;
-
-type Instantiate = unsafe extern "C" fn(*mut CUgraphExec, CUgraph, u64) -> Status;
-type Add<P> = unsafe extern "C" fn(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const P) -> Status;
-type AddIn<P, C> = unsafe extern "C" fn(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const P, C) -> Status;
-type AddEmpty = unsafe extern "C" fn(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> Status;
-type Set<P> = unsafe extern "C" fn(CUgraphExec, CUgraphNode, *const P) -> Status;
-type SetIn<P, C> = unsafe extern "C" fn(CUgraphExec, CUgraphNode, *const P, C) -> Status;
-
-/// What a graph takes, where the driver has all of it.
-#[derive(Clone, Copy)]
-pub(super) struct Functions {
-    create: unsafe extern "C" fn(*mut CUgraph, u32) -> Status,
-    destroy: unsafe extern "C" fn(CUgraph) -> Status,
-    add_kernel: Add<KernelNode>,
-    add_copy: AddIn<CopyNode, CUcontext>,
-    add_fill: AddIn<FillNode, CUcontext>,
-    add_empty: AddEmpty,
-    instantiate: Instantiate,
-    destroy_exec: unsafe extern "C" fn(CUgraphExec) -> Status,
-    launch: unsafe extern "C" fn(CUgraphExec, CUstream) -> Status,
-    set_kernel: Set<KernelNode>,
-    set_copy: SetIn<CopyNode, CUcontext>,
-    set_fill: SetIn<FillNode, CUcontext>,
-}
-
-impl Functions {
-    pub(super) fn of(table: &Table) -> Option<Functions> {
-        Some(Functions {
-            create: table.graph_create?,
-            destroy: table.graph_destroy?,
-            add_kernel: table.graph_add_kernel_node?,
-            add_copy: table.graph_add_memcpy_node?,
-            add_fill: table.graph_add_memset_node?,
-            add_empty: table.graph_add_empty_node?,
-            instantiate: table.graph_instantiate?,
-            destroy_exec: table.graph_exec_destroy?,
-            launch: table.graph_launch?,
-            set_kernel: table.graph_exec_kernel_node_set_params?,
-            set_copy: table.graph_exec_memcpy_node_set_params?,
-            set_fill: table.graph_exec_memset_node_set_params?,
-        })
-    }
-}
 
 /// A graph, and what it was instantiated to.
 pub(super) struct CudaGraph {
@@ -93,157 +42,9 @@ pub(super) struct CudaGraph {
     inbox: OnceLock<Arc<Inbox>>,
 }
 
-/// What is done in which recording, for texts.
-struct In<'a>(&'a str, &'a str);
-
-impl Display for In<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "recording '{}': {}", self.0, self.1)
-    }
-}
-
 impl fmt::Debug for CudaGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CudaGraph({}, {}, {} nodes)", self.context.label(), self.name, self.nodes.len())
-    }
-}
-
-/// What fills the graph of a recording, and those inside of it.
-#[derive(Clone, Copy)]
-pub(super) struct Filler<'a> {
-    pub context: &'a Arc<Context>,
-    pub functions: Functions,
-    /// If the recording has branches or loops.
-    pub control: Option<&'a Control>,
-    pub name: &'a str,
-    /// It is the body of a conditional node that is filled.
-    pub is_inside: bool,
-    /// The recording's, which are added in the order of its lists.
-    pub products: &'a RefCell<RecordedProducts>,
-    pub tickets: &'a dyn Tickets,
-}
-
-/// Nodes, of which so many at the end are what others come behind.
-#[derive(Default)]
-pub(super) struct Made {
-    pub nodes: SmallVec<[CUgraphNode; 4]>,
-    pub ends: usize,
-}
-
-impl Made {
-    pub(super) fn one(node: CUgraphNode) -> Made {
-        Made { nodes: [node].as_slice().into(), ends: 1 }
-    }
-
-    pub(super) fn ends(&self) -> &[CUgraphNode] {
-        &self.nodes[self.nodes.len() - self.ends..]
-    }
-}
-
-/// The nodes that nothing of a list comes behind.
-pub(super) type Last = SmallVec<[CUgraphNode; 8]>;
-
-impl Filler<'_> {
-    pub(super) fn call(&self, function: &'static str, what: &str, call: impl FnOnce() -> Status) -> Result<()> {
-        self.context.call(function, &In(self.name, what), |_| call())
-    }
-
-    /// Adds a list's nodes, those of each step; what comes behind no other step comes behind `first`.
-    pub(super) fn list(&self, to: CUgraph, steps: &[Step<'_>], first: &[CUgraphNode]) -> Result<(Vec<Made>, Last)> {
-        let mut made: Vec<Made> = Vec::with_capacity(steps.len());
-        let mut is_last = vec![true; steps.len()];
-        for step in steps {
-            let mut after: SmallVec<[CUgraphNode; 8]> =
-                if step.after.is_empty() { first.into() } else { SmallVec::new() };
-            for &before in step.after {
-                let from = made.get(before);
-                let from =
-                    from.ok_or_else(|| Error::invalid(format!("{} comes after a later step", step.work.name())))?;
-                is_last[before] = false;
-                after.extend_from_slice(from.ends());
-            }
-            // A driver takes no edge twice.
-            after.sort_unstable();
-            after.dedup();
-            made.push(self.step(to, &step.work, &after)?);
-        }
-        let last = made.iter().zip(is_last).filter(|(_, is_last)| *is_last).flat_map(|(made, _)| made.ends().iter());
-        let last: Last = last.copied().collect();
-        let last = if last.is_empty() { first.into() } else { last };
-        Ok((made, last))
-    }
-
-    /// Adds a step's nodes.
-    fn step(&self, to: CUgraph, work: &Work<'_>, after: &[CUgraphNode]) -> Result<Made> {
-        let (functions, context) = (self.functions, self.context.raw());
-        let mut node = std::ptr::null_mut();
-        let place = &raw mut node;
-        let what = work.name();
-        match work {
-            Work::Launch(launch) => {
-                let mut made = Made::default();
-                let kernel = CudaKernel::of(launch, self.context)?;
-                kernel.launches(launch, self.tickets, true, &mut |piece| {
-                    let before = made.nodes.last().map_or(after, std::slice::from_ref);
-                    let new = match piece {
-                        Piece::Grid(grid, arguments) => self.kernel(to, what, before, grid, arguments.places)?,
-                        Piece::Product(prepared) => self.products.borrow_mut().add(prepared, to, before, what)?,
-                    };
-                    made.nodes.push(new);
-                    Ok(())
-                })?;
-                if made.nodes.is_empty() {
-                    return self.empty(to, what, after);
-                }
-                made.ends = 1;
-                return Ok(made);
-            }
-            Work::Copy(transfer) => {
-                let params = copy_node(transfer)?;
-                // SAFETY: the driver's function with a graph and nodes of it; the host keeps its memory as long as the
-                // graph may be launched.
-                self.call("cuGraphAddMemcpyNode", what, || unsafe {
-                    (functions.add_copy)(place, to, after.as_ptr(), after.len(), &raw const params, context)
-                })?;
-            }
-            Work::Fill(fill) if self.is_inside => return self.fill_inside(to, fill, after),
-            Work::Fill(fill) => {
-                let params = fill_node(fill);
-                // SAFETY: as above.
-                self.call("cuGraphAddMemsetNode", what, || unsafe {
-                    (functions.add_fill)(place, to, after.as_ptr(), after.len(), &raw const params, context)
-                })?;
-            }
-            Work::Branch(branch) => return self.branch(to, branch, after),
-            Work::Loop(again) => return self.again(to, again, after),
-        }
-        Ok(Made::one(node))
-    }
-
-    pub(super) fn kernel(
-        &self,
-        to: CUgraph,
-        what: &str,
-        after: &[CUgraphNode],
-        grid: &Grid,
-        arguments: &[*mut c_void],
-    ) -> Result<CUgraphNode> {
-        let (mut node, params) = (std::ptr::null_mut(), kernel_node(grid, arguments));
-        // SAFETY: the driver's function with a graph and nodes of it; the arguments live during the call, which copies
-        // them.
-        self.call("cuGraphAddKernelNode", what, || unsafe {
-            (self.functions.add_kernel)(&raw mut node, to, after.as_ptr(), after.len(), &raw const params)
-        })?;
-        Ok(node)
-    }
-
-    pub(super) fn empty(&self, to: CUgraph, what: &str, after: &[CUgraphNode]) -> Result<Made> {
-        let mut node = std::ptr::null_mut();
-        // SAFETY: as above.
-        self.call("cuGraphAddEmptyNode", what, || unsafe {
-            (self.functions.add_empty)(&raw mut node, to, after.as_ptr(), after.len())
-        })?;
-        Ok(Made::one(node))
     }
 }
 
@@ -403,69 +204,4 @@ impl Drop for CudaGraph {
         // SAFETY: as above.
         self.context.take_back("cuGraphDestroy", |_| unsafe { destroy(self.graph.0) });
     }
-}
-
-fn kernel_node(grid: &Grid, arguments: &[*mut c_void]) -> KernelNode {
-    let ([x, y, z], [bx, by, bz]) = (grid.grid, grid.block);
-    KernelNode {
-        func: grid.function,
-        gridDimX: x,
-        gridDimY: y,
-        gridDimZ: z,
-        blockDimX: bx,
-        blockDimY: by,
-        blockDimZ: bz,
-        sharedMemBytes: grid.shared_bytes,
-        kernelParams: arguments.as_ptr().cast_mut(),
-        extra: std::ptr::null_mut(),
-        kern: std::ptr::null_mut(),
-        ctx: std::ptr::null_mut(),
-    }
-}
-
-/// One row of bytes.
-fn copy_node(transfer: &Transfer<'_>) -> Result<CopyNode> {
-    let bytes = transfer.bytes;
-    if bytes == 0 || bytes > MOST_BYTES {
-        return Err(Error::new(Code::Unimplemented, format!("{}: a recorded copy of {bytes} bytes", transfer.name)));
-    }
-    // Memory type, host's address, device's address.
-    let of = |place: &Place<'_>| match *place {
-        Place::Host(address) => Ok((M::CU_MEMORYTYPE_HOST, address.get(), 0)),
-        Place::Device(address) => Ok((M::CU_MEMORYTYPE_DEVICE, 0, address as u64)),
-        Place::Peer(..) => Err(Error::new(Code::Unimplemented, "a recorded copy between devices")),
-    };
-    let (to, from) = (of(&transfer.to)?, of(&transfer.from)?);
-    Ok(CopyNode {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcZ: 0,
-        srcLOD: 0,
-        srcMemoryType: from.0,
-        srcHost: std::ptr::with_exposed_provenance(from.1),
-        srcDevice: from.2,
-        srcArray: std::ptr::null_mut(),
-        reserved0: std::ptr::null_mut(),
-        srcPitch: bytes,
-        srcHeight: 1,
-        dstXInBytes: 0,
-        dstY: 0,
-        dstZ: 0,
-        dstLOD: 0,
-        dstMemoryType: to.0,
-        dstHost: std::ptr::with_exposed_provenance_mut(to.1),
-        dstDevice: to.2,
-        dstArray: std::ptr::null_mut(),
-        reserved1: std::ptr::null_mut(),
-        dstPitch: bytes,
-        dstHeight: 1,
-        WidthInBytes: bytes,
-        Height: 1,
-        Depth: 1,
-    })
-}
-
-fn fill_node(fill: &Fill<'_>) -> FillNode {
-    let (width, value) = (fill.bytes, u32::from(fill.value));
-    FillNode { dst: fill.address as u64, pitch: fill.bytes, value, elementSize: 1, width, height: 1 }
 }

@@ -15,16 +15,11 @@
 use super::context::Context;
 use super::plan::Check;
 use crate::base::{Desc, Error, Result};
-use crate::device::Pinning;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
-
-/// Pinned memory that inboxes are cut from.
-const PAGE_BYTES: usize = 4096;
-const INBOX_BYTES: usize = 64;
 
 /// So many findings that were made room for are kept for those who have not looked yet.
 const MOST_PAST: usize = 16;
@@ -41,31 +36,6 @@ struct Fault {
     launch: AtomicU64,
     place: AtomicU64,
     index: AtomicI64,
-}
-
-/// The pages of a context.
-#[derive(Debug, Default)]
-pub(super) struct Pages {
-    pages: Mutex<Vec<usize>>,
-    free: Mutex<Vec<usize>>,
-}
-
-impl Pages {
-    fn take(&self, host: &dyn Pinning) -> Result<usize> {
-        if let Some(address) = self.free.lock().pop() {
-            return Ok(address);
-        }
-        let page = host.allocate_host(PAGE_BYTES, "what kernels find")?;
-        self.pages.lock().push(page);
-        let mut free = self.free.lock();
-        free.extend((INBOX_BYTES..PAGE_BYTES).step_by(INBOX_BYTES).map(|offset| page + offset));
-        Ok(page)
-    }
-
-    /// All of them, for who gives them back.
-    pub(super) fn drain(&self) -> Vec<usize> {
-        std::mem::take(&mut self.pages.lock())
-    }
 }
 
 /// What a launch is about, for the text of a failure.
@@ -180,7 +150,7 @@ impl Inbox {
 impl Drop for Inbox {
     /// Whoever has one sees to it that no kernel is at it any more.
     fn drop(&mut self) {
-        self.context.pages().free.lock().push(self.address);
+        self.context.pages().put(self.address);
     }
 }
 

@@ -7,9 +7,10 @@ use super::custom::Custom;
 use super::downcast::downcast;
 use super::facts::Facts;
 use super::inbox::{Ticket, Tickets};
+use super::piece::Piece;
 use super::plan::Check;
 use super::ready::Ready;
-use super::stream::{Arguments, CudaStream, Grid};
+use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::{CUDA_KERNEL, DeviceKernel, Launch, Recipe};
 use std::sync::Arc;
@@ -25,13 +26,6 @@ enum Form {
     /// Of the host's.
     Custom(Custom),
     Builtin(Builtin),
-}
-
-/// A part of what a call takes.
-pub(super) enum Piece<'a> {
-    Grid(&'a Grid, Arguments<'a>),
-    /// Of a library, which puts it into a stream itself: nobody knows as what.
-    Product(&'a Prepared<'a>),
 }
 
 /// For calls that are to need none: each launch has a ticket of its own.

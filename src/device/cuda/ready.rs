@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::downcast::downcast;
-use super::stream::{Arguments, CudaStream, Grid};
+use super::grid::{Arguments, Grid};
+use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::PreparedLaunch;
 use smallvec::SmallVec;

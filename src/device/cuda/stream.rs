@@ -8,21 +8,15 @@
 use super::blas::Workspace;
 use super::capture::{self, Capture};
 use super::context::{Context, Handle, exposed};
-use super::event::CudaEvent;
-use super::graph::CudaGraph;
+use super::grid::Grid;
 use super::inbox::{Inbox, Reports, Ticket, Tickets};
-use super::kernel::CudaKernel;
 use super::plan::Check;
-use super::ready::Ready;
 use super::status;
-use super::table::{CUcontext, CUevent, CUfunction, CUstream, Status, Table};
-use crate::base::{Code, Error, Result};
-use crate::device::{
-    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, PreparedLaunch, StreamAttr, Transfer,
-};
+use super::table::{CUcontext, CUstream, Status, Table};
+use crate::base::{Error, Result};
+use crate::device::StreamAttr;
 use crate::sync::Mutex;
 use cudarc::driver::sys::CUstream_flags_enum as F;
-use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,40 +31,22 @@ const MOST_PRIORITY: i32 = 100;
 const PER_THREAD: u64 = 2;
 
 pub struct CudaStream {
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     raw: Handle<CUstream>,
-    is_own: bool,
+    pub(super) is_own: bool,
     name: Box<str>,
     workspace: Mutex<Option<Workspace>>,
     /// It may take part in captures: it is the host's, or somebody has its handle, or it has waited for an event that
     /// may be part of one. ORDERING: Relaxed; who has had it join in knows.
-    may_capture: AtomicBool,
+    pub(super) may_capture: AtomicBool,
     captured: Mutex<capture::Shared>,
     /// Of captures that may be done yet.
-    heard: Mutex<Vec<Weak<Inbox>>>,
+    pub(super) heard: Mutex<Vec<Weak<Inbox>>>,
     /// What kernels that were launched here, or in front of events that were waited for, may have found.
-    reports: Reports,
-    inbox: Mutex<Option<Arc<Inbox>>>,
+    pub(super) reports: Reports,
+    pub(super) inbox: Mutex<Option<Arc<Inbox>>>,
     /// Inboxes of before a failure, which the device may still write to.
-    left: Mutex<Vec<Arc<Inbox>>>,
-}
-
-/// A kernel's launch as the driver takes it.
-#[derive(Clone, Debug)]
-pub struct Grid {
-    pub function: CUfunction,
-    pub grid: [u32; 3],
-    pub block: [u32; 3],
-    pub shared_bytes: u32,
-}
-
-/// The arguments of a launch.
-#[derive(Debug)]
-pub struct Arguments<'a> {
-    /// Where each of them is.
-    pub places: &'a [*mut c_void],
-    /// Where those are that the kernel itself does not keep.
-    pub storage: &'a [u8],
+    pub(super) left: Mutex<Vec<Arc<Inbox>>>,
 }
 
 /// What is done on which stream, for texts.
@@ -205,16 +181,31 @@ impl CudaStream {
         Ok(made)
     }
 
-    fn capture(&self) -> Result<Capture> {
+    pub(super) fn capture(&self) -> Result<Capture> {
         Capture::of(&self.context, self.raw(), &On(&"a capture", &self.name))
     }
 
     /// Whether the host captures the stream.
-    fn captures(&self) -> Result<bool> {
+    pub(super) fn captures(&self) -> Result<bool> {
         if !self.may_capture.load(Relaxed) {
             return Ok(false);
         }
         is_capturing(&self.context, self.raw(), &On(&"whether it is captured", &self.name))
+    }
+
+    /// Whether all of its work is done, and nothing of it has failed.
+    pub(super) fn is_over(&self) -> bool {
+        // One that is captured must not be asked.
+        if !matches!(self.captures(), Ok(false)) {
+            return false;
+        }
+        let mut asked = status::NOT_READY;
+        let call = self.context.call("cuStreamQuery", &On(&"its work", &self.name), |table| {
+            // SAFETY: the driver's function, with a stream of this context.
+            asked = unsafe { (table.stream_query)(self.raw()) };
+            if asked == status::NOT_READY { status::SUCCESS } else { asked }
+        });
+        call.is_ok() && asked == status::SUCCESS && self.reports.failure().is_none()
     }
 
     /// Calls one of the driver's functions that put work into the stream.
@@ -252,19 +243,6 @@ impl CudaStream {
             unsafe { launch(grid.function, gx, gy, gz, bx, by, bz, grid.shared_bytes, stream, each, extra) }
         })
     }
-
-    /// The context of another device.
-    fn peer(&self, peer: &dyn Accelerator) -> Result<CUcontext> {
-        let [table, context] = peer.plugin_identity().ok_or_else(not_a_peer)?;
-        if table != std::ptr::from_ref(self.context.table()).addr() {
-            return Err(not_a_peer());
-        }
-        Ok(std::ptr::with_exposed_provenance_mut(context))
-    }
-}
-
-fn not_a_peer() -> Error {
-    Error::new(Code::Unimplemented, "the two devices are not both of the CUDA driver")
 }
 
 /// The driver's priority: less is sooner there, and 0 is what streams have that ask for nothing.
@@ -272,173 +250,6 @@ fn driver_priority(priority: i32, least: c_int, most: c_int) -> c_int {
     let share = |end: c_int, of: i32| (i64::from(end) * i64::from(priority) / i64::from(of)) as c_int;
     let asked = if priority >= 0 { share(most, MOST_PRIORITY) } else { share(least, LEAST_PRIORITY) };
     asked.clamp(most.min(least), least.max(most))
-}
-
-impl DeviceStream for CudaStream {
-    fn launch(&self, launch: &Launch<'_>) -> Result<()> {
-        CudaKernel::of(launch, &self.context)?.issue(self, launch)
-    }
-
-    fn prepare(&self, launch: &Launch<'_>, before: Option<Box<dyn PreparedLaunch>>) -> Option<Box<dyn PreparedLaunch>> {
-        let ready = before.and_then(|before| Ready::emptied(before, &self.context));
-        let mut ready = ready.unwrap_or_else(|| Box::new(Ready::new(&self.context)));
-        CudaKernel::of(launch, &self.context).ok()?.prepare(launch, &mut ready).ok()?;
-        Some(ready)
-    }
-
-    #[inline]
-    fn launch_prepared(&self, prepared: &dyn PreparedLaunch, name: &str) -> Result<()> {
-        Ready::of(prepared, &self.context)?.issue(self, name)
-    }
-
-    fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
-        let bytes = transfer.bytes;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let what = &transfer.name;
-        match (transfer.to, transfer.from) {
-            (Place::Device(to), Place::Host(from)) => {
-                let from = std::ptr::with_exposed_provenance(from.get());
-                // SAFETY: the driver's function; whoever made the address keeps the memory until the stream has done
-                // this.
-                self.issue("cuMemcpyHtoDAsync", what, |table, stream| unsafe {
-                    (table.memcpy_htod_async)(to as u64, from, bytes, stream)
-                })
-            }
-            (Place::Host(to), Place::Device(from)) => {
-                let to = std::ptr::with_exposed_provenance_mut(to.get());
-                // SAFETY: as above.
-                self.issue("cuMemcpyDtoHAsync", what, |table, stream| unsafe {
-                    (table.memcpy_dtoh_async)(to, from as u64, bytes, stream)
-                })
-            }
-            (Place::Device(to), Place::Device(from)) => {
-                // SAFETY: the driver's function; the addresses are its own.
-                self.issue("cuMemcpyDtoDAsync", what, |table, stream| unsafe {
-                    (table.memcpy_dtod_async)(to as u64, from as u64, bytes, stream)
-                })
-            }
-            (Place::Peer(peer, to), Place::Device(from)) => {
-                self.copy_peer(what, (self.peer(peer)?, to), (self.context.raw(), from), bytes)
-            }
-            (Place::Device(to), Place::Peer(peer, from)) => {
-                self.copy_peer(what, (self.context.raw(), to), (self.peer(peer)?, from), bytes)
-            }
-            _ => Err(Error::internal("a copy on a device's stream that does not touch the device")),
-        }
-    }
-
-    fn fill(&self, fill: &Fill<'_>) -> Result<()> {
-        if fill.bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: the driver's function; the address is its own.
-        self.issue("cuMemsetD8Async", &fill.name, |table, stream| unsafe {
-            (table.memset_d8_async)(fill.address as u64, fill.value, fill.bytes, stream)
-        })
-    }
-
-    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
-        CudaGraph::launch(executable, &self.context, self)
-    }
-
-    fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
-        let event = CudaEvent::of(&**event, &self.context)?;
-        event.reports.copy(&self.reports);
-        event.record(self.is_capturing()?, || {
-            // SAFETY: the driver's function with a stream and an event of this context.
-            self.issue("cuEventRecord", &"an event", |table, stream| unsafe {
-                (table.event_record)(event.raw(), stream)
-            })
-        })
-    }
-
-    fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
-        let event = CudaEvent::of(&**event, &self.context)?;
-        self.reports.join(&event.reports);
-        if event.is_captured() || event.is_exposed() {
-            self.may_capture.store(true, Relaxed);
-        }
-        // SAFETY: the driver's function with a stream and an event of this context.
-        self.issue("cuStreamWaitEvent", &"a wait", |table, stream| unsafe {
-            (table.stream_wait_event)(stream, event.raw(), 0)
-        })
-    }
-
-    fn may_be_captured(&self) -> bool {
-        self.may_capture.load(Relaxed)
-    }
-
-    fn is_capturing(&self) -> Result<bool> {
-        self.captures()
-    }
-
-    fn keep(&self, what: Box<dyn Any + Send>) -> Result<()> {
-        self.capture()?.keep(&self.context, what)
-    }
-
-    fn put_aside(&self, what: Box<dyn Any + Send>) {
-        capture::put_aside(self.capture().ok(), &self.context, what);
-    }
-
-    /// The caller may be capturing a stream of its own, which must not be asked then.
-    fn tells_idle(&self) -> bool {
-        self.is_own
-    }
-
-    fn is_idle(&self) -> bool {
-        // One that is captured must not be asked.
-        if !matches!(self.captures(), Ok(false)) {
-            return false;
-        }
-        let mut asked = status::NOT_READY;
-        let call = self.context.call("cuStreamQuery", &On(&"its work", &self.name), |table| {
-            // SAFETY: the driver's function, with a stream of this context.
-            asked = unsafe { (table.stream_query)(self.raw()) };
-            if asked == status::NOT_READY { status::SUCCESS } else { asked }
-        });
-        call.is_ok() && asked == status::SUCCESS && self.reports.failure().is_none()
-    }
-
-    fn clear_error(&self) {
-        self.reports.clear();
-        // What was captured may be done again.
-        self.heard.lock().retain(|inbox| match inbox.upgrade() {
-            None => false,
-            Some(inbox) => {
-                inbox.empty();
-                self.reports.add_captured(&inbox);
-                true
-            }
-        });
-        let Some(inbox) = self.inbox.lock().take() else { return };
-        let mut left = self.left.lock();
-        left.push(inbox);
-        if self.is_own && self.is_idle() {
-            left.clear();
-        }
-    }
-
-    fn foreign_event(&self, event: u64, records: bool) -> Result<()> {
-        let event: CUevent = std::ptr::with_exposed_provenance_mut(event as usize);
-        if records {
-            // SAFETY: the driver's function, with a stream of this context and the host's event.
-            return self.issue("cuEventRecord", &"an event of the host's", |table, stream| unsafe {
-                (table.event_record)(event, stream)
-            });
-        }
-        self.may_capture.store(true, Relaxed);
-        // SAFETY: as above.
-        self.issue("cuStreamWaitEvent", &"an event of the host's", |table, stream| unsafe {
-            (table.stream_wait_event)(stream, event, 0)
-        })
-    }
-
-    fn native_handle(&self) -> Result<u64> {
-        self.may_capture.store(true, Relaxed);
-        Ok(exposed(self.raw()))
-    }
 }
 
 impl Tickets for CudaStream {
@@ -456,21 +267,6 @@ impl Tickets for CudaStream {
         let ticket = inbox.ticket(name, check, false);
         self.reports.add(inbox, ticket.launch);
         Ok(ticket)
-    }
-}
-
-impl CudaStream {
-    fn copy_peer(
-        &self,
-        what: &dyn Display,
-        to: (CUcontext, usize),
-        from: (CUcontext, usize),
-        bytes: usize,
-    ) -> Result<()> {
-        // SAFETY: the driver's function; the addresses are of these contexts.
-        self.issue("cuMemcpyPeerAsync", what, |table, stream| unsafe {
-            (table.memcpy_peer_async)(to.1 as u64, to.0, from.1 as u64, from.0, bytes, stream)
-        })
     }
 }
 

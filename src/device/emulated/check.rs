@@ -3,9 +3,9 @@
 
 use super::checker::{CHECKER, Checker, Hit, Hits, Inside, Ranges, Who};
 use super::races::{Party, Race};
+use super::shared::Shared;
 use super::space::Place;
 use super::state::State;
-use super::work::Shared;
 use crate::base::Error;
 use crate::sync::Mutex;
 use std::ops::Range;

@@ -1,11 +1,10 @@
 //! What an operation does: addresses of the device are translated as it runs, so nothing else ever holds a pointer into
 //! its memory.
 
-use super::queue::{Act, Address, Operation};
-use super::work::Shared;
+use super::operation::{Act, Address, Operation};
+use super::shared::Shared;
 use crate::base::{Error, Result};
 use crate::device::{Comparison, Predicate};
-use crate::memory::View;
 
 pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
     let settings = &shared.settings;
@@ -81,11 +80,9 @@ fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<*mut u8> {
     match address {
         Address::Host(address) => Ok(std::ptr::with_exposed_provenance_mut(address.get())),
         Address::Own(address) => own(shared, *address, bytes),
-        Address::Peer(peer, address) => own(peer, *address, bytes),
+        Address::Peer(peer, address) => {
+            let outside = || Error::internal(format!("{bytes} bytes at {address:#x} are not in the memory of a peer"));
+            peer.translate(*address, bytes).ok_or_else(outside)
+        }
     }
-}
-
-/// Whether all bytes of a view are the device's.
-pub(super) fn covers(shared: &Shared, view: &View) -> bool {
-    view.bytes() == 0 || shared.reserve.translate(view.data() as usize, view.bytes()).is_some()
 }

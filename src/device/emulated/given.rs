@@ -1,10 +1,10 @@
 //! What a stream or a recording is given, read from C.
 
+use super::check;
 use super::checker::Ranges;
 use super::kernel::{Kernel, text};
-use super::queue::{Act, Address};
-use super::work::Shared;
-use super::{check, effect};
+use super::operation::{Act, Address};
+use super::shared::{Shared, range};
 use crate::abi::weir_device_relation as R;
 use crate::abi::weir_device_work_kind as K;
 use crate::abi::{weir_device_loop, weir_device_step, weir_device_step_list, weir_device_work, weir_tensor_view};
@@ -13,7 +13,6 @@ use crate::device::{Comparison, HostAddress, Integer, Predicate, Relation};
 use crate::memory::View;
 use std::borrow::Cow;
 use std::ffi::c_void;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Work, checked.
@@ -112,7 +111,7 @@ impl Shared {
 
     fn check_tensors(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
         for (what, views) in [("input", inputs), ("output", outputs)] {
-            if let Some((i, view)) = views.iter().enumerate().find(|(_, view)| !effect::covers(self, view)) {
+            if let Some((i, view)) = views.iter().enumerate().find(|(_, view)| !self.covers(view)) {
                 return Err(Error::invalid(format!(
                     "{what} {i}: {} bytes at {:#x} are not in the memory of {}",
                     view.bytes(),
@@ -151,7 +150,9 @@ impl Shared {
             return Ok(Address::Own(self.own(what, at, bytes)?));
         }
         match check::owner(at, bytes) {
-            Some(peer) if peer.reserve.translate(at, bytes).is_some() => Ok(Address::Peer(peer, at)),
+            Some(peer) if peer.reserve.translate(at, bytes).is_some() => {
+                Ok(Address::Peer(Arc::clone(&peer.reserve), at))
+            }
             _ => Err(Self::outside(what, at, bytes, "in the memory of an emulated device")),
         }
     }
@@ -194,11 +195,6 @@ fn predicate(again: &weir_device_loop) -> Result<Predicate> {
         other => return Err(Error::invalid(format!("its relation is {other}, which there is not"))),
     };
     Ok(Predicate::Comparison(Comparison { relation, dtype: again.dtype, addresses }))
-}
-
-/// So many bytes from there.
-pub(super) fn range(address: usize, bytes: usize) -> Range<usize> {
-    address..address + bytes
 }
 
 impl Given<'_> {

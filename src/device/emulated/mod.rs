@@ -29,11 +29,14 @@ mod cells;
 mod check;
 mod checker;
 mod clocks;
+mod core;
 mod effect;
 mod event;
 mod given;
+mod host;
 mod kernel;
 mod list;
+mod operation;
 mod pins;
 mod queue;
 mod races;
@@ -41,6 +44,7 @@ mod recorded;
 mod replay;
 mod schedule;
 mod settings;
+mod shared;
 mod space;
 mod state;
 mod stream;
@@ -58,9 +62,9 @@ use super::{Accelerator, Device, DeviceKind, Factory, Settings};
 use crate::abi::weir_emulated_counters;
 use crate::base::Result;
 use crate::sync::OnceLock;
+use shared::Shared;
 use std::ops::Deref;
 use std::sync::Arc;
-use work::Shared;
 
 /// What makes emulated devices: one for all, so that they are peers.
 pub fn plugin() -> Plugin {

@@ -9,16 +9,19 @@
 //! the same each time. They go by the number of the branch or loop of the recording's own list that they are inside of.
 
 use super::check;
-use super::checker::Inside;
-use super::given::Given;
-use super::list::{Inner, List, Lists, Step};
-use super::queue::Act;
+use super::checker::{Inside, Ranges};
+use super::given::{self, Given};
+use super::kernel::text;
+use super::list::{Inner, List, Lists, Place, Step};
+use super::operation::{Act, Address};
 use super::replay::{Replay, Stock};
+use super::shared::Shared;
 use super::state::State;
-use super::work::Shared;
-use crate::abi::weir_device_step_list;
-use crate::base::{Error, Result};
+use crate::abi::{weir_device_step, weir_device_step_list, weir_device_work};
+use crate::base::{Error, Reach, Result};
 use crate::sync::Mutex;
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A recording as this device runs it.
@@ -36,7 +39,7 @@ impl Recorded {
     /// A list of steps of weir's for this device, with what they point to.
     pub(super) unsafe fn new(shared: &Arc<Shared>, list: &weir_device_step_list) -> Result<Recorded> {
         // SAFETY: as demanded of the caller.
-        let (lists, steps) = unsafe { Lists::of(shared, list) }?;
+        let (lists, steps) = unsafe { Builder::build(shared, list) }?;
         Ok(Recorded {
             shared: Arc::clone(shared),
             lists: Arc::new(lists),
@@ -66,7 +69,7 @@ impl Recorded {
         if !is_alike {
             return Err(Error::invalid(format!("step {step}, {}, cannot become {}", old.name, given.name)));
         }
-        old.set(given);
+        set(old, given);
         Ok(())
     }
 
@@ -87,6 +90,192 @@ impl Recorded {
         entering.list(state, &self.lists.all[0], &steps, &mut replay);
         replay
     }
+}
+
+/// Makes the lists of a recording.
+struct Builder<'a> {
+    shared: &'a Shared,
+    lists: Lists,
+    /// Numbers that were given.
+    steps: u32,
+}
+
+impl Builder<'_> {
+    /// The lists, and the steps of the recording's own one.
+    ///
+    /// # Safety
+    /// A list of steps of weir's for this device, with what they point to.
+    unsafe fn build(shared: &Shared, list: &weir_device_step_list) -> Result<(Lists, Vec<Step>)> {
+        // SAFETY: as demanded of the caller, here and below.
+        let steps = unsafe { edges(given::steps(list)) };
+        // SAFETY: as above.
+        let numbers = if shared.checks() { unsafe { count(shared, &steps) }? } else { 0 };
+        let lists = Lists { all: Vec::new(), counts: [0; 3], copies: Vec::new(), reach: Reach::new(numbers) };
+        let mut builder = Builder { shared, lists, steps: 0 };
+        // SAFETY: as above.
+        unsafe { builder.add(&steps, None, &[], false)? };
+        let mut lists = builder.lists;
+        let own = std::mem::take(&mut lists.all[0].steps);
+        for step in &own {
+            lists.copies.push(lists.counts[1] as u32);
+            match step.act {
+                Act::Launch(_) => lists.counts[0] += 1,
+                Act::Copy { .. } => lists.counts[1] += 1,
+                Act::Fill { .. } | Act::Nothing => lists.counts[2] += 1,
+                Act::Read(_) => {}
+            }
+        }
+        Ok((lists, own))
+    }
+
+    /// `behind`: the numbers of the steps that all of the list is behind. `again`: the last step is a loop's, as it is
+    /// read in the body.
+    ///
+    /// # Safety
+    /// Steps of weir's for this device, with what they point to.
+    unsafe fn add(
+        &mut self,
+        steps: &[Edges<'_>],
+        owner: Option<Place>,
+        behind: &[Range<u32>],
+        again: bool,
+    ) -> Result<Range<u32>> {
+        let last = if again { steps.len() - 1 } else { usize::MAX };
+        let index = self.lists.all.len();
+        let (list, begin) = (index as u32, self.steps);
+        self.lists.all.push(List::of(owner));
+        let after: Vec<&[usize]> = steps.iter().map(|step| step.after).collect();
+        self.lists.all[index].connect(&after);
+        for (at, step) in steps.iter().enumerate() {
+            let number = self.steps;
+            self.steps += 1;
+            if self.shared.checks() {
+                let numbers = &self.lists.all[index].numbers;
+                let before = step.after.iter().map(|&before| numbers[before].clone());
+                let before = before.chain(behind.iter().filter(|_| step.after.is_empty()).cloned());
+                let mut before: Vec<usize> = before.flatten().map(|number| number as usize).collect();
+                self.lists.reach.add(number as usize, &mut before);
+            }
+            // SAFETY: as demanded of the caller, here and below.
+            let given = unsafe { self.shared.given(step.work) };
+            // SAFETY: as above.
+            let named = |error: Error| error.within(unsafe { name(step.work) });
+            let given = given.map_err(named)?;
+            self.lists.all[index].steps.push(step_of(self.shared, &given, owner.is_some()).map_err(named)?);
+            let (place, own) = (Place { list, step: at as u32 }, number..number + 1);
+            let next = self.lists.all.len() as u32;
+            let inner = match given.inner {
+                _ if at == last => Inner::Again,
+                given::Inner::Branch(branches) => {
+                    let mut before = vec![own];
+                    let mut lists = Vec::with_capacity(branches.len());
+                    for list in branches {
+                        lists.push(self.lists.all.len() as u32);
+                        // SAFETY: as above.
+                        before.push(unsafe { self.add(&edges(given::steps(list)), Some(place), &before, false)? });
+                    }
+                    Inner::Branch(lists.into())
+                }
+                given::Inner::Loop(body, behind) => {
+                    // SAFETY: as above.
+                    let mut body = unsafe { edges(body) };
+                    body.extend(behind.map(|after| Edges { work: step.work, after }));
+                    // SAFETY: as above.
+                    unsafe { self.add(&body, Some(place), &[own], behind.is_some())? };
+                    Inner::Loop(next)
+                }
+                given::Inner::None => Inner::None,
+            };
+            self.lists.all[index].inner.push(inner);
+            self.lists.all[index].numbers.push(number..self.steps);
+        }
+        Ok(begin..self.steps)
+    }
+}
+
+/// Work, and the steps of its list that are over when it begins.
+struct Edges<'a> {
+    work: *const weir_device_work,
+    after: &'a [usize],
+}
+
+/// # Safety
+/// Steps of weir's, with what they point to.
+unsafe fn edges<'a>(steps: &'a [weir_device_step]) -> Vec<Edges<'a>> {
+    // SAFETY: as demanded of the caller.
+    steps.iter().map(|step| Edges { work: step.work, after: unsafe { given::after(step) } }).collect()
+}
+
+/// # Safety
+/// Work of weir's.
+unsafe fn name<'a>(work: *const weir_device_work) -> Cow<'a, str> {
+    // SAFETY: as demanded of the caller.
+    unsafe { text((*work).name) }
+}
+
+/// Steps of a list, with those inside of them.
+///
+/// # Safety
+/// Steps of weir's for this device, with what they point to.
+unsafe fn count(shared: &Shared, steps: &[Edges<'_>]) -> Result<usize> {
+    let mut sum = 0;
+    for step in steps {
+        // SAFETY: as demanded of the caller.
+        sum += 1 + unsafe {
+            match shared.given(step.work)?.inner {
+                given::Inner::Branch(lists) => {
+                    lists.iter().map(|list| count(shared, &edges(given::steps(list)))).sum::<Result<usize>>()?
+                }
+                given::Inner::Loop(body, behind) => count(shared, &edges(body))? + usize::from(behind.is_some()),
+                given::Inner::None => 0,
+            }
+        };
+    }
+    Ok(sum)
+}
+
+/// What the step does from now on. Takes no memory if it is like what it did.
+fn set(step: &mut Step, given: &Given<'_>) {
+    step.act = given.act.clone();
+    step.name.clear();
+    step.name.push_str(&given.name);
+    step.inputs.clear();
+    step.inputs.extend(given.inputs.iter().cloned());
+    step.outputs.clear();
+    step.outputs.extend(given.outputs.iter().cloned());
+    step.reads.clear();
+    step.writes.clear();
+    given.used(&mut step.reads, &mut step.writes);
+}
+
+/// A step as it is launched each time.
+fn step_of(shared: &Shared, given: &Given<'_>, is_inside: bool) -> Result<Step> {
+    if let Act::Copy { to, from, bytes } = &given.act
+        && is_inside
+    {
+        let pins = shared.pins.lock();
+        let is_fit = |address: &Address| match *address {
+            Address::Own(_) => true,
+            Address::Host(at) => pins.cover(at.get(), *bytes),
+            Address::Peer(..) => false,
+        };
+        if !is_fit(to) || !is_fit(from) {
+            return Err(Error::invalid(
+                "a copy inside of a branch or loop must be between bytes of the device's or of pinned memory",
+            ));
+        }
+    }
+    let mut step = Step {
+        name: String::new(),
+        act: Act::Nothing,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        duration_ns: shared.settings.duration_ns(given.bytes()),
+        reads: Ranges::new(),
+        writes: Ranges::new(),
+    };
+    set(&mut step, given);
+    Ok(step)
 }
 
 /// A launch as it is submitted.

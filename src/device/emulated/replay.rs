@@ -11,9 +11,8 @@
 #![forbid(unsafe_code)]
 
 use super::list::{Inner, List, Lists, Place, Step};
-use super::queue::{Act, Operation};
+use super::operation::{Act, Counts, Operation};
 use super::schedule::Scheduler;
-use super::state::Counts;
 use crate::base::Error;
 use crate::device::Branch;
 use crate::sync::Mutex;

@@ -8,12 +8,12 @@
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
-use super::event::{Call, Core};
+use super::core::{Call, Core};
 use super::list::Place;
-use super::queue::{Busy, Item, Operation, Queue, What};
+use super::operation::{Counts, Operation};
+use super::queue::{Busy, Item, Queue, What};
 use super::races::Races;
 use super::schedule::{Order, Scheduler};
-use super::work::Demand;
 use crate::base::{Error, Result};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -26,22 +26,18 @@ const STOCK: usize = 4096;
 /// Pieces of room for staged bytes that are kept.
 const STAGING: usize = 16;
 
+/// What somebody wants of a device that works on demand.
+pub(super) enum Demand {
+    /// That the event was reached for this time; then somebody may want to be called.
+    Event(Arc<Core>, u64, Option<Call>),
+    /// That it does a few operations; so many are left, once that was drawn.
+    Steps(Option<usize>),
+}
+
 /// A demand, and up to which item it looks.
 pub(super) struct Asked {
     pub demand: Demand,
     pub horizon: u64,
-}
-
-#[derive(Clone, Copy, Default)]
-pub(super) struct Counts {
-    pub operations: u64,
-    pub launches: u64,
-    pub copies: u64,
-    pub pageable_copies: u64,
-    pub fills: u64,
-    pub waits: u64,
-    pub records: u64,
-    pub replays: u64,
 }
 
 pub(super) struct State {
@@ -343,6 +339,25 @@ impl State {
         if self.checks {
             core.with_point(|point| CHECKER.with(|checker| checker.observe(point)));
         }
+    }
+
+    /// The operations with these numbers were done, or are passed over.
+    pub(super) fn forget_writes(&mut self, numbers: &Range<u64>) {
+        self.host_writes.retain(|(number, _)| !numbers.contains(number));
+    }
+
+    /// Whether a copy under way has still to write some of these bytes of the host's.
+    pub(super) fn will_write(&self, range: &Range<usize>) -> bool {
+        self.host_writes.iter().any(|(_, other)| other.start < range.end && range.start < other.end)
+    }
+
+    /// Room for bytes that are staged.
+    pub(super) fn staging(&mut self, bytes: usize) -> Result<Vec<u8>> {
+        let mut room = self.staging.pop().unwrap_or_default();
+        room.clear();
+        room.try_reserve_exact(bytes).map_err(|_| Error::exhausted("the staging of a copy", bytes))?;
+        room.resize(bytes, 0);
+        Ok(room)
     }
 }
 

@@ -5,15 +5,16 @@
 
 use super::check;
 use super::checker::CHECKER;
-use super::event::{Call, Event};
+use super::core::Call;
+use super::event::Event;
 use super::kernel::{Kernel, text};
 use super::pins::Pins;
 use super::recorded::Recorded;
 use super::settings::Emulation;
+use super::shared::Shared;
 use super::space::{self, Space};
 use super::state::State;
 use super::stream::Stream;
-use super::work::Shared;
 use crate::abi::weir_device_capability as C;
 use crate::abi::*;
 use crate::base::text::fixed;
@@ -228,7 +229,7 @@ fn open(index: u32, settings: Emulation) -> Result<Arc<Shared>> {
         // ORDERING: Relaxed; only that each has another one matters.
         id: IDS.fetch_add(1, Relaxed),
         space: Mutex::new(Space::new(reserve.start(), reserve.size(), limit)),
-        reserve,
+        reserve: Arc::new(reserve),
         pins: Mutex::new(Pins::default()),
         state: Mutex::new(State::new(&label, settings.seed, settings.checks())?),
         label,

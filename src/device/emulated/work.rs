@@ -15,20 +15,15 @@
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
+use super::core::{Call, Core};
 use super::effect;
-use super::event::{Call, Core};
-use super::pins::Pins;
-use super::settings::Emulation;
-use super::space::Space;
-use super::state::{Asked, Begun, Next, State};
+use super::shared::Shared;
+use super::state::{Asked, Begun, Demand, Next, State};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
-use crate::memory::Reserve;
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 /// How long the thread looks at the clock, where that is asked for, rather than sleeping for less.
 const LOOK_NS: u64 = 60_000;
@@ -48,98 +43,9 @@ thread_local! {
     static HOME: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What somebody wants of a device that works on demand.
-pub(super) enum Demand {
-    /// That the event was reached for this time; then somebody may want to be called.
-    Event(Arc<Core>, u64, Option<Call>),
-    /// That it does a few operations; so many are left, once that was drawn.
-    Steps(Option<usize>),
-}
-
-pub(super) struct Shared {
-    pub index: u32,
-    pub label: String,
-    pub settings: Emulation,
-    /// Distinguishes devices in the checker.
-    pub id: u64,
-    pub reserve: Reserve,
-    pub space: Mutex<Space>,
-    pub pins: Mutex<Pins>,
-    pub state: Mutex<State>,
-    /// There may be something to do.
-    pub called: Gate,
-    /// Who puts off telling so, and whether there is anything.
-    pub holding: AtomicUsize,
-    pub is_put_off: AtomicBool,
-    /// Advances as demands are met, and at the end.
-    pub met: Gate,
-    pub lost: OnceLock<Error>,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", self.label, self.settings)
-    }
-}
-
 impl Shared {
-    pub(super) fn is_seeded(&self) -> bool {
-        self.settings.seed != 0
-    }
-
-    pub(super) fn checks(&self) -> bool {
-        self.settings.checks()
-    }
-
     pub(super) fn is_own_thread(&self) -> bool {
         HOME.try_with(Cell::get).unwrap_or(0) == std::ptr::from_ref(self) as usize
-    }
-
-    /// The modelled clock of submissions: with a seed, none.
-    pub(super) fn time_ns(&self) -> u64 {
-        if self.is_seeded() { 0 } else { now_ns() }
-    }
-
-    /// Fails once the device is lost.
-    pub(super) fn intact(&self) -> Result<()> {
-        self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
-    }
-
-    /// As `intact`, and that work is still taken.
-    pub(super) fn open(&self) -> Result<MutexGuard<'_, State>> {
-        self.intact()?;
-        let state = self.state.lock();
-        if state.is_closing {
-            return Err(Error::precondition(format!("{} has ended: nobody has an engine on it", self.label)));
-        }
-        Ok(state)
-    }
-
-    /// Something was submitted.
-    pub(super) fn submitted(&self) {
-        if self.is_seeded() {
-            return;
-        }
-        // ORDERING: SeqCst here and in `let_go`: who submits looks for those who put it off, and they look for what was
-        // put off, each behind what it writes, so that one of the two sees the other.
-        if self.holding.load(SeqCst) > 0 {
-            self.is_put_off.store(true, SeqCst);
-            if self.holding.load(SeqCst) > 0 {
-                return;
-            }
-        }
-        self.called.advance(1);
-    }
-
-    /// Wakes the device's thread once for all that is submitted until `let_go`.
-    pub(super) fn hold(&self) {
-        self.holding.fetch_add(1, SeqCst);
-    }
-
-    pub(super) fn let_go(&self) {
-        if self.holding.fetch_sub(1, SeqCst) == 1 && self.is_put_off.swap(false, SeqCst) {
-            self.called.advance(1);
-        }
     }
 
     pub(super) fn ensure_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
@@ -154,14 +60,6 @@ impl Shared {
         })?;
         state.has_thread = true;
         Ok(())
-    }
-
-    /// Adds a demand, and gives how many there were with it.
-    pub(super) fn ask(&self, state: &mut State, demand: Demand) -> u64 {
-        let horizon = state.sequence;
-        state.asked.push_back(Asked { demand, horizon });
-        state.demanded += 1;
-        state.demanded
     }
 
     /// Has the device work until the event was reached, and waits for that; false if the deadline comes first.

@@ -1,4 +1,4 @@
-//! Products in recordings: what the library puts into a stream is captured, and becomes a child of the recording's
+//! RecordedProducts in recordings: what the library puts into a stream is captured, and becomes a child of the recording's
 //! graph.
 //!
 //! The capture is in a stream of its own and forbids nobody anything (RELAXED): neither other threads nor the library,
@@ -58,7 +58,7 @@ struct Wanted {
 
 /// The products of a recording.
 #[derive(Debug, Default)]
-pub(in crate::device::cuda) struct Products {
+pub(in crate::device::cuda) struct RecordedProducts {
     workspaces: Vec<Workspace>,
     /// Which of them each product has, in the order of the list.
     of: Vec<Option<usize>>,
@@ -80,22 +80,22 @@ impl Drop for Captured<'_> {
     }
 }
 
-impl Products {
+impl RecordedProducts {
     /// Prepares the products of a recording, and their workspaces. `add` is called for each of them then, in the same
     /// order: that of the list, and of lists in it.
-    pub fn of(context: &Arc<Context>, recording: &Recording<'_>) -> Result<Products> {
+    pub fn of(context: &Arc<Context>, recording: &Recording<'_>) -> Result<RecordedProducts> {
         let mut planned = Planned { context, wanted: Vec::new(), of: Vec::new(), blas: None };
         planned.list(recording.steps, &Clock::new())?;
         let Planned { wanted, of, blas, .. } = planned;
         let what = format!("recording '{}': a workspace for products", recording.name);
         let workspaces = match &blas {
             Some(blas) => {
-                let each = wanted.iter().map(|wanted| Workspace::new(blas, wanted.bytes, None, &what));
+                let each = wanted.iter().map(|wanted| Workspace::new(&blas.memory, wanted.bytes, None, &what));
                 each.collect::<Result<_>>()?
             }
             None => Vec::new(),
         };
-        Ok(Products { workspaces, of, nodes: Vec::new() })
+        Ok(RecordedProducts { workspaces, of, nodes: Vec::new() })
     }
 
     /// Adds the next product to a graph of the recording's.

@@ -16,9 +16,11 @@ mod capture;
 mod descriptor;
 mod library;
 mod plan;
+mod workspace;
 
-pub(super) use capture::Products as RecordedProducts;
+pub(super) use capture::RecordedProducts;
 pub(super) use plan::{Plans, Prepared};
+pub(super) use workspace::Workspace;
 
 use super::context::{Context, Handle};
 use super::facts::Facts;
@@ -27,7 +29,6 @@ use super::status;
 use super::stream::CudaStream;
 use super::table::CUstream;
 use crate::base::{Code, Error, Result};
-use crate::device::DeviceStream;
 use crate::sync::{Mutex, fork};
 use library::{ARCH_MISMATCH, LICENSE_ERROR, Library, NOT_INITIALIZED, NOT_SUPPORTED, Pointer};
 use std::fmt::Display;
@@ -155,43 +156,16 @@ impl Drop for Blas {
     }
 }
 
-/// Memory that one product at a time uses.
-#[derive(Debug)]
-pub(super) struct Workspace {
-    memory: Arc<Memory>,
-    address: usize,
-    bytes: usize,
-    /// It is given back behind what lies in this stream; else nothing that was issued uses it then.
-    stream: Option<Handle<CUstream>>,
-}
-
-impl Workspace {
-    fn new(blas: &Blas, bytes: usize, stream: Option<Handle<CUstream>>, what: &str) -> Result<Workspace> {
-        let address = blas.memory.allocate(bytes, what)?;
-        Ok(Workspace { memory: Arc::clone(&blas.memory), address, bytes, stream })
-    }
-
-    /// Nothing that was issued uses it any more.
-    pub(super) fn is_out_of_use(&mut self) {
-        self.stream = None;
-    }
-}
-
-impl Drop for Workspace {
-    fn drop(&mut self) {
-        self.memory.deallocate_behind(self.address as u64, self.stream.map(|stream| stream.0));
-    }
-}
-
 impl Prepared<'_> {
     /// Puts the product into a stream, with that one's workspace.
     pub(super) fn issue(&self, stream: &CudaStream, what: &dyn Display) -> Result<()> {
-        let make =
-            |of| Workspace::new(self.blas(), self.blas().most_workspace, of, "a stream's workspace for products");
+        let make = |of| {
+            Workspace::new(&self.blas().memory, self.blas().most_workspace, of, "a stream's workspace for products")
+        };
         let mut workspace = stream.workspace().lock();
         let address = if self.workspace_bytes() == 0 {
             0
-        } else if stream.is_capturing()? {
+        } else if stream.captures()? {
             stream.captured_workspace(|| make(None))?.address
         } else if let Some(workspace) = &*workspace {
             workspace.address

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::attributes::Attributes;
-use super::place;
+use super::axis::place;
 use crate::abi::weir_gather_desc;
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::*;

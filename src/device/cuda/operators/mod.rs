@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod axis;
 mod cell;
 mod conv;
 mod elements;
@@ -19,7 +20,7 @@ mod quantize;
 mod reduce;
 
 use super::plan::{Operator, unimplemented};
-use crate::base::{Desc, Error, Result};
+use crate::base::Result;
 use crate::device::Recipe;
 use attributes::Attributes;
 
@@ -54,31 +55,4 @@ pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
         "" => return Err(unimplemented("a CUDA device runs no functions of the host's")),
         operation => return Err(unimplemented(format!("CUDA devices have no operation '{operation}'"))),
     })
-}
-
-/// A shape seen from one of its axes: blocks of `len` rows of `inner` elements.
-#[derive(Clone, Copy, Debug)]
-struct Columns {
-    outer: usize,
-    len: usize,
-    inner: usize,
-}
-
-impl Columns {
-    fn new(axis: i32, desc: &Desc) -> Result<Columns> {
-        let axis = place(axis, desc)?;
-        let product = |dims: &[i64]| dims.iter().product::<i64>() as usize;
-        let shape = desc.shape();
-        Ok(Columns { outer: product(&shape[..axis]), len: shape[axis] as usize, inner: product(&shape[axis + 1..]) })
-    }
-}
-
-/// The index of an axis that may count from the end.
-fn place(axis: i32, desc: &Desc) -> Result<usize> {
-    let rank = desc.shape().len();
-    let index = i64::from(axis) + if axis < 0 { rank as i64 } else { 0 };
-    usize::try_from(index)
-        .ok()
-        .filter(|&index| index < rank)
-        .ok_or_else(|| Error::internal(format!("axis {axis} of {}", desc.text())))
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::attributes::Attributes;
-use super::place;
+use super::axis::place;
 use crate::abi::{weir_concat_desc, weir_slice_desc, weir_transpose_desc};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};

@@ -1,8 +1,8 @@
 //! Normalisations.
 #![forbid(unsafe_code)]
 
-use super::Columns;
 use super::attributes::Attributes;
+use super::axis::Columns;
 use crate::abi::weir_norm_desc;
 use crate::abi::weir_norm_flags::{WEIR_NORM_SCALE, WEIR_NORM_SHIFT};
 use crate::abi::weir_norm_op_value::{WEIR_NORM_BATCH, WEIR_NORM_GROUP, WEIR_NORM_RMS};

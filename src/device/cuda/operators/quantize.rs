@@ -1,8 +1,8 @@
 //! Storage types, and integers that stand for floats.
 #![forbid(unsafe_code)]
 
-use super::Columns;
 use super::attributes::Attributes;
+use super::axis::Columns;
 use super::movement::copy_bytes;
 use crate::abi::{weir_convert_desc, weir_dequantize_desc, weir_quantize_desc};
 use crate::base::{Result, dtype};

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::attributes::Attributes;
-use super::{Columns, place};
+use super::axis::{Columns, place};
 use crate::abi::weir_reduce_op_value::{WEIR_REDUCE_ARGMAX, WEIR_REDUCE_ARGMIN};
 use crate::abi::{weir_argmax_desc, weir_reduce_desc, weir_softmax_desc};
 use crate::base::Result;

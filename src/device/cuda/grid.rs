@@ -1,0 +1,23 @@
+//! Launches of kernels, as the driver takes them.
+#![forbid(unsafe_code)]
+
+use super::table::CUfunction;
+use std::ffi::c_void;
+
+/// A kernel's launch as the driver takes it.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    pub function: CUfunction,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared_bytes: u32,
+}
+
+/// The arguments of a launch.
+#[derive(Debug)]
+pub struct Arguments<'a> {
+    /// Where each of them is.
+    pub places: &'a [*mut c_void],
+    /// Where those are that the kernel itself does not keep.
+    pub storage: &'a [u8],
+}

@@ -1,0 +1,115 @@
+//! What the device's thread shares with those who submit.
+#![forbid(unsafe_code)]
+
+use super::pins::Pins;
+use super::settings::Emulation;
+use super::space::Space;
+use super::state::{Asked, Demand, State};
+use crate::base::time::now_ns;
+use crate::base::{Error, Result};
+use crate::memory::{Reserve, View};
+use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+pub(super) struct Shared {
+    pub index: u32,
+    pub label: String,
+    pub settings: Emulation,
+    /// Distinguishes devices in the checker.
+    pub id: u64,
+    pub reserve: Arc<Reserve>,
+    pub space: Mutex<Space>,
+    pub pins: Mutex<Pins>,
+    pub state: Mutex<State>,
+    /// There may be something to do.
+    pub called: Gate,
+    /// Who puts off telling so, and whether there is anything.
+    pub holding: AtomicUsize,
+    pub is_put_off: AtomicBool,
+    /// Advances as demands are met, and at the end.
+    pub met: Gate,
+    pub lost: OnceLock<Error>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?}", self.label, self.settings)
+    }
+}
+
+impl Shared {
+    pub(super) fn is_seeded(&self) -> bool {
+        self.settings.seed != 0
+    }
+
+    pub(super) fn checks(&self) -> bool {
+        self.settings.checks()
+    }
+
+    /// The modelled clock of submissions: with a seed, none.
+    pub(super) fn time_ns(&self) -> u64 {
+        if self.is_seeded() { 0 } else { now_ns() }
+    }
+
+    /// Fails once the device is lost.
+    pub(super) fn intact(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
+    }
+
+    /// As `intact`, and that work is still taken.
+    pub(super) fn open(&self) -> Result<MutexGuard<'_, State>> {
+        self.intact()?;
+        let state = self.state.lock();
+        if state.is_closing {
+            return Err(Error::precondition(format!("{} has ended: nobody has an engine on it", self.label)));
+        }
+        Ok(state)
+    }
+
+    /// Something was submitted.
+    pub(super) fn submitted(&self) {
+        if self.is_seeded() {
+            return;
+        }
+        // ORDERING: SeqCst here and in `let_go`: who submits looks for those who put it off, and they look for what was
+        // put off, each behind what it writes, so that one of the two sees the other.
+        if self.holding.load(SeqCst) > 0 {
+            self.is_put_off.store(true, SeqCst);
+            if self.holding.load(SeqCst) > 0 {
+                return;
+            }
+        }
+        self.called.advance(1);
+    }
+
+    /// Wakes the device's thread once for all that is submitted until `let_go`.
+    pub(super) fn hold(&self) {
+        self.holding.fetch_add(1, SeqCst);
+    }
+
+    pub(super) fn let_go(&self) {
+        if self.holding.fetch_sub(1, SeqCst) == 1 && self.is_put_off.swap(false, SeqCst) {
+            self.called.advance(1);
+        }
+    }
+
+    /// Adds a demand, and gives how many there were with it.
+    pub(super) fn ask(&self, state: &mut State, demand: Demand) -> u64 {
+        let horizon = state.sequence;
+        state.asked.push_back(Asked { demand, horizon });
+        state.demanded += 1;
+        state.demanded
+    }
+
+    /// Whether all bytes of a view are the device's.
+    pub(super) fn covers(&self, view: &View) -> bool {
+        view.bytes() == 0 || self.reserve.translate(view.data() as usize, view.bytes()).is_some()
+    }
+}
+
+/// So many bytes from there.
+pub(super) fn range(address: usize, bytes: usize) -> Range<usize> {
+    address..address + bytes
+}
