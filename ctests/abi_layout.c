@@ -488,13 +488,17 @@ OFFSET(weir_device_stream_attr, name, 8);
 OFFSET(weir_device_stream_attr, priority, 16);
 OFFSET(weir_device_stream_attr, reserved, 20);
 
-SIZE(weir_device_recipe, 48);
+SIZE(weir_device_recipe, 80);
 OFFSET(weir_device_recipe, struct_size, 0);
 OFFSET(weir_device_recipe, operation, 8);
 OFFSET(weir_device_recipe, attributes, 16);
 OFFSET(weir_device_recipe, attributes_bytes, 24);
 OFFSET(weir_device_recipe, num_inputs, 32);
 OFFSET(weir_device_recipe, num_outputs, 40);
+OFFSET(weir_device_recipe, host_call, 48);
+OFFSET(weir_device_recipe, host_user, 56);
+OFFSET(weir_device_recipe, host_retain, 64);
+OFFSET(weir_device_recipe, host_release, 72);
 
 SIZE(weir_named_kernel_desc, 88);
 OFFSET(weir_named_kernel_desc, struct_size, 0);
@@ -621,7 +625,7 @@ OFFSET(weir_device_recording, struct_size, 0);
 OFFSET(weir_device_recording, name, 8);
 OFFSET(weir_device_recording, list, 16);
 
-SIZE(weir_device_vtable, 344);
+SIZE(weir_device_vtable, 416);
 OFFSET(weir_device_vtable, struct_size, 0);
 OFFSET(weir_device_vtable, flags, 8);
 OFFSET(weir_device_vtable, device_count, 16);
@@ -665,6 +669,15 @@ OFFSET(weir_device_vtable, prepare, 312);
 OFFSET(weir_device_vtable, launch_prepared, 320);
 OFFSET(weir_device_vtable, prepared_destroy, 328);
 OFFSET(weir_device_vtable, kernel_scratch, 336);
+OFFSET(weir_device_vtable, device_open_with, 344);
+OFFSET(weir_device_vtable, device_settings, 352);
+OFFSET(weir_device_vtable, device_fits, 360);
+OFFSET(weir_device_vtable, work_submit, 368);
+OFFSET(weir_device_vtable, batch_begin, 376);
+OFFSET(weir_device_vtable, batch_end, 384);
+OFFSET(weir_device_vtable, memory_trim, 392);
+OFFSET(weir_device_vtable, host_used, 400);
+OFFSET(weir_device_vtable, error_origin, 408);
 
 SIZE(weir_device_plugin_api, 56);
 OFFSET(weir_device_plugin_api, struct_size, 0);

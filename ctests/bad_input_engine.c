@@ -52,8 +52,9 @@ static void rows_of_threads(void) {
     ROW(weir_engine_attr_get_device_settings, (both, NULL, 0, NULL), INVALID, "out_bytes is NULL");
     ROW(weir_engine_attr_get_device_settings, (both, NULL, 1, &out.size), INVALID, "out_settings is NULL");
     CHECK_OK(weir_engine_attr_set_device_settings(both, "four", 4));
-    ROW(weir_engine_attr_get_device_settings, (both, &out.u32, 3, &out.size), RANGE, "capacity is 3, they have 4 bytes");
-    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, both, NEW(engine)), UNIMPLEMENTED, "engine cpu:0 has no settings of the device");
+    CHECK_CODE(weir_engine_attr_get_device_settings(both, &out.u32, 3, &out.size), WEIR_OUT_OF_RANGE, "capacity is 3, they have 4 bytes");
+    CHECK(out.size == 4);
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, both, NEW(engine)), WEIR_UNIMPLEMENTED, "engine cpu:0 has no settings of the device");
     CHECK_OK(weir_engine_attr_set_device_settings(both, NULL, 0));
     ROW(weir_engine_attr_set_thread_count, (WRONG(graph), 2), INVALID, "attr: expected an engine_attr, got a graph");
     ROW(weir_engine_attr_set_thread_count, (both, 257), INVALID, "count is 257, expected 0 to 256");

@@ -48,14 +48,18 @@ static int32_t device_open(void *ctx, uint32_t index, void **out_device) {
 }
 
 /* Frees a block, but not if the device is lost: what was queued then may still name it. With the lock. */
-static void free_or_bury(opened *d, void *block) {
+static void end_or_bury(opened *d, void *block, void (*end)(void *)) {
     struct grave *grave = d->context->lost && block != NULL ? malloc(sizeof *grave) : NULL;
     if (grave == NULL) {
-        free(block);
+        end(block);
         return;
     }
-    *grave = (struct grave){d->graves, block};
+    *grave = (struct grave){d->graves, block, end};
     d->graves = grave;
+}
+
+static void free_or_bury(opened *d, void *block) {
+    end_or_bury(d, block, free);
 }
 
 /* The same for the lists of an executable. With the lock. */
@@ -74,7 +78,7 @@ static void device_close(void *ctx, void *device) {
     test_device *c = ctx;
     for (struct grave *grave = ((opened *)device)->graves; grave != NULL;) {
         struct grave *next = grave->next;
-        free(grave->block);
+        grave->end(grave->block);
         free(grave);
         grave = next;
     }
@@ -304,7 +308,7 @@ static int32_t answer(test_device *c, event *e, int32_t *out_reached) {
         return WEIR_OK;
     }
     *out_reached = 1;
-    return e->status == WEIR_OK ? WEIR_OK : fail(e->status, "the work before the event has failed");
+    return e->status == WEIR_OK ? WEIR_OK : fail(e->status, e->why[0] != '\0' ? e->why : "the work before the event has failed");
 }
 
 static int32_t event_query(void *device, void *e, int32_t *out_reached) {
@@ -383,7 +387,7 @@ static int32_t copy_peer(void *device, void *on, void *to_device, uint64_t to, v
 }
 
 static int32_t fill(void *device, void *on, uint64_t to, uint8_t value, uint64_t bytes) {
-    command work = {.verb = FILL, .to = pointer(to), .value = value, .bytes = bytes};
+    command work = {.verb = FILL, .to = pointer(to), .value = value, .bytes = ((opened *)device)->drops ? 0 : bytes};
     return issue(device, on, "fill", &work);
 }
 
@@ -406,7 +410,7 @@ static void kernel_destroy(void *device, void *kernel) {
     test_device *c = ((opened *)device)->context;
     pthread_mutex_lock(&c->mutex);
     c->alive--;
-    free_or_bury(device, kernel);
+    end_or_bury(device, kernel, test_kernel_destroy);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -414,6 +418,21 @@ static int32_t launch(void *device, void *on, void *kernel, const weir_device_la
     command work;
     int32_t status = read_launch(((opened *)device)->context, kernel, call, &work);
     return status == WEIR_OK ? issue(device, on, "launch", &work) : status;
+}
+
+/* Nobody is woken for a batch, since streams look at what they are given at once. */
+static void batch_begin(void *device) {
+    test_device *c = ((opened *)device)->context;
+    pthread_mutex_lock(&c->mutex);
+    ((opened *)device)->drops = c->fault == FORGETFUL_BATCHES;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void batch_end(void *device) {
+    test_device *c = ((opened *)device)->context;
+    pthread_mutex_lock(&c->mutex);
+    ((opened *)device)->drops = false;
+    pthread_mutex_unlock(&c->mutex);
 }
 
 static int32_t native_handle(void *device, uint32_t what, void *object, uint64_t *out_handle) {
@@ -474,6 +493,8 @@ weir_device_vtable test_device_vtable(void) {
         .launch_prepared = launch_prepared,
         .prepared_destroy = prepared_destroy,
         .kernel_scratch = kernel_scratch,
+        .batch_begin = batch_begin,
+        .batch_end = batch_end,
     };
 }
 

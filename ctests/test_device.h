@@ -45,14 +45,16 @@ typedef enum test_fault {
     STALE_UPDATES,     /* an update of a recording changes nothing */
     WRONG_BRANCH,      /* the last branch is done instead of the first */
     ONCE_MORE,         /* a loop is done once, whatever its predicate says */
-    STALE_PREPARED     /* what was prepared before is launched again */
+    STALE_PREPARED,    /* what was prepared before is launched again */
+    MUTE,              /* what a function of the host's says of its failure is lost */
+    FORGETFUL_BATCHES  /* fills of a batch are not done */
 } test_fault;
 
 typedef struct test_device test_device;
 
 /* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK,
- * NATIVE_HANDLE, PINNED_MEMORY, REGISTER_MEMORY, IDLE_QUERY, RECORDINGS, CONTROL_FLOW, PREPARED_LAUNCHES and SCRATCH are
- * honoured. NULL if there is no memory. */
+ * NATIVE_HANDLE, PINNED_MEMORY, REGISTER_MEMORY, IDLE_QUERY, RECORDINGS, CONTROL_FLOW, PREPARED_LAUNCHES, SCRATCH and HOST_KERNELS
+ * are honoured. NULL if there is no memory. */
 test_device *test_device_create(uint64_t capabilities);
 
 /* Frees it. Nobody uses it any more. */

@@ -15,7 +15,7 @@ typedef struct board {
     weir_engine_kind kind;
 } board;
 
-static board plug_in(const char *name, uint64_t capabilities) {
+static inline board plug_in(const char *name, uint64_t capabilities) {
     board b = {.name = name, .device = test_device_create(capabilities)};
     weir_device_vtable vtable = test_device_vtable();
     CHECK(b.device != NULL);

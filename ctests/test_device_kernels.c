@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum operation { ADD, RELU, MATMUL, COMPARE, SCALE, FAIL, NOTHING } operation;
+typedef enum operation { ADD, RELU, MATMUL, COMPARE, SCALE, HOST, FAIL, NOTHING } operation;
 
 struct test_kernel {
     operation operation;
     weir_matmul_desc matmul;
     weir_binary_op relation;
     float factor;
+    weir_device_host_call_fn host_call; /* of a function of the host's */
+    void *host_user;
+    weir_destroy_fn host_release;
 };
 
 /* As much of the attributes as both sides know. */
@@ -50,12 +53,26 @@ int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test
         made.operation = SCALE;
         made.factor = attributes.factor;
     }
+    bool has_host = recipe->struct_size >= sizeof *recipe && recipe->host_call != NULL;
+    if (has_host && recipe->operation[0] == '\0') {
+        made.operation = HOST;
+        made.host_call = recipe->host_call;
+        made.host_user = recipe->host_user;
+        made.host_release = recipe->host_release;
+    }
     if (made.operation == NOTHING && !anything) return WEIR_UNIMPLEMENTED;
     test_kernel *kernel = malloc(sizeof *kernel);
     if (kernel == NULL) return WEIR_RESOURCE_EXHAUSTED;
     *kernel = made;
+    if (made.operation == HOST) recipe->host_retain(recipe->host_user);
     *out_kernel = kernel;
     return WEIR_OK;
+}
+
+void test_kernel_destroy(void *kernel) {
+    const test_kernel *ended = kernel;
+    if (ended->operation == HOST) ended->host_release(ended->host_user);
+    free(kernel);
 }
 
 static int32_t run_matmul(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out) {
@@ -89,7 +106,9 @@ uint64_t test_kernel_scratch(const weir_tensor_view *inputs, size_t num_inputs) 
     return num_inputs == 0 ? 0 : inputs[0].bytes;
 }
 
-int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out, bool wrong) {
+int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out, size_t num_inputs,
+                        size_t num_outputs, bool wrong, char *why, size_t capacity) {
+    if (kernel->operation == HOST) return kernel->host_call(kernel->host_user, in, num_inputs, out, num_outputs, why, capacity);
     if (kernel->operation == FAIL) return WEIR_ABORTED;
     if (kernel->operation == MATMUL) return run_matmul(kernel, in, out);
     if (kernel->operation == NOTHING) return WEIR_OK;

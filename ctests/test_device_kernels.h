@@ -18,7 +18,8 @@ typedef struct scale_attributes {
     float factor;
 } scale_attributes;
 
-/* Makes "add", "relu", "matmul" (with bias and rectifier), "binary" (comparisons of tensors of one shape), "scale", or "weir.fail", which fails; UNIMPLEMENTED for
+/* Makes "add", "relu", "matmul" (with bias and rectifier), "binary" (comparisons of tensors of one shape), "scale", "weir.fail", which fails,
+ * or a function of the host's, where recipes have them; UNIMPLEMENTED for
  * others, unless `anything` goes. */
 int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test_kernel **out_kernel);
 
@@ -26,7 +27,10 @@ int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test
  * there. */
 uint64_t test_kernel_scratch(const weir_tensor_view *inputs, size_t num_inputs);
 
-/* Runs it; `wrong` subtracts instead of adding. */
-int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *inputs, const weir_tensor_view *outputs, bool wrong);
+/* Runs it; `wrong` subtracts instead of adding. A function of the host's says why it fails. */
+int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *inputs, const weir_tensor_view *outputs, size_t num_inputs,
+                        size_t num_outputs, bool wrong, char *why, size_t capacity);
+
+void test_kernel_destroy(void *kernel);
 
 #endif /* WEIR_CTESTS_TEST_DEVICE_KERNELS_H */

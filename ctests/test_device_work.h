@@ -34,6 +34,7 @@ typedef struct event {
     uint64_t reached;
     struct { weir_device_callback_fn call; void *arg; } callbacks[8];
     int num_callbacks;
+    char why[64];
 } event;
 
 typedef enum verb { COPY, FILL, LAUNCH, REPLAY, RECORD, WAIT } verb; /* the first four are work */
@@ -54,13 +55,15 @@ typedef struct command {
     char *scratch;
     uint64_t scratch_bytes;
     const struct steps *replay;
+    char why[64]; /* a function of the host's has failed */
 } command;
 
 typedef struct opened {
     struct test_device *context;
     uint32_t index;
     struct stream *streams;
-    struct grave { struct grave *next; void *block; } *graves; /* what is freed when the device is closed */
+    struct grave { struct grave *next; void *block; void (*end)(void *); } *graves; /* what ends when the device is closed */
+    bool drops; /* what is issued in a batch now and then */
 } opened;
 
 typedef struct stream {
@@ -69,6 +72,7 @@ typedef struct stream {
     command *first, *last;
     bool ending;
     int32_t status; /* its first failure */
+    char why[64];
     pthread_t thread;
 } stream;
 
@@ -167,7 +171,9 @@ static int32_t do_work(test_device *c, command *work) {
             if (c->slow_ns > 0) pause_ns(c->slow_ns);
             work->views[0].data = work->scratch;
         }
-        return test_kernel_run(work->kernel, work->views, work->views + work->num_inputs, c->fault == WRONG_KERNEL);
+        work->why[0] = '\0';
+        return test_kernel_run(work->kernel, work->views, work->views + work->num_inputs, work->num_inputs, work->num_outputs,
+                               c->fault == WRONG_KERNEL, work->why, sizeof work->why);
     case REPLAY: return do_replay(c, work);
     default: return WEIR_OK;
     }
@@ -235,10 +241,14 @@ static void *work_of_stream(void *arg) {
                 status = do_work(c, work);
                 pthread_mutex_lock(&c->mutex);
             }
-            if (s->status == WEIR_OK) s->status = status;
+            if (s->status == WEIR_OK) {
+                s->status = status;
+                memcpy(s->why, work->why, sizeof s->why);
+            }
         }
         s->first = work->next;
         if (s->first == NULL) s->last = NULL;
+        if (work->verb == RECORD && s->status != WEIR_OK && c->fault != MUTE) memcpy(work->event->why, s->why, sizeof s->why);
         if (work->verb == RECORD && c->fault != EARLY_EVENTS) reach(c, work->event, work->record, s->status);
         free(work->staged);
         free(work);

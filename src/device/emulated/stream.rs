@@ -49,7 +49,7 @@ impl Stream {
     }
 
     /// Puts an operation into the queue, and into the checker.
-    pub(super) fn submit(&self, given: &Given<'_>) -> Result<()> {
+    pub(super) fn submit(&self, given: Given<'_>) -> Result<()> {
         let shared = &self.shared;
         let mut state = shared.open()?;
         let mut operation = state.blank();
@@ -66,11 +66,10 @@ impl Stream {
             Act::Fill { .. } | Act::Nothing | Act::Read(_) => counts.fills += 1,
         }
         operation.name.push_str(&given.name);
-        operation.act = given.act.clone();
         operation.inputs.extend(given.inputs.iter().cloned());
         operation.outputs.extend(given.outputs.iter().cloned());
         operation.duration_ns = shared.settings.duration_ns(given.bytes());
-        if let Some(source) = shared.note(&mut state, operation.number, &operation.act) {
+        if let Some(source) = shared.note(&mut state, operation.number, &given.act) {
             let mut staged = state.staging(source.len())?;
             let from = std::ptr::with_exposed_provenance::<u8>(source.start);
             assert!(staged.len() >= source.len());
@@ -84,6 +83,7 @@ impl Stream {
             given.used(&mut reads, &mut writes);
             operation.refused = check::operation(shared, &mut state, self.index, &given.name, (&reads, &writes), None);
         }
+        operation.act = given.act;
         state.push(self.index, self.shared.time_ns(), What::Operation(operation));
         drop(state);
         shared.submitted();

@@ -471,7 +471,7 @@ unsafe extern "C" fn kernel_destroy(_device: *mut c_void, kernel: *mut c_void) {
 
 unsafe extern "C" fn work_submit(handle: *mut c_void, queue: *mut c_void, work: *const weir_device_work) -> i32 {
     // SAFETY: handles, as said above, and work of weir's.
-    answer(|| unsafe { stream(queue).submit(&device(handle).given(work)?) })
+    answer(|| unsafe { stream(queue).submit(device(handle).given(work)?) })
 }
 
 unsafe extern "C" fn batch_begin(handle: *mut c_void) {

@@ -96,6 +96,10 @@ impl Text {
 
 /// What lies behind a NUL is left out.
 pub(super) fn c_text(text: &str) -> Text {
-    let bytes = text.bytes().take_while(|&byte| byte != 0);
-    Text(bytes.chain([0]).collect())
+    let bytes = text.as_bytes();
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    let mut text = SmallVec::with_capacity(end + 1);
+    text.extend_from_slice(&bytes[..end]);
+    text.push(0);
+    Text(text)
 }
