@@ -29,7 +29,8 @@ static void rows_of_register(void) {
     ROW(weir_device_register, (BAD_UTF8, 0, &v, device), INVALID, "name is not UTF-8");
     ROW(weir_device_register, ("", 0, &v, device), INVALID, "name is ''");
     ROW(weir_device_register, ("Bad", 0, &v, device), INVALID, "name is 'Bad', expected 1 to 32 of a-z, 0-9, '_' and '-'");
-    ROW(weir_device_register, ("cpu", 0, &v, device), INVALID, "name is 'cpu'");
+    ROW(weir_device_register, ("cpu", 0, &v, device), WEIR_ALREADY_EXISTS, "there is a factory for cpu devices with priority 0");
+    ROW(weir_device_replace, ("cpu", 0, &v, device), INVALID, "name is 'cpu' and priority 0");
     ROW(weir_device_register, ("bad", 0, NULL, device), INVALID, "vtable is NULL");
     ROW(weir_device_register, ("bad", 0, UNALIGNED, device), INVALID, "vtable is not aligned");
     v.struct_size = 64;
@@ -69,7 +70,8 @@ static void rows_of_register(void) {
     ROW(weir_device_unregister, (NULL, 0), INVALID, "name is NULL");
     ROW(weir_device_unregister, ("none", 0), WEIR_NOT_FOUND, "no kind of engines named 'none'");
     ROW(weir_device_unregister, ("bad", 0), WEIR_NOT_FOUND, "no factory for bad devices with priority 0");
-    ROW(weir_device_unregister, ("cpu", 0), INVALID, "name is 'cpu'");
+    ROW(weir_device_unregister, ("cpu", 0), INVALID, "name is 'cpu' and priority 0");
+    ROW(weir_device_unregister, ("cpu", 1), WEIR_NOT_FOUND, "no factory for cpu devices with priority 1");
     CHECK_OK(weir_device_register("bad", 0, &v, device));
     ROW(weir_device_register, ("bad", 0, &v, device), WEIR_ALREADY_EXISTS, "a factory for bad devices with priority 0");
     CHECK_EQ(test_device_releases(device), 0); /* what was refused was not taken */

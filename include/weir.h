@@ -3957,7 +3957,10 @@ weir_status weir_engine_kind_list(weir_engine_kind *out_kinds,
 
 /**
  * Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The
- * maker with the highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone.
+ * maker with the highest priority makes the devices; weir's own have priority 0. A maker of the kind "cpu" stands in
+ * the place of the host's own device: the host's threads do the work of its engines, as ever, and their tensors have
+ * memory of its host_allocate (WEIR_DEVICE_PINNED_MEMORY). Of its vtable nothing else is used but device_count,
+ * device_open, device_close, device_info, error_text and what belongs to settings, and nothing else is required.
  * `name` has 1 to 32 of a-z, 0-9, '_' and '-', the first one a letter.
  *
  * Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;

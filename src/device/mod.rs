@@ -66,6 +66,11 @@ pub trait Device: Any + Send + Sync + Debug {
         None
     }
 
+    /// What gives memory of the host's for engines on it; None: nothing of its own.
+    fn host_memory(&self) -> Option<&dyn Pinning> {
+        self.accelerator().and_then(Accelerator::pinning)
+    }
+
     /// What it was made with, in a form that only the device knows, with what was left open as it was settled.
     fn settings(&self) -> Option<Arc<[u8]>> {
         None

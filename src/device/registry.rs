@@ -68,7 +68,6 @@ impl Registry {
 
 /// Adds a factory.
 pub fn register(kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) -> Result<()> {
-    check_not_cpu(kind)?;
     Registry::with(|registry| match registry.find(kind, priority) {
         Some(_) => Err(Error::new(
             Code::AlreadyExists,
@@ -83,7 +82,7 @@ pub fn register(kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) -> R
 
 /// Puts a factory in the place of the one that has this priority, which is given back.
 pub fn replace(kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) -> Result<Arc<dyn Factory>> {
-    check_not_cpu(kind)?;
+    check_not_host(kind, priority)?;
     Registry::with(|registry| match registry.find(kind, priority) {
         Some(at) => Ok(std::mem::replace(&mut registry.entries[at].factory, factory)),
         None => Err(missing(kind, priority)),
@@ -92,7 +91,7 @@ pub fn replace(kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) -> Re
 
 /// Takes a factory away, which is given back. Its devices that are in use stay.
 pub fn unregister(kind: DeviceKind, priority: i32) -> Result<Arc<dyn Factory>> {
-    check_not_cpu(kind)?;
+    check_not_host(kind, priority)?;
     Registry::with(|registry| match registry.find(kind, priority) {
         Some(at) => Ok(registry.entries.remove(at).factory),
         None => Err(missing(kind, priority)),
@@ -103,11 +102,12 @@ fn missing(kind: DeviceKind, priority: i32) -> Error {
     Error::new(Code::NotFound, format!("there is no factory for {} devices with priority {priority}", kind.name()))
 }
 
-fn check_not_cpu(kind: DeviceKind) -> Result<()> {
-    match kind {
-        DeviceKind::CPU => Err(Error::invalid("name is 'cpu', which stands for the host's own processors")),
-        _ => Ok(()),
+/// There is always somebody who makes the host's own device.
+fn check_not_host(kind: DeviceKind, priority: i32) -> Result<()> {
+    if (kind, priority) != (DeviceKind::CPU, OWN_PRIORITY) {
+        return Ok(());
     }
+    Err(Error::invalid(format!("name is 'cpu' and priority {priority}, which is the library's own maker of it")))
 }
 
 /// The kinds that have a factory, in the order of their numbers.

@@ -58,8 +58,7 @@ struct PinnedMemory(Arc<dyn Device>);
 
 impl PinnedMemory {
     fn pinning(&self) -> Result<&dyn Pinning> {
-        let pinning = self.0.accelerator().and_then(Accelerator::pinning);
-        pinning.ok_or_else(|| Error::internal("a device that pins no memory"))
+        self.0.host_memory().ok_or_else(|| Error::internal("a device that pins no memory"))
     }
 }
 
@@ -94,7 +93,8 @@ unsafe impl Source for PinnedMemory {
 /// Memory of the host's for copies of an engine whose device works on its own: pinned where the device knows such
 /// memory. None where the engine's own memory is the host's.
 pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>, label: &str) -> Option<Arc<Pool>> {
-    let is_pinned = device.accelerator()?.pinning().is_some();
+    device.accelerator()?;
+    let is_pinned = device.host_memory().is_some();
     let (source, what): (Box<dyn Source>, _) = match is_pinned {
         true => (Box::new(PinnedMemory(Arc::clone(device))), "pinned memory"),
         false => (Box::new(HostMemory), "memory of the host"),
@@ -122,6 +122,7 @@ pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>, label: &str)
             Box::new(Ref::clone(allocator))
         }
         None if device.accelerator().is_some() => Box::new(DeviceMemory(Arc::clone(device))),
+        None if device.host_memory().is_some() => Box::new(PinnedMemory(Arc::clone(device))),
         None => Box::new(HostMemory),
     };
     let limit = attr.memory_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);

@@ -3,8 +3,8 @@
 //! Threads are started only because somebody asked: by a setting of the engine, or, where that leaves it open, by
 //! the environment. A pool that the host gave is never replaced.
 //!
-//! Engines that work on their own start no pool; in mode private or kind they have one thread, which launches their
-//! part of programs (`launcher`).
+//! Engines that work on their own start no pool; in mode private or kind they have a thread, or as many as the
+//! environment says, which launch their part of programs (`launcher`).
 //!
 //! The pools that engines of a kind share are held here by weak references: such a pool ends with the last engine
 //! (stream, run) that uses it, and the next engine that asks starts another.
@@ -35,6 +35,12 @@ pub(super) struct Variable {
 static MODE: Variable = Variable::new("WEIR_THREAD_MODE");
 static COUNT: Variable = Variable::new("WEIR_THREAD_COUNT");
 
+/// The same for engines that work on their own: who launches, and how many threads do.
+static DEVICE_MODE: Variable = Variable::new("WEIR_DEVICE_THREAD_MODE");
+static DEVICE_COUNT: Variable = Variable::new("WEIR_DEVICE_THREAD_COUNT");
+
+const MODES: &str = "global, private, kind or caller";
+
 impl Variable {
     pub const fn new(name: &'static str) -> Variable {
         Variable { name, text: OnceLock::new() }
@@ -56,6 +62,11 @@ pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<Thr
     given.as_ref().map_or(Ok(()), |pool| pool.usable())?;
     // Of other engines the mode says who launches.
     if attr.kind != DeviceKind::CPU {
+        if attr.thread_mode().is_none()
+            && let Some(mode) = DEVICE_MODE.get(ThreadMode::from_name, MODES)?
+        {
+            attr.set_thread_mode(mode)?;
+        }
         return Ok(given);
     }
     let mode = match (attr.thread_mode(), &given) {
@@ -67,9 +78,7 @@ pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<Thr
         }
         (Some(mode), _) => mode,
         (None, Some(_)) => ThreadMode::Global,
-        (None, None) => {
-            MODE.get(ThreadMode::from_name, "global, private, kind or caller")?.unwrap_or(ThreadMode::Global)
-        }
+        (None, None) => MODE.get(ThreadMode::from_name, MODES)?.unwrap_or(ThreadMode::Global),
     };
     attr.set_thread_mode(mode)?;
     let pool = match mode {
@@ -94,11 +103,17 @@ fn pool_attr(asked: Option<usize>) -> Result<PoolAttr> {
     Ok(PoolAttr { num_threads: (count > 0).then_some(count), ..PoolAttr::default() })
 }
 
-/// The thread that launches the part of an engine that works on its own, if its mode asks for one.
+/// How many threads launch for an engine, or for all of its kind.
+fn launchers() -> Result<Option<usize>> {
+    let parse = |text: &str| text.parse().ok().filter(|count| (1..=MAX_THREADS).contains(count));
+    Ok(Some(DEVICE_COUNT.get(parse, &format!("1 to {MAX_THREADS}"))?.unwrap_or(1)))
+}
+
+/// The threads that launch the part of an engine that works on its own, if its mode asks for one.
 pub(super) fn launcher(attr: &EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
     match attr.thread_mode() {
-        Some(ThreadMode::Private) => private_pool(attr.kind, index, Some(1)).map(Some),
-        Some(ThreadMode::Kind) => kind_pool(attr.kind, Some(1)).map(Some),
+        Some(ThreadMode::Private) => private_pool(attr.kind, index, launchers()?).map(Some),
+        Some(ThreadMode::Kind) => kind_pool(attr.kind, launchers()?).map(Some),
         _ => Ok(None),
     }
 }

@@ -14,6 +14,7 @@ use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
     Settings, StreamAttr, Then, Watch, label, no_control_flow,
 };
+use crate::memory::ALIGNMENT;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -53,7 +54,10 @@ impl Device for PluginDevice {
     }
 
     fn alignment(&self) -> usize {
-        self.opened.facts().alignment
+        match self.kind {
+            DeviceKind::CPU => self.opened.facts().alignment.max(ALIGNMENT),
+            _ => self.opened.facts().alignment,
+        }
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -61,7 +65,12 @@ impl Device for PluginDevice {
     }
 
     fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
-        Some(self)
+        // In the place of the host's own device it gives memory, and the host's threads do the work.
+        (self.kind != DeviceKind::CPU).then_some(self)
+    }
+
+    fn host_memory(&self) -> Option<&dyn Pinning> {
+        self.opened.can(C::WEIR_DEVICE_PINNED_MEMORY).then_some(self)
     }
 
     fn settings(&self) -> Option<Arc<[u8]>> {
@@ -234,7 +243,7 @@ impl Accelerator for PluginDevice {
     }
 
     fn pinning(&self) -> Option<&dyn Pinning> {
-        self.opened.can(C::WEIR_DEVICE_PINNED_MEMORY).then_some(self)
+        self.host_memory()
     }
 
     fn is_peer(&self, peer: &dyn Accelerator) -> bool {

@@ -59,20 +59,21 @@ impl Plugin {
     /// # Safety
     /// The functions follow the contract of `weir_device_vtable`.
     pub unsafe fn new(kind: DeviceKind, functions: weir_device_vtable, ctx: *mut c_void) -> Result<Plugin> {
-        Plugin::check(&functions)?;
+        Plugin::check(kind.name(), &functions)?;
         let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
         Ok(Plugin(Arc::new(Table { kind, functions, ctx, adopted, why_none })))
     }
 
     /// Functions of the library's own, which need no context.
     pub(super) fn own(kind: DeviceKind, functions: weir_device_vtable) -> Plugin {
-        debug_assert!(Plugin::check(&functions).is_ok());
+        debug_assert!(Plugin::check(kind.name(), &functions).is_ok());
         let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
         Plugin(Arc::new(Table { kind, functions, ctx: std::ptr::null_mut(), adopted, why_none }))
     }
 
-    /// Refuses a vtable that lacks something.
-    pub fn check(functions: &weir_device_vtable) -> Result<()> {
+    /// Refuses a vtable that lacks something that devices of the kind with this name have. What stands in the place of
+    /// the host's own device has no streams.
+    pub fn check(kind: &str, functions: &weir_device_vtable) -> Result<()> {
         if functions.flags & !UNLISTED != 0 {
             return Err(Error::invalid(format!("vtable->flags has unknown bits {:#x}", functions.flags & !UNLISTED)));
         }
@@ -83,11 +84,11 @@ impl Plugin {
                 })*
             };
         }
+        required!(device_count, device_open, device_close, device_info);
+        if kind == DeviceKind::CPU.name() {
+            return Ok(());
+        }
         required!(
-            device_count,
-            device_open,
-            device_close,
-            device_info,
             allocate,
             deallocate,
             stream_create,
