@@ -10,7 +10,7 @@ enum { LEN = 1000 };
 /* Memory of huge pages, of a GPU's, near a processor: here one that counts. */
 typedef struct maker {
     const char *name;
-    atomic_int blocks, opened, released;
+    atomic_int made, blocks, opened, released;
     _Atomic uint64_t bytes, limit;
 } maker;
 
@@ -47,6 +47,7 @@ static int32_t host_allocate(void *device, uint64_t bytes, const char *name, voi
     if (m->bytes + bytes > m->limit) return WEIR_RESOURCE_EXHAUSTED;
     void *data = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (data == NULL) return WEIR_RESOURCE_EXHAUSTED;
+    m->made++;
     m->blocks++;
     m->bytes += bytes;
     *out_data = data;
@@ -125,7 +126,7 @@ int main(void) {
     engine = make_engine(NULL);
     CHECK(is_of(engine, "sixty") && sixty.opened == 1);
     work(engine);
-    CHECK(sixty.bytes >= LEN * sizeof(float));
+    CHECK(sixty.made >= 2);
     weir_engine_release(engine);
     CHECK(sixty.blocks == 0 && sixty.bytes == 0 && sixty.opened == 0);
 
