@@ -63,6 +63,7 @@ impl Shared {
     pub(super) unsafe fn given<'a>(&self, work: *const weir_device_work) -> Result<Given<'a>> {
         // SAFETY: as demanded of the caller, here and below.
         let work: &'a weir_device_work = unsafe { &*work };
+        // SAFETY: as above.
         let name = unsafe { text(work.name) };
         let (mut inputs, mut outputs): (&[View], &[View]) = (&[], &[]);
         let mut inner = Inner::None;

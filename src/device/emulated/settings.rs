@@ -83,9 +83,10 @@ impl Emulation {
         let bytes = size_of::<weir_emulation>();
         match settings.len() {
             0 => Ok(Emulation::default()),
-            // SAFETY: so many bytes, and any are valid.
             given if given == bytes => {
-                Ok(unsafe { settings.as_ptr().cast::<weir_emulation>().read_unaligned() }.into())
+                // SAFETY: so many bytes, and any are valid.
+                let given = unsafe { settings.as_ptr().cast::<weir_emulation>().read_unaligned() };
+                Ok(given.into())
             }
             given => Err(Error::invalid(format!("settings have {given} bytes, a weir_emulation has {bytes}"))),
         }

@@ -17,7 +17,7 @@ use super::state::State;
 use super::stream::Stream;
 use crate::abi::weir_device_capability as C;
 use crate::abi::*;
-use crate::base::text::fixed;
+use crate::base::text::{fixed, head};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::memory::Reserve;
@@ -129,12 +129,11 @@ fn quietly(f: impl FnOnce()) {
 
 unsafe extern "C" fn error_text(_ctx: *mut c_void, buffer: *mut c_char, capacity: usize) {
     let write = |failure: &Error| {
-        let message = failure.message();
-        let count = message.floor_char_boundary(capacity.saturating_sub(1));
+        let message = head(failure.message(), capacity - 1);
         // SAFETY: `capacity` writable bytes of weir's, of which there is at least one.
         unsafe {
-            ptr::copy_nonoverlapping(message.as_ptr(), buffer.cast(), count);
-            buffer.add(count).write(0);
+            ptr::copy_nonoverlapping(message.as_ptr(), buffer.cast(), message.len());
+            buffer.add(message.len()).write(0);
         }
     };
     let _ = FAILURE.try_with(|failure| failure.borrow().as_ref().filter(|_| capacity > 0).map(write));

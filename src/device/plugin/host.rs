@@ -2,6 +2,7 @@
 
 use crate::abi::{weir_destroy_fn, weir_device_host_call_fn, weir_tensor_view};
 use crate::base::Error;
+use crate::base::text::head;
 use crate::device::HostFunction;
 use crate::memory::View;
 use crate::sync::ambient;
@@ -60,12 +61,11 @@ unsafe extern "C" fn call(
     });
     let Err(error) = result else { return 0 };
     if capacity > 0 && !text.is_null() {
-        let message = error.message();
-        let count = message.floor_char_boundary(capacity - 1);
+        let message = head(error.message(), capacity - 1);
         // SAFETY: so many writable bytes of the plug-in's.
         unsafe {
-            std::ptr::copy_nonoverlapping(message.as_ptr(), text.cast(), count);
-            text.add(count).write(0);
+            std::ptr::copy_nonoverlapping(message.as_ptr(), text.cast(), message.len());
+            text.add(message.len()).write(0);
         }
     }
     error.code().status()

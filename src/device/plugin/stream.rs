@@ -16,6 +16,7 @@ use crate::sync::Mutex;
 use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) struct PluginEvent {
     /// An answer that made no sense. It holds until the event is recorded again: who was told of the event looks for
     /// himself, and is not to take another answer for the truth.
     nonsense: Mutex<Option<Error>>,
+    /// Whether there is one. ORDERING: Relaxed; the lock orders what is read.
+    has_nonsense: AtomicBool,
 }
 
 impl PluginStream {
@@ -46,7 +49,12 @@ impl PluginEvent {
     /// # Safety
     /// An object of this kind that the plug-in has made of its device, and gives up here.
     pub(super) unsafe fn new(device: Arc<Opened>, handle: *mut c_void, timing: bool) -> PluginEvent {
-        PluginEvent { owned: Owned { device, handle }, timing, nonsense: Mutex::default() }
+        PluginEvent {
+            owned: Owned { device, handle },
+            timing,
+            nonsense: Mutex::default(),
+            has_nonsense: AtomicBool::new(false),
+        }
     }
 
     /// The event, if it is one of a plug-in's.
@@ -60,7 +68,9 @@ impl PluginEvent {
 
     /// Asks the plug-in by a function whose status this is, with a place for the answer.
     fn asked(&self, function: &'static str, ask: impl FnOnce(*mut i32) -> Option<i32>) -> Result<bool> {
-        if let Some(error) = &*self.nonsense.lock() {
+        if self.has_nonsense.load(Relaxed)
+            && let Some(error) = &*self.nonsense.lock()
+        {
             return Err(error.clone());
         }
         let (mut reached, mut status) = (0, 0);
@@ -79,6 +89,7 @@ impl PluginEvent {
             && (!is_status || !matches!(reached, 0 | 1))
         {
             *self.nonsense.lock() = Some(error.clone());
+            self.has_nonsense.store(true, Relaxed);
         }
         answer
     }
@@ -230,7 +241,7 @@ impl DeviceStream for PluginStream {
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let Owned { device, handle } = &self.owned;
         let event = own(PluginEvent::of(event), |event| &event.owned, device)?;
-        *event.nonsense.lock() = None;
+        event.has_nonsense.store(false, Relaxed);
         device.call("event_record", || {
             // SAFETY: the plug-in's function and objects.
             device.functions().event_record.map(|f| unsafe { f(device.handle(), event.handle(), *handle) })
