@@ -3675,8 +3675,9 @@ weir_status weir_engine_attr_get_threadpool(const struct weir_engine_attr *attr,
  * Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings.
  * GLOBAL and CALLER: whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of
  * all of its kind in this mode, which starts when the first program is compiled for the engine, and ends with the last
- * who may need it. The environment says nothing of these engines, and a pool, which is for functions of the host's on
- * their streams, goes with each mode.
+ * who may need it; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. What is not set
+ * WEIR_DEVICE_THREAD_MODE says for these engines, and a pool, which is for functions of the host's on their streams,
+ * goes with each mode.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, unknown mode).
