@@ -3,7 +3,7 @@
 
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::convert::{self, Stored};
-use crate::kernel::vector::int8::BytePanels;
+use crate::kernel::vector::int8::{self, BytePanels};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::Matrix;
@@ -41,7 +41,7 @@ impl Packed {
             dtype::BF16 => floats(&widened::<Bf16>(isa, tensor)?)?,
             dtype::S8 => {
                 let b = Matrix::dense(tensor.read_bytes(), rows, columns);
-                Kind::S8(BytePanels::new(isa, b, k, n, transposed)?)
+                Kind::S8(int8::pack(isa, b, k, n, transposed)?)
             }
             _ => return Err(refused(desc)),
         };

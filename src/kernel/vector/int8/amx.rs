@@ -6,7 +6,8 @@
 //! A thread has the registers from `enter` to `leave`, which gives them back: their contents are 8 KiB that the system
 //! saves whenever it takes the thread off its processor. Nothing else here uses them, and the compiler never does.
 
-use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Set, Terms, Tile};
+use super::micro::Set;
+use super::tile::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms, Tile};
 use super::vnni;
 use std::arch::asm;
 
@@ -57,7 +58,7 @@ static SHAPES: Shapes = {
 };
 
 fn enter() {
-    // SAFETY: only processors with AMX, whose use the system permits, have this level (`Set::of`). The shapes are
+    // SAFETY: only processors with AMX, whose use the system permits, have this level (`sets::of`). The shapes are
     // valid.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &SHAPES, options(nostack, readonly, preserves_flags)) };
 }

@@ -1,9 +1,11 @@
 //! The micro-kernels of AVX2: bytes are widened to sixteen bits, two of them are a cell.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Out, Panel, Rows, Set, Terms, Tile, loops, nothing};
+use super::micro::{Set, loops, nothing};
 use super::panel::{self, Cell, Pair, Source};
-use super::{Piece, dots, thin};
+use super::product::Piece;
+use super::tile::{Out, Panel, Rows, Terms, Tile};
+use super::{dots, thin};
 use std::arch::x86_64::*;
 use std::ops::Range;
 

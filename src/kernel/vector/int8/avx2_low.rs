@@ -3,8 +3,9 @@
 //! such: seven bits of A, or of B (`Product::is_low`).
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Out, Panel, Rows, Set, Terms, Tile, loops, nothing};
+use super::micro::{Set, loops, nothing};
 use super::panel::{self, Cell, Quad, Source};
+use super::tile::{Out, Panel, Rows, Terms, Tile};
 use super::{dots, thin};
 use std::arch::x86_64::*;
 

@@ -18,10 +18,11 @@
 //! are kept in scratch memory until the last one.
 
 use super::finish::{Place, Stash};
-use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms};
 use super::panel::{Source, pitch};
-use super::plan::{Plan, is_far};
-use super::{CELL, Piece, Product, Rule, TILE, parts};
+use super::plan::{Plan, TILE, is_far};
+use super::product::Product;
+use super::tile::{CELL, MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms, parts};
+use super::{Planned, Rule};
 use std::ops::Range;
 
 /// A stretch of K.
@@ -38,8 +39,8 @@ struct Stretch {
 }
 
 /// # Safety
-/// For all functions: as those of `Piece`.
-impl Piece<'_> {
+/// For all functions: as those of `Planned`.
+impl Planned<'_> {
     /// If the columns have a number to be `kept` by, the panels of all stretches are there in the end, and may be there
     /// already.
     pub(super) unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>, kept: Option<usize>) {
@@ -100,7 +101,7 @@ impl Piece<'_> {
     /// Panels of B for a block of columns, and what the zero point of A adds to each column.
     unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>) {
         let Product { b, transpose_b, zero_b, .. } = *self.product;
-        let (set, zero_a) = (self.plan.set, self.zero_a());
+        let (set, zero_a) = (self.plan.set, self.product.packed_zero_a());
         let count = columns.len().next_multiple_of(set.columns);
         // SAFETY: the columns and the stretch are inside B; the room has as many panels and terms as a block, and so
         // have packed sums.
@@ -133,7 +134,7 @@ impl Piece<'_> {
     unsafe fn pack_a(&self, stretch: Stretch, rows: &Range<usize>) {
         let Product { a, transpose_a, signed_a, zero_b, .. } = *self.product;
         let (set, flip) = (self.plan.set, if signed_a { 128 } else { 0 });
-        let both = (stretch.depth as i32).wrapping_mul(self.zero_a().wrapping_mul(zero_b));
+        let both = (stretch.depth as i32).wrapping_mul(self.product.packed_zero_a().wrapping_mul(zero_b));
         for (index, rows) in parts(rows, set.rows).enumerate() {
             // SAFETY: the rows and the stretch are inside A; the room has as many rows and terms as a block.
             unsafe {
@@ -159,7 +160,7 @@ impl Piece<'_> {
                     let terms = self.row_terms(index, set.rows);
                     (set.sums_a)(from, stretch.cells, &mut terms[..rows.len()]);
                     terms.iter_mut().for_each(|term| *term = both.wrapping_sub(term.wrapping_mul(zero_b)));
-                } else if self.zero_a() != 0 {
+                } else if self.product.packed_zero_a() != 0 {
                     self.row_terms(index, set.rows).fill(0);
                 }
             }
@@ -258,7 +259,7 @@ impl Piece<'_> {
 
 /// The tiles of a block for one stretch, and what is the same for all of them.
 struct Tiles<'a> {
-    piece: &'a Piece<'a>,
+    piece: &'a Planned<'a>,
     stretch: Stretch,
     rows: &'a Range<usize>,
     columns: &'a Range<usize>,
@@ -274,9 +275,9 @@ struct Tiles<'a> {
 
 impl<'a> Tiles<'a> {
     /// # Safety
-    /// As the functions of `Piece`.
+    /// As the functions of `Planned`.
     unsafe fn new(
-        piece: &'a Piece<'a>,
+        piece: &'a Planned<'a>,
         stretch: Stretch,
         rows: &'a Range<usize>,
         columns: &'a Range<usize>,
@@ -291,7 +292,7 @@ impl<'a> Tiles<'a> {
                 piece.packed_a(0)
             }
         };
-        let has_terms = piece.zero_a() != 0 || product.zero_b != 0;
+        let has_terms = product.packed_zero_a() != 0 || product.zero_b != 0;
         let plain = !piece.plan.stashes && product.rule.is_plain();
         Tiles { piece, stretch, rows, columns, a, in_place, has_terms, plain, sums: None }
     }
@@ -299,7 +300,7 @@ impl<'a> Tiles<'a> {
     /// The tile so many tiles down and across in the block.
     ///
     /// # Safety
-    /// As the functions of `Piece`; it is a tile of the block, A and terms were packed, and so was the panel.
+    /// As the functions of `Planned`; it is a tile of the block, A and terms were packed, and so was the panel.
     #[inline(always)]
     unsafe fn compute(&mut self, down: usize, across: usize, panel: Panel) {
         let (piece, stretch, set) = (self.piece, self.stretch, self.piece.plan.set);

@@ -4,9 +4,9 @@
 //! zero point that needs the sums of the streams has one more held row, of ones.
 
 use super::finish::{self, Place};
-use super::micro::Rows;
 use super::panel::{self, Cell, Source};
-use super::{Piece, ROUND, parts};
+use super::product::Piece;
+use super::tile::{ROUND, Rows, parts};
 use std::ops::Range;
 
 /// Most rows and columns that are held.
@@ -95,9 +95,7 @@ pub fn bytes(held: usize, k: usize, step: usize, depth: usize) -> usize {
 #[inline(always)]
 pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, streams: Range<usize>) {
     // SAFETY: passed on.
-    unsafe {
-        if piece.plan.holds_a { run_with::<L, true>(piece, streams) } else { run_with::<L, false>(piece, streams) }
-    }
+    unsafe { if piece.holds_a { run_with::<L, true>(piece, streams) } else { run_with::<L, false>(piece, streams) } }
 }
 
 /// # Safety
@@ -110,7 +108,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
         Some(columns) => (columns, true),
         None => (product.b, product.transpose_b),
     };
-    let (zero_a, zero_b) = (piece.zero_a(), product.zero_b);
+    let (zero_a, zero_b) = (product.packed_zero_a(), product.zero_b);
     let flip_a = if product.signed_a { 128 } else { 0 };
     // SAFETY: the matrices hold m, n and k; the scratch memory has the layout.
     unsafe {

@@ -2,6 +2,13 @@
 
 pub use of_arch::*;
 
+/// A cell of two numbers of 16 bits.
+#[inline(always)]
+pub fn pair<const SIGNED: bool>(bytes: [u8; 2]) -> u32 {
+    let wide = |byte: u8| if SIGNED { byte as i8 as u16 } else { u16::from(byte) };
+    u32::from(wide(bytes[0])) | u32::from(wide(bytes[1])) << 16
+}
+
 /// Four cells in a vector register. SSE2 is part of x86-64; the compiler's own way there is four times slower.
 #[cfg(target_arch = "x86_64")]
 mod of_arch {
@@ -99,8 +106,6 @@ mod of_arch {
 /// Four cells.
 #[cfg(not(target_arch = "x86_64"))]
 mod of_arch {
-    use crate::kernel::vector::int8::panel::{Cell, Pair, Quad};
-
     pub type Line = [u32; 4];
 
     /// There is no stable way to say it here.
@@ -122,7 +127,7 @@ mod of_arch {
     pub unsafe fn pairs<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line {
         // SAFETY: as demanded of the caller; an array of bytes has no alignment.
         let cells: [[u8; 2]; 4] = unsafe { bytes.cast::<[[u8; 2]; 4]>().read() };
-        cells.map(|cell| Pair::join::<SIGNED>([cell[0] ^ flip, cell[1] ^ flip, 0, 0]))
+        cells.map(|cell| super::pair::<SIGNED>([cell[0] ^ flip, cell[1] ^ flip]))
     }
 
     /// # Safety
@@ -131,7 +136,7 @@ mod of_arch {
     pub unsafe fn weave_quads(rows: [*const u8; 4], flip: u8) -> [Line; 4] {
         // SAFETY: as demanded of the caller.
         let rows: [[u8; 16]; 4] = rows.map(|row| unsafe { row.cast::<[u8; 16]>().read() });
-        let cell = |lane: usize| Quad::join::<false>(rows.map(|row| row[lane] ^ flip));
+        let cell = |lane: usize| u32::from_le_bytes(rows.map(|row| row[lane] ^ flip));
         std::array::from_fn(|line| std::array::from_fn(|i| cell(4 * line + i)))
     }
 
@@ -141,7 +146,7 @@ mod of_arch {
     pub unsafe fn weave_pairs<const SIGNED: bool>(rows: [*const u8; 2], flip: u8) -> [Line; 4] {
         // SAFETY: as demanded of the caller.
         let [a, b]: [[u8; 16]; 2] = rows.map(|row| unsafe { row.cast::<[u8; 16]>().read() });
-        let cell = |lane: usize| Pair::join::<SIGNED>([a[lane] ^ flip, b[lane] ^ flip, 0, 0]);
+        let cell = |lane: usize| super::pair::<SIGNED>([a[lane] ^ flip, b[lane] ^ flip]);
         std::array::from_fn(|line| std::array::from_fn(|i| cell(4 * line + i)))
     }
 

@@ -4,7 +4,7 @@
 //! The functions are compiled once per instruction set: everything here is inlined into its caller.
 
 use super::lines::{self, Line};
-use super::micro::{MAX_COLUMNS, Rows};
+use super::tile::{MAX_COLUMNS, Rows};
 
 /// What a cell is made of.
 pub trait Cell {
@@ -72,8 +72,7 @@ impl Cell for Pair {
 
     #[inline(always)]
     fn join<const SIGNED: bool>(bytes: [u8; 4]) -> u32 {
-        let wide = |byte: u8| if SIGNED { byte as i8 as u16 } else { u16::from(byte) };
-        u32::from(wide(bytes[0])) | u32::from(wide(bytes[1])) << 16
+        lines::pair::<SIGNED>([bytes[0], bytes[1]])
     }
 
     #[inline(always)]

@@ -3,10 +3,14 @@
 
 use super::micro::Set;
 use super::panel::pitch;
-use super::{CELL, Product, ROUND, TILE, dots, thin};
+use super::product::Product;
+use super::tile::{CELL, ROUND};
+use super::{dots, sets, thin};
 use crate::kernel::vector::isa::Isa;
 use crate::memory::ALIGNMENT;
 
+/// Rows and columns of a tile of the cut: whole tiles of every set of micro-kernels, but for rows of AMX, half of one.
+pub const TILE: (usize, usize) = (48, 64);
 /// Bytes of a panel of B of one stretch, and room for the panels of a block.
 const BYTES_OF_PANEL: usize = 32 << 10;
 const BYTES_OF_A: usize = 192 << 10;
@@ -81,7 +85,7 @@ pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
 
 impl Plan {
     pub fn new(product: &Product<'_>, isa: Isa) -> Plan {
-        Plan::with(product, Set::of(isa))
+        Plan::with(product, sets::of(isa))
     }
 
     pub fn with(product: &Product<'_>, set: &'static Set) -> Plan {
@@ -142,6 +146,16 @@ impl Plan {
         self.cells() * CELL + ROUND
     }
 
+    /// Bytes of scratch memory for each slot.
+    pub fn bytes(&self, product: &Product<'_>) -> usize {
+        let &Product { m, n, k, .. } = product;
+        match self.way {
+            Way::Blocks => self.room().bytes,
+            Way::Thin(way) => thin::bytes(m, k, n, self.set.depth, way.columns),
+            Way::Dots(way) => dots::bytes(if self.holds_a { m } else { n }, k, way.step, self.set.depth),
+        }
+    }
+
     pub fn room(&self) -> Room {
         let mut end = 0;
         let mut next = |bytes: usize| {
@@ -163,6 +177,18 @@ impl Plan {
             sums: next(sums * size_of::<i64>()),
             bytes: end,
         }
+    }
+}
+
+impl Product<'_> {
+    /// Scratch memory that `compute` needs per slot, in bytes.
+    pub fn scratch_bytes(&self, isa: Isa) -> usize {
+        let plan = Plan::new(self, isa);
+        let low = match plan.way {
+            Way::Blocks => sets::low(isa).map_or(0, |set| Plan::with(self, set).bytes(self)),
+            _ => 0,
+        };
+        plan.bytes(self).max(low)
     }
 }
 

@@ -11,7 +11,8 @@
 
 use super::finish::{self, Place};
 use super::panel::{self, Cell, Source};
-use super::{Piece, ROUND, parts};
+use super::product::Piece;
+use super::tile::{ROUND, Rows, parts};
 use std::ops::Range;
 
 /// Most rows of A, and most of them if B is far: packing it asks for it ahead, which takes more of the memory's rate
@@ -89,7 +90,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
     let product = piece.product;
     let (m, k, depth) = (product.m, product.k, L::Cell::DEPTH);
     let layout = layout(m, k, product.n, depth, L::COLUMNS);
-    let (zero_a, zero_b) = (piece.zero_a(), product.zero_b);
+    let (zero_a, zero_b) = (product.packed_zero_a(), product.zero_b);
     let used = if zero_a == 0 { m } else { layout.rows };
     let at_once = used.div_ceil(used.div_ceil(L::ROWS));
     let mut row_terms = [0; MAX_ROWS];
@@ -106,7 +107,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
             std::slice::from_raw_parts_mut(ones, k.div_ceil(depth)).fill(L::Cell::join::<false>([1; 4]));
         }
         if zero_b != 0 {
-            let rows = super::micro::Rows { data: a, stride: layout.stride };
+            let rows = Rows { data: a, stride: layout.stride };
             panel::row_sums::<L::Cell, false>(rows, k.div_ceil(depth), &mut row_terms[..m]);
             let both = (k as i32).wrapping_mul(zero_a * zero_b);
             row_terms.iter_mut().for_each(|term| *term = both.wrapping_sub(term.wrapping_mul(zero_b)));

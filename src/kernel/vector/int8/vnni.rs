@@ -1,9 +1,11 @@
 //! The micro-kernels of AVX-512 with dot products of bytes.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{MAX_COLUMNS, Out, Panel, Rows, Set, Terms, Tile, loops, nothing};
+use super::micro::{Set, loops, nothing};
 use super::panel::{self, AHEAD, Cell, Quad, Source, pitch};
-use super::{Piece, dots, thin};
+use super::product::Piece;
+use super::tile::{MAX_COLUMNS, Out, Panel, Rows, Terms, Tile};
+use super::{dots, thin};
 use std::arch::x86_64::*;
 use std::ops::Range;
 

@@ -1,0 +1,77 @@
+//! A product of bytes, and a piece of one at work.
+#![forbid(unsafe_code)]
+
+use super::finish::Rule;
+use super::panels::BytePanels;
+use crate::kernel::vector::held::Held;
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::site::Matrix;
+
+/// Shorter products gain nothing from small numbers.
+const LEAST_LOW: usize = 32;
+
+/// A product to compute.
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'a> {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    /// [M, K], or [K, M] if it is transposed. Unsigned, or signed as `signed_a` says.
+    pub a: Matrix<'a, u8>,
+    pub transpose_a: bool,
+    pub signed_a: bool,
+    /// [K, N], or [N, K] if it is transposed. Signed.
+    pub b: Matrix<'a, u8>,
+    pub transpose_b: bool,
+    /// The same, packed before; then `b` is not looked at.
+    pub packed_b: Option<&'a BytePanels>,
+    /// Taken off each element of A, and of B. Each is a value that the element's type has.
+    pub zero_a: i32,
+    pub zero_b: i32,
+    pub rule: Rule<'a>,
+}
+
+impl Product<'_> {
+    /// Whether the products of any two neighbours along K add up to 16 bits, because A or B has small numbers alone. As
+    /// it seldom is almost so, this looks through little of one that is not.
+    pub fn is_low(&self) -> bool {
+        let (Product { m, n, k, a, b, .. }, flip) = (*self, if self.signed_a { 128 } else { 0 });
+        // 2 * 127 * 128.
+        let low_a = |byte: u8| byte ^ flip < 128;
+        // From -64 to 64: 2 * 255 * 64.
+        let low_b = |byte: u8| byte.wrapping_add(64) <= 128;
+        self.rule.alpha != 0.0
+            && k >= LEAST_LOW
+            && (a.all(if self.transpose_a { (k, m) } else { (m, k) }, low_a)
+                || b.all(if self.transpose_b { (n, k) } else { (k, n) }, low_b))
+    }
+
+    /// Estimated time of `compute` on one thread.
+    pub fn cost_ns(&self, isa: Isa) -> u64 {
+        // Operations per nanosecond; 10 GB/s.
+        let rate = match isa {
+            Isa::Amx => 1000.0,
+            Isa::Avx512Vnni => 500.0,
+            Isa::Avx512 | Isa::Avx2 => 100.0,
+            Isa::Neon | Isa::Portable => 15.0,
+        };
+        let [m, n, k] = [self.m, self.n, self.k].map(|size| size as f64);
+        (2.0 * m * n * k / rate + (m * k + k * n + 4.0 * m * n) / 10.0) as u64
+    }
+
+    /// The zero point of A as it is packed.
+    pub fn packed_zero_a(&self) -> i32 {
+        self.zero_a + if self.signed_a { 128 } else { 0 }
+    }
+}
+
+/// What the ways without blocks (`thin`, `dots`) are given of a piece.
+pub struct Piece<'a> {
+    pub product: &'a Product<'a>,
+    /// Whether the dots hold A.
+    pub holds_a: bool,
+    pub scratch: *mut u8,
+    pub held: &'a Held,
+    pub c: *mut i32,
+    pub c_stride: usize,
+}

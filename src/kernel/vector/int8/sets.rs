@@ -1,0 +1,30 @@
+//! Which set of micro-kernels there is for a level.
+#![forbid(unsafe_code)]
+
+use super::micro::Set;
+use super::portable;
+use crate::kernel::vector::isa::Isa;
+
+/// The set for a level that the processor has.
+pub fn of(isa: Isa) -> &'static Set {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Amx => &super::amx::SET,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512Vnni => &super::vnni::SET,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 | Isa::Avx512 => &super::avx2::SET,
+        _ => &portable::SET,
+    }
+}
+
+/// Another set for a level that the processor has, for operands of which the products of any two neighbours along K
+/// add up to 16 bits.
+pub fn low(isa: Isa) -> Option<&'static Set> {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 | Isa::Avx512 => Some(&super::avx2_low::SET),
+        _ => None,
+    }
+}
