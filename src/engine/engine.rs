@@ -13,7 +13,7 @@ use crate::device::{self, Accelerator, Device, DeviceKind, Pinning, Settings};
 use crate::kernel::cache;
 use crate::memory::Pool;
 use crate::resource::Registry;
-use crate::stream::Account;
+use crate::stream::{Account, sync_one};
 use crate::sync::{Global, OnceLock, fork};
 use crate::threadpool::{ThreadPool, num_processors};
 use std::fmt::Write as _;
@@ -221,7 +221,7 @@ impl Engine {
     }
 
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
-        self.account.synchronize(timeout_ns)
+        sync_one(&self.account, timeout_ns)
     }
 }
 

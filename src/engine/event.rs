@@ -7,7 +7,7 @@ use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::memory::heap;
-use crate::stream::{Listener, Mark, Notice, Op};
+use crate::stream::{Listener, Mark, Notice, Op, until_reached};
 use crate::sync::Mutex;
 use crate::threadpool::PoolAttr;
 use std::sync::Arc;
@@ -62,14 +62,16 @@ impl Event {
     /// Waits, and gives the failure of the stream that the event was recorded on.
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
         let Some(mark) = self.last_mark() else { return Ok(()) };
-        mark.wait(PoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;
+        until_reached(&mark, PoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;
         mark.failure().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// Tells the listener when the last record is reached, or now.
     pub fn notify(&self, listener: &Arc<dyn Listener>) -> Result<()> {
-        let device = self.engine.accelerator().map(|_| &**self.engine.account());
-        let notice = Notice::of(device, listener)?;
+        let notice = match self.engine.accelerator() {
+            Some(_) => self.engine.account().notice(listener)?,
+            None => Notice::by_turn(listener),
+        };
         heap::check()?;
         match self.last_mark() {
             Some(mark) => mark.notify(notice),

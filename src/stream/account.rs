@@ -2,19 +2,41 @@
 
 use super::domain::{Domain, DomainId, numbered};
 use super::late::{Failures, Reporter};
-use super::notice::NoticeLane;
-use super::queue::Queue;
-use super::snapshot::{Aside, Snapshot};
-use super::together::refuse_inside;
+use super::notice::{Listener, Notice, NoticeLane};
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
-use crate::device::Waiting;
+use crate::device::{DeviceEvent, Waiting};
 use crate::sync::{Global, Mutex, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 /// In front of an engine's name.
 const ENGINE: &str = "engine ";
+
+/// A queue, as its engine sees it.
+pub(super) trait Member: Send + Sync {
+    fn id(&self) -> u64;
+    fn name(&self) -> &str;
+    fn submitted(&self) -> u64;
+    /// Whether so many items are completed.
+    fn has_completed(&self, target: u64) -> bool;
+    /// Waits until so many items are completed.
+    fn wait(self: Arc<Self>, target: u64, deadline: Deadline) -> Result<()>;
+    /// Refuses to wait for a stream that the host captures.
+    fn check_not_captured(&self) -> Result<()>;
+}
+
+/// Work that devices were given past all queues, as programs do with theirs.
+pub trait Aside: Send + Sync {
+    /// For texts: "program 'digits'".
+    fn owner(&self) -> &str;
+
+    /// Whether there may be any.
+    fn is_busy(&self) -> bool;
+
+    /// Events behind all of it that was issued so far for this account. Failures of the work are its owner's to tell.
+    fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>>;
+}
 
 pub struct Account {
     /// "engine cpu:0", "engine torch/cpu:0"
@@ -24,7 +46,7 @@ pub struct Account {
     domain: DomainId,
     /// How its device is waited for, if that was said.
     waiting: Option<Waiting>,
-    queues: Mutex<Vec<Weak<Queue>>>,
+    queues: Mutex<Vec<Weak<dyn Member>>>,
     failures: Failures,
     asides: Mutex<Vec<Weak<dyn Aside>>>,
     /// Tells the host what the engine's device has ended. Started for the first who asks.
@@ -80,7 +102,7 @@ impl Extent {
     }
 
     /// The next of them behind number `behind`, which is then its own. Others may come and go meanwhile.
-    fn next(self, behind: &mut u64) -> Option<Arc<Account>> {
+    pub(super) fn next(self, behind: &mut u64) -> Option<Arc<Account>> {
         let accounts = ACCOUNTS.lock();
         let first = accounts.partition_point(|entry| entry.number <= *behind);
         accounts[first..].iter().filter(|entry| self.has(entry.domain)).find_map(|entry| {
@@ -159,7 +181,12 @@ impl Account {
         self.is_open.store(false, Relaxed);
     }
 
-    pub(super) fn notice_lane(&self) -> Result<&Arc<NoticeLane>> {
+    /// Tells the listener of what the engine's device ends.
+    pub fn notice(&self, listener: &Arc<dyn Listener>) -> Result<Notice> {
+        Notice::by_device(listener, || self.notice_lane())
+    }
+
+    fn notice_lane(&self) -> Result<&Arc<NoticeLane>> {
         if self.notices.get().is_none() {
             // If two come here, one thread ends at once.
             let _ = self.notices.set(Arc::new(NoticeLane::start(&self.label)?));
@@ -171,10 +198,11 @@ impl Account {
         self.domain
     }
 
-    pub(super) fn add(&self, queue: &Arc<Queue>) {
+    pub(super) fn add(&self, queue: &Arc<impl Member + 'static>) {
         let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
-        queues.push(Arc::downgrade(queue));
+        let queue: Weak<dyn Member> = Arc::downgrade(queue) as Weak<dyn Member>;
+        queues.push(queue);
     }
 
     pub(super) fn failures(&self) -> &Failures {
@@ -190,7 +218,7 @@ impl Account {
     }
 
     /// The queues alive now.
-    pub(super) fn each_queue(&self, f: impl FnMut(Arc<Queue>)) {
+    pub(super) fn each_queue(&self, f: impl FnMut(Arc<dyn Member>)) {
         self.queues.lock().iter().filter_map(Weak::upgrade).for_each(f);
     }
 
@@ -212,39 +240,4 @@ impl Account {
         let all: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
         all.iter().map(|queue| (queue.id(), queue.submitted())).collect()
     }
-
-    /// Waits for everything queued on this engine so far.
-    pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
-        refuse_inside("synchronising an engine")?;
-        let deadline = Deadline::after(timeout_ns);
-        let mut snapshot = Snapshot::default();
-        snapshot.add(self);
-        snapshot.taken().wait(deadline)?;
-        self.tell(Reporter::Engine).map_or(Ok(()), Err)
-    }
-}
-
-/// Waits for everything queued so far, on every queue of these engines. All targets are taken before the first wait.
-/// The first error of each engine that this reporter has not told yet comes back, as one error with the first one's
-/// code.
-pub fn sync_all(extent: Extent, timeout_ns: u64) -> Result<()> {
-    refuse_inside(extent.synchronising())?;
-    let deadline = Deadline::after(timeout_ns);
-    let mut snapshot = Snapshot::default();
-    let mut behind = 0;
-    while let Some(account) = extent.next(&mut behind) {
-        snapshot.add(&account);
-    }
-    snapshot.taken().wait(deadline)?;
-    let mut all: Option<Error> = None;
-    let mut behind = 0;
-    while let Some(account) = extent.next(&mut behind) {
-        if let Some(error) = account.tell(extent.reporter()) {
-            all = Some(match all {
-                None => error,
-                Some(first) => Error::new(first.code(), format!("{}; {}", first.message(), error.message())),
-            });
-        }
-    }
-    all.map_or(Ok(()), Err)
 }

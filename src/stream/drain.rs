@@ -9,18 +9,18 @@
 //! refuses what a device has brought back, or runs it at once in the thread that offers it, a lane takes it
 //! (`by_host_hands`).
 
-use super::line::Line;
+use super::lane::Called;
 use super::notice::tell_put_off;
-use super::queue::{Items, Joined, Mode, Op, Queue, Work};
-use crate::base::time::Deadline;
+use super::queue::{Items, Joined, Line, Mode, Op, Queue};
 use crate::base::{Error, Ref, Result};
+use crate::device::Device;
 use crate::sync::{TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 /// What a thread that drains may do.
@@ -31,9 +31,6 @@ pub(super) enum Hands {
     /// Issue to a device, and no function or run of the host's among its items.
     Issuer,
 }
-
-/// How long a capture waits for another thread that drains.
-const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// How far draining came.
 enum Drained {
@@ -75,8 +72,8 @@ impl Queue {
         match self.mode() {
             Mode::Device(line) if !line.is_at_host() => self.drain(Hands::Issuer),
             _ if self.call_waiter() => {}
-            Mode::Lane(lane) => lane.call(Arc::clone(self)),
-            Mode::Device(line) => self.call_host(line),
+            Mode::Lane(lane) => lane.call(Arc::clone(self) as Arc<dyn Called>),
+            Mode::Device(_) => self.call_host(),
             Mode::Pool | Mode::Synchronous => {
                 if !self.call_pool() {
                     self.by_host_hands();
@@ -122,12 +119,8 @@ impl Queue {
         if !ambient::within_device() {
             return self.drain(Hands::Host);
         }
-        let lane = match self.line() {
-            Some(line) => line.lane(self),
-            None => self.spare_lane(),
-        };
-        match lane {
-            Ok(lane) => lane.call(Arc::clone(self)),
+        match self.spare_lane() {
+            Ok(lane) => lane.call(Arc::clone(self) as Arc<dyn Called>),
             Err(error) => {
                 // Then what has not begun is skipped. What has begun has nobody else.
                 self.fail(error);
@@ -137,12 +130,12 @@ impl Queue {
     }
 
     /// Brings hands that may run a function of the host's.
-    fn call_host(self: &Arc<Self>, line: &Line) {
+    fn call_host(self: &Arc<Self>) {
         if self.call_pool() {
             return;
         }
-        match line.lane(self) {
-            Ok(lane) => lane.call(Arc::clone(self)),
+        match self.spare_lane() {
+            Ok(lane) => lane.call(Arc::clone(self) as Arc<dyn Called>),
             Err(error) => {
                 // Then it is skipped, which anybody may do.
                 self.fail(error);
@@ -224,98 +217,6 @@ impl Queue {
         self.program_waited_for().is_none() && self.join(true) == Joined::Worked
     }
 
-    /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox.
-    /// Gives it back if not.
-    pub(super) fn issue_now(self: &Arc<Self>, line: &Line, op: Op, key: &[usize]) -> Option<Op> {
-        let Op::Work(work) = &op else { return Some(op) };
-        if !self.has_no_news() {
-            return Some(op);
-        }
-        let Some(mut turn) = self.turn().hold() else { return Some(op) };
-        // What others push from here on comes behind it, as they would have it: they have not waited for this call.
-        if !turn.is_empty() || !self.has_no_news() || self.cause().is_some() {
-            return Some(op);
-        }
-        let _frame = ambient::enter(ambient::Work::Queue(self.id()));
-        let mut is_given = true;
-        let given = self.named(|| {
-            work.give(self).unwrap_or_else(|| {
-                is_given = false;
-                Ok(())
-            })
-        });
-        if !is_given {
-            return Some(op);
-        }
-        let left = match (op, turn.giver.as_mut()) {
-            (Op::Work(work), Some(giver)) if given.is_ok() && !key.is_empty() => {
-                // In front of the count: who lets go of what is over finds it there.
-                giver.put(key, work, line.issued() + 1).err().map(Op::Work)
-            }
-            (op, _) => Some(op),
-        };
-        self.issued(line, left, given.map(|()| None));
-        self.leave(line, turn);
-        None
-    }
-
-    /// Gives an item to a stream that the host captures. It becomes part of what the host collects, which keeps what it
-    /// holds, and is none of the queue's.
-    #[cold]
-    pub(super) fn capture(self: &Arc<Self>, line: &Line, op: Op) -> Result<()> {
-        let turn = self.turn_in_capture(line);
-        let _frame = ambient::enter(ambient::Work::Queue(self.id()));
-        let captured = self.named(|| {
-            let refuse = |why: &str| Err(Error::precondition(format!("it is being captured: {why}")));
-            if turn.is_none() {
-                return refuse("its device has not been given all that came before");
-            }
-            match &op {
-                Op::Record(mark) => {
-                    mark.issue(line.device(), line.record_mark(mark.has_timing())?);
-                    Ok(())
-                }
-                Op::Wait(mark) => match mark.event_on(line.device()) {
-                    Some(event) if event.is_captured() || event.is_exposed() => line.stream().wait(event),
-                    _ if mark.is_reached() => mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))),
-                    _ => refuse("an event that is not part of the capture cannot be waited for in it"),
-                },
-                Op::Task(_) => refuse("a function of the host's cannot be part of it"),
-                Op::Work(work) => {
-                    work.may_be_captured()?;
-                    // First: what fails half way has given the device a part.
-                    line.stream().keep(Box::new(Captured(Some(Arc::clone(work)))))?;
-                    work.capture(self)
-                }
-            }
-        });
-        if let Some(turn) = turn {
-            self.leave(line, turn);
-        }
-        captured
-    }
-
-    /// The turn, if the device was given all that came before. Another thread may have it that is about to be done.
-    fn turn_in_capture(self: &Arc<Self>, line: &Line) -> Option<TurnGuard<'_, Items>> {
-        let deadline = Deadline::after(PATIENCE_NS);
-        let is_at_host = || line.is_at_host() || ambient::within(ambient::Work::Queue(self.id()));
-        loop {
-            match self.turn().hold() {
-                Some(turn) if turn.is_empty() && self.has_no_news() => return Some(turn),
-                Some(turn) => {
-                    drop(turn);
-                    // Who found the turn taken meanwhile has left it to this thread.
-                    if self.turn().call() {
-                        self.call();
-                    }
-                    return None;
-                }
-                None if self.turn().is_parked() || is_at_host() || deadline.is_past() => return None,
-                None => std::thread::yield_now(),
-            }
-        }
-    }
-
     /// Refuses to wait for a stream that the host captures.
     pub(super) fn check_not_captured(&self) -> Result<()> {
         match self.line() {
@@ -327,60 +228,35 @@ impl Queue {
         }
     }
 
-    /// Gives work to the device once more that stands under this key, if nothing is in front of it. False if it does
-    /// not stand, or cannot be given now.
-    #[inline]
-    pub fn submit_again(self: &Arc<Self>, key: &[usize]) -> bool {
-        let Some(line) = self.line() else { return false };
-        if key.is_empty() || line.standing().is_empty() || !self.has_no_news() {
-            return false;
-        }
-        if !matches!(line.is_captured(), Ok(false)) {
-            return false;
-        }
-        let Some(mut turn) = self.turn().hold() else { return false };
-        let is_free = turn.is_empty() && self.has_no_news() && self.cause().is_none();
-        let giver = turn.giver.as_mut().filter(|_| is_free);
-        // Where it stands is written before it counts as issued.
-        let given = giver.and_then(|giver| giver.again(key, line.issued() + 1)).map(|work| self.give_again(&work));
-        let is_given = match given {
-            // An item of nothing takes its place, behind which it is let go of.
-            Some(None) => {
-                self.issued(line, None, Ok(None));
-                false
+    /// Runs one item as far as it goes.
+    pub(super) fn step(self: &Arc<Self>, op: &Op) -> Poll<Result<()>> {
+        match op {
+            Op::Record(mark) => {
+                mark.reach(self.cause());
+                Poll::Ready(Ok(()))
             }
-            Some(Some(given)) => {
-                self.issued(line, None, given.map(|()| None));
-                true
+            // Behind a failure nothing is waited for.
+            Op::Wait(_) if self.cause().is_some() => Poll::Ready(Ok(())),
+            Op::Wait(mark) if !mark.is_reached() && mark.subscribe(self) => {
+                self.set_parked_on(mark.queue());
+                Poll::Pending
             }
-            None => false,
-        };
-        self.leave(line, turn);
-        is_given
-    }
-
-    /// None: it is to be submitted anew.
-    #[inline]
-    fn give_again(self: &Arc<Self>, work: &Arc<dyn Work>) -> Option<Result<()>> {
-        self.count_submitted();
-        let _frame = ambient::enter(ambient::Work::Queue(self.id()));
-        let mut is_given = true;
-        let given = self.named(|| {
-            work.again(self).unwrap_or_else(|| {
-                is_given = false;
-                Ok(())
-            })
-        });
-        is_given.then_some(given)
-    }
-
-    /// Ends a turn in which something was issued.
-    #[inline]
-    fn leave(self: &Arc<Self>, line: &Line, turn: TurnGuard<'_, Items>) {
-        drop(turn);
-        // Who has pushed meanwhile has found the turn taken, and left it to this thread.
-        if !self.has_no_news() || line.is_abandoned() {
-            self.drain_here(Hands::Issuer);
+            Op::Wait(mark) => {
+                self.set_parked_on(Weak::new());
+                Poll::Ready(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
+            }
+            Op::Work(work) => match self.cause() {
+                Some(cause) => {
+                    Arc::clone(work).skip(&cause);
+                    Poll::Ready(Ok(()))
+                }
+                None => self.poll(Arc::clone(work)),
+            },
+            Op::Task(task) => {
+                // It was accepted, so its argument is ours to release, whether it runs or is skipped.
+                task.adopt();
+                Poll::Ready(if self.cause().is_some() { Ok(()) } else { self.named(|| task.run()) })
+            }
         }
     }
 
@@ -426,14 +302,20 @@ impl Queue {
     }
 }
 
-/// What the host has captured holds this.
-struct Captured(Option<Arc<dyn Work>>);
+impl Called for Queue {
+    fn resume(self: Arc<Self>) {
+        Queue::resume(&self);
+    }
 
-impl Drop for Captured {
-    fn drop(&mut self) {
-        if let Some(work) = self.0.take() {
-            work.over(true);
+    fn drain(self: Arc<Self>, on_top: bool) {
+        match on_top {
+            true => self.drain_here(Hands::Host),
+            false => Queue::drain(&self, Hands::Host),
         }
+    }
+
+    fn device(&self) -> Option<&Arc<dyn Device>> {
+        self.line().map(Line::device)
     }
 }
 

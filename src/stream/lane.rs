@@ -8,10 +8,9 @@
 //! A lane's thread may come to run another queue's work: that of one which it has resumed, and whose pool refused it.
 //! If that work waits, the lane's own queue must not be held up by it, so such a wait answers calls (`answer_calls`).
 
-use super::drain::Hands;
-use super::queue::Queue;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
+use crate::device::Device;
 use crate::sync::{
     Gate,
     thread::{self, Group, Origin},
@@ -24,10 +23,21 @@ use std::sync::Arc;
 /// Room for calls. One is under way at most, and a few whose turn was taken by a helper may wait behind it.
 const CALLS: usize = 64;
 
+/// A queue, as those see it who call it.
+pub trait Called: Send + Sync {
+    /// What its first item waited for has happened.
+    fn resume(self: Arc<Self>);
+    /// Does its items in this thread, unless another one is at it: behind what this thread does now if that is a
+    /// queue's work, or on top of it.
+    fn drain(self: Arc<Self>, on_top: bool);
+    /// The device that does its items.
+    fn device(&self) -> Option<&Arc<dyn Device>>;
+}
+
 #[derive(Debug)]
 pub struct Lane {
     /// None only while the lane is being dropped.
-    calls: Option<Sender<Arc<Queue>>>,
+    calls: Option<Sender<Arc<dyn Called>>>,
     called: Arc<Gate>,
 }
 
@@ -46,11 +56,11 @@ impl Lane {
     }
 
     /// Has the thread drain the queue. A full channel is no loss: a call that waits in it will do.
-    pub fn call(&self, queue: Arc<Queue>) {
+    pub fn call(&self, queue: Arc<dyn Called>) {
         let Some(calls) = &self.calls else { return };
         match calls.try_send(queue) {
             Ok(()) | Err(TrySendError::Full(_)) => self.called.advance(1),
-            Err(TrySendError::Disconnected(queue)) => queue.drain(Hands::Host),
+            Err(TrySendError::Disconnected(queue)) => queue.drain(false),
         }
     }
 }
@@ -62,12 +72,14 @@ impl Drop for Lane {
     }
 }
 
+type Calls = Receiver<Arc<dyn Called>>;
+
 thread_local! {
     /// A lane's calls, on its thread. Without a destructor: registering one allocates on each thread of the host's.
-    static OWN: ManuallyDrop<RefCell<Option<Receiver<Arc<Queue>>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
+    static OWN: ManuallyDrop<RefCell<Option<Calls>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
-fn next_call() -> Option<std::result::Result<Arc<Queue>, TryRecvError>> {
+fn next_call() -> Option<std::result::Result<Arc<dyn Called>, TryRecvError>> {
     OWN.with(|calls| calls.borrow().as_ref().map(Receiver::try_recv))
 }
 
@@ -76,19 +88,19 @@ fn next_call() -> Option<std::result::Result<Arc<Queue>, TryRecvError>> {
 pub(super) fn answer_calls() -> bool {
     loop {
         match next_call() {
-            Some(Ok(queue)) => queue.drain_here(Hands::Host),
+            Some(Ok(queue)) => queue.drain(true),
             Some(Err(_)) => return true,
             None => return false,
         }
     }
 }
 
-fn work(calls: Receiver<Arc<Queue>>, called: &Gate) {
+fn work(calls: Calls, called: &Gate) {
     OWN.with(|own| own.replace(Some(calls)));
     loop {
         let seen = called.reached();
         match next_call() {
-            Some(Ok(queue)) => queue.drain(Hands::Host),
+            Some(Ok(queue)) => queue.drain(false),
             Some(Err(TryRecvError::Empty)) => drop(called.wait(seen + 1, 0, Deadline::NEVER)),
             Some(Err(TryRecvError::Disconnected)) | None => break,
         }

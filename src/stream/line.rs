@@ -32,38 +32,37 @@
 //!
 //! A queue may be released while the device works for it. Then the device is asked to say when the last item is done,
 //! and the answer holds the queue until then (`see_off`).
+#![forbid(unsafe_code)]
 
-use super::drain::{Hands, Issued};
-use super::lane::Lane;
-use super::queue::{Op, Queue, Work};
+use super::lane::Called;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::sync::{Asked, Gate, Giver, Milestone, Milestones, Mutex, MutexGuard, OnceLock, Standing};
+use std::fmt::{self, Debug};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
-use std::sync::{Arc, Weak};
 
 /// So many items may be under way before their submitter looks which are done, and that many lie between two looks: a
 /// question to the device may cost as much as an item.
 const LOOK_FROM: u64 = 192;
 const LOOK_EVERY: u64 = 64;
 
+/// Of items `I`, of which those that may be given again are `W`.
 #[derive(Debug)]
-pub struct Line {
+pub struct Line<I, W> {
     device: Arc<dyn Device>,
     stream: Box<dyn DeviceStream>,
     /// Whether the device can say that nothing of a stream is left.
     pub(super) tells_idle: bool,
     /// Items issued or skipped.
     issued: Gate,
-    flight: Mutex<Flight>,
+    flight: Mutex<Flight<I>>,
     /// Calls that may be given again; and whether somebody waits for a milestone that is not there, see `note`.
-    standing: Arc<Standing<Arc<dyn Work>>>,
+    standing: Arc<Standing<W>>,
     has_wishes: AtomicBool,
     /// What the first item, a function or a run of the host's, begins behind. Made once it is needed.
     halt: OnceLock<Arc<Halt>>,
-    /// Runs these where no pool takes them.
-    lane: OnceLock<Lane>,
     /// The first item is such a one; it has begun. ORDERING: Relaxed, both; by who has the queue's turn or was called
     /// to take it, and the turn orders them.
     is_at_host: AtomicBool,
@@ -75,25 +74,19 @@ pub struct Line {
 }
 
 /// The device gets to a point at which the host does something.
-#[derive(Debug)]
 struct Halt {
     event: Arc<dyn DeviceEvent>,
     /// Who is told. While it has not got there, or nobody has looked yet, `is_ahead`.
-    queue: Mutex<Option<Arc<Queue>>>,
+    queue: Mutex<Option<Arc<dyn Called>>>,
     is_ahead: AtomicBool,
     /// The item in front of which it was put was skipped. ORDERING: Relaxed, both; by the thread that has the queue's
     /// turn.
     is_stale: AtomicBool,
 }
 
-/// A queue that the host has let go of while it captured the stream.
-struct Left(Option<Arc<Queue>>);
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        if let Some(queue) = self.0.take() {
-            queue.see_off();
-        }
+impl Debug for Halt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Halt(ahead: {})", self.is_ahead.load(Relaxed))
     }
 }
 
@@ -108,26 +101,29 @@ impl Reached for Halt {
 
 pub(super) type Event = Arc<dyn DeviceEvent>;
 
-pub(super) type UnderWay = Milestones<Op, Event>;
-
 /// What the device may still be at.
-#[derive(Default)]
-pub(super) struct Flight {
-    pub(super) under_way: UnderWay,
+pub(super) struct Flight<I> {
+    pub(super) under_way: Milestones<I, Event>,
     /// Items that count as completed although nobody knows whether the device is done with them. They go with the next
     /// milestone that is reached, or behind the stream.
-    pub(super) unknown: Vec<Op>,
+    pub(super) unknown: Vec<I>,
     /// Events of milestones that are behind us.
     pub(super) spare: Vec<Event>,
 }
 
-impl std::fmt::Debug for Flight {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<I> Default for Flight<I> {
+    fn default() -> Flight<I> {
+        Flight { under_way: Milestones::default(), unknown: Vec::new(), spare: Vec::new() }
+    }
+}
+
+impl<I> Debug for Flight<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "under way behind item {}", self.under_way.over())
     }
 }
 
-impl Line {
+impl<I, W> Line<I, W> {
     /// A line to a stream of the device's, or to one of the host's; and who gives again what was given before, for the
     /// queue's turn.
     pub(super) fn create(
@@ -135,7 +131,7 @@ impl Line {
         name: &str,
         priority: i32,
         wrapped: Option<u64>,
-    ) -> Result<(Line, Giver<Arc<dyn Work>>)> {
+    ) -> Result<(Line<I, W>, Giver<W>)> {
         let Some(accelerator) = device.accelerator() else {
             return Err(Error::internal("a line to a device without streams"));
         };
@@ -154,7 +150,6 @@ impl Line {
             standing,
             has_wishes: AtomicBool::new(false),
             halt: OnceLock::new(),
-            lane: OnceLock::new(),
             is_at_host: AtomicBool::new(false),
             is_begun: AtomicBool::new(false),
             joined: AtomicU64::new(0),
@@ -200,22 +195,59 @@ impl Line {
         self.issued.reached()
     }
 
-    /// The thread for functions of the host's, started with the first that no pool takes.
-    pub(super) fn lane(&self, queue: &Queue) -> Result<&Lane> {
-        if self.lane.get().is_none() {
-            // If two come here, one thread ends at once.
-            let _ = self.lane.set(queue.start_lane()?);
-        }
-        self.lane.get().ok_or_else(|| Error::internal("a lane that is not there"))
-    }
-
     /// Whether the first item is the host's to do.
     pub(super) fn is_at_host(&self) -> bool {
         self.is_at_host.load(Relaxed)
     }
 
+    /// Whether the first item is the host's, and has begun.
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun.load(Relaxed)
+    }
+
+    /// The first item, which is the host's, begins.
+    pub(super) fn begin(&self) {
+        self.is_begun.store(true, Relaxed);
+    }
+
+    /// The first item is the host's: whether the device has got there. Until then the queue is to be parked, and is
+    /// resumed. `may_begin`: the caller begins it in that case.
+    pub(super) fn has_got_to_host(&self, queue: impl FnOnce() -> Arc<dyn Called>, may_begin: bool) -> Result<bool> {
+        self.is_at_host.store(true, Relaxed);
+        if self.is_begun() {
+            return Ok(true);
+        }
+        let Some(accelerator) = self.device.accelerator() else { return Ok(true) };
+        if self.halt.get().is_none() {
+            let event = self.new_event(false)?;
+            let (is_ahead, is_stale) = (AtomicBool::new(false), AtomicBool::new(false));
+            let _ = self.halt.set(Arc::new(Halt { event, queue: Mutex::default(), is_ahead, is_stale }));
+        }
+        let Some(halt) = self.halt.get() else { return Ok(true) };
+        if halt.is_stale.load(Relaxed) {
+            // It is under way for an item that was skipped, and its end resumes the queue.
+            if let Ok(false) = halt.event.is_reached() {
+                return Ok(false);
+            }
+            halt.is_stale.store(false, Relaxed);
+        }
+        if !halt.is_ahead.load(Relaxed) {
+            self.stream.record(&halt.event)?;
+            halt.is_ahead.store(true, Relaxed);
+            *halt.queue.lock() = Some(queue());
+            accelerator.when_reached(&halt.event, Then::shared(Arc::clone(halt) as Arc<dyn Reached>));
+            return Ok(false);
+        }
+        let reached = halt.event.is_reached();
+        // Who may not begin leaves it to others, who ask again.
+        if reached.is_err() || (matches!(reached, Ok(true)) && may_begin) {
+            halt.is_ahead.store(false, Relaxed);
+        }
+        reached
+    }
+
     /// The first item is over, or skipped.
-    fn leave_host(&self) {
+    pub(super) fn leave_host(&self) {
         if !self.is_at_host.load(Relaxed) {
             return;
         }
@@ -228,7 +260,7 @@ impl Line {
         }
     }
 
-    pub(super) fn flight(&self) -> MutexGuard<'_, Flight> {
+    pub(super) fn flight(&self) -> MutexGuard<'_, Flight<I>> {
         self.flight.lock()
     }
 
@@ -248,7 +280,7 @@ impl Line {
 
     /// An item was issued, or is skipped: `event` is the one that it recorded, and `op` what is to be let go when it is
     /// over, if anything is. By the thread that has the turn.
-    pub(super) fn note(&self, op: Option<Op>, event: Option<Event>) -> Result<()> {
+    pub(super) fn note(&self, op: Option<I>, event: Option<Event>) -> Result<()> {
         let number = self.issued() + 1;
         let flight = (op.is_some() || event.is_some()).then(|| {
             let mut flight = self.flight();
@@ -259,7 +291,7 @@ impl Line {
         self.issued.advance(1);
         // ORDERING: Relaxed; the fence in `advance` pairs with that in `ask`: either this sees the flag, or who asks
         // sees the count.
-        if flight.is_none() && !UnderWay::is_stride(number) && !self.has_wishes.load(Relaxed) {
+        if flight.is_none() && !Milestones::<I, Event>::is_stride(number) && !self.has_wishes.load(Relaxed) {
             return Ok(());
         }
         let mut flight = flight.unwrap_or_else(|| self.flight());
@@ -269,7 +301,7 @@ impl Line {
     }
 
     /// Records a milestone behind item `item`, the last one that was issued.
-    fn milestone(&self, flight: &mut Flight, item: u64) -> Result<()> {
+    fn milestone(&self, flight: &mut Flight<I>, item: u64) -> Result<()> {
         // It would be a part of what the host captures. Who wants to know asks again.
         if self.is_captured()? {
             return Ok(());
@@ -306,8 +338,14 @@ impl Line {
     }
 
     /// Calls that may be given again.
-    pub(super) fn standing(&self) -> &Standing<Arc<dyn Work>> {
+    pub(super) fn standing(&self) -> &Standing<W> {
         &self.standing
+    }
+
+    /// The host has let go of the queue.
+    pub(super) fn abandon(&self) {
+        // ORDERING: Release pairs with the Acquire in `is_abandoned`, by whoever goes on issuing.
+        self.is_abandoned.store(true, Release);
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
@@ -323,176 +361,5 @@ impl Line {
     pub(super) fn is_crowded(&self) -> bool {
         let issued = self.issued();
         issued.is_multiple_of(LOOK_EVERY) && self.flight().under_way.count(issued) >= LOOK_FROM
-    }
-}
-
-impl Queue {
-    /// Issues an item, as far as that goes; gives the event that it recorded.
-    pub(super) fn issue(self: &Arc<Self>, line: &Line, op: &Op, hands: Hands) -> Issued<Result<Option<Event>>> {
-        let done = |result: Result<()>| Issued::Done(result.map(|()| None));
-        match (op, self.cause()) {
-            (Op::Record(mark), Some(cause)) => {
-                mark.reach(Some(cause));
-                done(Ok(()))
-            }
-            (Op::Wait(_), Some(_)) => done(Ok(())),
-            (Op::Work(_), _) if line.is_begun.load(Relaxed) && hands == Hands::Issuer => Issued::ForHost,
-            // What has begun goes on, whatever happens to the stream.
-            (Op::Work(work), _) if line.is_begun.load(Relaxed) => {
-                self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into()
-            }
-            (Op::Work(work), Some(cause)) => {
-                Arc::clone(work).skip(&cause);
-                done(Ok(()))
-            }
-            (Op::Task(task), Some(_)) => {
-                task.adopt();
-                done(Ok(()))
-            }
-            (Op::Record(mark), None) => {
-                let recorded = line.record_mark(mark.has_timing());
-                match &recorded {
-                    Ok(event) => mark.issue(&line.device, Arc::clone(event)),
-                    Err(error) => mark.reach(Some(self.late(error.clone()))),
-                }
-                Issued::Done(recorded.map(Some).map_err(|error| self.late(error)))
-            }
-            (Op::Wait(mark), None) => {
-                let wait = |event| done(line.stream.wait(event).map_err(|error| self.late(error)));
-                if let Some(event) = mark.event_on(&line.device) {
-                    return wait(event);
-                }
-                if !mark.is_reached() && mark.subscribe(self) {
-                    self.set_parked_on(mark.queue());
-                    return Issued::Pending;
-                }
-                self.set_parked_on(Weak::new());
-                if let Some(event) = mark.event_on(&line.device) {
-                    return wait(event);
-                }
-                done(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
-            }
-            (Op::Work(work), None) if work.is_hosts() => match self.may_begin(line, hands) {
-                Ok(None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
-                Ok(Some(not_yet)) => not_yet,
-                Err(error) => {
-                    Arc::clone(work).skip(&error);
-                    done(Err(self.late(error)))
-                }
-            },
-            (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
-            (Op::Task(task), None) => match self.may_begin(line, hands) {
-                Ok(Some(not_yet)) => not_yet,
-                Ok(None) => {
-                    task.adopt();
-                    done(self.named(|| task.run()))
-                }
-                Err(error) => {
-                    task.adopt();
-                    done(Err(self.late(error)))
-                }
-            },
-        }
-    }
-
-    /// The first item was issued, or failed to be. Without `op` it has nothing to let go of.
-    pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Event>>) {
-        line.leave_host();
-        let may_join = match &op {
-            Some(Op::Wait(_)) => true,
-            Some(Op::Work(work)) => work.may_join_capture(),
-            _ => false,
-        };
-        let event = event.unwrap_or_else(|error| {
-            self.fail(error);
-            None
-        });
-        if let Err(error) = line.note(op, event) {
-            self.fail_late(error);
-        }
-        if may_join && matches!(line.is_captured(), Ok(true)) {
-            line.joined.store(line.issued(), Relaxed);
-            self.has_joined(line);
-        }
-        if line.is_crowded() {
-            self.retire(line);
-        }
-    }
-
-    /// A failure of the device's, with the stream's name.
-    fn late(&self, error: Error) -> Error {
-        error.within(format_args!("stream '{}'", self.name()))
-    }
-
-    pub(super) fn fail_late(&self, error: Error) {
-        self.fail(self.late(error));
-    }
-
-    /// The first item is the host's to do: None once the device has got there and these hands may do it.
-    fn may_begin<T>(self: &Arc<Self>, line: &Line, hands: Hands) -> Result<Option<Issued<T>>> {
-        line.is_at_host.store(true, Relaxed);
-        if !line.is_begun.load(Relaxed) && !self.is_behind(line, hands)? {
-            return Ok(Some(Issued::Pending));
-        }
-        if hands == Hands::Issuer {
-            return Ok(Some(Issued::ForHost));
-        }
-        line.is_begun.store(true, Relaxed);
-        Ok(None)
-    }
-
-    /// Whether the device has got to the first item. Until then the queue is to be parked, and is resumed.
-    fn is_behind(self: &Arc<Self>, line: &Line, hands: Hands) -> Result<bool> {
-        let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
-        if line.halt.get().is_none() {
-            let event = line.new_event(false)?;
-            let (is_ahead, is_stale) = (AtomicBool::new(false), AtomicBool::new(false));
-            let _ = line.halt.set(Arc::new(Halt { event, queue: Mutex::default(), is_ahead, is_stale }));
-        }
-        let Some(halt) = line.halt.get() else { return Ok(true) };
-        if halt.is_stale.load(Relaxed) {
-            // It is under way for an item that was skipped, and its end resumes the queue.
-            if let Ok(false) = halt.event.is_reached() {
-                return Ok(false);
-            }
-            halt.is_stale.store(false, Relaxed);
-        }
-        if !halt.is_ahead.load(Relaxed) {
-            line.stream.record(&halt.event)?;
-            halt.is_ahead.store(true, Relaxed);
-            *halt.queue.lock() = Some(Arc::clone(self));
-            accelerator.when_reached(&halt.event, Then::shared(Arc::clone(halt) as Arc<dyn Reached>));
-            return Ok(false);
-        }
-        let reached = halt.event.is_reached();
-        // Other hands will ask again.
-        if matches!((&reached, hands), (Err(_), _) | (Ok(true), Hands::Host)) {
-            halt.is_ahead.store(false, Relaxed);
-        }
-        reached
-    }
-
-    /// The host lets go of its queue: what the device is at holds it until it is done, so that nothing it uses goes
-    /// before.
-    pub fn see_off(self: &Arc<Self>) {
-        let Some(line) = self.line() else { return };
-        // ORDERING: Release pairs with the Acquire in `is_abandoned`, by whoever goes on issuing.
-        line.is_abandoned.store(true, Release);
-        let target = self.submitted();
-        if self.look(line, target) {
-            return;
-        }
-        let queue = Arc::clone(self);
-        if matches!(line.is_captured(), Ok(true)) {
-            // Nobody can ask the device until the host has what it captures, which keeps the queue so long.
-            return line.stream.put_aside(Box::new(Left(Some(queue))));
-        }
-        // If it is not issued yet, whoever will resume it holds it until then, and comes back here.
-        if let (Some(event), Some(accelerator)) = (line.milestone_for(target), line.device.accelerator()) {
-            let then = move || {
-                let _ = queue.line().map(|line| queue.look(line, target));
-            };
-            accelerator.when_reached(&event, Then::once(then));
-        }
     }
 }

@@ -2,8 +2,8 @@
 //! milestone is, `line` says.
 #![forbid(unsafe_code)]
 
-use super::line::{Event, Flight, Line};
-use super::queue::{Op, Queue};
+use super::line::{Event, Flight};
+use super::queue::{Line, Op, Queue};
 use super::wait;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
@@ -175,7 +175,7 @@ impl Queue {
     fn complete(
         &self,
         line: &Line,
-        mut flight: MutexGuard<'_, Flight>,
+        mut flight: MutexGuard<'_, Flight<Op>>,
         milestone: Milestone<Event>,
         count: u64,
         failure: Option<Error>,

@@ -1,8 +1,7 @@
 //! One record of an event: a point in a queue that is reached once.
 
+use super::lane::Called;
 use super::notice::Notice;
-use super::queue::Queue;
-use super::wait::{self, Wait};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
 use crate::device::{Device, DeviceEvent, Then, Waiting, in_a_capture};
@@ -10,8 +9,9 @@ use crate::sync::{Gate, Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 
+/// A point in a queue of kind `Q`.
 #[derive(Debug)]
-pub struct Mark {
+pub struct Mark<Q> {
     /// `ISSUED` once a device knows of it, `REACHED` in the end.
     gate: Gate,
     /// Whether the device is to keep the time.
@@ -21,9 +21,9 @@ pub struct Mark {
     time_ns: AtomicU64,
     /// Why the queue that reached it had failed.
     failure: OnceLock<Error>,
-    waiters: Mutex<Waiters>,
+    waiters: Mutex<Waiters<Q>>,
     /// The queue that will reach it.
-    queue: Weak<Queue>,
+    queue: Weak<Q>,
 }
 
 const ISSUED: u64 = 1;
@@ -36,31 +36,31 @@ struct OnDevice {
     waiting: Option<Waiting>,
 }
 
-#[derive(Debug, Default)]
-struct Waiters {
+#[derive(Debug)]
+struct Waiters<Q> {
     /// Parked queues whose first item waits for this mark.
-    queues: Vec<Arc<Queue>>,
+    queues: Vec<Arc<Q>>,
     notices: Vec<Notice>,
     /// The device was asked to say when it is reached.
     is_watched: bool,
 }
 
-impl Waiters {
+impl<Q> Waiters<Q> {
     /// Whether the device is to be asked now, of a mark that has got so far.
     fn must_watch(&mut self, reached: u64) -> bool {
         reached >= ISSUED && !std::mem::replace(&mut self.is_watched, true)
     }
 }
 
-impl Mark {
-    pub fn new(queue: &Arc<Queue>, timing: bool) -> Arc<Mark> {
+impl<Q: Called + 'static> Mark<Q> {
+    pub fn new(queue: &Arc<Q>, timing: bool) -> Arc<Mark<Q>> {
         Arc::new(Mark {
             gate: Gate::new(),
             timing,
             on_device: OnceLock::new(),
             time_ns: AtomicU64::new(0),
             failure: OnceLock::new(),
-            waiters: Mutex::default(),
+            waiters: Mutex::new(Waiters { queues: Vec::new(), notices: Vec::new(), is_watched: false }),
             queue: Arc::downgrade(queue),
         })
     }
@@ -70,7 +70,7 @@ impl Mark {
     }
 
     /// The queue that will reach it.
-    pub(super) fn queue(&self) -> Weak<Queue> {
+    pub(super) fn queue(&self) -> Weak<Q> {
         Weak::clone(&self.queue)
     }
 
@@ -87,9 +87,13 @@ impl Mark {
         }
     }
 
-    /// A device has been told to record it.
-    pub(super) fn issue(self: &Arc<Self>, device: &Arc<dyn Device>, event: Arc<dyn DeviceEvent>) {
-        let waiting = self.queue.upgrade().and_then(|queue| queue.account().waiting());
+    /// A device has been told to record it; so it is waited for.
+    pub(super) fn issue(
+        self: &Arc<Self>,
+        device: &Arc<dyn Device>,
+        event: Arc<dyn DeviceEvent>,
+        waiting: Option<Waiting>,
+    ) {
         let _ = self.on_device.set(OnDevice { device: Arc::clone(device), event, waiting });
         let (queues, must_watch) = {
             let mut waiters = self.waiters.lock();
@@ -102,7 +106,7 @@ impl Mark {
             self.watch();
         }
         // Those on this device can go on; others ask again.
-        queues.iter().for_each(Queue::resume);
+        queues.into_iter().for_each(Q::resume);
     }
 
     /// The device's event, for streams of that device.
@@ -118,7 +122,7 @@ impl Mark {
     }
 
     /// Nanoseconds from `start` to this, both reached, as the device measured them; None if it did not.
-    pub fn elapsed_on_device(&self, start: &Mark) -> Option<Result<i64>> {
+    pub fn elapsed_on_device(&self, start: &Mark<Q>) -> Option<Result<i64>> {
         let (end, start) = (self.on_device.get()?, start.on_device.get()?);
         Arc::ptr_eq(&end.device, &start.device).then(|| end.event.elapsed_ns(&*start.event))
     }
@@ -151,7 +155,7 @@ impl Mark {
             self.gate.advance(REACHED - before);
             (std::mem::take(&mut waiters.queues), std::mem::take(&mut waiters.notices))
         };
-        queues.iter().for_each(Queue::resume);
+        queues.into_iter().for_each(Q::resume);
         notices.into_iter().for_each(|notice| notice.tell(self.failure().cloned(), None));
     }
 
@@ -185,10 +189,10 @@ impl Mark {
 
     /// Has the queue resumed when the mark is reached, or, if its device is the mark's, when that was told to record
     /// it. False if that has happened.
-    pub(super) fn subscribe(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
+    pub(super) fn subscribe(self: &Arc<Self>, queue: &Arc<Q>) -> bool {
         let mut waiters = self.waiters.lock();
         let reached = self.gate.reached();
-        let is_ours = || queue.line().is_some_and(|line| self.event_on(line.device()).is_some());
+        let is_ours = || queue.device().is_some_and(|device| self.event_on(device).is_some());
         if reached >= REACHED || reached >= ISSUED && is_ours() {
             return false;
         }
@@ -213,8 +217,13 @@ impl Mark {
         }
     }
 
+    /// Whether a device knows of it.
+    pub(super) fn is_on_device(&self) -> bool {
+        self.on_device.get().is_some()
+    }
+
     /// Sleeps until it is reached.
-    fn sleep(&self, spin_ns: u64, deadline: Deadline) -> bool {
+    pub(super) fn sleep(&self, spin_ns: u64, deadline: Deadline) -> bool {
         loop {
             if self.is_reached() {
                 return true;
@@ -233,18 +242,5 @@ impl Mark {
     /// Whether it stands for a part of what the host captures: it is never reached.
     pub fn is_captured(&self) -> bool {
         self.on_device.get().is_some_and(|on| on.event.is_captured())
-    }
-
-    /// Waits until it is reached; the error of the queue that reached it is not this call's.
-    pub fn wait(&self, spin_ns: u64, deadline: Deadline) -> Result<()> {
-        if self.is_captured() {
-            return Err(in_a_capture());
-        }
-        let queue = self.queue.upgrade();
-        let sleep = |spin_ns, deadline| self.sleep(spin_ns, deadline);
-        let on_device = || self.on_device.get().is_some();
-        let wait =
-            Wait { what: "an event", done: &|| self.is_reached(), on_device: &on_device, sleep: &sleep, spin_ns };
-        wait::until(&wait, queue.as_ref(), deadline)
     }
 }

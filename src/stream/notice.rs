@@ -15,8 +15,6 @@
 //! with it. So a chain of functions that each begin what the next one hears of needs no stack.
 #![forbid(unsafe_code)]
 
-use super::account::Account;
-use super::queue::Queue;
 use crate::abi::weir_notice;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
@@ -66,18 +64,17 @@ enum By {
 }
 
 impl Notice {
-    /// Of what this queue ends.
-    pub fn on(queue: &Queue, listener: &Arc<dyn Listener>) -> Result<Notice> {
-        Notice::of(queue.line().map(|_| queue.account()), listener)
+    /// Of what a queue of the host's ends: by who has its turn.
+    pub fn by_turn(listener: &Arc<dyn Listener>) -> Notice {
+        Notice { listener: Arc::clone(listener), by: By::Turn }
     }
 
-    /// Of what a device ends, whose account this is; None: of what a queue of the host's ends.
-    pub fn of(device: Option<&Account>, listener: &Arc<dyn Listener>) -> Result<Notice> {
-        let by = match device {
-            None => By::Turn,
-            Some(account) if listener.calls_host() => By::Lane(account.notice_lane()?.place()?),
-            Some(_) => By::Anybody,
-        };
+    /// Of what a device ends. `lane` gives the lane of its engine.
+    pub(super) fn by_device<'a>(
+        listener: &Arc<dyn Listener>,
+        lane: impl FnOnce() -> Result<&'a Arc<NoticeLane>>,
+    ) -> Result<Notice> {
+        let by = if listener.calls_host() { By::Lane(lane()?.place()?) } else { By::Anybody };
         Ok(Notice { listener: Arc::clone(listener), by })
     }
 

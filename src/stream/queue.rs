@@ -1,13 +1,12 @@
 //! An in-order queue. The module's essay says who runs what.
 
-use super::account::Account;
+use super::account::{Account, Member};
 use super::claimers::Claimers;
 use super::domain::DomainId;
-use super::drain::Hands;
 use super::lane::Lane;
 use super::latch::Latch;
-use super::line::Line;
-use super::mark::Mark;
+use super::notice::{Listener, Notice};
+use super::{line, mark};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Fifo, Ref, Result};
 use crate::device::Device;
@@ -85,6 +84,12 @@ pub enum Joined {
     Nobody,
 }
 
+/// A point in a queue.
+pub type Mark = mark::Mark<Queue>;
+
+/// A device's half of a queue.
+pub type Line = line::Line<Op, Arc<dyn Work>>;
+
 /// An item of a queue.
 pub enum Op {
     Work(Arc<dyn Work>),
@@ -114,7 +119,6 @@ impl DerefMut for Items {
 }
 
 /// How items are run.
-#[derive(Debug)]
 pub enum Mode {
     /// In the thread that submits them.
     Synchronous,
@@ -147,7 +151,7 @@ pub struct Queue {
     id: u64,
     name: String,
     mode: Mode,
-    /// Of queues without a line, see `spare_lane`.
+    /// See `spare_lane`.
     spare: OnceLock<Lane>,
     pool: Option<Ref<ThreadPool>>,
     spin_ns: u64,
@@ -271,6 +275,10 @@ impl Queue {
         self.inbox.take_all(|op| items.push_back(op));
     }
 
+    pub(super) fn push(&self, op: Op) {
+        self.inbox.push(op);
+    }
+
     pub(super) fn has_no_news(&self) -> bool {
         self.inbox.is_empty()
     }
@@ -292,18 +300,21 @@ impl Queue {
         }
     }
 
-    /// The thread that takes over from a device's where no pool does, started by the first such thread.
+    /// The thread for what a device's must not do and no pool takes, started with the first such item.
     pub(super) fn spare_lane(&self) -> Result<&Lane> {
         if self.spare.get().is_none() {
             // If two come here, one thread ends at once.
-            let _ = self.spare.set(self.start_lane()?);
+            let _ = self.spare.set(Lane::start(&self.name, &self.id.to_string())?);
         }
         self.spare.get().ok_or_else(|| Error::internal("a lane that is not there"))
     }
 
-    /// A thread for what a device cannot do.
-    pub(super) fn start_lane(&self) -> Result<Lane> {
-        Lane::start(&self.name, &self.id.to_string())
+    /// Tells the listener of what this queue ends.
+    pub fn notice(&self, listener: &Arc<dyn Listener>) -> Result<Notice> {
+        match self.line() {
+            Some(_) => self.account.notice(listener),
+            None => Ok(Notice::by_turn(listener)),
+        }
     }
 
     pub(super) fn domain(&self) -> DomainId {
@@ -469,48 +480,6 @@ impl Queue {
         self.latch.clear(self.submitted(), || self.account.failures().clear(self.id));
     }
 
-    /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing
-    /// can fail here, unless the host captures the device's stream.
-    pub fn submit(self: &Arc<Self>, op: Op) -> Result<()> {
-        self.submit_as(op, &[])
-    }
-
-    /// As `submit`. Work that a device does, and that may be given again, has a key: no other has the same while it
-    /// lives. Then `submit_again` does for later times, as long as this one is under way.
-    pub fn submit_as(self: &Arc<Self>, op: Op, key: &[usize]) -> Result<()> {
-        if self.is_synchronous() {
-            return self.run_now(op);
-        }
-        if let Some(line) = self.line()
-            && line.is_captured()?
-        {
-            return self.capture(line, op);
-        }
-        if let (Some(line), Op::Wait(mark)) = (self.line(), &op)
-            && mark.is_captured()
-        {
-            // The stream joins in: what is known now can be known for as long as that lasts.
-            self.look(line, self.submitted());
-        }
-        self.count_submitted();
-        let op = match self.line() {
-            Some(line) => match self.issue_now(line, op, key) {
-                None => return Ok(()),
-                Some(op) => op,
-            },
-            None => op,
-        };
-        self.inbox.push(op);
-        if self.turn.call() {
-            match &self.mode {
-                // Whoever submits to a device issues.
-                Mode::Device(_) => self.drain_here(Hands::Issuer),
-                _ => self.call(),
-            }
-        }
-        Ok(())
-    }
-
     /// Keeps the error if it is the queue's first.
     pub(super) fn fail(&self, error: Error) {
         self.latch.set(error, |first| self.account.failures().add(self.id, first.clone()));
@@ -521,38 +490,6 @@ impl Queue {
     pub(super) fn cause(&self) -> Option<Error> {
         let before = self.line().map_or_else(|| self.completed(), Line::issued);
         self.latch.cause(before + 1)
-    }
-
-    /// Runs one item as far as it goes.
-    pub(super) fn step(self: &Arc<Self>, op: &Op) -> Poll<Result<()>> {
-        match op {
-            Op::Record(mark) => {
-                mark.reach(self.cause());
-                Poll::Ready(Ok(()))
-            }
-            // Behind a failure nothing is waited for.
-            Op::Wait(_) if self.cause().is_some() => Poll::Ready(Ok(())),
-            Op::Wait(mark) if !mark.is_reached() && mark.subscribe(self) => {
-                self.set_parked_on(mark.queue());
-                Poll::Pending
-            }
-            Op::Wait(mark) => {
-                self.set_parked_on(Weak::new());
-                Poll::Ready(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
-            }
-            Op::Work(work) => match self.cause() {
-                Some(cause) => {
-                    Arc::clone(work).skip(&cause);
-                    Poll::Ready(Ok(()))
-                }
-                None => self.poll(Arc::clone(work)),
-            },
-            Op::Task(task) => {
-                // It was accepted, so its argument is ours to release, whether it runs or is skipped.
-                task.adopt();
-                Poll::Ready(if self.cause().is_some() { Ok(()) } else { self.named(|| task.run()) })
-            }
-        }
     }
 
     /// Runs work that may stay pending.
@@ -582,6 +519,32 @@ impl Queue {
     pub(super) fn derived(&self, origin: &Error) -> Error {
         let text = format!("stream '{}': waited for an event of a failed stream: {}", self.name, origin.message());
         Error::derived(origin, text)
+    }
+}
+
+impl Member for Queue {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn submitted(&self) -> u64 {
+        Queue::submitted(self)
+    }
+
+    fn has_completed(&self, target: u64) -> bool {
+        Queue::has_completed(self, target)
+    }
+
+    fn wait(self: Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
+        Queue::wait(&self, target, deadline)
+    }
+
+    fn check_not_captured(&self) -> Result<()> {
+        Queue::check_not_captured(self)
     }
 }
 

@@ -1,24 +1,11 @@
 //! What a wait for everything waits for, noted before the first wait: so the engines go on side by side, and what comes
 //! later is not waited for.
 
-use super::account::Account;
-use super::queue::Queue;
+use super::account::{Account, Aside, Member};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::{DeviceEvent, Waiting};
 use std::sync::Arc;
-
-/// Work that devices were given past all queues, as programs do with theirs.
-pub trait Aside: Send + Sync {
-    /// For texts: "program 'digits'".
-    fn owner(&self) -> &str;
-
-    /// Whether there may be any.
-    fn is_busy(&self) -> bool;
-
-    /// Events behind all of it that was issued so far for this account. Failures of the work are its owner's to tell.
-    fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>>;
-}
 
 /// Whose work lies in front of an event, and how that is waited for.
 type Outstanding = (Arc<dyn Aside>, Arc<dyn DeviceEvent>, Option<Waiting>);
@@ -27,9 +14,9 @@ type Outstanding = (Arc<dyn Aside>, Arc<dyn DeviceEvent>, Option<Waiting>);
 /// that synchronises around every run allocates nothing.
 #[derive(Default)]
 pub(super) struct Snapshot {
-    first: [Option<(Arc<Queue>, u64)>; 32],
+    first: [Option<(Arc<dyn Member>, u64)>; 32],
     len: usize,
-    rest: Vec<(Arc<Queue>, u64)>,
+    rest: Vec<(Arc<dyn Member>, u64)>,
     aside: Vec<Outstanding>,
     /// A device did not say how far it is.
     failure: Option<Error>,
@@ -57,7 +44,7 @@ impl Snapshot {
     /// synchronisation to the next while they overlap: so idle ones are let go of before the wait. Not under a lock:
     /// what dies here may call the host.
     pub fn taken(mut self) -> Snapshot {
-        let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.has_completed(*target);
+        let is_idle = |(queue, target): &(Arc<dyn Member>, u64)| queue.has_completed(*target);
         for place in self.first.iter_mut().take(self.len) {
             place.take_if(|entry| is_idle(entry));
         }
@@ -66,7 +53,7 @@ impl Snapshot {
     }
 
     /// Under the account's lock: the queue is only asked how much there is.
-    fn push(&mut self, queue: Arc<Queue>) {
+    fn push(&mut self, queue: Arc<dyn Member>) {
         let target = queue.submitted();
         match self.first.get_mut(self.len) {
             Some(place) => *place = Some((queue, target)),
@@ -78,7 +65,7 @@ impl Snapshot {
     /// Waits for all of it.
     pub fn wait(mut self, deadline: Deadline) -> Result<()> {
         for (queue, target) in self.first.iter().flatten().chain(&self.rest) {
-            match queue.wait(*target, deadline) {
+            match Arc::clone(queue).wait(*target, deadline) {
                 // It cannot be waited for, and the others can.
                 Err(error) if queue.check_not_captured().is_err() => _ = self.failure.get_or_insert(error),
                 waited => waited?,

@@ -22,8 +22,7 @@ impl Queue {
                 mark.reach(None);
                 Ok(())
             }
-            Op::Wait(mark) => mark
-                .wait(self.spin_ns(), Deadline::NEVER)
+            Op::Wait(mark) => wait::until_reached(mark, self.spin_ns(), Deadline::NEVER)
                 .and_then(|()| mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
             Op::Work(work) => match self.poll(Arc::clone(work)) {
                 Poll::Ready(result) => result,

@@ -2,6 +2,7 @@
 
 use super::account::{Account, Extent};
 use super::domain::DomainId;
+use super::late::Reporter;
 use super::queue::Queue;
 use super::snapshot::Snapshot;
 use crate::base::time::{Deadline, now_ns};
@@ -20,13 +21,48 @@ pub struct Synced {
 /// Refuses a wait for everything where the thread works for a stream, a run or a region, or is in a function that the
 /// library has called: that is part of everything. Always, and not only where it would hang: the answer must not depend
 /// on the thread that an item happened to come to.
-pub(super) fn refuse_inside(what: &str) -> Result<()> {
+fn refuse_inside(what: &str) -> Result<()> {
     match ambient::is_inside() {
         false => Ok(()),
         true => Err(Error::precondition(format!(
             "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback; wait in another thread, or for one stream or event"
         ))),
     }
+}
+
+/// Waits for everything queued on an engine so far.
+pub fn sync_one(account: &Account, timeout_ns: u64) -> Result<()> {
+    refuse_inside("synchronising an engine")?;
+    let deadline = Deadline::after(timeout_ns);
+    let mut snapshot = Snapshot::default();
+    snapshot.add(account);
+    snapshot.taken().wait(deadline)?;
+    account.tell(Reporter::Engine).map_or(Ok(()), Err)
+}
+
+/// Waits for everything queued so far, on every queue of these engines. All targets are taken before the first wait.
+/// The first error of each engine that this reporter has not told yet comes back, as one error with the first one's
+/// code.
+pub fn sync_all(extent: Extent, timeout_ns: u64) -> Result<()> {
+    refuse_inside(extent.synchronising())?;
+    let deadline = Deadline::after(timeout_ns);
+    let mut snapshot = Snapshot::default();
+    let mut behind = 0;
+    while let Some(account) = extent.next(&mut behind) {
+        snapshot.add(&account);
+    }
+    snapshot.taken().wait(deadline)?;
+    let mut all: Option<Error> = None;
+    let mut behind = 0;
+    while let Some(account) = extent.next(&mut behind) {
+        if let Some(error) = account.tell(extent.reporter()) {
+            all = Some(match all {
+                None => error,
+                Some(first) => Error::new(first.code(), format!("{}; {}", first.message(), error.message())),
+            });
+        }
+    }
+    all.map_or(Ok(()), Err)
 }
 
 /// As `sync_all`, with an answer for each engine, in the order in which they were made. All targets are taken before
@@ -120,7 +156,7 @@ pub fn time_ns(queue: Option<&Arc<Queue>>, times: &mut [u64], mut call: impl FnM
     refuse_inside("timing")?;
     let settle = || match queue {
         Some(queue) => queue.synchronize(crate::abi::WEIR_TIMEOUT_INFINITE),
-        None => super::sync_all(Extent::Everything, crate::abi::WEIR_TIMEOUT_INFINITE),
+        None => sync_all(Extent::Everything, crate::abi::WEIR_TIMEOUT_INFINITE),
     };
     // What another user queues meanwhile is not the call's.
     let extent = queue.map_or(Extent::Everything, |queue| Extent::Domain(queue.domain()));

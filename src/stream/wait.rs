@@ -29,9 +29,10 @@
 use super::cycle::Waiting;
 use super::drain::{Hands, run_later};
 use super::lane::answer_calls;
-use super::queue::{Joined, Queue};
+use super::queue::{Joined, Mark, Queue};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
+use crate::device::in_a_capture;
 use crate::sync::ambient::{self, Work};
 use crate::threadpool::{self, ThreadPool};
 use smallvec::SmallVec;
@@ -74,6 +75,18 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
     let from_ns = if deadline.left().is_none() || threadpool::within_any() { 0 } else { now_ns() + GRACE_NS };
     let (nested, slept, rounds) = (Nested::enter(), Cell::new(false), Cell::new(0));
     Waiter { wait, queue, deadline, nested, waiting: None, is_worker: None, slept, rounds, from_ns }.work()
+}
+
+/// Waits until a mark is reached; the error of the queue that reached it is not this call's.
+pub fn until_reached(mark: &Mark, spin_ns: u64, deadline: Deadline) -> Result<()> {
+    if mark.is_captured() {
+        return Err(in_a_capture());
+    }
+    let queue = mark.queue().upgrade();
+    let (done, on_device) = (|| mark.is_reached(), || mark.is_on_device());
+    let sleep = |spin_ns, deadline| mark.sleep(spin_ns, deadline);
+    let wait = Wait { what: "an event", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };
+    until(&wait, queue.as_ref(), deadline)
 }
 
 /// Waits on a thread that a device needs: for a moment, since the device may be the one that is waited for.

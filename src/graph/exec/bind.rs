@@ -12,7 +12,7 @@ use crate::graph::plan::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
 use crate::memory::{View, heap};
-use crate::stream::{Listener, Notice, Op};
+use crate::stream::{Listener, Op};
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -324,7 +324,7 @@ impl Bound<'_> {
         if !is_direct || listener.is_some() {
             self.check_not_captured(stream)?;
         }
-        let notice = listener.map(|listener| Notice::on(stream.queue(), listener)).transpose()?;
+        let notice = listener.map(|listener| stream.queue().notice(listener)).transpose()?;
         if is_direct {
             return self.submit_direct(stream, notice);
         }

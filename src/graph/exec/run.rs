@@ -558,7 +558,7 @@ impl Run {
 
     /// Tells the listener when the run is done, or now.
     pub fn notify(run: &Ref<Run>, listener: &Arc<dyn Listener>) -> Result<()> {
-        let notice = Notice::on(&run.queue, listener)?;
+        let notice = run.queue.notice(listener)?;
         heap::check()?;
         let mut progress = run.progress();
         if run.is_done() {
