@@ -15,8 +15,8 @@
 //! since the last reference may go on one of them.
 #![forbid(unsafe_code)]
 
+use super::backend::Backend;
 use super::host::Task;
-use super::pool::Backend;
 use super::ring::Ring;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::time::now_ns;

@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 use super::host::{Epilogue, parallel_for_then};
-use super::plan::Span;
 use super::pool::ThreadPool;
+use super::span::Span;
 use crate::base::{Error, Ref, Result};
 
 /// Most dimensions of a region, as of a tensor.

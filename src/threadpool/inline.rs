@@ -1,8 +1,8 @@
 //! The pool without threads: everything runs at once, in the thread that hands it over.
 #![forbid(unsafe_code)]
 
+use super::backend::Backend;
 use super::host::Task;
-use super::pool::Backend;
 use crate::abi::weir_threadpool_flags as F;
 
 #[derive(Debug)]

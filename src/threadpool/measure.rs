@@ -10,8 +10,7 @@
 #![forbid(unsafe_code)]
 
 use super::costs::{Cost, PRIOR, SLOWEST_NS, Way};
-use super::host::Job;
-use super::pool::ThreadPool;
+use super::pool::{Job, ThreadPool};
 use crate::base::Ref;
 use crate::base::time::{Deadline, now_ns};
 use crate::sync::{Gate, Global, thread};

@@ -15,6 +15,7 @@
 //! ever coming, on the order in which helpers come, or on more than the calling thread.
 
 mod attr;
+mod backend;
 mod builtin;
 pub mod conformance;
 mod costs;
@@ -22,23 +23,25 @@ mod grid;
 mod host;
 mod inline;
 mod learned;
+mod make;
 mod measure;
 mod plan;
 mod pool;
 mod ring;
 mod seeded;
 mod sites;
+mod span;
 mod trials;
 
 pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
+pub use backend::Backend;
 pub use costs::{Cost, Way};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
 pub use host::group;
 pub use host::{
-    Checks, Epilogue, HostCall, HostVtable, Job, Task, Want, Wanted, into_ctx, parallel_for, parallel_for_then,
-    vtable_of,
+    Checks, Epilogue, HostCall, HostVtable, Task, Want, Wanted, into_ctx, parallel_for, parallel_for_then, vtable_of,
 };
 pub use measure::now as measure;
-pub use plan::{MAX_SLOTS, Span};
-pub use pool::{Backend, ThreadPool, Watch, any_buried, release_buried, within_any};
+pub use pool::{Job, ThreadPool, Watch, any_buried, release_buried, within_any};
 pub use sites::Level;
+pub use span::{MAX_SLOTS, Span};

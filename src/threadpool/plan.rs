@@ -4,61 +4,17 @@
 use super::costs::{Plan, Way};
 use super::measure;
 use super::pool::ThreadPool;
+use super::span::Span;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::time::now_ns;
 use crate::base::{Object, Ref};
-use crate::sync::{Draw, Slots};
-
-/// Most slots of a region: the caller and 63 helpers.
-pub const MAX_SLOTS: usize = Slots::MAX;
+use crate::sync::Draw;
 
 /// Smallest piece worth drawing, in nanoseconds: a hundred times what drawing it takes.
 const PIECE_NS: f32 = 1_000.0;
 
 /// A loop of this length need not know what helpers cost.
 const LONG_NS: f32 = 500_000.0;
-
-/// What a region runs over, and what is known of it. Zero means "unknown", or "you choose".
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Span {
-    pub items: usize,
-    /// Nanoseconds per item.
-    pub cost_ns: f32,
-    pub grain: usize,
-    pub max_slots: usize,
-    /// The address of what is run, so that its cost can be remembered if it is unknown; 0 = do not.
-    pub site: usize,
-    /// Small pieces are dear: each begins with work of its own, or what it reads lies in short runs.
-    pub coarse: bool,
-}
-
-/// A loop in units: pieces are drawn in whole ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Units {
-    pub count: u32,
-    /// Items in each, but for the last.
-    pub items: usize,
-}
-
-impl Span {
-    /// Most threads that the caller of the region allows.
-    pub fn slots(&self) -> usize {
-        if self.max_slots == 0 { MAX_SLOTS } else { self.max_slots.min(MAX_SLOTS) }
-    }
-
-    /// One unit is a grain, and more if there were too many of them to count in 31 bits.
-    pub fn units(&self) -> Units {
-        let grain = self.grain.max(1);
-        let grains = self.items.div_ceil(grain);
-        let items = grain.saturating_mul(grains.div_ceil(i32::MAX as usize).max(1));
-        Units { count: self.items.div_ceil(items) as u32, items }
-    }
-
-    /// Estimated time of the whole loop in one thread.
-    pub fn total_ns(&self) -> f32 {
-        self.items as f32 * self.cost_ns
-    }
-}
 
 /// How to run a loop of known cost; None = in its caller alone.
 pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
@@ -146,15 +102,5 @@ mod tests {
                 assert!(even == 1 || efficiency > 0.5, "{units} on {even}");
             }
         }
-    }
-
-    #[test]
-    fn units_are_whole_grains_and_can_be_counted() {
-        let units = |items, grain| Span { items, grain, ..Span::default() }.units();
-        assert_eq!(units(10, 0), Units { count: 10, items: 1 });
-        assert_eq!(units(10, 4), Units { count: 3, items: 4 });
-        assert_eq!(units(1, 100), Units { count: 1, items: 100 });
-        let huge = units(usize::MAX >> 1, 3);
-        assert!(huge.items % 3 == 0 && huge.count > 1 << 30);
     }
 }

@@ -1,63 +1,37 @@
 //! One type for all pools: who is in it, what it can do, how many helpers it has out.
 #![forbid(unsafe_code)]
 
-use super::attr::{self, PoolAttr};
+use super::backend::Backend;
 use super::costs::{Cost, Way};
 use super::host::group::Crew;
-use super::host::{self, Checked, Checks, Conduct, HostVtable, Job, Life, Need, Regions, Shell, Task, Tickets};
-use super::learned::{Family, Key, Learned};
-use super::{builtin, inline, measure, seeded};
+use super::host::{self, Checks, HostVtable, Life, Regions, Shell, Task, Tickets};
+use super::inline;
+use super::learned::{Family, Learned};
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::object::{self, tag};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
-use crate::sync::thread::{Group, Origin};
-use crate::sync::{Global, ambient, fork};
+use crate::sync::{Door, Global, ambient};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// What a kind of pool must provide. All functions may be called from any thread, also from tasks of the pool.
-pub trait Backend: Send + Sync + Debug {
-    /// OR of weir_threadpool_flags.
-    fn flags(&self) -> u64;
-    /// Threads that can run tasks at once, at least 1.
-    fn num_threads(&self) -> usize;
-    /// Upper bound of `num_threads`.
-    fn max_threads(&self) -> usize;
-    /// Whether `schedule` exists.
-    fn has_schedule(&self) -> bool;
-    /// Runs the task once, some time; false = refused, and it will not run.
-    fn schedule(&self, task: Task, cost_ns: u64, priority: i32) -> bool;
-    /// Whether `bulk` exists.
-    fn has_bulk(&self) -> bool;
-    /// Runs the task for each index below `n`; false = refused, and none will run.
-    fn bulk(&self, n: usize, task: Task) -> bool;
-    /// Whether the calling thread belongs to the pool, as far as the pool itself knows.
-    fn in_parallel(&self) -> bool;
-    /// Whether `in_parallel` says more than "no".
-    fn knows_its_threads(&self) -> bool {
-        true
-    }
-    /// Runs one queued task here, if there is one and the pool can do that.
-    fn help(&self) -> bool;
-    /// The pool exists: from now on what belongs to it is released with it.
-    fn adopt(&self) {}
-    /// What the pool's functions are asked through, for a watch that asks by itself.
-    fn watch_through(&self, _life: &Arc<Life>) {}
-    /// Nobody calls the pool any more, though closures may come still. What belongs to it is released, once.
-    fn end(&self) {}
-    /// Whether the pool may be dropped inside one of its own tasks.
-    fn may_end_inside(&self) -> bool {
-        false
-    }
+/// Something that a pool's thread can do for the library. It must not panic; if it does, the panic ends here and
+/// the job counts as done.
+pub trait Job: Send + Sync {
+    /// `pool` is the one that was asked; `index` counts the closures of one `parallel_for`.
+    fn run(self: Arc<Self>, tag: u64, index: usize, pool: &Ref<ThreadPool>);
 }
+
+/// Work of some kind that is wanted of any thread that the pool has: does some of it, within the budget. True if there
+/// was room in the budget for that.
+pub type Hand = fn(&Ref<ThreadPool>) -> bool;
 
 /// A pool's functions. The host's stand here themselves, so that a pool of a call needs no memory.
 #[derive(Debug)]
-enum Behind {
+pub(super) enum Behind {
     Host(HostVtable),
     Other(Box<dyn Backend>),
 }
@@ -90,8 +64,9 @@ pub struct ThreadPool {
     /// What a pool in checking mode is watched with.
     checks: Option<Arc<Checks>>,
     family: Family,
+    hands: &'static [Hand],
     /// Last, so that it is kept for another pool when nothing of this one is left.
-    shell: Shell,
+    shell: Shell<dyn Job>,
 }
 
 const _: () = assert!(
@@ -107,92 +82,22 @@ impl Kind for ThreadPool {
 }
 
 impl ThreadPool {
-    fn next_id() -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        NEXT.fetch_add(1, Relaxed)
-    }
-
-    fn over(id: u64, backend: Box<dyn Backend>) -> Ref<ThreadPool> {
-        ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, None))
-    }
-
-    fn with(id: u64, behind: Behind, checks: Option<Arc<Checks>>, family: Family) -> Ref<ThreadPool> {
-        fork::arm();
-        measure::prepare();
-        // A pool that does not say how far it can grow may still do so.
-        let most_threads = behind.max_threads().max(attr::num_processors()) + 1;
-        let shell = Shell::new(most_threads);
-        behind.watch_through(&shell.life);
+    /// A pool of these parts.
+    pub(super) fn assemble(
+        id: u64,
+        behind: Behind,
+        checks: Option<Arc<Checks>>,
+        family: Family,
+        shell: Shell<dyn Job>,
+        hands: &'static [Hand],
+    ) -> Ref<ThreadPool> {
         let knows_its_threads = behind.knows_its_threads();
-        let pool =
-            Object::shared(ThreadPool { id, flags: behind.flags(), behind: Some(behind), checks, family, shell });
+        let flags = behind.flags();
+        let pool = Object::shared(ThreadPool { id, flags, behind: Some(behind), checks, family, hands, shell });
         if knows_its_threads {
             LIVE.lock().push((id, Arc::downgrade(&pool)));
         }
         pool
-    }
-
-    /// The host's threads.
-    pub fn host(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
-        if attr.checking {
-            return ThreadPool::checking(vtable, attr);
-        }
-        let key = Key::new(vtable.functions(), vtable.flags(), vtable.num_threads(), attr.costs);
-        let family = Family::of(&key, attr.costs, ThreadPool::next_id);
-        ThreadPool::with(ThreadPool::next_id(), Behind::Host(vtable), None, family)
-    }
-
-    /// The host's threads, in checking mode.
-    fn checking(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
-        let checked = Checked::new(vtable, Conduct::Guard);
-        let checks = Arc::clone(checked.checks());
-        // The end of each call of the API looks for tasks that such a pool has lost.
-        let buried = BURIED.lock();
-        ANY_BURIED.store(true, Release);
-        drop(buried);
-        let id = ThreadPool::next_id();
-        ThreadPool::with(id, Behind::Other(Box::new(checked)), Some(checks), Family::own(id, attr.costs))
-    }
-
-    /// The host's threads, for the conformance kit: findings are collected, and change nothing.
-    pub(in crate::threadpool) fn observed(vtable: HostVtable) -> (Ref<ThreadPool>, Arc<Checks>) {
-        let checked = Checked::new(vtable, Conduct::Observe);
-        let checks = Arc::clone(checked.checks());
-        checked.adopt();
-        (ThreadPool::over(ThreadPool::next_id(), Box::new(checked)), checks)
-    }
-
-    /// The library's own work-stealing pool.
-    pub fn builtin(attr: &PoolAttr) -> Result<Ref<ThreadPool>> {
-        let id = ThreadPool::next_id();
-        let group =
-            Group { origin: Origin::BuiltinPool, name: format!("weir-pool{id}"), owner: String::new(), pool: id };
-        ThreadPool::start(attr, group)
-    }
-
-    /// The same for an owner of the library's: an engine, or a kind of engines.
-    pub fn builtin_for(attr: &PoolAttr, origin: Origin, name: String, owner: String) -> Result<Ref<ThreadPool>> {
-        ThreadPool::start(attr, Group { origin, name, owner, pool: ThreadPool::next_id() })
-    }
-
-    fn start(attr: &PoolAttr, group: Group) -> Result<Ref<ThreadPool>> {
-        let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
-        let id = group.pool;
-        let backend = Box::new(builtin::Builtin::start(threads, attr.spin_ns, group)?);
-        Ok(ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, attr.costs)))
-    }
-
-    /// Everything in the calling thread.
-    pub fn inline() -> Ref<ThreadPool> {
-        ThreadPool::over(ThreadPool::next_id(), Box::new(inline::Inline))
-    }
-
-    /// The pool for tests.
-    pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
-        let id = ThreadPool::next_id();
-        let name = format!("weir-seeded{id}");
-        let group = Group { origin: Origin::SeededPool, name, owner: String::new(), pool: id };
-        Ok(ThreadPool::over(id, Box::new(seeded::Seeded::start(seed, threads, group)?)))
     }
 
     /// For a host's pool: its creation can't fail any more, so its context is the library's to release.
@@ -214,8 +119,16 @@ impl ThreadPool {
         }
     }
 
-    pub(in crate::threadpool) fn tickets(&self) -> &Tickets {
+    pub(in crate::threadpool) fn tickets(&self) -> &Tickets<dyn Job> {
         &self.shell.tickets
+    }
+
+    pub(in crate::threadpool) fn door(&self) -> &Door {
+        &self.shell.life.door
+    }
+
+    pub(in crate::threadpool) fn hands(&self) -> &'static [Hand] {
+        self.hands
     }
 
     pub(in crate::threadpool) fn regions(&self) -> &Regions {
@@ -395,49 +308,6 @@ impl ThreadPool {
     }
 }
 
-impl Object<ThreadPool> {
-    /// Asks the pool to run `job.run(tag, 0)` once. False if it refuses or cannot: then it will not be run.
-    pub fn spawn(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
-        let door = &self.shell.life.door;
-        if !door.owe() {
-            return false;
-        }
-        self.shell.life.budget.add(1);
-        let accepted = self.send_one((job, tag, Need::Owed), cost_ns, priority);
-        if !accepted {
-            door.settle();
-        }
-        accepted
-    }
-
-    /// As `spawn`, for a helper that was taken from the budget before. If it is refused, it is given back.
-    pub fn spawn_taken(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64) -> bool {
-        self.send_one((job, tag, Need::Wanted), cost_ns, 0)
-    }
-
-    fn send_one(&self, what: (Arc<dyn Job>, u64, Need), cost_ns: u64, priority: i32) -> bool {
-        let accepted = self.tickets().send(self, what, 1, |task| self.offer(task, cost_ns, priority));
-        if !accepted {
-            self.shell.life.budget.give_back(1);
-        }
-        accepted
-    }
-
-    /// Asks the pool to run `job.run(tag, i)` for each `i <= helpers`, through `parallel_for`: so many helpers, which
-    /// were taken from the budget, and one more, as a rule the caller. Blocks until all ran, unless the pool is
-    /// ASYNCHRONOUS. False if refused: then none will be run, and the helpers are given back.
-    pub fn spawn_bulk_taken(&self, job: Arc<dyn Job>, tag: u64, helpers: usize) -> bool {
-        self.shell.life.budget.add(1);
-        let need = if self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) { Need::Wanted } else { Need::Within };
-        let offer = |task| self.offer_bulk(task, helpers + 1);
-        let accepted = self.tickets().send(self, (job, tag, need), helpers + 1, offer);
-        if !accepted {
-            self.shell.life.budget.give_back(helpers + 1);
-        }
-        accepted
-    }
-}
-
 /// How long `close` looks around before it sleeps.
 const CLOSE_SPIN_NS: u64 = 20_000;
 
@@ -557,6 +427,12 @@ impl Watch {
             std::hint::spin_loop();
         }
     }
+}
+
+/// A pool in checking mode is made: the end of each call of the API looks for tasks that it has lost.
+pub(super) fn expect_losses() {
+    let _buried = BURIED.lock();
+    ANY_BURIED.store(true, Release);
 }
 
 /// Whether `release_buried` may have something to do.

@@ -3,8 +3,8 @@
 //! seed gives the same draws; how threads interleave is up to the machine.
 #![forbid(unsafe_code)]
 
+use super::backend::Backend;
 use super::host::Task;
-use super::pool::Backend;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::{Code, Error, Result};
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};

@@ -26,7 +26,7 @@
 //! Two threads may both step the state, or an entry may change its owner between two looks: the figures only steer.
 #![forbid(unsafe_code)]
 
-use super::plan::Span;
+use super::span::Span;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const ENTRIES: usize = 512;

@@ -1,59 +1,17 @@
 //! A host's pool with a watch between it and weir. `checks` says what is watched, and how.
 
 use super::checks::{Checks, Conduct};
+use super::keys::{self, Watched};
 use super::record::Owner;
 use super::vtable::width;
 use super::{HostVtable, Life, Task, frame};
-use crate::sync::{Global, MutexGuard, ambient};
-use crate::threadpool::pool::Backend;
-use std::collections::BTreeMap;
-use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::sync::ambient;
+use crate::threadpool::backend::Backend;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// Bits of a key that number the call; the others number the pool.
-const CALL_BITS: u32 = usize::BITS / 8 * 5;
-
-static POOLS: Global<BTreeMap<usize, Weak<Checks>>> = Global::new(BTreeMap::new);
 /// Pools in checking mode that are alive.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
-
-fn pools() -> MutexGuard<'static, BTreeMap<usize, Weak<Checks>>> {
-    POOLS.lock()
-}
-
-/// What the pool gets for a pointer.
-pub(super) fn key(pool: usize, call: usize) -> usize {
-    (pool << CALL_BITS) | (call & ((1 << CALL_BITS) - 1))
-}
-
-/// The closure with this key.
-pub(super) fn task(key: usize) -> Task {
-    // SAFETY: `run` takes any key on any thread, any number of times, and does not unwind.
-    unsafe { Task::new(run, std::ptr::without_provenance_mut(key)) }
-}
-
-/// The one C function that a watched pool gets. Its argument is a key and never followed.
-unsafe extern "C" fn run(key: *mut c_void, index: i32) {
-    let came = || {
-        let key = key.addr();
-        // Tasks of a pool that is gone are nobody's.
-        let checks = pools().get(&(key >> CALL_BITS)).and_then(Weak::upgrade);
-        if let Some(checks) = checks {
-            checks.came(key, index);
-        }
-    };
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(came)) {
-        // Its destructor could panic again.
-        std::mem::forget(payload);
-    }
-}
-
-/// The pool's number is nobody's any more.
-pub(super) fn forget(number: usize) {
-    pools().remove(&number);
-}
 
 /// A watched pool.
 #[derive(Debug)]
@@ -69,7 +27,7 @@ impl Checked {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let number = NEXT.fetch_add(1, Relaxed);
         let checks = Arc::new(Checks::new(number, host.calls(), conduct));
-        pools().insert(checks.number(), Arc::downgrade(&checks));
+        keys::add(number, Arc::downgrade(&checks) as Weak<dyn Watched>);
         if conduct == Conduct::Guard {
             GUARDED.fetch_add(1, Relaxed);
         }
@@ -166,19 +124,18 @@ pub fn sweep() {
     if !any_guarded() || frame::busy() || ambient::within_any_pool() {
         return;
     }
-    let all: Vec<_> = pools().values().filter_map(Weak::upgrade).collect();
-    all.iter().for_each(|checks| checks.sweep());
+    keys::all().iter().for_each(|pool| pool.sweep());
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Job;
     use super::*;
     use crate::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};
     use crate::base::Ref;
     use crate::base::time::Deadline;
     use crate::sync::Mutex;
-    use crate::threadpool::{PoolAttr, ThreadPool};
+    use crate::threadpool::{Job, PoolAttr, ThreadPool};
+    use std::ffi::c_void;
     use std::sync::atomic::AtomicU32;
 
     /// A pool that keeps what it is given.

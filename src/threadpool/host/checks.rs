@@ -10,9 +10,10 @@
 //! `parallel_for` that waits has left out, or what a pool has not begun for `OVERDUE_NS`, is run by weir.
 #![forbid(unsafe_code)]
 
-use super::record::{Begin, Body, Function, Owner, Record};
+use super::keys::{self, Watched};
+use super::record::{Begin, Body, Finding, Function, Owner, Record};
 use super::vtable::{HostCalls, width};
-use super::{Life, checked, frame};
+use super::{Life, frame};
 use crate::base::time::now_ns;
 use crate::sync::{Mutex, OnceLock, ambient, thread};
 use std::collections::{BTreeMap, HashMap};
@@ -30,25 +31,6 @@ const KEPT: usize = 4096;
 const STREAK: u32 = 100_000;
 /// Threads whose index is remembered.
 const KNOWN: usize = 4096;
-
-/// A clause that was broken, and how.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    pub clause: &'static str,
-    pub text: String,
-}
-
-impl Finding {
-    pub fn new(clause: &'static str, text: impl Into<String>) -> Finding {
-        Finding { clause, text: text.into() }
-    }
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.clause, self.text)
-    }
-}
 
 /// What happens after a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +105,6 @@ impl Checks {
             releasing: AtomicBool::new(false),
             released: AtomicBool::new(false),
         }
-    }
-
-    pub(super) fn number(&self) -> usize {
-        self.number
     }
 
     pub(super) fn watch_through(&self, life: Arc<Life>) {
@@ -291,7 +269,7 @@ impl Checks {
         let (key, record) = self.add(Record::new(Function::Schedule, 1, body, owner, true));
         let accepted = {
             let _call = frame::call(self.number);
-            self.calls.schedule(checked::task(key), cost_ns, priority)
+            self.calls.schedule(keys::task(key), cost_ns, priority)
         };
         self.settle(key, &record, accepted)
     }
@@ -300,7 +278,7 @@ impl Checks {
         let (key, record) = self.add(Record::new(Function::ParallelFor, n, body, owner, !self.waits()));
         let accepted = {
             let _call = frame::call(self.number);
-            self.calls.parallel_for(n, checked::task(key))
+            self.calls.parallel_for(n, keys::task(key))
         };
         if accepted && self.waits() {
             self.check_return(key, &record);
@@ -311,7 +289,7 @@ impl Checks {
     fn add(&self, record: Record) -> (usize, Arc<Record>) {
         let record = Arc::new(record);
         let mut records = self.records.lock();
-        let key = checked::key(self.number, records.next);
+        let key = keys::key(self.number, records.next);
         records.next = records.next.wrapping_add(1);
         records.open.insert(key, Arc::clone(&record));
         (key, record)
@@ -541,8 +519,18 @@ impl Checks {
     }
 }
 
+impl Watched for Checks {
+    fn came(&self, key: usize, index: i32) {
+        Checks::came(self, key, index);
+    }
+
+    fn sweep(&self) {
+        Checks::sweep(self);
+    }
+}
+
 impl Drop for Checks {
     fn drop(&mut self) {
-        checked::forget(self.number);
+        keys::forget(self.number);
     }
 }

@@ -1,7 +1,7 @@
 //! What crosses the border to the host's pool: its vtable, and the closures (a C function and a pointer) that weir
 //! hands over.
 //!
-//! `checked`, `checks`, `record` and `frame` are the watch that can be put between weir and a host's pool.
+//! `checked`, `checks`, `keys`, `record` and `frame` are the watch that can be put between weir and a host's pool.
 
 mod call;
 mod checked;
@@ -9,21 +9,26 @@ mod checks;
 mod export;
 mod frame;
 pub mod group;
+mod keys;
+mod life;
 mod parallel;
 mod record;
 mod region;
 mod shell;
 mod task;
 mod ticket;
+mod tickets;
 mod vtable;
 
 pub use call::HostCall;
 pub use checked::{Checked, any_guarded, sweep};
 pub use checks::{Checks, Conduct};
 pub use export::{into_ctx, vtable_of};
-pub use parallel::{parallel_for, parallel_for_then};
+pub use life::Life;
+pub use parallel::{lend_a_hand, parallel_for, parallel_for_then};
 pub use region::{Epilogue, Regions};
-pub use shell::{Life, Shell};
+pub use shell::{Shell, Store};
 pub use task::Task;
-pub use ticket::{Job, Need, Tickets, Want, Wanted};
+pub use ticket::{Want, Wanted};
+pub use tickets::Tickets;
 pub use vtable::HostVtable;

@@ -1,9 +1,27 @@
 //! One call of a watched pool's `schedule` or `parallel_for`: which of its indices wait, run, and have ended.
 #![forbid(unsafe_code)]
 
-use super::checks::Finding;
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
+
+/// A clause that was broken, and how.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub clause: &'static str,
+    pub text: String,
+}
+
+impl Finding {
+    pub fn new(clause: &'static str, text: impl Into<String>) -> Finding {
+        Finding { clause, text: text.into() }
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.clause, self.text)
+    }
+}
 
 /// What a record runs for an index.
 pub(in crate::threadpool) type Body = Arc<dyn Fn(i32) + Send + Sync>;

@@ -1,65 +1,13 @@
-//! Regions: a loop shared among the calling thread and helpers from a pool.
-//!
-//! The caller plans (`plan`: alone, or how many helpers), opens a region, asks for the helpers, and works itself.
-//! Whoever comes in claims a slot, which is its home in the loop too, and draws pieces (`Ranges`) until none is left.
-//! `Tokens` says when all units are done *and* no helper touches the region any more; the last one out closes it,
-//! runs the epilogue if there is one, and, if that is a helper, opens the gate on which the caller waits. There is no
-//! barrier: nobody waits inside a region, and what comes after all pieces is done by whoever comes out last.
-//!
-//! | state  | what may be touched                               | who leads to the next one                 |
-//! |--------|---------------------------------------------------|-------------------------------------------|
-//! | free   | nothing                                           | the caller claims the place               |
-//! | set up | everything, by the caller                         | the caller: `Tokens::open`                |
-//! | open   | `work` (to read), ranges and slots, by all inside | the last one out: `Tokens::leave` says so |
-//! | closed | everything, by that last one                      | it: the epilogue, then the gate           |
-//! | over   | everything, by the caller                         | the caller gives the place back           |
-//!
-//! *Who may come in.* Anybody, while units are left: a helper is sent to a place, not to a loop. One that comes late
-//! for its own region finds the place closed, or the next region open there and serves that one, be it shared by
-//! `schedule` or by a `parallel_for` that waits. Nothing in a region depends on who comes, or on the index that the
-//! pool calls a task with: what a helper may touch hangs on its slot, and that is nobody else's until it gives it
-//! back.
-//!
-//! *More may come than were asked for.* The lowest free slot is claimed, and the slots below `team` are the homes of
-//! the loop. Who gets a slot of `team` or above, or none since all are taken, draws nothing and leaves; so no piece
-//! sees a slot that the plan did not allow. That may happen to the caller itself, and the work is done all the same:
-//!
-//! - Whoever gets such a slot, or none, has found all slots below `team` claimed. Their holders are inside this very
-//!   region (a slot is given back before its holder leaves, and a region closes when all have left), and each draws
-//!   until it has seen all homes empty before it gives its slot back.
-//! - Then no unit is left. A home that nobody holds only shrinks, so it stays empty once it was seen empty; one that
-//!   somebody holds is left empty by that holder, who alone may fill it (`Ranges`).
-//! - So a region in which somebody has held a home is done when all have left (`models_homes_are_left_empty`). And in
-//!   each somebody has, before the caller leaves: the caller, or those whom it found there.
-//!
-//! The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come.
-//! A piece that opens a region waits for what is done in that one, which is younger; so no two regions wait for each
-//! other. Hence a region ends on any pool, also one that runs nothing, and may be opened inside another one. The
-//! caller's wait looks at the gate for a bounded time and then sleeps. (In a `parallel_for` that waits it is the pool
-//! that holds the caller, for tasks that it has accepted.)
-//!
-//! A region that is worth more helpers than the budget has goes onto the board: closures that are done with what they
-//! came for look there before they leave, and helpers that come too late for their own region do too.
-//!
-//! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
+//! A pool's regions: where those who share a loop draw its pieces. `parallel` says how a region comes and goes.
 
-use super::ticket::{Need, serve};
-use super::{Task, parallel};
-use crate::base::time::{Deadline, now_ns};
-use crate::base::{Error, Object, Ref, Result};
+use crate::base::time::now_ns;
+use crate::base::{Error, Result};
 use crate::sync::ambient::Lineage;
-use crate::sync::{Board, Claim, Draw, Entry, Exit, Gate, Mutex, Ranges, Slots, Tokens, ambient};
-use crate::threadpool::ThreadPool;
-use crate::threadpool::costs::{Plan, Sample, Way};
-use crate::threadpool::plan::{self, MAX_SLOTS, Span, Units};
+use crate::sync::{Board, Claim, Draw, Entry, Exit, Gate, Mutex, Ranges, Slots, Tokens};
+use crate::threadpool::span::MAX_SLOTS;
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
-
-/// How long the caller looks at the gate before it sleeps: the pieces it waits for are running.
-const JOIN_SPIN_NS: u64 = 20_000;
 
 pub(super) type Body<'a> = &'a (dyn Fn(Claim) -> Result<()> + Sync);
 /// What runs once, after all pieces.
@@ -68,38 +16,38 @@ pub type Epilogue<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 /// The first members are what everybody who comes and goes writes: one line of the cache.
 #[derive(Debug)]
 #[repr(C, align(128))]
-struct Region {
-    tokens: Tokens,
+pub(super) struct Region {
+    pub(super) tokens: Tokens,
     /// What the caller is inside of.
-    lineage: Lineage,
-    slots: Slots,
-    gate: Gate,
-    /// The pool whose region it is, set when it is first opened.
-    pool: AtomicPtr<Object<ThreadPool>>,
-    failed: AtomicBool,
-    ranges: Ranges,
-    error: Mutex<Option<Error>>,
-    stamps: Stamps,
-    work: UnsafeCell<Option<Work>>,
+    pub(super) lineage: Lineage,
+    pub(super) slots: Slots,
+    pub(super) gate: Gate,
+    /// The pool whose region it is (`parallel`), set when it is first opened.
+    pub(super) pool: AtomicPtr<()>,
+    pub(super) failed: AtomicBool,
+    pub(super) ranges: Ranges,
+    pub(super) error: Mutex<Option<Error>>,
+    pub(super) stamps: Stamps,
+    pub(super) work: UnsafeCell<Option<Work>>,
 }
 
 /// Times of a sampled region, of `now_ns`.
 #[derive(Debug, Default)]
-struct Stamps {
-    last_arrival: AtomicU64,
-    last_end: AtomicU64,
+pub(super) struct Stamps {
+    pub(super) last_arrival: AtomicU64,
+    pub(super) last_end: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
-struct Work {
-    body: Body<'static>,
-    epilogue: Option<Epilogue<'static>>,
+pub(super) struct Work {
+    pub(super) body: Body<'static>,
+    pub(super) epilogue: Option<Epilogue<'static>>,
     /// The items `first..end`, in units of `unit` items from `first` on.
-    first: usize,
-    end: usize,
-    unit: usize,
-    draw: Draw,
-    sampled: bool,
+    pub(super) first: usize,
+    pub(super) end: usize,
+    pub(super) unit: usize,
+    pub(super) draw: Draw,
+    pub(super) sampled: bool,
 }
 
 impl std::fmt::Debug for Work {
@@ -130,7 +78,7 @@ impl Region {
     }
 
     /// What a thread does that is inside and has claimed this slot.
-    fn drain_and_give_back(&self, slot: usize) -> u32 {
+    pub(super) fn drain_and_give_back(&self, slot: usize) -> u32 {
         let done = self.drain(slot);
         self.slots.give_back(slot);
         done
@@ -174,7 +122,7 @@ impl Region {
     }
 
     /// Leaves, with so many units done. The last one out runs the epilogue; true if that was this thread.
-    fn leave(&self, done: u32) -> bool {
+    pub(super) fn leave(&self, done: u32) -> bool {
         if self.tokens.leave(done) == Exit::Open {
             return false;
         }
@@ -194,66 +142,15 @@ impl Region {
     }
 
     /// Whether the work of this open region is to be timed.
-    fn is_sampled(&self) -> bool {
+    pub(super) fn is_sampled(&self) -> bool {
         // SAFETY: the calling thread is inside.
         unsafe { (*self.work.get()).as_ref().is_some_and(|work| work.sampled) }
     }
 }
 
-/// A helper that was asked for alone. If its region is over, it serves the one that is open at that place now.
-unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
-    // SAFETY: `ask` gave the region, which lives in its pool, and this closure one reference to the pool.
-    let (region, pool) = unsafe {
-        let region = &*region.cast_const().cast::<Region>();
-        (region, Arc::from_raw(region.pool.load(Relaxed).cast_const()))
-    };
-    serve(pool, Need::Wanted, |_| {
-        region.help();
-    });
-}
-
-/// One of those whom a `parallel_for` that waits brings, the caller among them as a rule.
-unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
-    // SAFETY: `ask_in_bulk` gave the region, and holds the pool while its closures run; its call is inside of the door.
-    let (region, pool) = unsafe {
-        let region = &*region.cast_const().cast::<Region>();
-        (region, &*region.pool.load(Relaxed))
-    };
-    let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| region.help())) {
-        std::mem::forget(payload);
-    }
-}
-
-/// Asks for one helper that was taken from the budget. False if it is refused; then it is given back.
-fn ask(pool: &Ref<ThreadPool>, region: &Region, cost_ns: u64) -> bool {
-    // SAFETY: the caller's reference keeps the count above zero; `come` gives this one back.
-    unsafe { Arc::increment_strong_count(Arc::as_ptr(pool)) }
-    pool.closures_went_out(1);
-    // SAFETY: `come` may run on any thread, once, and does not unwind.
-    let accepted = pool.offer(unsafe { Task::new(come, std::ptr::from_ref(region).cast_mut().cast()) }, cost_ns, 0);
-    if !accepted {
-        pool.life().closure_left();
-        // SAFETY: refused means that `come` has not and will not run, so its reference is this thread's again.
-        unsafe { Arc::decrement_strong_count(Arc::as_ptr(pool)) }
-        pool.give_back_helpers(1);
-    }
-    accepted
-}
-
-/// Asks for so many helpers, which were taken from the budget, through a `parallel_for` that waits, and takes part.
-/// Refused or not, they are given back.
-fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &Region, helpers: usize) {
-    pool.add_to_budget(1);
-    // SAFETY: `come_in_bulk` may run on any thread, once for each index, and does not unwind.
-    let task = unsafe { Task::new(come_in_bulk, std::ptr::from_ref(region).cast_mut().cast()) };
-    pool.offer_bulk(task, helpers + 1);
-    pool.give_back_helpers(helpers + 1);
-}
-
 impl Region {
     /// A helper's part in whatever is open here; false if there was nothing left for it to do.
-    fn help(&self) -> bool {
+    pub(super) fn help(&self) -> bool {
         if self.tokens.enter(self.tokens.generation()) == Entry::Over {
             return false;
         }
@@ -273,35 +170,17 @@ impl Region {
     }
 }
 
-/// By a closure that is done with what it came for and has given back its part of the budget: helps regions that want
-/// hands. True if it had a part of the budget for that.
-pub fn lend_a_hand(pool: &Ref<ThreadPool>) -> bool {
-    let mut had_some = false;
-    loop {
-        let wanted = pool.regions().board.wanted_now();
-        if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
-            return had_some;
-        }
-        let helped = (0..PLACES).any(|place| wanted & (1 << place) != 0 && pool.regions().all[place].help());
-        pool.give_back_helpers(1);
-        if !helped {
-            return true;
-        }
-        had_some = true;
-    }
-}
-
 /// A pool's regions.
 #[derive(Debug)]
 pub struct Regions {
-    free: Slots,
-    all: Box<[Region]>,
+    pub(super) free: Slots,
+    pub(super) all: Box<[Region]>,
     /// Regions that were worth more helpers than there were.
-    board: Board,
-    most_threads: usize,
+    pub(super) board: Board,
+    pub(super) most_threads: usize,
 }
 
-const PLACES: usize = 32;
+pub(super) const PLACES: usize = 32;
 
 /// The largest team that there can be, if so many threads are wanted.
 pub(super) fn most_threads(wanted: usize) -> usize {
@@ -320,130 +199,4 @@ impl Regions {
     pub fn most_threads(&self) -> usize {
         self.most_threads
     }
-}
-
-/// The items from `first` on, in this thread and with helpers that were taken from the budget.
-pub(super) fn shared(
-    pool: &Ref<ThreadPool>,
-    span: &Span,
-    first: usize,
-    plan: Plan,
-    body: Body<'_>,
-    epilogue: Option<Epilogue<'_>>,
-) -> Result<()> {
-    let Some(place) = pool.regions().free.claim() else {
-        pool.give_back_helpers(plan.taken);
-        return parallel::alone(span, first, body, epilogue);
-    };
-    let region = &pool.regions().all[place];
-    let units = Span { items: span.items - first, ..*span }.units();
-    let draw = plan::draw(pool, plan.helpers + 1, units.count, units.items as f32 * span.cost_ns, span.coarse);
-    let sampled = plan.sampled;
-    // SAFETY: the place was claimed and its last use is over, so nobody is inside. The lifetimes are erased: body and
-    // epilogue are used only by those inside and by who closes, and `run` does not return before the region is closed.
-    unsafe {
-        let body = std::mem::transmute::<Body<'_>, Body<'static>>(body);
-        let epilogue = std::mem::transmute::<Option<Epilogue<'_>>, Option<Epilogue<'static>>>(epilogue);
-        *region.work.get() = Some(Work { body, epilogue, first, end: span.items, unit: units.items, draw, sampled });
-    }
-    if let Some(item_ns) = run(pool, place, plan, units, span.cost_ns) {
-        pool.learned().sites.put(span.site, item_ns);
-    }
-    // ORDERING: Acquire pairs with the Release in `fail`.
-    let result = if region.failed.load(Acquire) { region.error.lock().take().map_or(Ok(()), Err) } else { Ok(()) };
-    pool.regions().free.give_back(place);
-    result
-}
-
-/// Opens a region that is set up, works in it, and returns when it is over; gives what an item took if that was
-/// measured.
-fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_ns: f32) -> Option<f32> {
-    let (region, board) = (&pool.regions().all[place], &pool.regions().board);
-    let team = plan.helpers + 1;
-    // SAFETY: nobody is inside yet.
-    let sampled = region.is_sampled();
-    region.ranges.fill(team, units.count);
-    region.failed.store(false, Relaxed);
-    let begin = if sampled { now_ns() } else { 0 };
-    if sampled {
-        region.stamps.last_arrival.store(0, Relaxed);
-        region.stamps.last_end.store(0, Relaxed);
-    }
-    let closed = region.gate.reached() + 1;
-    region.pool.store(Arc::as_ptr(pool).cast_mut(), Relaxed);
-    region.lineage.note();
-    region.tokens.open(units.count);
-    let wanting = plan.taken < plan.helpers && plan.way == Way::Single;
-    if wanting {
-        board.put_up(place);
-        plan.taken += pool.take_helpers(plan.helpers - plan.taken, plan.width);
-    }
-    let (asked, took);
-    match plan.way {
-        Way::Single => {
-            // Before it asks, so that its home is the first as a rule.
-            let slot = region.slots.claim();
-            let share_ns = (units.count as f32 * units.items as f32 * item_ns / team as f32) as u64;
-            let mut taken = plan.taken;
-            while taken > 0 && !region.tokens.is_finished() {
-                taken -= 1;
-                if !ask(pool, region, share_ns) {
-                    break;
-                }
-            }
-            pool.give_back_helpers(taken);
-            asked = if sampled { now_ns() } else { 0 };
-            took = finish(region, slot, closed, asked);
-        }
-        Way::Bulk => {
-            asked = begin;
-            // Blocks until its closures have returned; refused or not, what is left is done below.
-            if plan.taken > 0 {
-                ask_in_bulk(pool, region, plan.taken);
-            }
-            // As a rule they have left nothing.
-            let slot = if region.tokens.is_finished() { None } else { region.slots.claim() };
-            finish(region, slot, closed, 0);
-            took = None;
-        }
-    }
-    if wanting {
-        board.take_down(place);
-    }
-    if sampled && plan.taken > 0 {
-        refine(pool, region, plan, begin, asked);
-    }
-    took.map(|unit_ns| unit_ns / units.items as f32)
-}
-
-/// The caller's own part, and its wait for the end. Gives what a unit took, if the region is sampled and the part began
-/// at `begin`.
-fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Option<f32> {
-    let done = slot.map_or(0, |slot| region.drain_and_give_back(slot));
-    let mut took = None;
-    if region.is_sampled() {
-        let now = now_ns();
-        region.stamps.last_end.fetch_max(now, Relaxed);
-        took = (begin > 0 && done > 0).then(|| (now - begin) as f32 / done as f32);
-    }
-    if !region.leave(done) {
-        region.gate.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
-    }
-    took
-}
-
-/// Tells the pool's costs what a sampled region has shown.
-fn refine(pool: &ThreadPool, region: &Region, plan: Plan, begin: u64, asked: u64) {
-    let end = now_ns();
-    let (arrival, last_end) = (region.stamps.last_arrival.load(Relaxed), region.stamps.last_end.load(Relaxed));
-    let old = pool.learned().costs.get(plan.way, plan.hot);
-    let submit = match plan.way {
-        Way::Single => asked.saturating_sub(begin) as f32 / plan.taken as f32,
-        // The first to arrive was not stamped apart.
-        Way::Bulk => old.submit,
-    };
-    let arrive = (arrival > 0).then(|| arrival.saturating_sub(begin) as f32);
-    let join = end.saturating_sub(last_end) as f32;
-    pool.learned().costs.refine(plan.way, plan.hot, Sample { submit, arrive, lasted: (end - begin) as f32, join });
-    pool.learned().costs.used_until(end);
 }

@@ -13,150 +13,84 @@
 //! a run that begins while the helpers of the last one are on their way out is not left alone. Nobody is missed, as on
 //! the board of regions (`sync::Board`).
 
-use super::{Task, group, region};
+use super::Task;
+use super::tickets::{Body, MOST_WANTS, Need, Ticket, Wants};
+use crate::abi::weir_threadpool_flags as F;
 use crate::base::{Object, Ref};
-use crate::sync::{Board, HandOff, Slots, ambient};
-use crate::threadpool::ThreadPool;
-use std::cell::UnsafeCell;
+use crate::sync::ambient;
+use crate::threadpool::pool::{Job, ThreadPool};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::*};
+use std::sync::atomic::Ordering::AcqRel;
 
-/// Something that a pool's thread can do for the library. It must not panic; if it does, the panic ends here and
-/// the job counts as done.
-pub trait Job: Send + Sync {
-    /// `pool` is the one that was asked; `index` counts the closures of one `parallel_for`.
-    fn run(self: Arc<Self>, tag: u64, index: usize, pool: &Ref<ThreadPool>);
-}
-
-/// Whether a closure's work has to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Others do it if the closure does not come, or comes too late: then it does nothing. That is so once the pool is
-    /// closed (`weir_threadpool_close`): it may come when the host's pool is no more, and all that it touches is the
-    /// library's.
-    Wanted,
-    /// The same, and the call that brings it does not return before it has: it is inside of the door.
-    Within,
-    /// Nobody else does it. A pool is not closed before it is done.
-    Owed,
-}
-
-struct Ticket {
-    /// Closures that have not come yet.
-    left: AtomicUsize,
-    body: UnsafeCell<Option<Body>>,
-    /// Index in the fixed set; None = from the heap.
-    place: Option<usize>,
-}
-
-struct Body {
-    job: Arc<dyn Job>,
-    tag: u64,
-    need: Need,
-    pool: *const Object<ThreadPool>,
-}
-
-const PLACES: usize = Slots::MAX;
-/// Jobs that may want a thread at once.
-const MOST_WANTS: usize = 16;
-
-/// A pool's tickets.
-pub struct Tickets {
-    free: Slots,
-    fixed: Box<[Ticket]>,
-    wants: Wants,
-}
-
-// SAFETY: a ticket's body is written by the sender that claimed it, before the pool gets it; after that it is only
-// read, until the last closure takes it.
-unsafe impl Sync for Tickets {}
-// SAFETY: as above; the raw pointer in it is a counted reference.
-unsafe impl Send for Tickets {}
-
-impl std::fmt::Debug for Tickets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tickets").field("free", &self.free).finish()
+impl Object<ThreadPool> {
+    /// Asks the pool to run `job.run(tag, 0)` once. False if it refuses or cannot: then it will not be run.
+    pub fn spawn(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
+        if !self.door().owe() {
+            return false;
+        }
+        self.add_to_budget(1);
+        let accepted = self.send_one((job, tag, Need::Owed), cost_ns, priority);
+        if !accepted {
+            self.door().settle();
+        }
+        accepted
     }
-}
 
-impl Default for Tickets {
-    fn default() -> Self {
-        let ticket = |place| Ticket { left: AtomicUsize::new(0), body: UnsafeCell::new(None), place: Some(place) };
-        Tickets { free: Slots::new(PLACES), fixed: (0..PLACES).map(ticket).collect(), wants: Wants::default() }
+    /// As `spawn`, for a helper that was taken from the budget before. If it is refused, it is given back.
+    pub fn spawn_taken(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64) -> bool {
+        self.send_one((job, tag, Need::Wanted), cost_ns, 0)
     }
-}
 
-impl Tickets {
+    fn send_one(&self, what: (Arc<dyn Job>, u64, Need), cost_ns: u64, priority: i32) -> bool {
+        let accepted = self.send(what, 1, |task| self.offer(task, cost_ns, priority));
+        if !accepted {
+            self.give_back_helpers(1);
+        }
+        accepted
+    }
+
+    /// Asks the pool to run `job.run(tag, i)` for each `i <= helpers`, through `parallel_for`: so many helpers, which
+    /// were taken from the budget, and one more, as a rule the caller. Blocks until all ran, unless the pool is
+    /// ASYNCHRONOUS. False if refused: then none will be run, and the helpers are given back.
+    pub fn spawn_bulk_taken(&self, job: Arc<dyn Job>, tag: u64, helpers: usize) -> bool {
+        self.add_to_budget(1);
+        let need = if self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) { Need::Wanted } else { Need::Within };
+        let offer = |task| self.offer_bulk(task, helpers + 1);
+        let accepted = self.send((job, tag, need), helpers + 1, offer);
+        if !accepted {
+            self.give_back_helpers(helpers + 1);
+        }
+        accepted
+    }
+
     /// Makes a closure that will run `job.run(tag, i)` when called with i, to be called `count` times, and offers it
     /// to the pool through `offer`.
-    pub fn send(
+    fn send(
         &self,
-        pool: &Object<ThreadPool>,
         (job, tag, need): (Arc<dyn Job>, u64, Need),
         count: usize,
         offer: impl FnOnce(Task) -> bool,
     ) -> bool {
-        let ticket: *const Ticket = match self.free.claim() {
-            Some(place) => &raw const self.fixed[place],
-            None => {
-                Box::into_raw(Box::new(Ticket { left: AtomicUsize::new(0), body: UnsafeCell::new(None), place: None }))
-            }
-        };
-        let pool = std::ptr::from_ref(pool);
-        // SAFETY: the ticket is this thread's until the pool gets it. Pools are shared objects (made by
-        // Object::shared), and the caller's reference keeps the count above zero while it is raised; each closure
-        // gives one reference back in `run`.
-        unsafe {
-            (*ticket).left.store(count, Relaxed);
-            *(*ticket).body.get() = Some(Body { job, tag, need, pool });
-            (0..count).for_each(|_| Arc::increment_strong_count(pool));
-            (*pool).closures_went_out(count);
-        }
+        let pool = std::ptr::from_ref(self);
+        // SAFETY: pools are shared objects (made by Object::shared), and the caller's reference keeps the count above
+        // zero while it is raised; each closure gives one reference back in `run`.
+        (0..count).for_each(|_| unsafe { Arc::increment_strong_count(pool) });
+        self.closures_went_out(count);
+        let ticket = self.tickets().fill(Body { job, tag, need, pool: pool.cast() }, count);
         // SAFETY: `run` may be called on any thread, `count` times, and does not unwind.
         let accepted = offer(unsafe { Task::new(run, ticket.cast_mut().cast()) });
         if !accepted {
             // SAFETY: refused means that no closure came or will come, so the ticket and its references are this
             // thread's again. The budget is the caller's to give back.
             unsafe {
-                drop(self.take(ticket));
-                (0..count).for_each(|_| (*pool).life().closure_left());
+                drop(self.tickets().take(ticket));
+                (0..count).for_each(|_| self.life().closure_left());
                 (0..count).for_each(|_| Arc::decrement_strong_count(pool));
             }
         }
         accepted
-    }
-
-    /// Empties and frees a ticket.
-    ///
-    /// # Safety
-    /// The calling thread is the only one that can still reach the ticket.
-    unsafe fn take(&self, ticket: *const Ticket) -> Option<Body> {
-        // SAFETY: as demanded of the caller.
-        let body = unsafe { (*(*ticket).body.get()).take() };
-        // SAFETY: as demanded of the caller; a ticket without a place came from Box::into_raw in `send`.
-        match unsafe { (*ticket).place } {
-            Some(place) => self.free.give_back(place),
-            None => {
-                // SAFETY: as above.
-                drop(unsafe { Box::from_raw(ticket.cast_mut()) });
-            }
-        }
-        body
-    }
-}
-
-/// Jobs that want a thread, with their tags.
-struct Wants {
-    free: Slots,
-    jobs: [HandOff<(Arc<dyn Job>, u64)>; MOST_WANTS],
-    board: Board,
-}
-
-impl Default for Wants {
-    fn default() -> Self {
-        Wants { free: Slots::new(MOST_WANTS), jobs: [const { HandOff::new() }; MOST_WANTS], board: Board::new() }
     }
 }
 
@@ -213,7 +147,7 @@ impl Drop for Want {
     }
 }
 
-impl Wants {
+impl Wants<dyn Job> {
     /// Takes a job that wants a thread, and a part of the budget for it. The caller has given back the part that it had.
     /// A part that was taken in vain is given back, and the board is looked at once more after that. None: no job wants
     /// a thread, or others have the budget.
@@ -249,13 +183,13 @@ fn do_what_is_wanted(pool: &Ref<ThreadPool>) -> bool {
 
 /// What pools call for a ticket.
 unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
-    let ticket = arg.cast_const().cast::<Ticket>();
+    let ticket = arg.cast_const().cast::<Ticket<dyn Job>>();
     // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here,
     // unless this is the last closure.
     let (job, tag, need, pool) = unsafe {
-        let Some(body) = (*(*ticket).body.get()).as_ref() else { return };
+        let Some(body) = (*ticket).body() else { return };
         // This closure's own reference, counted in `send`.
-        let pool: Ref<ThreadPool> = Arc::from_raw(body.pool);
+        let pool: Ref<ThreadPool> = Arc::from_raw(body.pool.cast());
         let (job, tag, need) = (Arc::clone(&body.job), body.tag, body.need);
         // ORDERING: AcqRel; the last closure frees what the others have read.
         if (*ticket).left.fetch_sub(1, AcqRel) == 1 {
@@ -288,7 +222,7 @@ pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<Th
             loop {
                 do_what_is_wanted(&pool);
                 // While it had a part of the budget for these, a run may have found that none was left.
-                let had_some = region::lend_a_hand(&pool) | group::lend_a_hand(&pool);
+                let had_some = pool.hands().iter().fold(false, |had_some, hand| hand(&pool) | had_some);
                 if !had_some || !do_what_is_wanted(&pool) {
                     break;
                 }

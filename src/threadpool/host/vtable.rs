@@ -4,7 +4,7 @@ use super::Task;
 use crate::abi::{weir_task_hint, weir_threadpool_flags as F, weir_threadpool_vtable};
 use crate::base::{Error, Result};
 use crate::sync::{ambient, fork};
-use crate::threadpool::pool::Backend;
+use crate::threadpool::backend::Backend;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 

@@ -32,24 +32,28 @@
 mod berth;
 mod cell;
 mod crew;
+mod lie;
 mod work;
 
 pub use berth::{alive, grow};
 pub use cell::{Done, Group};
 pub use crew::Crew;
-pub use work::{Argument, DestroyFn, ROOM, TaskFn, lend_a_hand};
+pub use lie::{Argument, DestroyFn, ROOM, TaskFn};
+pub use work::lend_a_hand;
 
 use super::Task;
-use super::ticket::{Need, serve};
+use super::ticket::serve;
+use super::tickets::Need;
 use crate::base::{Code, Error, Object, Ref, Result};
 use crate::sync::{Record, ambient};
 use crate::threadpool::ThreadPool;
 use berth::{Here, here};
 use cell::Hold;
+use lie::HOP_NS;
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering::*, fence};
-use work::{Counted, HOP_NS, Helper};
+use std::sync::atomic::Ordering::*;
+use work::{attend, call_others, hand_over, owe};
 
 /// Of groups without a pool.
 static LONERS: Crew = Crew::new();
@@ -100,9 +104,9 @@ pub fn release(group: &'static Group) {
 #[inline]
 pub fn spawn(group: &'static Group, task: TaskFn, argument: Argument<'_>) {
     here(|here| {
-        let record = work::record(group, task, argument);
+        let record = lie::record(group, task, argument);
         let (pool, crew) = (group.pool(), group.crew());
-        let site = work::site(record[0] as usize, group);
+        let site = lie::site(record[0] as usize, group);
         let cost = pool.map_or(Some(0.0), |pool| pool.learned().tasks.get(site));
         let Some(berth) = here.take_berth() else {
             group.tally.add();
@@ -187,162 +191,6 @@ fn call_for(here: &Here, berth: &berth::Berth, pool: Option<&Object<ThreadPool>>
     }
 }
 
-/// There is work for others: wakes who sleeps in waits, or asks the pool for a helper, unless somebody looks for work
-/// already.
-#[cold]
-fn call_others(here: &Here, pool: &Object<ThreadPool>) {
-    let crew = pool.crew();
-    let can_spawn = pool.can_spawn();
-    if let Some(berth) = here.berth() {
-        // A pool that can be asked only by who waits: the wait finds what is worth it.
-        let left_ns = if can_spawn { 0.0 } else { crew.worth_ns() };
-        // SAFETY: the calling thread's berth.
-        unsafe { berth.own(|own| own.backlog_ns = left_ns) };
-    }
-    // ORDERING: behind the push, in front of the looks. Who looked around and found nothing counts itself off, or as
-    // asleep, has a fence, and looks again.
-    fence(SeqCst);
-    if crew.lookers.load(Relaxed) > 0 {
-        return;
-    }
-    if crew.sleepers.load(Relaxed) > 0 {
-        crew.wake();
-    }
-    if here.asks.get() || !can_spawn {
-        return;
-    }
-    let width = pool.num_threads();
-    crew.width.store(u32::try_from(width).unwrap_or(u32::MAX), Relaxed);
-    crew.worth.store(pool.worth_ns().to_bits(), Relaxed);
-    let accepted = pool.take_helpers(1, width) == 1 && {
-        // SAFETY: `come` may run on any thread, once, and does not unwind.
-        let task = unsafe { Task::new(come, std::ptr::from_ref(pool).cast_mut().cast()) };
-        here.asks.set(true);
-        let accepted = ask(pool, task);
-        here.asks.set(false);
-        accepted
-    };
-    if let Some(berth) = here.berth().filter(|_| !accepted) {
-        // Not so soon again.
-        // SAFETY: the calling thread's berth.
-        unsafe { berth.own(|own| own.backlog_ns = -AGAIN * crew.worth_ns()) };
-    }
-}
-
-/// So much more work has to come before a pool that has refused a helper, or has none left, is asked again.
-const AGAIN: f32 = 8.0;
-
-/// Offers a closure that holds the pool and a part of its budget, which was taken. False if it is refused.
-fn ask(pool: &Object<ThreadPool>, task: Task) -> bool {
-    // SAFETY: a shared object, which the caller holds; the closure gives this reference back.
-    unsafe { Arc::increment_strong_count(std::ptr::from_ref(pool)) };
-    pool.closures_went_out(1);
-    let accepted = pool.offer(task, 0, 0);
-    if !accepted {
-        pool.life().closure_left();
-        // SAFETY: refused means that the closure has not and will not run, so its reference is this thread's again.
-        unsafe { Arc::decrement_strong_count(std::ptr::from_ref(pool)) };
-        pool.give_back_helpers(1);
-    }
-    accepted
-}
-
-/// Offers a closure that has to come.
-fn hand_over(pool: &Object<ThreadPool>, need: Need, task: Task) -> bool {
-    debug_assert_eq!(need, Need::Owed);
-    let life = pool.life();
-    if !life.door.owe() {
-        return false;
-    }
-    pool.add_to_budget(1);
-    let accepted = ask(pool, task);
-    if !accepted {
-        life.door.settle();
-    }
-    accepted
-}
-
-/// A helper.
-unsafe extern "C" fn come(pool: *mut c_void, _index: i32) {
-    // SAFETY: `call_others` gave this closure the pool and one reference to it.
-    let pool: Ref<ThreadPool> = unsafe { Arc::from_raw(pool.cast_const().cast::<Object<ThreadPool>>()) };
-    serve(pool, Need::Wanted, |pool| {
-        // A pool that runs it at once, in a thread that has called: that does the work anyway, when it comes to it.
-        if here(work::is_free) {
-            work::help(pool, Helper::Asked, |_| true);
-        }
-    });
-}
-
-/// Whether a closure is owed for this group's tasks.
-fn is_owed(group: &Group, pool: &ThreadPool) -> bool {
-    pool.has_flag(crate::abi::weir_threadpool_flags::WEIR_THREADPOOL_OWN_THREADS_ONLY)
-        || group.tally.look().is_unattended()
-}
-
-/// A closure that was owed.
-unsafe extern "C" fn come_owed(pool: *mut c_void, _index: i32) {
-    // SAFETY: `owe` gave this closure the pool and one reference to it.
-    let pool: Ref<ThreadPool> = unsafe { Arc::from_raw(pool.cast_const().cast::<Object<ThreadPool>>()) };
-    serve(pool, Need::Owed, |pool| {
-        let crew = pool.crew();
-        let wanted = |group: &Group| std::ptr::eq(group.crew(), crew) && is_owed(group, pool);
-        loop {
-            work::help(pool, Helper::Owed, |group| is_owed(group, pool));
-            // ORDERING: SeqCst and the fence; who lays something down and asks for nobody, since one is owed, is seen
-            // by the look behind.
-            drop(Counted(&crew.owed));
-            fence(SeqCst);
-            if !work::any(crew, wanted) {
-                break;
-            }
-            crew.owed.fetch_add(1, SeqCst);
-        }
-    });
-}
-
-/// Sees to it that a closure comes for what nobody here does; false if the pool refuses.
-fn owe(here: &Here, pool: &Object<ThreadPool>) -> bool {
-    let crew = pool.crew();
-    // ORDERING: as in `come_owed`.
-    fence(SeqCst);
-    if crew.owed.load(SeqCst) > 0 {
-        return true;
-    }
-    if !pool.can_spawn() {
-        return false;
-    }
-    crew.owed.fetch_add(1, SeqCst);
-    // SAFETY: `come_owed` may run on any thread, once, and does not unwind.
-    let task = unsafe { Task::new(come_owed, std::ptr::from_ref(pool).cast_mut().cast()) };
-    let asks = here.asks.replace(true);
-    let accepted = hand_over(pool, Need::Owed, task);
-    here.asks.set(asks);
-    if !accepted {
-        crew.owed.fetch_sub(1, SeqCst);
-    }
-    accepted
-}
-
-/// There are tasks of a group that nobody may be expected to wait for.
-#[cold]
-fn attend(here: &Here, group: &'static Group) {
-    let crew = group.crew();
-    if group.tally.look().holders() == 0 {
-        // Released before its end.
-        group.stop_with(Code::Cancelled.status());
-    } else if std::ptr::eq(here.drains.get(), crew) {
-        // This thread comes to them by itself.
-        return;
-    } else if group.pool().is_some_and(|pool| owe(here, pool)) {
-        return;
-    }
-    let wanted = |other: &Group| std::ptr::eq(other, group) && other.tally.look().is_unattended();
-    while let Some(record) = work::take(here, crew, wanted) {
-        work::run(here, &record);
-    }
-}
-
 /// Has `notice` told once when all that was spawned is done; at once if it is.
 pub fn notify(group: &'static Group, notice: Arc<dyn Done>) -> Result<()> {
     here(|here| {
@@ -380,7 +228,7 @@ pub fn wait(group: &'static Group) -> Result<()> {
         if may_work {
             bring_in_bulk(here, group);
             while group.tally.look().pending() > 0 {
-                let Some(record) = work::take_own(here, |other| is_below(other, group)) else { break };
+                let Some(record) = lie::take_own(here, |other| is_below(other, group)) else { break };
                 work::run(here, &record);
             }
         }
@@ -424,20 +272,20 @@ fn wait_for_others(here: &Here, group: &'static Group, mut may_work: bool) {
     let crew = group.crew();
     let is_over = || group.tally.look().pending() == 0;
     let below = |other: &Group| is_below(other, group);
-    let take = || work::take(here, crew, below);
+    let take = || lie::take(here, crew, below);
     while !is_over() {
         if may_work {
-            if let Some(record) = take().or_else(|| work::look(take, is_over)) {
+            if let Some(record) = take().or_else(|| lie::look(take, is_over)) {
                 work::run(here, &record);
                 continue;
             }
-        } else if work::any(crew, below) && !group.pool().is_some_and(|pool| owe(here, pool)) {
+        } else if lie::any(crew, below) && !group.pool().is_some_and(|pool| owe(here, pool)) {
             may_work = true;
             continue;
         }
         let count = group.tally.sleep();
         if count.pending() > 0 {
-            crew.sleep(|| !(is_over() || may_work && work::any(crew, below)));
+            crew.sleep(|| !(is_over() || may_work && lie::any(crew, below)));
         }
         group.tally.wake_up();
     }
@@ -496,8 +344,8 @@ unsafe extern "C" fn come_in_bulk(bulk: *mut c_void, _index: i32) {
         }
         let below = |other: &Group| is_below(other, group);
         let is_over = || group.tally.look().pending() == 0;
-        let take = || work::take(here, crew, below);
-        while let Some(record) = take().or_else(|| work::look(take, is_over)) {
+        let take = || lie::take(here, crew, below);
+        while let Some(record) = take().or_else(|| lie::look(take, is_over)) {
             work::run(here, &record);
         }
     });

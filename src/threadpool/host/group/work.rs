@@ -3,82 +3,22 @@
 use super::berth::{self, Frame, Here, here};
 use super::cell::{Group, Hold};
 use super::crew::Crew;
+use super::lie::{
+    BYTES, DestroyFn, TaskFn, any, any_record, group_of, is_worth_a_hop, look, site, steal, take, take_own,
+};
 use crate::base::time::now_ns;
-use crate::base::{Code, Error, Ref};
+use crate::base::{Code, Error, Object, Ref};
 use crate::sync::{Count, Record, ambient};
 use crate::threadpool::ThreadPool;
+use crate::threadpool::host::Task;
+use crate::threadpool::host::ticket::serve;
+use crate::threadpool::host::tickets::Need;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*, fence};
 
-/// A task of the host's: gives a status.
-pub type TaskFn = unsafe extern "C" fn(*mut c_void) -> i32;
-/// Releases a task's argument.
-pub type DestroyFn = unsafe extern "C" fn(*mut c_void);
-
-/// Bytes that a record has room for, besides the function and the group.
-pub const ROOM: usize = 40;
-
-/// What a task is called with.
-#[derive(Clone, Copy, Debug)]
-pub enum Argument<'a> {
-    Pointer(*mut c_void, Option<DestroyFn>),
-    /// A copy of these, `ROOM` at most.
-    Bytes(&'a [u8]),
-}
-
-/// In the lowest bit of the word with the group: bytes, not a pointer.
-const BYTES: u64 = 1;
-
-#[inline(always)]
-pub(super) fn record(group: &Group, task: TaskFn, argument: Argument<'_>) -> Record {
-    let mut record: Record = [task as usize as u64, std::ptr::from_ref(group) as u64, 0, 0, 0, 0, 0];
-    match argument {
-        Argument::Pointer(arg, destroy) => {
-            record[2] = arg as u64;
-            record[3] = destroy.map_or(0, |destroy| destroy as usize as u64);
-        }
-        Argument::Bytes(bytes) => {
-            record[1] |= BYTES;
-            let mut room = [0u8; ROOM];
-            room[..bytes.len()].copy_from_slice(bytes);
-            for (word, eight) in record[2..].iter_mut().zip(room.chunks_exact(8)) {
-                *word = u64::from_ne_bytes(std::array::from_fn(|i| eight[i]));
-            }
-        }
-    }
-    record
-}
-
-/// The group of a record that lies in a deque, or lay there a moment ago.
-#[inline(always)]
-pub(super) fn group_of(record: &Record) -> &'static Group {
-    // SAFETY: only `record` makes the records of these deques, and cells stay groups for ever.
-    unsafe { &*((record[1] & !BYTES) as usize as *const Group) }
-}
-
 /// How often a task whose cost is known is timed again.
 const TIMED: u32 = 32;
-/// Depths that are told apart.
-const DEPTHS: u32 = 31;
-
-/// Where what a task of this function takes is kept: groups inside of tasks get smaller, as a rule.
-#[inline(always)]
-pub(super) fn site(task: usize, group: &Group) -> usize {
-    task.wrapping_add(group.depth.load(Relaxed).min(DEPTHS) as usize * 0x9E37_79B1)
-}
-
-/// What a hop to another thread and back takes at best, in nanoseconds. Shorter tasks are left where they lie.
-pub(super) const HOP_NS: f32 = 250.0;
-
-/// Whether a helper gains time by taking the task, as far as that is known.
-#[inline]
-fn is_worth_a_hop(record: &Record) -> bool {
-    let group = group_of(record);
-    let cost = |pool: &ThreadPool| pool.learned().tasks.get(site(record[0] as usize, group));
-    group.pool().and_then(|pool| cost(pool)).is_none_or(|cost_ns| cost_ns >= HOP_NS)
-}
-
 /// Runs a task that was counted and taken.
 #[inline(always)]
 pub(super) fn run(here: &Here, record: &Record) {
@@ -246,7 +186,7 @@ fn leave(here: &Here, group: &'static Group) {
     if count.pending() == 0 {
         free(here, group);
     } else {
-        super::attend(here, group);
+        attend(here, group);
     }
 }
 
@@ -325,67 +265,6 @@ fn free(here: &Here, group: &'static Group) {
     }
 }
 
-/// A task that is wanted, of those that this thread laid down.
-#[inline(always)]
-pub(super) fn take_own(here: &Here, wanted: impl Fn(&Group) -> bool) -> Option<Record> {
-    let berth = here.berth()?;
-    let mut passed_ns = 0.0;
-    let wanted = |record: &Record| wanted(group_of(record));
-    // SAFETY: the calling thread's berth.
-    unsafe {
-        berth.own(|own| {
-            let taken = berth.deque.pop(wanted, |place| passed_ns += own.cost_ns[place]);
-            if own.backlog_ns > 0.0 {
-                own.backlog_ns = (own.backlog_ns - passed_ns).max(0.0);
-            }
-            taken
-        })
-    }
-}
-
-/// A task that is wanted, of those that others laid down.
-fn steal(here: &Here, crew: &Crew, wanted: impl Fn(&Record) -> bool) -> Option<Record> {
-    let mine = here.berth().map(berth::Berth::number);
-    let mut others = crew.berths().filter(|berth| Some(*berth) != mine);
-    others.find_map(|other| berth::at(other).deque.steal(&wanted))
-}
-
-/// A task that is wanted, wherever it lies.
-pub(super) fn take(here: &Here, crew: &Crew, wanted: impl Fn(&Group) -> bool) -> Option<Record> {
-    take_own(here, &wanted).or_else(|| steal(here, crew, |record| wanted(group_of(record))))
-}
-
-fn any_record(crew: &Crew, wanted: impl Fn(&Record) -> bool) -> bool {
-    crew.berths().any(|berth| berth::at(berth).deque.any(&wanted))
-}
-
-/// Whether there is a task that is wanted.
-pub(super) fn any(crew: &Crew, wanted: impl Fn(&Group) -> bool) -> bool {
-    any_record(crew, |record| wanted(group_of(record)))
-}
-
-/// How long who finds nothing looks around, in nanoseconds.
-const SPIN_NS: u64 = 20_000;
-/// Looks at the end between two looks for work.
-const LOOKS: u32 = 4;
-
-/// Looks for a task for a bounded time, or until `is_over`.
-pub(super) fn look(take: impl Fn() -> Option<Record>, is_over: impl Fn() -> bool) -> Option<Record> {
-    let begin = now_ns();
-    loop {
-        for _ in 0..LOOKS {
-            if is_over() {
-                return None;
-            }
-            std::hint::spin_loop();
-        }
-        let taken = take();
-        if taken.is_some() || now_ns() - begin >= SPIN_NS {
-            return taken;
-        }
-    }
-}
-
 /// Why a thread helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Helper {
@@ -420,7 +299,7 @@ pub(super) fn help(pool: &Ref<ThreadPool>, helper: Helper, wanted: impl Fn(&Grou
                 fence(SeqCst);
                 // There may be work for one more.
                 if found.is_some() && any_record(crew, worth) {
-                    super::call_others(here, pool);
+                    call_others(here, pool);
                 }
             }
             match found {
@@ -457,5 +336,161 @@ pub(super) struct Counted<'a>(pub(super) &'a AtomicU32);
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+/// There is work for others: wakes who sleeps in waits, or asks the pool for a helper, unless somebody looks for work
+/// already.
+#[cold]
+pub(super) fn call_others(here: &Here, pool: &Object<ThreadPool>) {
+    let crew = pool.crew();
+    let can_spawn = pool.can_spawn();
+    if let Some(berth) = here.berth() {
+        // A pool that can be asked only by who waits: the wait finds what is worth it.
+        let left_ns = if can_spawn { 0.0 } else { crew.worth_ns() };
+        // SAFETY: the calling thread's berth.
+        unsafe { berth.own(|own| own.backlog_ns = left_ns) };
+    }
+    // ORDERING: behind the push, in front of the looks. Who looked around and found nothing counts itself off, or as
+    // asleep, has a fence, and looks again.
+    fence(SeqCst);
+    if crew.lookers.load(Relaxed) > 0 {
+        return;
+    }
+    if crew.sleepers.load(Relaxed) > 0 {
+        crew.wake();
+    }
+    if here.asks.get() || !can_spawn {
+        return;
+    }
+    let width = pool.num_threads();
+    crew.width.store(u32::try_from(width).unwrap_or(u32::MAX), Relaxed);
+    crew.worth.store(pool.worth_ns().to_bits(), Relaxed);
+    let accepted = pool.take_helpers(1, width) == 1 && {
+        // SAFETY: `come` may run on any thread, once, and does not unwind.
+        let task = unsafe { Task::new(come, std::ptr::from_ref(pool).cast_mut().cast()) };
+        here.asks.set(true);
+        let accepted = ask(pool, task);
+        here.asks.set(false);
+        accepted
+    };
+    if let Some(berth) = here.berth().filter(|_| !accepted) {
+        // Not so soon again.
+        // SAFETY: the calling thread's berth.
+        unsafe { berth.own(|own| own.backlog_ns = -AGAIN * crew.worth_ns()) };
+    }
+}
+
+/// So much more work has to come before a pool that has refused a helper, or has none left, is asked again.
+const AGAIN: f32 = 8.0;
+
+/// Offers a closure that holds the pool and a part of its budget, which was taken. False if it is refused.
+fn ask(pool: &Object<ThreadPool>, task: Task) -> bool {
+    // SAFETY: a shared object, which the caller holds; the closure gives this reference back.
+    unsafe { Arc::increment_strong_count(std::ptr::from_ref(pool)) };
+    pool.closures_went_out(1);
+    let accepted = pool.offer(task, 0, 0);
+    if !accepted {
+        pool.life().closure_left();
+        // SAFETY: refused means that the closure has not and will not run, so its reference is this thread's again.
+        unsafe { Arc::decrement_strong_count(std::ptr::from_ref(pool)) };
+        pool.give_back_helpers(1);
+    }
+    accepted
+}
+
+/// Offers a closure that has to come.
+pub(super) fn hand_over(pool: &Object<ThreadPool>, need: Need, task: Task) -> bool {
+    debug_assert_eq!(need, Need::Owed);
+    let life = pool.life();
+    if !life.door.owe() {
+        return false;
+    }
+    pool.add_to_budget(1);
+    let accepted = ask(pool, task);
+    if !accepted {
+        life.door.settle();
+    }
+    accepted
+}
+
+/// A helper.
+unsafe extern "C" fn come(pool: *mut c_void, _index: i32) {
+    // SAFETY: `call_others` gave this closure the pool and one reference to it.
+    let pool: Ref<ThreadPool> = unsafe { Arc::from_raw(pool.cast_const().cast::<Object<ThreadPool>>()) };
+    serve(pool, Need::Wanted, |pool| {
+        // A pool that runs it at once, in a thread that has called: that does the work anyway, when it comes to it.
+        if here(is_free) {
+            help(pool, Helper::Asked, |_| true);
+        }
+    });
+}
+
+/// Whether a closure is owed for this group's tasks.
+fn is_owed(group: &Group, pool: &ThreadPool) -> bool {
+    pool.has_flag(crate::abi::weir_threadpool_flags::WEIR_THREADPOOL_OWN_THREADS_ONLY)
+        || group.tally.look().is_unattended()
+}
+
+/// A closure that was owed.
+unsafe extern "C" fn come_owed(pool: *mut c_void, _index: i32) {
+    // SAFETY: `owe` gave this closure the pool and one reference to it.
+    let pool: Ref<ThreadPool> = unsafe { Arc::from_raw(pool.cast_const().cast::<Object<ThreadPool>>()) };
+    serve(pool, Need::Owed, |pool| {
+        let crew = pool.crew();
+        let wanted = |group: &Group| std::ptr::eq(group.crew(), crew) && is_owed(group, pool);
+        loop {
+            help(pool, Helper::Owed, |group| is_owed(group, pool));
+            // ORDERING: SeqCst and the fence; who lays something down and asks for nobody, since one is owed, is seen
+            // by the look behind.
+            drop(Counted(&crew.owed));
+            fence(SeqCst);
+            if !any(crew, wanted) {
+                break;
+            }
+            crew.owed.fetch_add(1, SeqCst);
+        }
+    });
+}
+
+/// Sees to it that a closure comes for what nobody here does; false if the pool refuses.
+pub(super) fn owe(here: &Here, pool: &Object<ThreadPool>) -> bool {
+    let crew = pool.crew();
+    // ORDERING: as in `come_owed`.
+    fence(SeqCst);
+    if crew.owed.load(SeqCst) > 0 {
+        return true;
+    }
+    if !pool.can_spawn() {
+        return false;
+    }
+    crew.owed.fetch_add(1, SeqCst);
+    // SAFETY: `come_owed` may run on any thread, once, and does not unwind.
+    let task = unsafe { Task::new(come_owed, std::ptr::from_ref(pool).cast_mut().cast()) };
+    let asks = here.asks.replace(true);
+    let accepted = hand_over(pool, Need::Owed, task);
+    here.asks.set(asks);
+    if !accepted {
+        crew.owed.fetch_sub(1, SeqCst);
+    }
+    accepted
+}
+
+/// There are tasks of a group that nobody may be expected to wait for.
+#[cold]
+pub(super) fn attend(here: &Here, group: &'static Group) {
+    let crew = group.crew();
+    if group.tally.look().holders() == 0 {
+        // Released before its end.
+        group.stop_with(Code::Cancelled.status());
+    } else if std::ptr::eq(here.drains.get(), crew) {
+        // This thread comes to them by itself.
+        return;
+    } else if group.pool().is_some_and(|pool| owe(here, pool)) {
+        return;
+    }
+    let wanted = |other: &Group| std::ptr::eq(other, group) && other.tally.look().is_unattended();
+    while let Some(record) = take(here, crew, wanted) {
+        run(here, &record);
     }
 }

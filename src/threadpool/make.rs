@@ -1,0 +1,101 @@
+//! Makes pools: of the host's threads, of the library's own, of none.
+#![forbid(unsafe_code)]
+
+use super::attr::{self, PoolAttr};
+use super::backend::Backend;
+use super::host::{self, Checked, Checks, Conduct, HostVtable, Shell, Store, group};
+use super::learned::{Family, Key};
+use super::pool::{self, Behind, Hand, Job, ThreadPool};
+use super::{builtin, inline, measure, seeded};
+use crate::base::{Ref, Result};
+use crate::sync::fork;
+use crate::sync::thread::{Group, Origin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What ended pools have left for the next ones.
+static STORE: Store<dyn Job> = Store::new();
+
+/// What a closure that is done with its own work does in turn before it leaves the pool's thread.
+const HANDS: &[Hand] = &[host::lend_a_hand, group::lend_a_hand];
+
+impl ThreadPool {
+    fn next_id() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Relaxed)
+    }
+
+    fn over(id: u64, backend: Box<dyn Backend>) -> Ref<ThreadPool> {
+        ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, None))
+    }
+
+    fn with(id: u64, behind: Behind, checks: Option<Arc<Checks>>, family: Family) -> Ref<ThreadPool> {
+        fork::arm();
+        measure::prepare();
+        // A pool that does not say how far it can grow may still do so.
+        let most_threads = behind.max_threads().max(attr::num_processors()) + 1;
+        let shell = Shell::new(&STORE, most_threads);
+        behind.watch_through(&shell.life);
+        ThreadPool::assemble(id, behind, checks, family, shell, HANDS)
+    }
+
+    /// The host's threads.
+    pub fn host(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
+        if attr.checking {
+            return ThreadPool::checking(vtable, attr);
+        }
+        let key = Key::new(vtable.functions(), vtable.flags(), vtable.num_threads(), attr.costs);
+        let family = Family::of(&key, attr.costs, ThreadPool::next_id);
+        ThreadPool::with(ThreadPool::next_id(), Behind::Host(vtable), None, family)
+    }
+
+    /// The host's threads, in checking mode.
+    fn checking(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
+        let checked = Checked::new(vtable, Conduct::Guard);
+        let checks = Arc::clone(checked.checks());
+        pool::expect_losses();
+        let id = ThreadPool::next_id();
+        ThreadPool::with(id, Behind::Other(Box::new(checked)), Some(checks), Family::own(id, attr.costs))
+    }
+
+    /// The host's threads, for the conformance kit: findings are collected, and change nothing.
+    pub(in crate::threadpool) fn observed(vtable: HostVtable) -> (Ref<ThreadPool>, Arc<Checks>) {
+        let checked = Checked::new(vtable, Conduct::Observe);
+        let checks = Arc::clone(checked.checks());
+        checked.adopt();
+        (ThreadPool::over(ThreadPool::next_id(), Box::new(checked)), checks)
+    }
+
+    /// The library's own work-stealing pool.
+    pub fn builtin(attr: &PoolAttr) -> Result<Ref<ThreadPool>> {
+        let id = ThreadPool::next_id();
+        let group =
+            Group { origin: Origin::BuiltinPool, name: format!("weir-pool{id}"), owner: String::new(), pool: id };
+        ThreadPool::start(attr, group)
+    }
+
+    /// The same for an owner of the library's: an engine, or a kind of engines.
+    pub fn builtin_for(attr: &PoolAttr, origin: Origin, name: String, owner: String) -> Result<Ref<ThreadPool>> {
+        ThreadPool::start(attr, Group { origin, name, owner, pool: ThreadPool::next_id() })
+    }
+
+    fn start(attr: &PoolAttr, group: Group) -> Result<Ref<ThreadPool>> {
+        let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
+        let id = group.pool;
+        let backend = Box::new(builtin::Builtin::start(threads, attr.spin_ns, group)?);
+        Ok(ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, attr.costs)))
+    }
+
+    /// Everything in the calling thread.
+    pub fn inline() -> Ref<ThreadPool> {
+        ThreadPool::over(ThreadPool::next_id(), Box::new(inline::Inline))
+    }
+
+    /// The pool for tests.
+    pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
+        let id = ThreadPool::next_id();
+        let name = format!("weir-seeded{id}");
+        let group = Group { origin: Origin::SeededPool, name, owner: String::new(), pool: id };
+        Ok(ThreadPool::over(id, Box::new(seeded::Seeded::start(seed, threads, group)?)))
+    }
+}
