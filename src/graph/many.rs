@@ -58,7 +58,8 @@ impl Program {
         let no_wait = options.is_some_and(|options| options.no_wait);
         let deadline_at_ns = orders.map_or(0, |orders| orders.deadline_at_ns());
         let asks = Asks { name: program.name(), no_wait, pool, deadline_at_ns };
-        let admission = program.compiled.admission.as_ref().filter(|admission| count > 0 && !admission.is_inside());
+        let admission =
+            program.runs.compiled.admission.as_ref().filter(|admission| count > 0 && !admission.is_inside());
         let _first = admission.map_or(Ok(None), |admission| admission.enter(&asks))?;
         let width = width(pool, count);
         let more = admission.map(|admission| admission.more(width));
@@ -147,7 +148,7 @@ fn many(
             }
         })
     };
-    let cost_ns = program.compiled.learned.all_ns.load(Relaxed) as f32;
+    let cost_ns = program.runs.compiled.learned.all_ns.load(Relaxed) as f32;
     let span = Span { items: count, cost_ns, grain: 1, ..Span::default() };
     let result = region(&span, &|claim| (claim.begin()..claim.end()).try_for_each(one));
     result.map_err(|error| first.lock().take().unwrap_or(error))

@@ -67,12 +67,12 @@ impl Kernel for Nested {
     }
 
     fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
-        self.program.compiled.learned.total_ns.load(Relaxed)
+        self.program.runs.compiled.learned.total_ns.load(Relaxed)
     }
 
     fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
         context.with_pool(|pool| {
-            let state = self.program.take_state(scratch_slots(pool))?;
+            let state = self.program.runs.take_state(scratch_slots(pool))?;
             let inputs = context.inputs();
             let outer = Outer { stop: context.stop(), failed: None };
             // SAFETY: nobody else has the state, and the call has the tensors until the inner run is over.
@@ -82,7 +82,7 @@ impl Kernel for Nested {
                     state.publish_to(context, &mut outputs)
                 })
             };
-            self.program.give_state(state);
+            self.program.runs.give_state(state);
             result
         })
     }
@@ -95,7 +95,7 @@ impl Kernel for Nested {
         if !self.is_async() {
             return done.done(self.compute(context, outputs));
         }
-        let state = self.program.take_state(context.with_pool(scratch_slots))?;
+        let state = self.program.runs.take_state(context.with_pool(scratch_slots))?;
         let inputs = context.inputs();
         // SAFETY: nobody else has the state, and the call has the tensors until the inner run is over.
         let begun = unsafe {
@@ -105,7 +105,7 @@ impl Kernel for Nested {
             })
         };
         if begun.is_err() {
-            self.program.give_state(state);
+            self.program.runs.give_state(state);
         }
         begun
     }

@@ -1,6 +1,6 @@
 //! Runs that compute a part of a program's outputs, and the parts that a program keeps compiled for them.
 //!
-//! A part is a program of its own (`compile::part`), made when a run first asks for its list of outputs, and found
+//! A part is a program of its own (`create`), made when a run first asks for its list of outputs, and found
 //! again by that list. Finding it takes no lock: the places are cells that many may read (`sync::Replaceable`), and
 //! each says by a mark whether it is worth a look. Who finds nothing compiles, outside of any lock, since compiling
 //! asks the host's kernels; of two threads that compile the same part one puts it in, and the other takes it over. When
@@ -8,38 +8,41 @@
 //! that go on hold it until they end.
 #![forbid(unsafe_code)]
 
-use super::compile::{check_outputs, compile_part};
 use super::contents::Contents;
-use super::options::{CompileOptions, RunOptions};
-use super::program::Program;
-use crate::base::{Error, Object, Ref, Result};
+use super::options::CompileOptions;
+use crate::base::{Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
 use crate::sync::{Mutex, Replaceable};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A list of outputs, and the program that computes them.
-struct Part {
+struct Part<P> {
     outputs: Box<[usize]>,
-    program: Ref<Program>,
+    program: P,
 }
 
-#[derive(Default)]
-struct Place {
+struct Place<P> {
     /// Of the list that is in it; 0 = empty. ORDERING: Relaxed here and for `asked_for`; a hint, the list itself is
     /// compared.
     mark: AtomicU64,
     /// Since the hand came by.
     asked_for: AtomicBool,
-    part: Replaceable<Part>,
+    part: Replaceable<Part<P>>,
 }
 
-/// What a program keeps for runs of its parts.
-pub(super) struct Parts {
-    graph: Contents,
-    engines: Vec<Ref<Engine>>,
-    options: CompileOptions,
-    places: Box<[Place]>,
+impl<P> Default for Place<P> {
+    fn default() -> Place<P> {
+        Place { mark: AtomicU64::new(0), asked_for: AtomicBool::new(false), part: Replaceable::default() }
+    }
+}
+
+/// What a program keeps for runs of its parts, each a `P`.
+pub(super) struct Parts<P> {
+    pub graph: Contents,
+    pub engines: Vec<Ref<Engine>>,
+    pub options: CompileOptions,
+    places: Box<[Place<P>]>,
     /// The place that is emptied next. Held by who changes places.
     hand: Mutex<usize>,
 }
@@ -47,9 +50,9 @@ pub(super) struct Parts {
 /// Most parts that a program keeps: they are looked through one by one.
 pub const MOST_PARTS: usize = 256;
 
-impl Parts {
+impl<P: Clone> Parts<P> {
     /// None if the options ask for none.
-    pub fn new(graph: &Contents, engines: &[Ref<Engine>], options: &CompileOptions) -> Result<Option<Parts>> {
+    pub fn new(graph: &Contents, engines: &[Ref<Engine>], options: &CompileOptions) -> Result<Option<Parts<P>>> {
         if options.partial_runs == 0 {
             return Ok(None);
         }
@@ -59,9 +62,20 @@ impl Parts {
         Ok(Some(Parts { graph: graph.clone(), engines: engines.to_vec(), options, places, hand: Mutex::new(0) }))
     }
 
-    fn find(&self, outputs: &[usize], mark: u64) -> Option<Ref<Program>> {
+    /// The part of these outputs, if it is kept.
+    pub fn get(&self, outputs: &[usize]) -> Option<P> {
+        self.find(outputs, mark(outputs))
+    }
+
+    /// Shows each part that is kept, in no order.
+    pub fn each<T>(&self, show: impl Fn(&[usize], &P) -> T) -> Vec<T> {
+        let shown = |part: &Part<P>| show(&part.outputs, &part.program);
+        self.places.iter().filter_map(|place| place.part.read(shown)).collect()
+    }
+
+    fn find(&self, outputs: &[usize], mark: u64) -> Option<P> {
         self.places.iter().filter(|place| place.mark.load(Relaxed) == mark).find_map(|place| {
-            let program = |part: &Part| (*part.outputs == *outputs).then(|| Ref::clone(&part.program));
+            let program = |part: &Part<P>| (*part.outputs == *outputs).then(|| part.program.clone());
             let found = place.part.read(program).flatten()?;
             if !place.asked_for.load(Relaxed) {
                 place.asked_for.store(true, Relaxed);
@@ -71,8 +85,9 @@ impl Parts {
     }
 
     /// Keeps a part, unless somebody else has compiled it meanwhile. Gives the one to run.
-    fn keep(&self, outputs: &[usize], mark: u64, program: Ref<Program>) -> Ref<Program> {
-        let mut part = Part { outputs: outputs.into(), program: Ref::clone(&program) };
+    pub fn keep(&self, outputs: &[usize], program: P) -> P {
+        let mark = mark(outputs);
+        let mut part = Part { outputs: outputs.into(), program: program.clone() };
         let mut hand = self.hand.lock();
         if let Some(other) = self.find(outputs, mark) {
             return other;
@@ -107,50 +122,4 @@ impl Parts {
 fn mark(outputs: &[usize]) -> u64 {
     let state = |hash: u64, &output: &usize| (hash ^ output as u64).wrapping_mul(0x0000_0100_0000_01b3);
     outputs.iter().fold(0xcbf2_9ce4_8422_2325, state).max(1)
-}
-
-/// A part as it is told of.
-pub(super) struct KeptPart {
-    pub outputs: Box<[usize]>,
-    pub nodes: usize,
-    pub arena_bytes: usize,
-}
-
-impl Program {
-    /// The program to run instead of this one, if the options ask for a part of its outputs.
-    #[inline(always)]
-    pub fn part(&self, options: Option<&RunOptions>) -> Result<Option<Ref<Program>>> {
-        match options.and_then(|options| options.outputs.as_deref()) {
-            None => Ok(None),
-            Some(outputs) => self.part_of(outputs).map(Some),
-        }
-    }
-
-    fn part_of(&self, outputs: &[usize]) -> Result<Ref<Program>> {
-        let Some(parts) = &self.parts else {
-            return Err(Error::precondition(format!(
-                "program '{}' was compiled without partial runs (weir_compile_options_set_partial_runs)",
-                self.name()
-            )));
-        };
-        let mark = mark(outputs);
-        if let Some(program) = parts.find(outputs, mark) {
-            return Ok(program);
-        }
-        check_outputs(outputs, self.outputs().len())?;
-        let compile = || compile_part(&parts.graph, &parts.engines, outputs, &self.compiled, &parts.options);
-        let program = heap::whole(compile).map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
-        Ok(parts.keep(outputs, mark, Object::shared(program)))
-    }
-
-    /// The parts that are kept, in no order.
-    pub(super) fn kept_parts(&self) -> Vec<KeptPart> {
-        let places = self.parts.iter().flat_map(|parts| &parts.places);
-        let told = |part: &Part| KeptPart {
-            outputs: part.outputs.clone(),
-            nodes: part.program.num_nodes(),
-            arena_bytes: part.program.plan().arena_bytes,
-        };
-        places.filter_map(|place| place.part.read(told)).collect()
-    }
 }

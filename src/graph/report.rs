@@ -46,7 +46,7 @@ type Group = (&'static str, Vec<(&'static str, &'static str, Fact)>);
 
 fn facts(program: &Program) -> Vec<Group> {
     use Fact::*;
-    let (Compiled { plan, learned, .. }, done) = (&*program.compiled, &program.facts);
+    let (Compiled { plan, learned, .. }, done) = (&*program.runs.compiled, &program.facts);
     let placed = &done.placement;
     let of_runs = |counter: fn(&RunCounts) -> &AtomicU64| {
         Count(placed.runs.as_ref().map_or(0, |runs| counter(runs).load(Relaxed) as usize))

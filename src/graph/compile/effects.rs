@@ -72,7 +72,7 @@ struct Touch {
 }
 
 /// Refuses a graph in which what is written has no order with what else touches it.
-pub(super) fn check(graph: &Contents, verified: &Verified) -> Result<()> {
+pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<()> {
     if !verified.kinds.has(Kinds::EFFECT) {
         return Ok(());
     }

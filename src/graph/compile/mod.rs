@@ -16,7 +16,7 @@
 mod accesses;
 mod descs;
 mod dynamic;
-mod effects;
+pub(super) mod effects;
 mod entries;
 mod flat;
 mod fold;
@@ -25,14 +25,12 @@ mod joins;
 mod memory;
 pub(super) mod overlap;
 mod overlay;
-mod part;
 #[cfg(debug_assertions)]
 mod proof;
 mod region;
 mod schedule;
 mod views;
 
-use super::builder::Graph;
 use super::compiled::Compiled;
 use super::contents::Contents;
 use super::exec::Admission;
@@ -40,19 +38,14 @@ use super::facts::Facts;
 use super::figures::{NodeFigures, is_measured};
 use super::learned::Learned;
 use super::options::CompileOptions;
-use super::partial::Parts;
-use super::place::{self, Devices};
 use super::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
-use super::program::Program;
-use super::raise;
 use super::verify::{self, Kinds, Verified};
 use crate::base::index::{Index, mix};
-use crate::base::{Desc, Object, Ref, Result};
+use crate::base::{Desc, Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
 use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
-pub(super) use part::{check_outputs, compile_part};
 use region::{Region, Scope, Want};
 pub(super) use schedule::{costs, live, order};
 use std::borrow::Cow;
@@ -61,62 +54,10 @@ use views::{Lists, Views};
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
-const BYTES_PER_NODE: usize = 512;
-
-impl Program {
-    pub fn compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
-        heap::whole(|| Program::try_to_compile(graph, engines, options))
-    }
-
-    fn try_to_compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
-        let contents = &graph.contents;
-        heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
-        let mut raised = raise::raise(contents)?;
-        let verified = verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent)?;
-        raised.iter_mut().for_each(|raised| raise::settle(raised, &verified));
-        let contents = raised.as_ref().unwrap_or(contents);
-        if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
-            verify::check_blocking(contents)?;
-        }
-        verify::check_homes(contents, &engines)?;
-        effects::check(contents, &verified)?;
-        let (chosen, choices) = match place::choose(contents, &verified, &engines, options.any_engine)? {
-            None => (None, Vec::new()),
-            Some((chosen, choices)) => (Some(chosen), choices),
-        };
-        let contents = chosen.as_ref().unwrap_or(contents);
-        let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
-        let Some(placed) = place::place(contents, &verified, &engines, options)? else {
-            return Program::compile_for_host(contents, verified, engines, options, facts);
-        };
-        // A part of the program is placed by itself.
-        let parts = Parts::new(contents, &engines, options)?;
-        facts.placement = placed.placement.clone();
-        let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
-        let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
-        let (mut compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
-        facts.choices = choices;
-        compiled.frames = placed.frames();
-        Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
-    }
-
-    /// All of whose kernels are the host's.
-    fn compile_for_host(
-        contents: &Contents,
-        verified: Verified,
-        engines: Vec<Ref<Engine>>,
-        options: &CompileOptions,
-        mut facts: Facts,
-    ) -> Result<Ref<Program>> {
-        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts)?;
-        let parts = Parts::new(&contents, &engines, options)?;
-        let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
-        Ok(Object::shared(Program::new(compiled, Devices::default(), facts, parts)))
-    }
-}
+pub(super) const BYTES_PER_NODE: usize = 512;
 
 /// The graph without what compile can compute.
-fn folded<'a>(
+pub(super) fn folded<'a>(
     contents: &'a Contents,
     verified: Verified,
     engines: &[Ref<Engine>],
@@ -132,7 +73,8 @@ fn folded<'a>(
     Ok((Cow::Owned(contents), verified))
 }
 
-fn compile(
+/// Lays the graph out.
+pub(super) fn compile(
     graph: &Contents,
     verified: &Verified,
     engines: Vec<Ref<Engine>>,

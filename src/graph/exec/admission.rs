@@ -20,7 +20,6 @@
 //! refused (`stream::wait`).
 #![forbid(unsafe_code)]
 
-use super::flight::Flight;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::stream::{Joinable, Joined, Queue, help_briefly};
@@ -35,10 +34,16 @@ const LOOK_NS: u64 = 20_000;
 /// How long it sleeps before it looks whether it can do something for those that have a place.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
 
+/// A run on a stream, which has left word in the line.
+pub(super) trait Queued: Send + Sync {
+    /// By the run that leaves: its place is this one's now.
+    fn admit(&self, place: Place, queue: &Arc<Queue>);
+}
+
 /// Who waits.
 pub(super) enum Waiter {
     Thread(Arc<Gate>),
-    Flight(Arc<Flight>, Arc<Queue>),
+    Queued(Arc<dyn Queued>, Arc<Queue>),
 }
 
 pub(in crate::graph) struct Admission {
@@ -74,9 +79,9 @@ impl Drop for Place {
         match self.of.places.leave() {
             None => {}
             Some(Waiter::Thread(gate)) => gate.advance(1),
-            Some(Waiter::Flight(flight, queue)) => {
+            Some(Waiter::Queued(run, queue)) => {
                 let place = Place { of: Arc::clone(&self.of), queue: Some(Arc::downgrade(&queue)) };
-                flight.admit(place, &queue);
+                run.admit(place, &queue);
             }
         }
     }
@@ -205,9 +210,9 @@ impl Admission {
     }
 
     /// A place for a run on a stream, or one in the line.
-    pub(super) fn enter_or_wait(self: &Arc<Self>, flight: &Arc<Flight>, queue: &Arc<Queue>) -> Option<Place> {
+    pub(super) fn enter_or_wait(self: &Arc<Self>, run: &Arc<dyn Queued>, queue: &Arc<Queue>) -> Option<Place> {
         self.queues.lock().push(Arc::downgrade(queue));
-        let waiter = || Waiter::Flight(Arc::clone(flight), Arc::clone(queue));
+        let waiter = || Waiter::Queued(Arc::clone(run), Arc::clone(queue));
         let queue = Some(Arc::downgrade(queue));
         self.places.enter_or_wait(waiter).then(|| Place { of: Arc::clone(self), queue })
     }
@@ -221,9 +226,9 @@ impl Admission {
     }
 
     /// Takes a run on a stream out of the line.
-    pub(super) fn withdraw(&self, flight: &Arc<Flight>) {
-        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Flight(other, _) if Arc::ptr_eq(other, flight));
-        if let Some(Waiter::Flight(_, queue)) = self.places.withdraw(is_it) {
+    pub(super) fn withdraw(&self, run: &Arc<dyn Queued>) {
+        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Queued(other, _) if std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(run)));
+        if let Some(Waiter::Queued(_, queue)) = self.places.withdraw(is_it) {
             self.over(&Arc::downgrade(&queue));
             queue.share(None);
         }

@@ -1,18 +1,22 @@
 //! A run's tensors: checked, and put where the state's arguments point.
 
 use super::admission::{Admitted, Asks};
+use super::direct::{DirectRun, Tensors};
 use super::dynamic;
+use super::flight::Flight;
 use super::one_by_one;
 use super::orders::Orders;
 use super::run::{Outer, Run};
 use super::state::RunState;
 use crate::base::{Error, Object, Ref, Result};
-use crate::engine::{Engine, Place, Stream, Tensor, check_tensor, scratch_slots};
+use crate::engine::{Engine, Key, Place, Stream, Tensor, check_tensor, scratch_slots};
+use crate::graph::place::Direct;
 use crate::graph::plan::Port;
+use crate::graph::run_pool::Keeps;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
 use crate::memory::{View, heap};
-use crate::stream::{Listener, Op};
+use crate::stream::{Listener, Notice, Op};
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -83,12 +87,12 @@ impl<'a> Bound<'a> {
             Ok(tensor) => self.place(&tensor),
             Err(_) => Place::NOWHERE,
         };
-        program.check_apart(inputs.0, input, outputs.0, output)
+        program.runs.check_apart(inputs.0, input, outputs.0, output)
     }
 
     /// Where a tensor is, by the engines of the program.
     fn place(&self, tensor: &Tensor) -> Place {
-        let devices = &self.program.devices.engines;
+        let devices = &self.program.runs.devices.engines;
         let is_there = |device: &Ref<Engine>| tensor.engine().is_same_device(device);
         let device = if devices.is_empty() { None } else { devices.iter().position(is_there) };
         let engine = device.map_or(0, |device| device as u32 + 1);
@@ -156,7 +160,7 @@ impl Bound<'_> {
         }
         match stream {
             Some(stream) => self.submit(stream, pool, None, orders, (no_wait, listener))?,
-            None if self.program.compiled.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
+            None if self.program.runs.compiled.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
             None => self.run_told(pool, orders.as_ref(), None)?,
         }
         match pool {
@@ -188,7 +192,7 @@ impl Bound<'_> {
         orders: Option<&Orders>,
         no_wait: bool,
     ) -> Result<Option<Admitted>> {
-        match &self.program.compiled.admission {
+        match &self.program.runs.compiled.admission {
             None => Ok(None),
             Some(admission) => admission.enter(&self.asks(pool, orders, no_wait)),
         }
@@ -220,7 +224,7 @@ impl Bound<'_> {
     /// A state for this run, which has its tensors and orders.
     #[inline]
     fn bound_step(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<RunState>> {
-        let state = self.program.take_state(scratch_slots(pool))?;
+        let state = self.program.runs.take_state(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
         if self.program.plan().not_needed.is_empty() {
@@ -261,8 +265,8 @@ impl Bound<'_> {
     }
 
     fn given_back(&self, state: Arc<RunState>, result: Result<()>) -> Result<()> {
-        self.program.give_state(state);
-        if let (Err(_), Some(lanes)) = (&result, &self.program.devices.lanes) {
+        self.program.runs.give_state(state);
+        if let (Err(_), Some(lanes)) = (&result, &self.program.runs.devices.lanes) {
             lanes.keep(Arc::new((Ref::clone(self.program), self.on_devices())));
         }
         result
@@ -330,7 +334,7 @@ impl Bound<'_> {
         }
         // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is,
         // so that who waits for a place holds nothing.
-        let admission = self.program.compiled.admission.as_ref().filter(|admission| !admission.is_inside());
+        let admission = self.program.runs.compiled.admission.as_ref().filter(|admission| !admission.is_inside());
         let (mut _admitted, mut accepted) = (None, None);
         match admission {
             None => {}
@@ -346,7 +350,7 @@ impl Bound<'_> {
         for i in 0..self.outputs.0 {
             tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
         }
-        flight.board(self.program, tensors, pool, handle);
+        flight.board(Arc::clone(self.program) as Arc<dyn Keeps<Flight>>, tensors, pool, handle);
         flight.order(orders);
         flight.accept(accepted);
         // From here on nothing fails: who has been refused hears of nothing.
@@ -357,7 +361,11 @@ impl Bound<'_> {
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
         let plan = self.program.plan();
-        if plan.engines.iter().chain(&self.program.devices.engines).any(|engine| engine.is_same_device(stream.engine()))
+        if plan
+            .engines
+            .iter()
+            .chain(&self.program.runs.devices.engines)
+            .any(|engine| engine.is_same_device(stream.engine()))
         {
             return Ok(());
         }
@@ -366,5 +374,78 @@ impl Bound<'_> {
             stream.queue().name(),
             stream.engine().label()
         )))
+    }
+}
+
+/// Runs that are issued to the stream as a kernel is (`direct`).
+impl Bound<'_> {
+    /// Whether the run goes to the stream as a kernel does; to be asked in front of each.
+    fn is_direct_on(&self, stream: &Stream) -> Result<bool> {
+        let Some(direct) = self.program.runs.direct_on(stream) else { return Ok(false) };
+        match direct.is_possible() {
+            Some(is_possible) => Ok(is_possible),
+            None => self.try_out(direct, stream),
+        }
+    }
+
+    /// Refuses a run that is not issued as a kernel is, if the host captures the stream.
+    fn check_not_captured(&self, stream: &Stream) -> Result<()> {
+        let queue = stream.queue();
+        match queue.line() {
+            Some(line) if line.is_captured()? => {}
+            _ => return Ok(()),
+        }
+        let direct = self.program.facts.placement.direct.text();
+        let why = direct.strip_prefix("no, ").unwrap_or("it has a handle or options, tells of its end, or is counted");
+        let (program, name) = (self.program.name(), queue.name());
+        Err(Error::precondition(format!(
+            "program '{program}': stream '{name}' is being captured, and the run cannot be part of that: {why}"
+        )))
+    }
+
+    #[cold]
+    fn try_out(&self, direct: &Direct, stream: &Stream) -> Result<bool> {
+        let mut tensors = Tensors::new();
+        self.give(&mut tensors)?;
+        let tried = direct.try_out(stream.queue(), &tensors);
+        tried.map_err(|error| error.within(format_args!("program '{}'", self.program.name())))
+    }
+
+    fn give(&self, tensors: &mut Tensors) -> Result<()> {
+        for i in 0..self.inputs.0 {
+            let needed = self.program.plan().needs_input(i);
+            tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
+        }
+        for i in 0..self.outputs.0 {
+            tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
+        }
+        Ok(())
+    }
+
+    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be
+    /// captured at any time; an input that is not needed may be anything.
+    fn key(&self, stream: &Stream) -> Key {
+        let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
+        if !is_own || !self.program.plan().not_needed.is_empty() {
+            return Key::default();
+        }
+        let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
+        let inputs = (0..self.inputs.0).map(|i| address(self.inputs.1, i));
+        let outputs = (0..self.outputs.0).map(|i| address(self.outputs.1, i));
+        let mut key = Key::default();
+        key.set(Arc::as_ptr(self.program).addr(), inputs, outputs);
+        key
+    }
+
+    /// Puts the run into a stream of its engine's.
+    fn submit_direct(&self, stream: &Stream, notice: Option<Notice>) -> Result<()> {
+        let key = if notice.is_none() { self.key(stream) } else { Key::default() };
+        if stream.again(&key) {
+            return Ok(());
+        }
+        let mut run = self.program.direct_runs.take();
+        let program = Arc::clone(self.program) as Arc<dyn Keeps<DirectRun>>;
+        run.fill(program, |tensors| self.give(tensors), (stream, notice))?;
+        stream.queue().submit_as(Op::Work(run), &key)
     }
 }

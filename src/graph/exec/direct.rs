@@ -6,15 +6,14 @@
 //! (`stream::Work::again`).
 #![forbid(unsafe_code)]
 
-use super::bind::{Bound, Lookup};
 use super::flight::not_begun;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
-use crate::engine::{Key, Stream, Tensor};
-use crate::graph::Program;
+use crate::engine::{Stream, Tensor};
 use crate::graph::place::{Direct, Lent};
+use crate::graph::run_pool::Keeps;
 use crate::memory::heap;
-use crate::stream::{Notice, Op, Queue, Work};
+use crate::stream::{Notice, Queue, Work};
 use crate::sync::{HandOff, Mutex};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -24,7 +23,7 @@ use std::task::Poll;
 const KEPT: usize = 1024;
 
 /// Inputs, then outputs; None for an input that is not needed.
-type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
+pub(super) type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
 
 /// Who is told when the device is done with the run, and the event behind it.
 struct Told {
@@ -58,7 +57,7 @@ pub(in crate::graph) struct DirectRun(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
-    program: Option<Ref<Program>>,
+    program: Option<Arc<dyn Keeps<DirectRun>>>,
     tensors: Tensors,
     lent: Lent,
     /// Kept for later runs that are told of.
@@ -73,12 +72,12 @@ impl Held {
         give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut Lent) -> Result<()>,
     ) -> Result<()> {
         let Held { program, tensors, lent, .. } = self;
-        let direct = program.as_ref().and_then(|program| Some((program, program.devices.direct.as_ref()?)));
+        let direct = program.as_ref().and_then(|program| Some((program, program.runs().devices.direct.as_ref()?)));
         let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
         let given = give(direct, line.stream(), tensors, lent);
-        given.map_err(|error| error.within(format_args!("program '{}'", program.name())))
+        given.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name)))
     }
 
     /// The run's end is to be told. Before it is issued.
@@ -132,83 +131,18 @@ impl Stock {
     pub fn trim(&self) {
         drop(std::mem::take(&mut *self.0.lock()));
     }
-}
 
-impl Bound<'_> {
-    /// Whether the run goes to the stream as a kernel does; to be asked in front of each.
-    pub(super) fn is_direct_on(&self, stream: &Stream) -> Result<bool> {
-        let Some(direct) = self.program.direct_on(stream) else { return Ok(false) };
-        match direct.is_possible() {
-            Some(is_possible) => Ok(is_possible),
-            None => self.try_out(direct, stream),
+    pub fn keep(&self, run: Arc<DirectRun>) {
+        let mut kept = self.0.lock();
+        if kept.len() < KEPT {
+            kept.push(run);
         }
     }
 
-    /// Refuses a run that is not issued as a kernel is, if the host captures the stream.
-    pub(super) fn check_not_captured(&self, stream: &Stream) -> Result<()> {
-        let queue = stream.queue();
-        match queue.line() {
-            Some(line) if line.is_captured()? => {}
-            _ => return Ok(()),
-        }
-        let direct = self.program.facts.placement.direct.text();
-        let why = direct.strip_prefix("no, ").unwrap_or("it has a handle or options, tells of its end, or is counted");
-        let (program, name) = (self.program.name(), queue.name());
-        Err(Error::precondition(format!(
-            "program '{program}': stream '{name}' is being captured, and the run cannot be part of that: {why}"
-        )))
-    }
-
-    #[cold]
-    fn try_out(&self, direct: &Direct, stream: &Stream) -> Result<bool> {
-        let mut tensors = Tensors::new();
-        self.give(&mut tensors)?;
-        let tried = direct.try_out(stream.queue(), &tensors);
-        tried.map_err(|error| error.within(format_args!("program '{}'", self.program.name())))
-    }
-
-    fn give(&self, tensors: &mut Tensors) -> Result<()> {
-        for i in 0..self.inputs.0 {
-            let needed = self.program.plan().needs_input(i);
-            tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
-        }
-        for i in 0..self.outputs.0 {
-            tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
-        }
-        Ok(())
-    }
-
-    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be
-    /// captured at any time; an input that is not needed may be anything.
-    fn key(&self, stream: &Stream) -> Key {
-        let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
-        if !is_own || !self.program.plan().not_needed.is_empty() {
-            return Key::default();
-        }
-        let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
-        let inputs = (0..self.inputs.0).map(|i| address(self.inputs.1, i));
-        let outputs = (0..self.outputs.0).map(|i| address(self.outputs.1, i));
-        let mut key = Key::default();
-        key.set(Arc::as_ptr(self.program).addr(), inputs, outputs);
-        key
-    }
-
-    /// Puts the run into a stream of its engine's.
-    pub(super) fn submit_direct(&self, stream: &Stream, notice: Option<Notice>) -> Result<()> {
-        let key = if notice.is_none() { self.key(stream) } else { Key::default() };
-        if stream.again(&key) {
-            return Ok(());
-        }
-        let kept = self.program.direct_runs.0.lock().pop();
-        let mut run: Arc<DirectRun> = kept.unwrap_or_default();
-        let Some(DirectRun(held)) = Arc::get_mut(&mut run) else {
-            return Err(Error::internal("a run that is over and somebody has"));
-        };
-        let held = held.get_mut();
-        self.give(&mut held.tensors)?;
-        held.program = Some(Ref::clone(self.program));
-        notice.map_or(Ok(()), |notice| held.announce(stream, notice))?;
-        stream.queue().submit_as(Op::Work(run), &key)
+    /// One that is over, else a new one.
+    pub(super) fn take(&self) -> Arc<DirectRun> {
+        let kept = self.0.lock().pop();
+        kept.unwrap_or_default()
     }
 }
 
@@ -223,9 +157,9 @@ impl Work for DirectRun {
 
     fn may_be_captured(&self) -> Result<()> {
         let held = self.0.lock();
-        let direct = held.program.as_ref().and_then(|program| Some((program, program.devices.direct.as_ref()?)));
+        let direct = held.program.as_ref().and_then(|program| Some((program, program.runs().devices.direct.as_ref()?)));
         let Some((program, direct)) = direct else { return Err(Error::internal("a run without a program")) };
-        direct.check_capture().map_err(|error| error.within(format_args!("program '{}'", program.name())))
+        direct.check_capture().map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name)))
     }
 
     fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
@@ -236,8 +170,8 @@ impl Work for DirectRun {
         let mut held = self.0.lock();
         let Held { program, tensors, lent, .. } = &mut *held;
         let (program, line) = (program.as_ref()?, queue.line()?);
-        let issued = program.devices.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
-        Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.name()))))
+        let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
+        Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name))))
     }
 
     fn skip(self: Arc<Self>, cause: &Error) {
@@ -254,15 +188,28 @@ impl Work for DirectRun {
         let program = held.program.take();
         held.tensors.clear();
         if let Some(program) = program {
-            let mut kept = program.direct_runs.0.lock();
-            if kept.len() < KEPT {
-                kept.push(self);
-            }
+            program.keep(self);
         }
     }
 }
 
 impl DirectRun {
+    /// A run of this program on the stream, over these tensors. Nobody else has it.
+    pub(super) fn fill(
+        self: &mut Arc<Self>,
+        program: Arc<dyn Keeps<DirectRun>>,
+        give: impl FnOnce(&mut Tensors) -> Result<()>,
+        (stream, notice): (&Stream, Option<Notice>),
+    ) -> Result<()> {
+        let Some(DirectRun(held)) = Arc::get_mut(self) else {
+            return Err(Error::internal("a run that is over and somebody has"));
+        };
+        let held = held.get_mut();
+        give(&mut held.tensors)?;
+        held.program = Some(program);
+        notice.map_or(Ok(()), |notice| held.announce(stream, notice))
+    }
+
     fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
         let mut held = self.0.lock();
         let issued = held.given(queue, |direct, stream, tensors, lent| direct.issue(queue, stream, tensors, lent));

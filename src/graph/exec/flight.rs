@@ -12,13 +12,13 @@
 //! | RUNNING | the state is open; the stream is parked or about to be   | CLOSED by the last worker out (`RunState::close`) |
 //! | CLOSED  | the state's result is there                              | back to the stock, by `poll`                     |
 
-use super::admission::{Accepted, Place};
+use super::admission::{Accepted, Place, Queued};
 use super::orders::Orders;
 use super::run::{Run, none_begun};
-use super::state::RunState;
+use super::state::{RunState, Waiter};
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
-use crate::graph::Program;
+use crate::graph::run_pool::Keeps;
 use crate::memory::heap;
 use crate::stream::{Joinable, Notice, Queue, What, Work};
 use crate::sync::{Exit, HandOff};
@@ -34,7 +34,7 @@ const CLOSED: u32 = 2;
 #[derive(Default)]
 pub struct Flight {
     phase: AtomicU32,
-    program: HandOff<Ref<Program>>,
+    program: HandOff<Arc<dyn Keeps<Flight>>>,
     /// Inputs, then outputs; None for an input that is not needed. Empty between runs, and kept for its memory.
     tensors: HandOff<Vec<Option<Ref<Tensor>>>>,
     pool: HandOff<Ref<ThreadPool>>,
@@ -73,13 +73,13 @@ impl Flight {
     /// Fills the flight.
     pub(super) fn board(
         &self,
-        program: &Ref<Program>,
+        program: Arc<dyn Keeps<Flight>>,
         tensors: Vec<Option<Ref<Tensor>>>,
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
     ) {
         // All cells are empty: the flight came from the stock, or is new.
-        let _ = self.program.put(Ref::clone(program));
+        let _ = self.program.put(program);
         let _ = self.tensors.put(tensors);
         let _ = pool.map(|pool| self.pool.put(Ref::clone(pool)));
         let _ = handle.map(|handle| self.handle.put(Ref::clone(handle)));
@@ -111,13 +111,13 @@ impl Flight {
             state => return state == FREE,
         }
         let Some(program) = self.program.take() else { return true };
-        let admission = program.compiled.admission.clone();
+        let admission = program.runs().compiled.admission.clone();
         let _ = self.program.put(program);
         let Some(admission) = admission else { return true };
         self.admission.store(IN_LINE, Relaxed);
         queue.set_program_waited_for(admission.number);
         queue.share(Some((Arc::clone(&admission) as Arc<dyn Joinable>, 0)));
-        match admission.enter_or_wait(self, queue) {
+        match admission.enter_or_wait(&(Arc::clone(self) as Arc<dyn Queued>), queue) {
             Some(place) => {
                 self.has_place(place, queue);
                 true
@@ -131,17 +131,6 @@ impl Flight {
         queue.share(None);
         queue.set_program_waited_for(0);
         self.admission.store(FREE, Release);
-    }
-
-    /// By the run that leaves: its place is this one's now.
-    pub(super) fn admit(&self, place: Place, queue: &Arc<Queue>) {
-        self.has_place(place, queue);
-        queue.resume();
-    }
-
-    /// By the last worker out. ORDERING: Release pairs with the Acquire in `poll`.
-    pub(super) fn closed(&self) {
-        self.phase.store(CLOSED, Release);
     }
 
     /// Begins: takes a state, points it at the tensors, and runs.
@@ -162,7 +151,7 @@ impl Flight {
         self.phase.store(RUNNING, Relaxed);
         let _ = handle.map(|handle| self.handle.put(handle));
         let _ = self.state.put(Arc::clone(&state));
-        let _ = state.waiter.put((Arc::clone(self), Arc::clone(queue)));
+        let _ = state.waiter.put((Arc::clone(self) as Arc<dyn Waiter>, Arc::clone(queue)));
         if state.has_calls() && !state.is_serial() {
             *state.calls.stream.lock() = Some(Arc::clone(queue));
         }
@@ -218,16 +207,16 @@ impl Flight {
             return Err(Error::internal("a run without a program"));
         };
         let pool = self.pool.take();
-        let mut state = program.take_state(scratch_slots(pool.as_ref()));
+        let mut state = program.runs().take_state(scratch_slots(pool.as_ref()));
         if let Ok(taken) = &state
             // SAFETY: a state that is this run's alone, and the host keeps the tensors to the run.
             && let Err(error) = unsafe { taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view())) }
         {
-            program.give_state(Arc::clone(taken));
+            program.runs().give_state(Arc::clone(taken));
             state = Err(error);
         }
         if let Ok(state) = &state {
-            let num_inputs = program.inputs().len();
+            let num_inputs = program.runs().plan().inputs.len();
             let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
             // SAFETY: as above; the tensors were checked.
             unsafe { state.bind(data, |o| data(num_inputs + o)) };
@@ -278,7 +267,7 @@ impl Flight {
     /// Gives the state back. From here on it is another run's.
     fn land(&self, state: Arc<RunState>) {
         if let Some(program) = self.program.take() {
-            program.give_state(state);
+            program.runs().give_state(state);
             let _ = self.program.put(program);
         }
     }
@@ -287,10 +276,10 @@ impl Flight {
     #[cold]
     fn keep(&self, tensors: &[Option<Ref<Tensor>>]) {
         let Some(program) = self.program.take() else { return };
-        if let Some(lanes) = &program.devices.lanes {
+        if let Some(lanes) = &program.runs().devices.lanes {
             let is_there = |tensor: &&Ref<Tensor>| tensor.engine().accelerator().is_some();
             let tensors: Vec<Ref<Tensor>> = tensors.iter().flatten().filter(is_there).cloned().collect();
-            lanes.keep(Arc::new((Ref::clone(&program), tensors)));
+            lanes.keep(Arc::new((Arc::clone(&program), tensors)));
         }
         let _ = self.program.put(program);
     }
@@ -313,7 +302,7 @@ impl Flight {
         }
         self.phase.store(QUEUED, Relaxed);
         if let Some(program) = self.program.take() {
-            program.give_flight(Arc::clone(self));
+            program.keep(Arc::clone(self));
         }
         // Who waits for the place may be run right here: this flight is another run's by now. And before the end is
         // told, so that who is told finds the place free.
@@ -326,6 +315,20 @@ impl Flight {
             notice.tell(error.cloned(), handle.clone().map(|run| run as What));
         }
         if handle.is_some() { Ok(()) } else { result }
+    }
+}
+
+impl Queued for Flight {
+    fn admit(&self, place: Place, queue: &Arc<Queue>) {
+        self.has_place(place, queue);
+        queue.resume();
+    }
+}
+
+impl Waiter for Flight {
+    fn closed(&self) {
+        // ORDERING: Release pairs with the Acquire in `poll`.
+        self.phase.store(CLOSED, Release);
     }
 }
 
@@ -353,11 +356,16 @@ impl Work for Flight {
         let handle = self.handle.take();
         let program = self.program.take();
         if let (IN_LINE, Some(program)) = (self.admission.load(Acquire), &program) {
-            program.compiled.admission.iter().for_each(|admission| admission.withdraw(&self));
+            program
+                .runs()
+                .compiled
+                .admission
+                .iter()
+                .for_each(|admission| admission.withdraw(&(Arc::clone(&self) as Arc<dyn Queued>)));
         }
         // Only a handle hears of it: the stream has its own error.
         let error = || not_begun(cause);
-        let error = program.as_ref().map_or_else(error, |program| none_begun(program.plan(), error()));
+        let error = program.as_ref().map_or_else(error, |program| none_begun(program.runs().plan(), error()));
         let _ = program.map(|program| self.program.put(program));
         let _ = self.end(handle, Err(error));
     }

@@ -33,46 +33,15 @@
 //! that. A node that is under way is gone on with in a stopped run too: what it has started is waited for, and only
 //! then is the outer run over.
 
+use super::calls::Inner;
 use super::orders::Orders;
 use super::state::RunState;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Error, Object, Ref, Result};
 use crate::graph::Program;
-use crate::kernel::{Attached, Completion, KernelContext, Outputs, Rest, Stop, Stoppable};
-use crate::sync::{Exit, HandOff, Turn, TurnGuard};
+use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stoppable};
+use crate::sync::{Exit, TurnGuard};
+use std::any::Any;
 use std::sync::Arc;
-
-/// What the owner of such a run has to know of it.
-struct Inner {
-    program: Ref<Program>,
-    attached: Attached<Arc<Stop>>,
-    /// What the gate of closed runs will have reached at its end.
-    closed: u64,
-}
-
-/// The owner of a run that is a call of another one, in its rounds.
-pub(super) struct Rounds {
-    turn: Turn<Option<Inner>>,
-    /// The handle of the round that is over when the owner is told. There while the turn is PARKED.
-    told: HandOff<Completion>,
-}
-
-impl Rounds {
-    pub fn new() -> Rounds {
-        Rounds { turn: Turn::new(None), told: HandOff::default() }
-    }
-
-    /// There is news for the owner. False if nobody had to be brought.
-    pub fn tell(&self) -> bool {
-        if !self.turn.resume() {
-            return false;
-        }
-        if let Some(done) = self.told.take() {
-            // Who finds the turn parked is alone with this handle.
-            let _ = done.done(Ok(()));
-        }
-        true
-    }
-}
 
 impl RunState {
     /// Begins the run as a call of another one, over that one's tensors; an error says that it was not begun.
@@ -90,7 +59,7 @@ impl RunState {
         let Some(mut turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a state in use")) };
         self.obey(Orders::inside(stop).as_ref());
         *turn = Some(Inner {
-            program: Ref::clone(program),
+            program: Ref::clone(program) as Arc<dyn Any + Send + Sync>,
             attached: stop.attach_kept(Arc::clone(self) as Arc<dyn Stoppable>),
             closed: self.closed.reached() + 1,
         });
@@ -147,7 +116,9 @@ impl RunState {
                 // SAFETY: the run is closed, and its owner is here.
                 let mut publish = || unsafe { self.publish_to(context, &mut outputs) };
                 let result = self.result().and_then(|()| publish());
-                program.give_state(Arc::clone(self));
+                if let Ok(program) = program.downcast::<Object<Program>>() {
+                    program.runs.give_state(Arc::clone(self));
+                }
                 result
             }
         };

@@ -41,6 +41,7 @@
 
 mod admission;
 mod bind;
+mod calls;
 mod counters;
 mod direct;
 mod dynamic;
@@ -68,10 +69,9 @@ mod worker;
 pub(super) use admission::{Admission, Asks};
 pub use bind::Bound;
 pub(super) use counters::Counters;
-pub(super) use direct::Stock;
+pub(super) use direct::{DirectRun, Stock};
 pub(super) use flight::Flight;
 pub(super) use orders::Orders;
 pub use run::{Outer, Run};
-pub(super) use shown::MOST_SORTED;
-pub(super) use state::RunState;
+pub(super) use state::{MOST_SORTED, RunState};
 pub(super) use together::Together;

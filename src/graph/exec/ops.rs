@@ -301,3 +301,22 @@ impl RunState {
 pub(super) fn cancelled() -> Error {
     Error::new(Code::Cancelled, "the run was cancelled")
 }
+
+/// A Select chooses: what the other branches will not make is made here.
+pub(super) fn choose(state: &RunState, index: u32) -> After {
+    let select = &state.plan().selects[index as usize];
+    let taken = state.branch(select);
+    for branch in &select.branches {
+        if !std::ptr::eq(branch, taken) {
+            state.drop_branch(branch);
+        }
+    }
+    let number = select.branches.iter().position(|branch| std::ptr::eq(branch, taken));
+    After::Branch(index, number.unwrap_or(0) as u32)
+}
+
+/// A Select that is skipped.
+pub(super) fn choose_none(state: &RunState, select: &Select) -> After {
+    select.branches.iter().for_each(|branch| state.drop_branch(branch));
+    After::Nothing(select.uncounted)
+}

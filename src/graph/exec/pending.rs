@@ -47,139 +47,23 @@
 //! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the
 //! scratch memory of a started node stay as they are until it is done, whatever becomes of the run.
 
-use super::inner::Rounds;
+use super::calls::{Call, Lane, OnLane};
 use super::role::Role;
 use super::state::RunState;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::plan::Plan;
-use crate::kernel::{Begun, Caller, Completion, Frame, Kept, Kernel, KernelContext, Pending, Rest, Scratch, Stop};
-use crate::memory::{View, heap};
+use crate::kernel::{Begun, Caller, Completion, Kernel, Rest};
 use crate::stream::{GRACE_NS, Queue};
-use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
+use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::Ordering::*;
 
 /// How long an owner looks for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
 /// The longest that an owner sleeps before it looks whether a kernel that may block was never begun.
 pub(super) const LOOK_AGAIN_NS: u64 = 1_000_000_000;
-
-/// One node's calls, one after the other.
-struct Call {
-    pending: Pending,
-    context: KernelContext<'static>,
-    /// For a kernel that may block, or has a thread to be called on.
-    lane: Option<Arc<Lane>>,
-    /// In this run. ORDERING: Relaxed; what brings the node back orders it.
-    has_failed: AtomicBool,
-}
-
-/// A kernel on its way to the pool for such: to the run it is one that completes later.
-struct Lane {
-    call: u32,
-    /// The call and its completion, until somebody begins it: the pool, or who waits for the run.
-    handed: HandOff<(Arc<RunState>, usize)>,
-    /// When it was handed over. ORDERING: Relaxed; `handed` orders it, and a late look only means a later claim.
-    since_ns: AtomicU64,
-}
-
-impl Lane {
-    /// Does the call; false if another thread has begun it.
-    fn begin(&self) -> bool {
-        let handed = self.handed.take();
-        let is_mine = handed.is_some();
-        if let Some((state, done)) = handed {
-            state.compute_on_lane(self.call, done);
-        }
-        is_mine
-    }
-}
-
-impl Job for Lane {
-    /// It may come late, for a call that was begun elsewhere: then it begins the next one, or finds none.
-    fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
-        self.begin();
-    }
-}
-
-/// A state's nodes that complete later. Empty for programs without.
-pub(super) struct Calls {
-    list: Box<[Call]>,
-    pub returns: Returns,
-    /// Advanced when the owner, if it sleeps, must look.
-    pub news: Gate,
-    /// The owner, if it is a stream.
-    pub stream: Mutex<Option<Arc<Queue>>>,
-    /// The owner's gate, if it has several runs at once.
-    pub together: Mutex<Option<Arc<Gate>>>,
-    /// The owner, if it is a node of another run.
-    pub rounds: Rounds,
-    /// The same as the state's, shared with the calls' contexts.
-    stop: Arc<Stop>,
-}
-
-impl Calls {
-    /// `scratch` gives the memory of the scratch with that number.
-    pub fn create(
-        plan: &Plan,
-        args: &[View],
-        scratch: &dyn Fn(u32) -> Scratch,
-        frame: Option<&Arc<Frame>>,
-    ) -> Result<Calls> {
-        let stop = Arc::new(Stop::default());
-        let mut list = Vec::new();
-        let bytes = plan.calls.len() * size_of::<Call>();
-        list.try_reserve_exact(plan.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
-        for &(kernel, _) in &plan.calls {
-            let node = &plan.kernels[kernel as usize];
-            let kernel = plan.kernel(kernel);
-            let (inputs, outputs) = (&args[node.inputs()], &args[node.outputs()]);
-            heap::probe(size_of_val(inputs) + size_of_val(outputs), "a run's calls")?;
-            let kept = Kept {
-                // The state's views follow its tensors from run to run; so must these, which `begin_call` sees to.
-                args: inputs.iter().chain(outputs).cloned().collect(),
-                bounds: [0, inputs.len(), inputs.len() + outputs.len()],
-                pool: Mutex::new(None),
-                stop: Arc::clone(&stop),
-                frame: frame.cloned(),
-            };
-            // SAFETY: of the state's tensors, as of `RunState::compute_with`, for calls of one node, one after the other.
-            let context = unsafe { KernelContext::kept(kept, scratch(node.scratch)) };
-            let call = list.len() as u32;
-            let lane = (kernel.may_block() || kernel.launcher().is_some())
-                .then(|| Arc::new(Lane { call, handed: HandOff::default(), since_ns: AtomicU64::new(0) }));
-            list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
-        }
-        Ok(Calls {
-            list: list.into_boxed_slice(),
-            returns: Returns::new(),
-            news: Gate::new(),
-            stream: Mutex::new(None),
-            together: Mutex::new(None),
-            rounds: Rounds::new(),
-            stop,
-        })
-    }
-
-    /// Nothing is begun any more, or is begun again.
-    pub fn set_stop(&self, stop: bool) {
-        match stop {
-            _ if self.list.is_empty() => {}
-            true => self.stop.set(),
-            false => self.stop.clear(),
-        }
-    }
-
-    /// When the calls' time is over; 0 = never.
-    pub fn set_deadline(&self, at_ns: u64) {
-        if !self.list.is_empty() {
-            self.stop.set_deadline(at_ns);
-        }
-    }
-}
 
 /// A panic as an error.
 fn caught(f: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -288,7 +172,7 @@ impl RunState {
             return Err(Error::internal("no pool for what blocks"));
         };
         lane.since_ns.store(now_ns(), Relaxed);
-        let _ = lane.handed.put((Arc::clone(self), done.into_number()));
+        let _ = lane.handed.put((Arc::clone(self) as Arc<dyn OnLane>, done.into_number()));
         if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, 0, 0, 0) {
             return Ok(());
         }
@@ -301,29 +185,6 @@ impl RunState {
         }
         self.compute_on_lane(lane.call, number);
         Ok(())
-    }
-
-    fn compute_on_lane(&self, call: u32, number: usize) {
-        let kernel = self.kernel_of(call);
-        let Some(done) = Completion::from_number(number) else { return };
-        let context = &self.calls.list[call as usize].context;
-        // SAFETY: the call begins, which was handed to this thread.
-        let outputs = unsafe { context.outputs() };
-        if kernel.is_async() {
-            let started = caught(|| {
-                let _lineage = self.lineage.enter();
-                let _frame = ambient::enter(ambient::Work::Run(self.id));
-                kernel.start(context, outputs, done)
-            });
-            return self.settle(call, done, started);
-        }
-        let result = caught(|| {
-            let _lineage = self.lineage.enter();
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
-            kernel.compute(context, outputs)
-        });
-        // Nobody else has this handle.
-        let _ = done.done(result);
     }
 
     /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun. The calling
@@ -460,6 +321,31 @@ impl RunState {
             let gate = self.calls.together.lock().clone();
             gate.iter().for_each(|gate| gate.advance(1));
         }
+    }
+}
+
+impl OnLane for RunState {
+    fn compute_on_lane(&self, call: u32, number: usize) {
+        let kernel = self.kernel_of(call);
+        let Some(done) = Completion::from_number(number) else { return };
+        let context = &self.calls.list[call as usize].context;
+        // SAFETY: the call begins, which was handed to this thread.
+        let outputs = unsafe { context.outputs() };
+        if kernel.is_async() {
+            let started = caught(|| {
+                let _lineage = self.lineage.enter();
+                let _frame = ambient::enter(ambient::Work::Run(self.id));
+                kernel.start(context, outputs, done)
+            });
+            return self.settle(call, done, started);
+        }
+        let result = caught(|| {
+            let _lineage = self.lineage.enter();
+            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            kernel.compute(context, outputs)
+        });
+        // Nobody else has this handle.
+        let _ = done.done(result);
     }
 }
 

@@ -3,9 +3,8 @@
 use super::ops::cancelled;
 use super::orders::Orders;
 use super::role::Role;
-use super::share::SHARE_NS;
 use super::state::RunState;
-use super::worker::{CAREFUL, FAST, MEASURED, Worker};
+use super::worker::{CAREFUL, FAST, MEASURED, SHARE_NS, Worker};
 use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns, ticks, ticks_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
@@ -363,8 +362,8 @@ impl RunState {
     /// By a helper that was the last one out.
     pub(super) fn close(&self) {
         match self.waiter.take() {
-            Some((flight, queue)) => {
-                flight.closed();
+            Some((waiter, queue)) => {
+                waiter.closed();
                 queue.resume();
             }
             None => {

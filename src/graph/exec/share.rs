@@ -22,7 +22,7 @@
 use super::queue::Offer;
 use super::role::Role;
 use super::shown::Show;
-use super::worker::{EMPTY, FAST, NONE, Worker};
+use super::worker::{EMPTY, FAST, Go, NONE, SHARE_NS, Worker};
 use crate::base::time::now_ns;
 use crate::sync::ambient;
 use std::sync::atomic::Ordering::*;
@@ -30,8 +30,6 @@ use std::sync::atomic::Ordering::*;
 /// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
 /// and longer than most nodes, whose end it waits for.
 const LOOK_NS: u64 = 50_000;
-/// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
-pub(super) const SHARE_NS: u64 = 500;
 /// How much cheap work a worker does, in nanoseconds, between two looks at what others show, and what each node counts
 /// for at least. Each worker that shows or takes something writes to the line that it looks at. Where costs are being
 /// measured, they may not be known yet.
@@ -51,14 +49,6 @@ const WORTHWHILE_HOPS: u64 = 4;
 
 fn clamp(worth_ns: u64) -> u32 {
     u32::try_from(worth_ns).unwrap_or(u32::MAX)
-}
-
-/// What is left to do after `share`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Go {
-    On,
-    /// Out of the `parallel_for`: what this worker has is to be put on offer.
-    Out,
 }
 
 impl<const MODE: u8> Worker<'_, MODE> {

@@ -24,8 +24,6 @@ use crate::graph::figures::is_measured;
 use crate::graph::learned::{Class, Rank};
 use std::sync::atomic::Ordering::*;
 
-/// Programs with more nodes are not sorted: their dear nodes are shown in the order of the array.
-pub(in crate::graph) const MOST_SORTED: usize = 1 << 12;
 /// Into how many parts of an octave paths are sorted, as a power of two; and the parts of all octaves, for each class.
 const STEPS_LOG2: u32 = 5;
 const PER_CLASS: usize = 1 << 11;

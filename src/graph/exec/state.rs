@@ -1,15 +1,12 @@
 //! The memory of one run at a time, kept for the next run.
 
+use super::calls::Calls;
 use super::counters::Counters;
-use super::flight::Flight;
 use super::hands::Hands;
 use super::merged::Merged;
-use super::orders::Orders;
-use super::pending::Calls;
+use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, SERIAL};
 use super::queue::WorkQueue;
-use super::shown::MOST_SORTED;
-use super::visit::Invitation;
-use crate::base::{Desc, Error, Ref, Result};
+use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::graph::compiled::Compiled;
 use crate::graph::figures::{Tally, is_measured};
 use crate::graph::learned::Learned;
@@ -18,11 +15,11 @@ use crate::kernel::{Frame, RunContext, Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
-use crate::sync::{Gate, HandOff, Mutex, ReadySet, Ring, Slots, Tokens};
-use crate::threadpool::{MAX_SLOTS, ThreadPool, Want};
+use crate::sync::{Gate, HandOff, Mutex, OnceLock, ReadySet, Ring, Slots, Tokens};
+use crate::threadpool::{Job, MAX_SLOTS, ThreadPool, Want};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Weak};
 
 /// A shared run that is timed: when it began, on the library's clock, and the family of its pool; 0 = none.
 #[derive(Default)]
@@ -46,6 +43,36 @@ impl Began {
         self.at_ns.store(0, Relaxed);
         Some((self.family.load(Relaxed), at_ns))
     }
+}
+
+/// Programs with more nodes are not sorted: their dear nodes are shown in the order of the array.
+pub(in crate::graph) const MOST_SORTED: usize = 1 << 12;
+/// A job that a pool is given for a state: it may come long after the run, and keeps no program alive.
+#[derive(Default)]
+pub(super) struct Invitation(OnceLock<Weak<RunState>>);
+
+impl Invitation {
+    pub fn sign(&self, state: &Arc<RunState>) {
+        let _ = self.0.set(Arc::downgrade(state));
+    }
+
+    pub fn state(&self) -> Option<Arc<RunState>> {
+        self.0.get().and_then(Weak::upgrade)
+    }
+}
+
+impl Job for Invitation {
+    fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
+        if let Some(state) = self.state() {
+            state.help(generation, pool);
+        }
+    }
+}
+
+/// Who goes on behind a run, when its stream is resumed.
+pub(super) trait Waiter: Send + Sync {
+    /// By the last worker out.
+    fn closed(&self);
 }
 
 /// How a run failed.
@@ -146,7 +173,7 @@ pub struct RunState {
     /// The pool of a run that is shared with those who wait for its stream.
     pub(super) visitors: Mutex<Option<Ref<ThreadPool>>>,
     /// Who goes on when somebody else than the flight's thread closed the run.
-    pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
+    pub(super) waiter: HandOff<(Arc<dyn Waiter>, Arc<Queue>)>,
 }
 
 impl RunState {
@@ -348,6 +375,80 @@ impl RunState {
     pub(super) fn stop(&self) {
         self.stop.set();
         self.calls.set_stop(true);
+    }
+}
+
+impl RunState {
+    /// Takes the orders of the next run. Only by the owner of a closed state.
+    #[inline]
+    pub(super) fn obey(&self, orders: Option<&Orders>) {
+        let figures = if self.compiled.figures.is_some() { FIGURES } else { 0 };
+        // ORDERING: Relaxed; published to helpers by `open`.
+        self.care.store(orders.map_or(0, |orders| orders.care) | figures, Relaxed);
+        let deadline = orders.map_or(0, |orders| orders.deadline_at_ns);
+        self.stop.set_deadline(deadline);
+        self.calls.set_deadline(deadline);
+        if let Some(orders) = orders {
+            *self.orders.lock() = *orders;
+        }
+    }
+
+    fn cares(&self, about: u32) -> bool {
+        self.care.load(Relaxed) & about != 0
+    }
+
+    /// Whether nodes are looked at one by one.
+    pub(super) fn is_careful(&self) -> bool {
+        self.cares(DEADLINE | FIGURES)
+    }
+
+    /// Whether one thread is to run everything.
+    pub(super) fn is_serial(&self) -> bool {
+        self.cares(SERIAL)
+    }
+
+    /// Whether a failure stops only what depends on it.
+    pub(super) fn is_independent(&self) -> bool {
+        self.cares(INDEPENDENT)
+    }
+
+    /// Before a node of a careful run: stops the run if its time is over.
+    pub(super) fn look_at_clock(&self, node: u32) {
+        if !self.is_stopped() && self.stop.is_late() {
+            self.expire(node);
+        }
+    }
+
+    #[cold]
+    fn expire(&self, node: u32) {
+        let ns = self.orders.lock().deadline_ns;
+        let name = self.plan().name_of(node);
+        let text = format!("the run was given {ns} ns, and they were over before node '{name}'");
+        self.keep_failure(None, Error::new(Code::DeadlineExceeded, text));
+        self.stop();
+    }
+
+    /// A kernel that ended early because the time was over, or a run inside of it, did not fail: the run did.
+    #[cold]
+    pub(super) fn ended_late(&self, node: u32, error: &Error) -> bool {
+        let late = matches!(error.code(), Code::Cancelled | Code::DeadlineExceeded) && self.stop.is_late();
+        if late {
+            self.expire(node);
+        }
+        late
+    }
+
+    /// After a closed run: tells what was asked for, and forgets the orders.
+    pub(super) fn report(&self, succeeded: bool) {
+        if !self.cares(DEADLINE | ABSENT) {
+            return;
+        }
+        let orders = std::mem::take(&mut *self.orders.lock());
+        if let Some(flags) = orders.absent.filter(|_| succeeded) {
+            for (i, &bit) in self.plan().output_bits.iter().enumerate() {
+                flags.set(i, self.is_absent(bit));
+            }
+        }
     }
 }
 

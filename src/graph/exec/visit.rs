@@ -10,10 +10,10 @@ use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::kernel::Begun;
 use crate::stream::{Joinable, Joined};
-use crate::sync::{Entry, Exit, OnceLock, ambient};
+use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool, Want, Wanted};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
 
 impl RunState {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
@@ -73,31 +73,9 @@ impl Joinable for RunState {
     }
 }
 
-/// A job that a pool is given for a state: it may come long after the run, and keeps no program alive.
-#[derive(Default)]
-pub(super) struct Invitation(OnceLock<Weak<RunState>>);
-
-impl Invitation {
-    pub fn sign(&self, state: &Arc<RunState>) {
-        let _ = self.0.set(Arc::downgrade(state));
-    }
-
-    pub fn state(&self) -> Option<Arc<RunState>> {
-        self.0.get().and_then(Weak::upgrade)
-    }
-}
-
-impl Job for Invitation {
-    fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
-        if let Some(state) = self.state() {
-            state.help(generation, pool);
-        }
-    }
-}
-
 impl RunState {
     /// A helper that the pool sends, or the caller in its own `parallel_for`.
-    fn help(self: &Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
+    pub(super) fn help(self: &Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
         let role = if ambient::within_bulk_of(self.id) {
             Role::CallerInBulk
         } else if ambient::within(ambient::Work::Run(self.id)) || ambient::within_device() {

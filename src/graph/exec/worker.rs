@@ -6,9 +6,8 @@
 mod early;
 mod merges;
 
-use super::ops::After;
+use super::ops::{self, After};
 use super::role::Role;
-use super::share::{Go, SHARE_NS};
 use super::shown::Show;
 use super::state::RunState;
 use crate::base::time::{clock_ns, now_ns};
@@ -21,6 +20,17 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
+
+/// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
+pub(super) const SHARE_NS: u64 = 500;
+
+/// What is left to do after `share`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Go {
+    On,
+    /// Out of the `parallel_for`: what this worker has is to be put on offer.
+    Out,
+}
 
 /// The versions of the loops, here and in `serial`: without a look at the clock; with two for each node; with a look at
 /// what the run was told, too.
@@ -120,7 +130,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match plan.bodies[node as usize] {
             Body::Select(index) => {
                 let select = &plan.selects[index as usize];
-                let _ = early::choose_none(self.state, select);
+                let _ = ops::choose_none(self.state, select);
                 self.done += select.uncounted;
             }
             Body::Enter(index) => self.done += plan.loops[index as usize].uncounted,
@@ -302,7 +312,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             Body::Select(index) => {
                 let select = &plan.selects[index as usize];
                 return if select.is_early {
-                    early::choose(state, index)
+                    ops::choose(state, index)
                 } else {
                     After::Release(state.branch(select).release)
                 };
@@ -375,7 +385,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.state.left_out(node);
         }
         match body {
-            Body::Select(index) => early::choose_none(self.state, &self.plan.selects[index as usize]),
+            Body::Select(index) => ops::choose_none(self.state, &self.plan.selects[index as usize]),
             Body::Enter(index) => After::Nothing(self.plan.loops[index as usize].uncounted),
             // Its iteration is the last.
             Body::Guard(slot) => After::Start(self.plan.slots[slot as usize].retire),

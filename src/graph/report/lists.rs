@@ -71,7 +71,7 @@ fn control(program: &Program) -> String {
 }
 
 fn figures(program: &Program) -> String {
-    if program.compiled.figures.is_none() {
+    if program.runs.compiled.figures.is_none() {
         return String::new();
     }
     let mut text = ",\n\"node_statistics\":[".to_owned();

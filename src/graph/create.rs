@@ -1,0 +1,202 @@
+//! From a graph to a program; and from a part of its outputs to a program of them (`partial`).
+//!
+//! Of a part is kept what its outputs depend on, along edges for data and for control; all else goes, tasks and kernels
+//! without outputs too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that
+//! node does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
+#![forbid(unsafe_code)]
+
+use super::builder::Graph;
+use super::compile::{BYTES_PER_NODE, compile, effects, folded};
+use super::compiled::Compiled;
+use super::contents::{Contents, Value};
+use super::facts::Facts;
+use super::options::{CompileOptions, RunOptions};
+use super::partial::Parts;
+use super::place::{self, Devices};
+use super::profile;
+use super::program::Program;
+use super::raise;
+use super::verify::{self, Kinds, Verified};
+use crate::base::{Error, Object, Ref, Result};
+use crate::engine::Engine;
+use crate::memory::heap;
+use std::sync::Arc;
+
+impl Program {
+    pub fn compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
+        heap::whole(|| Program::try_to_compile(graph, engines, options))
+    }
+
+    fn try_to_compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
+        let contents = &graph.contents;
+        heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
+        let mut raised = raise::raise(contents)?;
+        let verified = verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent)?;
+        raised.iter_mut().for_each(|raised| raise::settle(raised, &verified));
+        let contents = raised.as_ref().unwrap_or(contents);
+        if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
+            verify::check_blocking(contents)?;
+        }
+        verify::check_homes(contents, &engines)?;
+        effects::check(contents, &verified)?;
+        let (chosen, choices) = match place::choose(contents, &verified, &engines, options.any_engine)? {
+            None => (None, Vec::new()),
+            Some((chosen, choices)) => (Some(chosen), choices),
+        };
+        let contents = chosen.as_ref().unwrap_or(contents);
+        let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
+        let Some(placed) = place::place(contents, &verified, &engines, options)? else {
+            return Program::compile_for_host(contents, verified, engines, options, facts);
+        };
+        // A part of the program is placed by itself.
+        let parts = Parts::new(contents, &engines, options)?;
+        facts.placement = placed.placement.clone();
+        let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
+        let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
+        let (mut compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
+        facts.choices = choices;
+        compiled.frames = placed.frames();
+        Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
+    }
+
+    /// All of whose kernels are the host's.
+    fn compile_for_host(
+        contents: &Contents,
+        verified: Verified,
+        engines: Vec<Ref<Engine>>,
+        options: &CompileOptions,
+        mut facts: Facts,
+    ) -> Result<Ref<Program>> {
+        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts)?;
+        let parts = Parts::new(&contents, &engines, options)?;
+        let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
+        Ok(Object::shared(Program::new(compiled, Devices::default(), facts, parts)))
+    }
+}
+
+/// A part as it is told of.
+pub(super) struct KeptPart {
+    pub outputs: Box<[usize]>,
+    pub nodes: usize,
+    pub arena_bytes: usize,
+}
+
+impl Program {
+    /// The program to run instead of this one, if the options ask for a part of its outputs.
+    #[inline(always)]
+    pub fn part(&self, options: Option<&RunOptions>) -> Result<Option<Ref<Program>>> {
+        match options.and_then(|options| options.outputs.as_deref()) {
+            None => Ok(None),
+            Some(outputs) => self.part_of(outputs).map(Some),
+        }
+    }
+
+    fn part_of(&self, outputs: &[usize]) -> Result<Ref<Program>> {
+        let Some(parts) = &self.parts else {
+            return Err(Error::precondition(format!(
+                "program '{}' was compiled without partial runs (weir_compile_options_set_partial_runs)",
+                self.name()
+            )));
+        };
+        if let Some(program) = parts.get(outputs) {
+            return Ok(program);
+        }
+        check_outputs(outputs, self.outputs().len())?;
+        let compile = || compile_part(&parts.graph, &parts.engines, outputs, &self.runs.compiled, &parts.options);
+        let program = heap::whole(compile).map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
+        Ok(parts.keep(outputs, Object::shared(program)))
+    }
+
+    /// The parts that are kept, in no order.
+    pub(super) fn kept_parts(&self) -> Vec<KeptPart> {
+        let told = |outputs: &[usize], program: &Ref<Program>| KeptPart {
+            outputs: outputs.into(),
+            nodes: program.num_nodes(),
+            arena_bytes: program.plan().arena_bytes,
+        };
+        self.parts.as_ref().map_or(Vec::new(), |parts| parts.each(told))
+    }
+}
+
+/// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of
+/// all.
+fn compile_part(
+    graph: &Contents,
+    engines: &[Ref<Engine>],
+    outputs: &[usize],
+    whole: &Compiled,
+    options: &CompileOptions,
+) -> Result<Program> {
+    heap::probe(graph.size().saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
+    let (contents, not_needed) = prune(graph, outputs);
+    let mut verified = verify::verify(&contents, engines, options.allow_absent)?;
+    let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
+    let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options)? {
+        None => {
+            let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;
+            (compiled, facts, Devices::default())
+        }
+        Some(placed) => {
+            facts.placement = placed.placement.clone();
+            verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
+            let (mut compiled, facts) = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
+            compiled.frames = placed.frames();
+            (compiled, facts, placed.into_devices())
+        }
+    };
+    let numbers = profile::numbers(&compiled.plan, &whole.plan);
+    profile::learn(&compiled, whole, &numbers);
+    compiled.figures = whole.figures.as_ref().map(|figures| figures.shared(&numbers));
+    compiled.tallies = Arc::clone(&whole.tallies);
+    compiled.admission = whole.admission.clone();
+    compiled.plan.not_needed = not_needed;
+    Ok(Program::new(compiled, devices, facts, None))
+}
+
+/// The part, and which inputs it does not need.
+fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
+    let mut needed = vec![false; graph.nodes.len()];
+    let mut to_do: Vec<usize> = outputs.iter().map(|&output| graph.outputs[output].1.0).collect();
+    while let Some(node) = to_do.pop() {
+        if !std::mem::replace(&mut needed[node], true) {
+            to_do.extend(graph.nodes[node].predecessors().filter(|&before| !needed[before]));
+        }
+    }
+    let not_needed = graph.inputs().map(|index| !needed[index]).collect();
+    graph.inputs().for_each(|index| needed[index] = true);
+
+    // Where each node is now.
+    let mut places = vec![usize::MAX; graph.nodes.len()];
+    let kept = needed.iter().enumerate().filter(|(_, needed)| **needed);
+    kept.enumerate().for_each(|(place, (node, _))| places[node] = place);
+    let moved = |(node, output): Value| (places[node], output);
+    let nodes = graph.nodes.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| {
+        let mut node = node.clone();
+        node.inputs_mut().iter_mut().for_each(|input| *input = moved(*input));
+        node.after.iter_mut().for_each(|before| *before = places[*before]);
+        node
+    });
+    let contents = Contents {
+        name: graph.name.clone(),
+        nodes: nodes.collect(),
+        outputs: outputs
+            .iter()
+            .map(|&output| &graph.outputs[output])
+            .map(|(name, v)| (name.clone(), moved(*v)))
+            .collect(),
+        forwarding: graph.forwarding.iter().filter(|(v, _)| needed[v.0]).map(|(v, how)| (moved(*v), *how)).collect(),
+        homes: graph.homes.of_outputs(outputs),
+        depth: graph.depth,
+    };
+    (contents, not_needed)
+}
+
+/// Refuses a list of outputs that the program does not have.
+fn check_outputs(outputs: &[usize], all: usize) -> Result<()> {
+    match outputs.iter().enumerate().find(|(_, output)| **output >= all) {
+        None => Ok(()),
+        Some((i, output)) => Err(Error::out_of_range(format!(
+            "output {i} of the run options is {output}, the program has {all} outputs"
+        ))),
+    }
+}
