@@ -13,6 +13,7 @@ pub mod process;
 mod reach;
 pub mod text;
 pub mod time;
+pub mod tune;
 
 pub use desc::Desc;
 pub use error::{Code, Error, Result, RunFailure};

@@ -10,6 +10,7 @@ use super::plan::{Body, DIRECT, Edge, Loop, NO_OVERLAP, Plan};
 use super::program::Program;
 use crate::abi::weir_report_format_value as F;
 use crate::base::text::json_string;
+use crate::base::tune::Way;
 use crate::memory::View;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -61,6 +62,7 @@ fn facts(program: &Program) -> Vec<Group> {
     let refusal = placed.runs.as_ref().and_then(|runs| runs.refusal.get().cloned());
     let way = placed.runs.as_ref().map_or("no other engine does any of them", |runs| runs.pick.verdict().text());
     let times = placed.runs.as_ref().map_or([None; 4], |runs| runs.pick.times());
+    let (alone_ns, shared_ns, run_way) = learned.ways.told();
     let nodes = plan.len();
     // Of copies the first.
     let of_first = |count: &dyn Fn(Body) -> bool| {
@@ -197,6 +199,17 @@ fn facts(program: &Program) -> Vec<Group> {
                 ("longest_ns", "ns on the longest path", Ns(longest)),
                 ("gain_ns", "ns that other threads can save at most", Ns(gain)),
                 ("helpers", "helpers", Word(helpers)),
+                ("alone_ns", "ns of a run in one thread", Time(alone_ns)),
+                ("shared_ns", "ns of a run that helpers share", Time(shared_ns)),
+                (
+                    "run_way",
+                    "runs that helpers may share",
+                    Word(match run_way {
+                        None => "not known yet",
+                        Some(Way::Baseline) => "one thread, sharing is not faster",
+                        Some(Way::Candidate) => "shared, that is faster",
+                    }),
+                ),
             ],
         ),
     ]

@@ -4,28 +4,45 @@
 //! the pool's threads get a processor at all, how its `parallel_for` waits, what the caches do; and costs change, with
 //! the size of the inputs or with what else goes on. So runs are timed, and compared with what was expected.
 //!
-//! *Which way.* The way that is faster by the last figures is taken, a shared run's by the pool's family and a run's
-//! alone by the program. The other one is tried now and then, and each trial is paid for beforehand: what it is going
-//! to lose by the last figures must be less than a hundredth of what the runs since the last trial have taken; and
-//! where it would lose more than a twentieth of the run, less than a five-hundredth. Being alone is not tried at all
-//! where sharing is clearly better than what the nodes cost together. It changes who runs what, never what comes out.
+//! *Which way.* A contest (`base::tune`) for each family of pools: a run's time alone is the program's, a shared run's
+//! the family's. Being alone is not tried at all where sharing is clearly better than what the nodes cost together.
 //!
 //! *Costs that change.* A run that takes more than twice as long as it should, or less than half, is strange. Two
 //! strange ones in a row, both too long or both too short, and the next run measures all nodes and is believed. One
 //! alone changes nothing: a thread may have been interrupted, and one batch in ten may be a large one.
 #![forbid(unsafe_code)]
 
+use crate::base::tune::{Contest, Policy, Rate, Renewal, Way};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// So many runs are shared at first with a family that nothing is known of.
 const TIME_FIRST: u32 = 4;
+/// Up by little: an interrupted run takes far too long, the next one is often interrupted as well, and none takes too
+/// short. A way that has become slower by a half is left after a few runs.
+const RATE: Rate = Rate { down: 1.0, up: 1.0, most_up: 0.125, least_up: 100.0 };
+const POLICY: Policy = Policy {
+    rounds: 1,
+    candidates: TIME_FIRST,
+    cold: 0,
+    baselines: 0,
+    margin: 0.0,
+    rate: RATE,
+    renewal: Some(Renewal {
+        credit: 100.0,
+        much: 0.05,
+        credit_for_much: 500.0,
+        least_loss: 0.02,
+        fewest_to_try: 1,
+        fewest_to_sample: 1,
+        doublings: 0,
+        agrees: f32::INFINITY,
+        good: 1,
+        lost_ns: 0.0,
+        lost_times: 0.0,
+    }),
+};
 /// Families that a program tells apart.
 const FAMILIES: usize = 4;
-/// A trial may lose this part of what was run since the last one; and this part where it loses more than `MUCH` of a
-/// run.
-const CREDIT: u64 = 100;
-const CREDIT_FOR_MUCH: u64 = 500;
-const MUCH: u64 = 20;
 /// A run is strange beyond this factor and this much, in nanoseconds.
 const STRANGE: u64 = 2;
 const STRANGE_NS: u64 = 2_000;
@@ -34,20 +51,15 @@ const STRANGE_RUNS: u32 = 2;
 
 /// What is known of a program with one family of pools. Statistics: ORDERING Relaxed throughout.
 #[derive(Debug, Default)]
-struct Way {
+struct OfFamily {
     family: AtomicU64,
-    /// What a shared run takes, in nanoseconds; 0 = not known.
-    shared_ns: AtomicU64,
-    /// Shared runs that were timed, up to `TIME_FIRST`.
-    timed: AtomicU32,
-    /// What was run since the last trial of the other way.
-    since_ns: AtomicU64,
+    contest: Contest,
 }
 
 /// Figures of one program. Two threads may both change them; nothing but the way of some run depends on it.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
-    of: [Way; FAMILIES],
+    of: [OfFamily; FAMILIES],
     next: AtomicU32,
     /// What a run alone takes, in nanoseconds; 0 = not known.
     alone_ns: AtomicU64,
@@ -59,38 +71,33 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    fn of(&self, family: u64) -> &Way {
-        if let Some(way) = self.of.iter().find(|way| way.family.load(Relaxed) == family) {
-            return way;
+    fn of(&self, family: u64) -> &Contest {
+        if let Some(of) = self.of.iter().find(|of| of.family.load(Relaxed) == family) {
+            return &of.contest;
         }
-        let way = &self.of[self.next.fetch_add(1, Relaxed) as usize % FAMILIES];
-        way.family.store(family, Relaxed);
-        way.forget();
-        way
+        let of = &self.of[self.next.fetch_add(1, Relaxed) as usize % FAMILIES];
+        of.family.store(family, Relaxed);
+        of.contest.forget();
+        &of.contest
     }
 
     /// Whether to share a run with a pool of this family, of `nodes` nodes that cost `all_ns` together.
     pub fn choose(&self, family: u64, all_ns: u64, nodes: usize) -> bool {
-        let way = self.of(family);
-        if way.timed.load(Relaxed) < TIME_FIRST {
-            return true;
-        }
-        let shared_ns = way.shared_ns.load(Relaxed);
-        let shared = self.is_shared_faster(way, all_ns);
+        let contest = self.of(family);
+        contest.set_baseline(self.alone_or(all_ns) as f32);
         // Two looks at the clock make a cheap node look dearer than it is.
         let is_fine = all_ns >= 1_000 * nodes as u64;
-        let is_clear = shared_ns < if is_fine { all_ns - all_ns / 20 } else { all_ns - all_ns / 4 };
-        let own_ns = if shared { shared_ns } else { self.alone_or(all_ns) };
-        let other_ns = if shared { self.alone_or(all_ns) } else { shared_ns };
-        let loss_ns = other_ns.saturating_sub(own_ns).max(own_ns / 50);
-        let credit = if loss_ns > own_ns / MUCH { CREDIT_FOR_MUCH } else { CREDIT };
-        let since_ns = way.since_ns.load(Relaxed).saturating_add(own_ns);
-        if !(shared && is_clear) && since_ns / credit > loss_ns {
-            way.since_ns.store(0, Relaxed);
-            return !shared;
-        }
-        way.since_ns.store(since_ns, Relaxed);
-        shared
+        let clear_ns = all_ns as f32 * if is_fine { 0.95 } else { 0.75 };
+        let is_clear =
+            contest.verdict() == Some(Way::Candidate) && contest.candidate_ns().is_some_and(|ns| ns < clear_ns);
+        is_clear || contest.next(&POLICY).way == Way::Candidate
+    }
+
+    /// The time of a run alone, of a shared one with the first family, and which of the two it is, as far as known.
+    pub fn told(&self) -> (Option<u64>, Option<u64>, Option<Way>) {
+        let alone_ns = Some(self.alone_ns.load(Relaxed)).filter(|&ns| ns > 0);
+        let contest = &self.of[0].contest;
+        (alone_ns, contest.candidate_ns().map(|ns| ns as u64), contest.verdict())
     }
 
     /// What a run alone takes, or else all its nodes.
@@ -101,21 +108,14 @@ impl Ways {
         }
     }
 
-    fn is_shared_faster(&self, way: &Way, all_ns: u64) -> bool {
-        way.shared_ns.load(Relaxed) < self.alone_or(all_ns)
-    }
-
     /// What a shared run with a pool of this family took, whose nodes should take at least `least_ns` and at most
     /// `all_ns`.
     pub fn was_shared(&self, family: u64, ns: u64, least_ns: u64, all_ns: u64) {
-        let way = self.of(family);
-        let timed = way.timed.load(Relaxed);
-        if timed < TIME_FIRST {
-            way.timed.store(timed + 1, Relaxed);
-        }
+        let contest = self.of(family);
         // What was found to take so long is no stranger the next time: a busy machine, or a slow pool.
-        let known_ns = way.shared_ns.load(Relaxed);
-        nearer(&way.shared_ns, ns);
+        let known_ns = contest.candidate_ns().unwrap_or(0.0) as u64;
+        contest.set_baseline(self.alone_or(all_ns) as f32);
+        contest.took_candidate(&POLICY, ns as f32);
         self.compare(ns, least_ns, all_ns.max(known_ns));
     }
 
@@ -124,8 +124,9 @@ impl Ways {
         match self.alone_ns.load(Relaxed) {
             0 => self.alone_ns.store(ns.max(1), Relaxed),
             expected => {
-                if !self.compare(ns, expected, expected) {
-                    nearer(&self.alone_ns, ns);
+                let moved = RATE.moved(expected as f32, ns as f32) as u64;
+                if !self.compare(ns, expected, expected) && moved.abs_diff(expected) > expected / 16 {
+                    self.alone_ns.store(moved.max(1), Relaxed);
                 }
             }
         }
@@ -175,28 +176,10 @@ impl Ways {
 
     /// The nodes cost something else now: what runs took before says nothing.
     pub fn forget(&self) {
-        self.of.iter().for_each(Way::forget);
+        self.of.iter().for_each(|of| of.contest.forget());
         self.alone_ns.store(0, Relaxed);
         self.too_long.store(0, Relaxed);
         self.too_short.store(0, Relaxed);
-    }
-}
-
-impl Way {
-    fn forget(&self) {
-        self.shared_ns.store(0, Relaxed);
-        self.timed.store(0, Relaxed);
-        self.since_ns.store(0, Relaxed);
-    }
-}
-
-/// Down at once, up by little: an interrupted run takes far too long, the next one is often interrupted as well, and
-/// none takes too short. A way that has become slower by a half is left after four runs.
-fn nearer(figure: &AtomicU64, ns: u64) {
-    let old = figure.load(Relaxed);
-    let new = if old == 0 { ns } else { ns.min(old + old / 8 + 100) }.max(1);
-    if new.abs_diff(old) > old / 16 {
-        figure.store(new, Relaxed);
     }
 }
 

@@ -33,6 +33,7 @@
 //! Which pools the figures are of, and how long they are kept, is `learned`'s.
 #![forbid(unsafe_code)]
 
+use crate::base::tune::Rate;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How threads are asked for.
@@ -73,6 +74,8 @@ const SAMPLE_FIRST: u32 = 16;
 const SAMPLE_EVERY: u32 = 8;
 /// Slower than this is a busy machine rather than a slow pool, and would keep loops from asking for too long.
 pub const SLOWEST_NS: f32 = 100_000.0;
+/// How a figure follows what loops show.
+const RATE: Rate = Rate { down: 0.25, up: 0.25, most_up: 0.25, least_up: 50.0 };
 /// The cheapest that a pool is believed to be; keeps the threshold above zero.
 const LEAST_WORTH_NS: f32 = 200.0;
 
@@ -253,18 +256,14 @@ impl Costs {
         let old = kept.get();
         let arrive = sample.arrive.unwrap_or(old.arrive.max(sample.lasted));
         kept.set(Cost {
-            submit: nearer(old.submit, sample.submit).min(SLOWEST_NS),
-            arrive: nearer(old.arrive, arrive).min(SLOWEST_NS),
-            join: nearer(old.join, sample.join).min(SLOWEST_NS),
+            submit: RATE.moved(old.submit, sample.submit).min(SLOWEST_NS),
+            arrive: RATE.moved(old.arrive, arrive).min(SLOWEST_NS),
+            join: RATE.moved(old.join, sample.join).min(SLOWEST_NS),
         });
         if hot {
             self.set_worth();
         }
     }
-}
-
-fn nearer(old: f32, seen: f32) -> f32 {
-    old + (seen.clamp(0.0, 2.0 * old + 200.0) - old) / 4.0
 }
 
 /// What a loop takes with `h` helpers.

@@ -2,45 +2,42 @@
 //!
 //! What `costs` says of a pool is a forecast: estimates of loops are off by factors, and whether a helper really runs
 //! beside the caller is up to the system, which may have put both on one processor or given the other one to somebody
-//! else. So calls are timed, both ways are compared, and a loop that does not gain stays with its caller.
+//! else. So calls are timed, both ways are compared (`base::tune`), and a loop that does not gain stays with its caller.
+//! A try is not given up at once: threads that sleep need some time to come, and where the system has woken one on the
+//! caller's own processor, it takes a few milliseconds of both wanting to run until they are moved apart. What is short
+//! is not timed each time.
 //!
-//! | state  | a call runs     | leads to                                                                             |
-//! |--------|-----------------|--------------------------------------------------------------------------------------|
-//! | first  | shared          | `sample`, after `FIRST` calls                                                        |
-//! | sample | alone           | shared if that was a gain, else try                                                  |
-//! | shared | shared          | try, as soon as it is no gain any more; `sample` now and then, for a fresh figure    |
-//! | try    | shared          | shared, after `GOOD` calls that gain; alone, when `LOST_NS` is lost by those that do not |
-//! | alone  | in its caller   | try, after a while                                                                   |
-//!
-//! *What it costs.* Being wrong is paid for in time: the while is `TRY_PART` times what the last try lost, compared
-//! with being alone, and twice that after each try in vain. The samples of a shared loop are as far apart. A try is not
-//! given up at once: threads that sleep need some time to come, and where the system has woken one on the caller's own
-//! processor, it takes a few milliseconds of both wanting to run until they are moved apart. What is short is not timed
-//! each time.
-//!
-//! *What a wrong figure costs.* Whoever is interrupted while he takes a sample finds the loop dear, and sharing would
-//! look like a gain for as long as that is believed. So the first figure is the less of two samples, a smaller one is
-//! believed sooner than a larger one, and samples that differ from the figure are followed by another soon.
-//!
-//! Loops are known by where they are and their size; each entry is a few words that are read and written one by one.
-//! Two threads may both step the state, or an entry may change its owner between two looks: the figures only steer.
+//! Loops are known by where they are and their size. An entry may change its owner between two looks.
 #![forbid(unsafe_code)]
 
 use super::span::Span;
+use crate::base::tune::{Contest, Policy, Rate, Renewal, Way};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const ENTRIES: usize = 512;
 /// Calls before the first sample. The very first finds a pool that sleeps, and does not count.
 const FIRST: u32 = 4;
-/// Calls in a row that must gain for a try to succeed.
-const GOOD: u32 = 2;
-/// What a try may lose, in nanoseconds and in calls' time, and the part of the time until the next that this is.
-const LOST_NS: f32 = 500_000.0;
-const LOST_CALLS: f32 = 16.0;
-const TRY_PART: f32 = 32.0;
-/// Fewest calls between tries and between samples, and how often that doubles.
-const FEWEST: u32 = 16;
-const DOUBLINGS: u32 = 3;
+const POLICY: Policy = Policy {
+    rounds: 1,
+    candidates: FIRST,
+    cold: 1,
+    baselines: 2,
+    margin: 0.03,
+    rate: Rate { down: 0.5, up: 0.25, most_up: 0.5, least_up: 0.0 },
+    renewal: Some(Renewal {
+        credit: 32.0,
+        much: f32::INFINITY,
+        credit_for_much: 0.0,
+        least_loss: 0.0,
+        fewest_to_try: 16,
+        fewest_to_sample: 32,
+        doublings: 3,
+        agrees: 0.33,
+        good: 2,
+        lost_ns: 500_000.0,
+        lost_times: 16.0,
+    }),
+};
 /// Of the short calls in the caller one in so many is timed, and of short shared ones one in so many.
 const TIMED_ALONE: u32 = 8;
 const TIMED_SHARED: u32 = 4;
@@ -48,75 +45,16 @@ const TIMED_SHARED: u32 = 4;
 const SHORT_NS: f32 = 4_000.0;
 /// Calls of a loop that is too small to be shared, from one that is timed to the next.
 const TIMED_SMALL: u32 = 64;
-/// A sample agrees with the figure if neither is more than this part of the other larger.
-const AGREES: f32 = 0.33;
-/// Samples of a loop that is not known.
-const SAMPLES: u32 = 2;
-/// Sharing must save this part of the time alone.
-const MARGIN: f32 = 0.03;
 /// Longer loops are shared untried, in nanoseconds as estimated: threads that are in each other's way are moved apart
 /// by the system meanwhile, and a sample would be too dear.
 const LONGEST_NS: f32 = 20_000_000.0;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    First,
-    Sample,
-    Shared,
-    Try,
-    Alone,
-}
-
-/// A state, how many calls it has left, and how many tries were in vain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    state: State,
-    left: u32,
-    vain: u32,
-}
-
-impl Step {
-    const NEW: Step = Step { state: State::First, left: FIRST, vain: 0 };
-    const MOST: u32 = (1 << 24) - 1;
-
-    fn word(self) -> u32 {
-        (self.state as u32) << 28 | self.vain.min(15) << 24 | self.left.min(Step::MOST)
-    }
-
-    fn of(word: u32) -> Step {
-        let state = match word >> 28 {
-            0 => State::First,
-            1 => State::Sample,
-            2 => State::Shared,
-            3 => State::Try,
-            _ => State::Alone,
-        };
-        Step { state, left: word & Step::MOST, vain: word >> 24 & 15 }
-    }
-}
-
-/// What one loop has shown. Times are in nanoseconds, bits of an f32, and 0 if they are not known.
-#[derive(Debug)]
+/// What one loop has shown.
+#[derive(Debug, Default)]
 #[repr(align(32))]
 struct Entry {
     tag: AtomicU32,
-    alone: AtomicU32,
-    shared: AtomicU32,
-    /// By the present try.
-    lost: AtomicU32,
-    step: AtomicU32,
-}
-
-impl Entry {
-    fn new() -> Entry {
-        Entry {
-            tag: AtomicU32::new(0),
-            alone: AtomicU32::new(0),
-            shared: AtomicU32::new(0),
-            lost: AtomicU32::new(0),
-            step: AtomicU32::new(Step::NEW.word()),
-        }
-    }
+    contest: Contest,
 }
 
 /// The loops of a family of pools.
@@ -125,13 +63,13 @@ pub struct Trials(Box<[Entry]>);
 
 impl Default for Trials {
     fn default() -> Self {
-        Trials((0..ENTRIES).map(|_| Entry::new()).collect())
+        Trials((0..ENTRIES).map(|_| Entry::default()).collect())
     }
 }
 
 /// A loop about to run.
 #[derive(Clone, Copy, Debug)]
-pub struct Trial<'a>(&'a Entry);
+pub struct Trial<'a>(&'a Contest);
 
 /// How it is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,149 +102,43 @@ impl Trials {
         let (entry, tag) = (&self.0[(hash >> 32) as usize % ENTRIES], hash as u32 | 1);
         // ORDERING: Relaxed, as all here: words by themselves, and nothing is read on the strength of them.
         if entry.tag.load(Relaxed) != tag {
-            entry.step.store(Step::NEW.word(), Relaxed);
-            entry.alone.store(0, Relaxed);
-            entry.shared.store(0, Relaxed);
+            entry.contest.forget();
             entry.tag.store(tag, Relaxed);
         }
-        Some(Trial(entry))
+        Some(Trial(&entry.contest))
     }
-}
-
-fn known(figure: &AtomicU32) -> Option<f32> {
-    Some(f32::from_bits(figure.load(Relaxed))).filter(|&ns| ns > 0.0)
-}
-
-/// Moves a figure up by a quarter of the difference and never by more than half, as one slow call is none; and down by
-/// half the difference, as nothing makes a call look faster than it is.
-fn nearer(figure: &AtomicU32, ns: f32) -> f32 {
-    let ns = known(figure).map_or(ns, |old| old + (ns.min(3.0 * old) - old) / if ns < old { 2.0 } else { 4.0 });
-    figure.store(ns.to_bits(), Relaxed);
-    ns
 }
 
 impl Trial<'_> {
     /// What the loop takes alone, if that is known.
     pub fn alone_ns(&self) -> Option<f32> {
-        known(&self.0.alone)
-    }
-
-    fn step(&self) -> Step {
-        Step::of(self.0.step.load(Relaxed))
-    }
-
-    fn go(&self, step: Step) {
-        self.0.step.store(step.word(), Relaxed);
+        self.0.baseline_ns()
     }
 
     /// How the loop runs this time. `small`: it is not worth a helper, with what it takes alone.
     pub fn next(&self, small: bool) -> Next {
-        let step = self.step();
         if small {
-            // Only for the case that it grows.
-            let timed = step.left.is_multiple_of(TIMED_SMALL);
-            let left = if step.left == 0 { TIMED_SMALL } else { step.left };
-            self.go(Step { state: State::Alone, left: left - 1, ..step });
-            return Next::Alone { timed };
+            // Timed only for the case that it grows.
+            let next = self.0.hold_baseline(TIMED_SMALL);
+            return Next::Alone { timed: next.left.is_multiple_of(TIMED_SMALL) };
         }
-        match step.state {
-            State::First | State::Try => Next::Shared { timed: true },
-            State::Sample => Next::Alone { timed: true },
-            State::Shared if step.left == 0 => Next::Alone { timed: true },
-            State::Shared => {
-                self.go(Step { left: step.left - 1, ..step });
-                Next::Shared { timed: self.is_long() || step.left.is_multiple_of(TIMED_SHARED) }
-            }
-            State::Alone if step.left == 0 => {
-                self.begin_try(step);
-                Next::Shared { timed: true }
-            }
-            State::Alone => {
-                self.go(Step { left: step.left - 1, ..step });
-                Next::Alone { timed: self.is_long() || step.left.is_multiple_of(TIMED_ALONE) }
-            }
+        let next = self.0.next(&POLICY);
+        let is_long = || self.alone_ns().is_none_or(|ns| ns > SHORT_NS);
+        let timed = |one_in: u32| next.is_probe || is_long() || next.left.is_multiple_of(one_in);
+        match next.way {
+            Way::Candidate => Next::Shared { timed: timed(TIMED_SHARED) },
+            Way::Baseline => Next::Alone { timed: timed(TIMED_ALONE) },
         }
-    }
-
-    /// Whether it does not feel two looks at the clock.
-    fn is_long(&self) -> bool {
-        self.alone_ns().is_none_or(|ns| ns > SHORT_NS)
-    }
-
-    fn begin_try(&self, step: Step) {
-        self.0.lost.store(0, Relaxed);
-        self.go(Step { state: State::Try, left: GOOD, ..step });
     }
 
     /// It took so long in its caller.
     pub fn was_alone(&self, ns: f32) {
-        let (step, before) = (self.step(), self.alone_ns());
-        if let (State::Sample, Some(first)) = (step.state, before) {
-            self.0.alone.store(first.min(ns).to_bits(), Relaxed);
-        }
-        let alone = nearer(&self.0.alone, ns);
-        let Some(shared) = known(&self.0.shared) else { return };
-        if !matches!(step.state, State::Sample | State::Shared) {
-            return;
-        }
-        if step.state == State::Sample && step.left > 1 {
-            return self.go(Step { left: step.left - 1, ..step });
-        }
-        if shared > (1.0 - MARGIN) * alone {
-            return self.begin_try(step);
-        }
-        let agrees = before.is_some_and(|before| ns.max(before) < (1.0 + AGREES) * ns.min(before));
-        if step.state == State::Shared && !agrees {
-            return self.go(Step { left: FEWEST, ..step });
-        }
-        // That tries were in vain is forgotten when it has been a gain for a while.
-        let (confirmed, vain) = if step.state == State::Shared { (DOUBLINGS, 0) } else { (0, step.vain) };
-        // A sample loses what sharing gains.
-        let apart = (TRY_PART * (alone - shared) / shared) as u32;
-        self.go(Step { state: State::Shared, left: apart.max(2 * FEWEST) << confirmed, vain });
+        self.0.took_baseline(&POLICY, ns);
     }
 
     /// It took so long with helpers.
     pub fn was_shared(&self, ns: f32) {
-        let step = self.step();
-        match (step.state, known(&self.0.alone)) {
-            (State::First, _) => {
-                if step.left < FIRST {
-                    nearer(&self.0.shared, ns);
-                }
-                self.go(match step.left.saturating_sub(1) {
-                    0 => Step { state: State::Sample, left: SAMPLES, ..step },
-                    left => Step { left, ..step },
-                });
-            }
-            (State::Try, Some(alone)) if ns < (1.0 - MARGIN) * alone => {
-                self.0.shared.store(ns.to_bits(), Relaxed);
-                let left = step.left.saturating_sub(1);
-                let apart = (TRY_PART * (alone - ns) / ns) as u32;
-                let good = Step { state: State::Shared, left: apart.max(2 * FEWEST), ..step };
-                self.go(if left == 0 { good } else { Step { left, ..step } });
-            }
-            (State::Try, Some(alone)) => {
-                // What neither gains nor loses is given up too, some time.
-                let lost = known(&self.0.lost).unwrap_or(0.0) + (ns - alone).max(MARGIN * alone);
-                self.0.lost.store(lost.to_bits(), Relaxed);
-                if lost < LOST_NS.min(LOST_CALLS * alone) {
-                    return self.go(Step { left: GOOD, ..step });
-                }
-                let calls = ((TRY_PART * lost / alone) as u32).max(FEWEST);
-                let left = calls.saturating_mul(1 << step.vain);
-                self.go(Step { state: State::Alone, left, vain: (step.vain + 1).min(DOUBLINGS) });
-            }
-            (State::Shared, Some(alone)) => {
-                let shared = nearer(&self.0.shared, ns);
-                if shared > (1.0 - MARGIN) * alone {
-                    self.begin_try(step);
-                }
-            }
-            // Another thread has begun the entry anew meanwhile.
-            (State::Try, None) => self.go(Step { state: State::Sample, left: SAMPLES, ..step }),
-            _ => {}
-        }
+        self.0.took_candidate(&POLICY, ns);
     }
 }
 

@@ -8,12 +8,16 @@
 use super::state::RunState;
 use super::worker::{CAREFUL, FAST, MEASURED};
 use crate::base::time::{clock_ns, now_ns};
+use crate::base::tune::Rate;
 use crate::base::{Error, Ref};
 use crate::graph::figures::is_measured;
 use crate::graph::plan::Body;
 use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::*};
+
+/// How a node's cost follows what is measured.
+const COSTS: Rate = Rate { down: 1.0, up: 1.0, most_up: 0.5, least_up: 10.0 };
 
 impl RunState {
     /// Runs everything here. While `is_late` says so at one of the plan's checkpoints, the rest from there on is left
@@ -188,12 +192,8 @@ impl RunState {
         {
             figures.add(u64::from(ns));
         }
-        // Who has reason to measure anew is believed. Otherwise a figure goes down at once and up by little: a thread
-        // that was interrupted in a node measures far too much, and never too little.
-        let new = match self.believes.load(Relaxed) {
-            true => ns,
-            false => ns.min(old.saturating_add(old / 2).saturating_add(10)),
-        };
-        cost.store(new, Relaxed);
+        // Who has reason to measure anew is believed.
+        let rate = if self.believes.load(Relaxed) { Rate::BELIEVE } else { COSTS };
+        cost.store(rate.moved(old as f32, ns as f32) as u32, Relaxed);
     }
 }

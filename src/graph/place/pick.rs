@@ -21,14 +21,16 @@
 //! It changes how long runs take, never what comes out: both ways are open to every run of a lane that is warm.
 #![forbid(unsafe_code)]
 
+use crate::base::tune::{Contest, Policy, Rate, Way};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Times of each way.
-pub const SAMPLES: u32 = 3;
+const SAMPLES: u32 = 3;
 /// Most runs that are to be timed.
-pub const TRIES: u32 = 8 * SAMPLES;
-/// How much faster streams must be, in a hundred.
-pub const MARGIN: u64 = 3;
+const TRIES: u32 = 8 * SAMPLES;
+/// Recordings are the baseline. The least times count, and the verdict is for good.
+const POLICY: Policy =
+    Policy { rounds: SAMPLES, candidates: 1, cold: 0, baselines: 1, margin: 0.03, rate: Rate::LEAST, renewal: None };
 
 /// How a run's segments go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,21 +80,6 @@ impl Verdict {
     }
 }
 
-/// What is known of one way: of its runs so far the least times. u64::MAX = not known.
-#[derive(Debug)]
-struct Times {
-    samples: AtomicU32,
-    device_ns: AtomicU64,
-    thread_ns: AtomicU64,
-}
-
-impl Default for Times {
-    fn default() -> Times {
-        let unknown = || AtomicU64::new(u64::MAX);
-        Times { samples: AtomicU32::new(0), device_ns: unknown(), thread_ns: unknown() }
-    }
-}
-
 /// Of a program. Statistics: ORDERING Relaxed throughout; a run that is timed has the program to itself, and nothing
 /// but time depends on the rest.
 #[derive(Debug, Default)]
@@ -103,8 +90,10 @@ pub struct Pick {
     /// until the next one of its lane.
     begun: AtomicU64,
     under_way: AtomicU64,
-    streams: Times,
-    recording: Times,
+    /// By the device's time.
+    contest: Contest,
+    /// What the threads needed at least that asked for streams and for recordings; 0 = not known.
+    thread_ns: [AtomicU64; 2],
 }
 
 impl Pick {
@@ -153,37 +142,32 @@ impl Pick {
             self.give_up();
             return None;
         }
-        let [streams, recording] = [&self.streams, &self.recording].map(|times| times.samples.load(Relaxed));
-        Some(if streams <= recording { Path::Streams } else { Path::Recording })
+        Some(match self.contest.next(&POLICY).way {
+            Way::Candidate => Path::Streams,
+            Way::Baseline => Path::Recording,
+        })
     }
 
     /// What a timed run took: the device from the first thing that it was asked for to the last, and the threads that
     /// asked.
     pub(super) fn took(&self, path: Path, device_ns: u64, thread_ns: u64) {
-        let times = match path {
-            Path::Streams => &self.streams,
-            Path::Recording => &self.recording,
-        };
-        times.device_ns.fetch_min(device_ns, Relaxed);
-        times.thread_ns.fetch_min(thread_ns, Relaxed);
-        times.samples.fetch_add(1, Relaxed);
-        let is_enough = [&self.streams, &self.recording].iter().all(|times| times.samples.load(Relaxed) >= SAMPLES);
-        if is_enough {
-            let verdict = if self.is_streams_faster() { Verdict::Streams } else { Verdict::Recording };
+        match path {
+            Path::Streams => self.contest.took_candidate(&POLICY, device_ns as f32),
+            Path::Recording => self.contest.took_baseline(&POLICY, device_ns as f32),
+        }
+        let least = &self.thread_ns[path as usize];
+        least.store(Some(least.load(Relaxed)).filter(|&ns| ns > 0).map_or(thread_ns, |ns| ns.min(thread_ns)), Relaxed);
+        if let Some(way) = self.contest.verdict() {
+            let verdict = if way == Way::Candidate { Verdict::Streams } else { Verdict::Recording };
             let _ = self.verdict.compare_exchange(Verdict::Open as u32, verdict as u32, Relaxed, Relaxed);
         }
     }
 
-    fn is_streams_faster(&self) -> bool {
-        let [streams, recording] = [&self.streams, &self.recording].map(|times| times.device_ns.load(Relaxed));
-        streams.saturating_mul(100 + MARGIN) < recording.saturating_mul(100)
-    }
-
     /// The least times known of streams and of recordings: the device's, then the calling thread's.
     pub fn times(&self) -> [Option<u64>; 4] {
-        let of = |time: &AtomicU64| Some(time.load(Relaxed)).filter(|&ns| ns != u64::MAX);
-        let (streams, recording) = (&self.streams, &self.recording);
-        [&streams.device_ns, &recording.device_ns, &streams.thread_ns, &recording.thread_ns].map(of)
+        let of = |time: &AtomicU64| Some(time.load(Relaxed)).filter(|&ns| ns > 0);
+        let device = [self.contest.candidate_ns(), self.contest.baseline_ns()].map(|ns| ns.map(|ns| ns as u64));
+        [device[0], device[1], of(&self.thread_ns[0]), of(&self.thread_ns[1])]
     }
 }
 
