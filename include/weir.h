@@ -1987,11 +1987,16 @@ typedef struct weir_emulated_race {
 } weir_emulated_race;
 
 /**
- * An allocator of the host's, for the memory of CPU engines.
+ * An allocator of the host's, for the memory of engines: of the host's on CPU engines, of the engine's device on others.
  *
  * Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not
  * throw, longjmp or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls
  * them.
+ *
+ * On an engine of another kind `allocate` gives an address that the engine's device can use, as weir_tensor_create_from
+ * takes one, and the host may be unable to touch it. Tensors, scratch and the values of runs lie there; what the
+ * device needs for itself (libraries, recordings) and pinned memory of the host's do not. What is given back is used by
+ * nothing that a stream was given before.
  */
 typedef struct weir_allocator_vtable {
   /** sizeof(weir_allocator_vtable) of the host's header. Members beyond it read as NULL. */
@@ -2000,7 +2005,7 @@ typedef struct weir_allocator_vtable {
   uint64_t flags;
   /**
    * What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0,
-   * and anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
+   * and anything less than the engine's own alignment (64 on the CPU), stand for the engine's own. weir_engine_info tells it.
    */
   size_t alignment;
   /**
@@ -4176,10 +4181,11 @@ WEIR_API WEIR_NODISCARD weir_status weir_allocator_retain(struct weir_allocator 
 WEIR_API void weir_allocator_release(struct weir_allocator *allocator);
 
 /**
- * Where the engine's memory comes from. NULL: the system (the default).
+ * Where the engine's memory comes from. NULL: the system, or the device (the default). On an engine of another kind
+ * than CPU the allocator gives memory of the engine's device, such as a caching allocator of the framework's does.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
- * own. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * own. Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4191,7 +4197,7 @@ weir_status weir_engine_attr_set_allocator(struct weir_engine_attr *attr,
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD

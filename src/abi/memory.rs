@@ -1,11 +1,16 @@
 //! An engine's memory: where it comes from, and figures.
 use std::ffi::c_void;
 
-/// An allocator of the host's, for the memory of CPU engines.
+/// An allocator of the host's, for the memory of engines: of the host's on CPU engines, of the engine's device on others.
 ///
 /// Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not
 /// throw, longjmp or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls
 /// them.
+///
+/// On an engine of another kind `allocate` gives an address that the engine's device can use, as weir_tensor_create_from
+/// takes one, and the host may be unable to touch it. Tensors, scratch and the values of runs lie there; what the
+/// device needs for itself (libraries, recordings) and pinned memory of the host's do not. What is given back is used by
+/// nothing that a stream was given before.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_allocator_vtable {
@@ -14,7 +19,7 @@ pub struct weir_allocator_vtable {
     /// Reserved, 0.
     pub flags: u64,
     /// What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0,
-    /// and anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
+    /// and anything less than the engine's own alignment (64 on the CPU), stand for the engine's own. weir_engine_info tells it.
     pub alignment: usize,
     /// Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter.
     /// NULL: there is no more. An address that is not aligned is given back at once, and the call that needed it fails.

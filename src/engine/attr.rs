@@ -175,26 +175,12 @@ impl EngineAttr {
     }
 
     /// None = the device's own memory.
-    pub fn set_allocator(&mut self, allocator: Option<Ref<HostAllocator>>) -> Result<()> {
-        self.check_host_memory()?;
+    pub fn set_allocator(&mut self, allocator: Option<Ref<HostAllocator>>) {
         self.allocator = allocator;
-        Ok(())
     }
 
-    pub fn allocator(&self) -> Result<Option<&Ref<HostAllocator>>> {
-        self.check_host_memory()?;
-        Ok(self.allocator.as_ref())
-    }
-
-    /// Only a CPU engine's memory can be the host's.
-    fn check_host_memory(&self) -> Result<()> {
-        match self.kind {
-            DeviceKind::CPU => Ok(()),
-            other => Err(Error::precondition(format!(
-                "attr is for {} engine, only a cpu engine takes memory from an allocator of the host's",
-                with_article(other.name())
-            ))),
-        }
+    pub fn allocator(&self) -> Option<&Ref<HostAllocator>> {
+        self.allocator.as_ref()
     }
 
     /// Most bytes of the host's memory for copies; None = no limit.

@@ -4,7 +4,7 @@ use super::attr::{EngineAttr, MemoryMode};
 use super::threads::Variable;
 use crate::base::{Error, Ref, Result};
 use crate::device::{Accelerator, Device, Pinning};
-use crate::memory::{ALIGNMENT, HostMemory, Pool, PoolAttr, Source, Tag};
+use crate::memory::{ALIGNMENT, HostAllocator, HostMemory, Pool, PoolAttr, Source, Tag};
 use std::sync::Arc;
 
 static MODE: Variable = Variable::new("WEIR_MEMORY_MODE");
@@ -48,8 +48,36 @@ unsafe impl Source for DeviceMemory {
     }
 
     unsafe fn fill_zero(&self, _address: usize, _bytes: usize) -> Result<()> {
-        Err(Error::internal("only streams of a device fill its memory"))
+        Err(only_streams_fill())
     }
+}
+
+/// Memory of a device's that an allocator of the host's gives: the host may be unable to touch it.
+#[derive(Debug)]
+struct LentMemory(Ref<HostAllocator>);
+
+// SAFETY: the allocator's memory, by its contract.
+unsafe impl Source for LentMemory {
+    fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize> {
+        self.0.allocate(bytes, alignment, what)
+    }
+
+    unsafe fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
+        // SAFETY: as demanded of the caller.
+        unsafe { self.0.deallocate(address, bytes, alignment) };
+    }
+
+    fn is_zeroed(&self) -> bool {
+        false
+    }
+
+    unsafe fn fill_zero(&self, _address: usize, _bytes: usize) -> Result<()> {
+        Err(only_streams_fill())
+    }
+}
+
+fn only_streams_fill() -> Error {
+    Error::internal("only streams of a device fill its memory")
 }
 
 /// Memory of the host's that a device has pinned.
@@ -116,11 +144,10 @@ pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>, label: &str)
     };
     attr.memory_mode = Some(mode);
     let mut alignment = device.alignment();
-    let source: Box<dyn Source> = match attr.allocator().ok().flatten() {
-        Some(allocator) => {
-            alignment = alignment.max(allocator.alignment());
-            Box::new(Ref::clone(allocator))
-        }
+    alignment = attr.allocator().map_or(alignment, |allocator| alignment.max(allocator.alignment()));
+    let source: Box<dyn Source> = match attr.allocator() {
+        Some(allocator) if device.accelerator().is_some() => Box::new(LentMemory(Ref::clone(allocator))),
+        Some(allocator) => Box::new(Ref::clone(allocator)),
         None if device.accelerator().is_some() => Box::new(DeviceMemory(Arc::clone(device))),
         None if device.host_memory().is_some() => Box::new(PinnedMemory(Arc::clone(device))),
         None => Box::new(HostMemory),

@@ -56,10 +56,11 @@ pub unsafe extern "C" fn weir_allocator_release(allocator: *mut weir_allocator) 
     guard_release("weir_allocator_release", || unsafe { handle::release(allocator) });
 }
 
-/// Where the engine's memory comes from. NULL: the system (the default).
+/// Where the engine's memory comes from. NULL: the system, or the device (the default). On an engine of another kind
+/// than CPU the allocator gives memory of the engine's device, such as a caching allocator of the framework's does.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
-/// own. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// own. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_allocator(
@@ -70,7 +71,8 @@ pub unsafe extern "C" fn weir_engine_attr_set_allocator(
         // SAFETY: the caller's handles, as documented.
         let (attr, allocator) =
             unsafe { (handle::borrow_mut(attr, "attr")?, handle::share_opt(allocator, "allocator")?) };
-        attr.set_allocator(allocator)
+        attr.set_allocator(allocator);
+        Ok(())
     })
 }
 
@@ -78,7 +80,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_allocator(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never.
 /// Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_allocator(
@@ -88,7 +90,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_allocator(
     guard("weir_engine_attr_get_allocator", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_allocator, "out_allocator")?, handle::borrow(attr, "attr")?) };
-        *out = handle::borrowed_opt_c(attr.allocator()?);
+        *out = handle::borrowed_opt_c(attr.allocator());
         Ok(())
     })
 }
