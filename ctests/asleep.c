@@ -38,9 +38,10 @@ static int32_t nothing(void *arg) {
 }
 
 static void check_asleep(const char *where, const char *what, int number) {
-    /* Valgrind translates what runs for the first time, and is a process of one thread. */
+    /* Valgrind translates what runs for the first time, which a busy machine may put off until then, and is a process
+     * of one thread. */
     const uint64_t percent = taken_ns * 100 / (LONG_MS * UINT64_C(900000)), most = under_valgrind() ? 75 : 25;
-    if (percent > most) {
+    if (percent > most && !(under_valgrind() && number == 0)) {
         fprintf(stderr, "%s, %s, time %d: %d %% of a processor while nothing is to be done\n", where, what, number,
                 (int)percent);
         check_failed(__FILE__, __LINE__, "the threads that wait sleep", "is false");
