@@ -51,7 +51,7 @@ const UNSAFE: &[&str] = &[
     "kernel/context.rs",
     "kernel/vector/",
     "stream/inbox.rs",
-    "stream/standing.rs",
+    "stream/resubmit_table.rs",
     "resource/on_device.rs",
     "resource/variable.rs",
     "resource/versions.rs",

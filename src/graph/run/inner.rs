@@ -7,7 +7,7 @@
 //!
 //! # Who ends a round
 //!
-//! The owner's place is a `Turn`, and the handle of the round that is under way lies beside it:
+//! The owner's place is a `DrainLock`, and the handle of the round that is under way lies beside it:
 //!
 //! | turn     | meaning                                        | leaves it by                                                       |
 //! |----------|------------------------------------------------|--------------------------------------------------------------------|
@@ -39,7 +39,7 @@ use crate::graph::carry::calls::Inner;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stoppable};
-use crate::sync::{Exit, TurnGuard};
+use crate::sync::{DrainGuard, Exit};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl RunState {
     /// Works until the run is closed, which ends the call, or until the owner must be told of something.
     fn round(
         self: &Arc<Self>,
-        mut turn: TurnGuard<'_, Option<Inner>>,
+        mut turn: DrainGuard<'_, Option<Inner>>,
         mut exit: Exit,
         (context, outputs): (&KernelContext<'_>, Outputs<'_>),
         done: Completion,

@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 use super::bind::Bound;
+use super::execute::Outer;
 use super::program::Program;
-use super::run::Outer;
 use super::together::Together;
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::build::options::RunOptions;

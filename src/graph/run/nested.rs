@@ -7,8 +7,8 @@
 //! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
 //! the inner run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
 
+use super::execute::Outer;
 use super::program::Program;
-use super::run::Outer;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
 use crate::graph::plan::NO_BIT;

@@ -13,7 +13,7 @@ use crate::graph::plan::Plan;
 use crate::kernel::{Attached, Begun, Stop, Stoppable};
 use crate::memory::heap;
 use crate::stream::{Listener, Notice, Queue, Wait, What, until};
-use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
+use crate::sync::{Entry, EventCount, Exit, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -462,7 +462,7 @@ pub(in crate::graph) fn none_begun(plan: &Plan, error: Error) -> Error {
 pub struct Run {
     queue: Arc<Queue>,
     progress: Mutex<Progress>,
-    done: Gate,
+    done: EventCount,
     error: OnceLock<Error>,
 }
 
@@ -489,7 +489,7 @@ impl Run {
         Object::shared(Run {
             queue: Arc::clone(queue),
             progress: Mutex::default(),
-            done: Gate::new(),
+            done: EventCount::new(),
             error: OnceLock::new(),
         })
     }
