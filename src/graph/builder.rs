@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Graph {
     serial: u16,
     pub(super) contents: Contents,
-    /// Its nodes by their names, and what these are hashed with.
+    /// Its nodes by name, and the seed of their hash.
     names: Index,
     seed: u64,
     /// The names of its outputs.
@@ -110,11 +110,11 @@ impl Graph {
         otherwise: &Graph,
         inputs: &[ValueId],
     ) -> Result<NodeId> {
-        // Branch 0 is the one that a predicate of 0 chooses.
+        // A predicate of 0 chooses branch 0.
         self.add_choice(name, predicate, &[otherwise, then], inputs, true)
     }
 
-    /// A choice of one graph by its index; the last one for an index that is none.
+    /// A choice of one graph by its index; an index out of range chooses the last one.
     pub fn add_case(&mut self, name: &str, index: ValueId, branches: &[&Graph], inputs: &[ValueId]) -> Result<NodeId> {
         self.add_choice(name, index, branches, inputs, false)
     }
@@ -163,14 +163,14 @@ impl Graph {
         self.add(name, Body::While { condition, body, inputs, num_variables, parallel_iterations, copies })
     }
 
-    /// Passes a value on to output 0 (false) or 1 (true); the other one is absent.
+    /// Passes a value on to output 0 (false) or 1 (true); the other output is absent.
     pub fn add_switch(&mut self, name: &str, value: ValueId, predicate: ValueId) -> Result<NodeId> {
         let value = self.resolve(value, &|| format!("node '{name}' value"))?;
         let predicate = self.resolve(predicate, &|| format!("node '{name}' predicate"))?;
         self.add(name, Body::Switch { inputs: [value, predicate] })
     }
 
-    /// Passes on the one input that is there; output 1 is its index.
+    /// Passes on the one input that is present; output 1 is its index.
     pub fn add_merge(&mut self, name: &str, inputs: &[ValueId]) -> Result<NodeId> {
         let inputs = self.resolve_all(name, "input", inputs)?;
         if inputs.is_empty() {
@@ -179,7 +179,7 @@ impl Graph {
         self.add(name, Body::Merge { inputs })
     }
 
-    /// Brings a value into the frame with this name, in which a loop is said by its edges.
+    /// Brings a value into the frame with this name; the frame's loop is written as edges.
     pub fn add_enter(
         &mut self,
         name: &str,
@@ -197,12 +197,12 @@ impl Graph {
         self.add_cyclic(name, LoopOp::Enter { frame: frame.into(), is_constant, parallel_iterations }, value)
     }
 
-    /// The value of a loop's variable in each iteration: what came in, then what `set_back_edge` says.
+    /// The value of a loop's variable in each iteration: the first value, then that of the back edge (`set_back_edge`).
     pub fn add_loop_merge(&mut self, name: &str, first: ValueId) -> Result<NodeId> {
         self.add_cyclic(name, LoopOp::Merge, first)
     }
 
-    /// Says which next iteration a loop's merge takes its later values from.
+    /// Sets the next iteration from which a loop's merge takes its later values.
     pub fn set_back_edge(&mut self, merge: NodeId, next: ValueId) -> Result<()> {
         let index = self.index(merge, "merge")?;
         let (nodes, name) = (&self.contents.nodes, &self.contents.nodes[index].name);
@@ -226,7 +226,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The value that says whether its frame's loop goes on.
+    /// The value that decides whether its frame's loop continues.
     pub fn add_loop_cond(&mut self, name: &str, predicate: ValueId) -> Result<NodeId> {
         self.add_cyclic(name, LoopOp::LoopCond, predicate)
     }
@@ -245,7 +245,7 @@ impl Graph {
         self.add(name, Body::Cyclic { op, inputs })
     }
 
-    /// Checks a graph that is to lie inside of this one.
+    /// Checks a graph that is to be nested in this one.
     fn check_inner(&self, name: &str, inner: &Graph, num_inputs: usize, num_outputs: usize) -> Result<()> {
         let named = |error: Error| error.within(format_args!("node '{name}': graph '{}'", inner.contents.name));
         signature::check_count("input", inner.num_inputs, num_inputs).map_err(named)?;
@@ -274,7 +274,7 @@ impl Graph {
         self.add(name, Body::Task { task: Work::Task(task), cost_ns })
     }
 
-    /// As `add_task`, for a function of the host's that needs nothing to be kept or released.
+    /// As `add_task`, for a host function that needs no reference counting.
     pub fn add_call(&mut self, name: &str, call: HostCall, cost_ns: u64) -> Result<NodeId> {
         self.add(name, Body::Task { task: Work::Call(call), cost_ns })
     }
@@ -292,7 +292,7 @@ impl Graph {
                 with_article(node.kind())
             )));
         }
-        // Twice the same edge is one arrival: compile sees to it.
+        // A duplicate edge is one arrival: compile merges them.
         let after = &mut self.contents.nodes[to].after;
         after.try_reserve(1).map_err(|_| Error::exhausted("the graph's edges", after.len() * size_of::<usize>()))?;
         after.push(from);
@@ -314,7 +314,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Says whether an output of a kernel takes over the memory of an input.
+    /// Sets whether an output of a kernel takes over the memory of an input.
     pub fn set_forwarding(&mut self, node: NodeId, output: usize, forwarding: Forwarding) -> Result<()> {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];
@@ -378,7 +378,7 @@ impl Graph {
             .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no node of this graph", u64::from(node))))
     }
 
-    /// Runs are given this input in the memory of this engine. None: of the program's own.
+    /// Runs are given this input in the memory of this engine. `None`: the program's own engine.
     pub fn set_input_engine(&mut self, input: usize, engine: Option<Ref<Engine>>) -> Result<()> {
         check_index("input", input, self.num_inputs())?;
         self.contents.homes.set_input(input, engine);
@@ -392,7 +392,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Whether any engine may do a node. None: as the compile options say.
+    /// Whether any engine may run a node. `None`: as the compile options say.
     pub fn set_open(&mut self, node: NodeId, open: Option<bool>) -> Result<()> {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];

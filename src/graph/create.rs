@@ -1,8 +1,8 @@
-//! From a graph to a program; and from a part of its outputs to a program of them (`partial`).
+//! Compiles a graph to a program, and a part of its outputs to a program of their own (`partial`).
 //!
-//! Of a part is kept what its outputs depend on, along edges for data and for control; all else goes, tasks and kernels
-//! without outputs too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that
-//! node does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
+//! A part keeps the nodes on which its outputs depend, by data and by control edges. All others are dropped, tasks and
+//! kernels without outputs too. The graphs nested in a cond, a case or a loop that is kept stay unchanged: they are
+//! part of that node. All inputs stay, so that they keep their numbers; those that are no longer needed are noted.
 #![forbid(unsafe_code)]
 
 use super::build::contents::{Contents, Value};
@@ -50,7 +50,7 @@ impl Program {
         let Some(placed) = place::place(contents, &verified, &engines, options)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts);
         };
-        // A part of the program is placed by itself.
+        // A part of the program is placed separately.
         let parts = Parts::new(contents, &engines, options)?;
         facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
@@ -61,7 +61,7 @@ impl Program {
         Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
     }
 
-    /// All of whose kernels are the host's.
+    /// For a graph of which all kernels run on the host.
     fn compile_for_host(
         contents: &Contents,
         verified: Verified,
@@ -103,8 +103,8 @@ impl Program {
     }
 }
 
-/// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of
-/// all.
+/// Compiles the part of `graph` that the outputs with these numbers need, in their order. `whole` is the program of all
+/// outputs.
 fn compile_part(
     graph: &Contents,
     engines: &[Ref<Engine>],
@@ -150,7 +150,7 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
     let not_needed = graph.inputs().map(|index| !needed[index]).collect();
     graph.inputs().for_each(|index| needed[index] = true);
 
-    // Where each node is now.
+    // The new index of each node.
     let mut places = vec![usize::MAX; graph.nodes.len()];
     let kept = needed.iter().enumerate().filter(|(_, needed)| **needed);
     kept.enumerate().for_each(|(place, (node, _))| places[node] = place);

@@ -1,21 +1,21 @@
-//! What the nodes of a graph make, as descriptors.
+//! Descriptors of the outputs of a graph's nodes.
 #![forbid(unsafe_code)]
 
 use crate::base::Desc;
 use crate::engine::BoundKernel;
 use std::ops::Index;
 
-/// The outputs' descriptors of each node. Nodes whose outputs look alike mostly have one list together.
+/// The descriptors of each node's outputs. Most nodes whose outputs look alike share one list.
 #[derive(Default)]
 pub(in crate::graph) struct Shapes {
-    /// Where each node's are in the list, and how many.
+    /// Start and length of each node's descriptors in the list.
     of: Vec<(u32, u32)>,
     list: Vec<Desc>,
     last: (u32, u32),
 }
 
 impl Shapes {
-    /// Of so many nodes of which nothing is known yet.
+    /// For this many nodes, of which nothing is known yet.
     pub fn of(nodes: usize) -> Shapes {
         Shapes { of: vec![(0, 0); nodes], ..Shapes::default() }
     }
@@ -28,7 +28,7 @@ impl Shapes {
         self.of[node] = self.last;
     }
 
-    /// The same as another node.
+    /// The same as for another node.
     fn set_as(&mut self, node: usize, other: (u32, u32)) {
         self.of[node] = other;
     }
@@ -37,12 +37,12 @@ impl Shapes {
         &self.list[first as usize..][..len as usize]
     }
 
-    /// Whether it was there when this was made.
+    /// Whether the node was there when this was made.
     pub fn has(&self, node: usize) -> bool {
         node < self.of.len()
     }
 
-    /// All that some node makes.
+    /// The descriptors of all nodes.
     pub fn all(&self) -> &[Desc] {
         &self.list
     }
@@ -56,12 +56,12 @@ impl Index<usize> for Shapes {
     }
 }
 
-/// What kernels have said of their outputs, for nodes of which another one has the same kernel and the same inputs. One
-/// answer is kept for each of a few kernels.
+/// Answers of kernels about their outputs, reused for nodes that have the same kernel and the same inputs. One answer
+/// is kept for each of a few kernels.
 #[derive(Default)]
 pub(in crate::graph) struct Answers<'a> {
     kept: Vec<Option<Answer<'a>>>,
-    /// The inputs of the node at hand.
+    /// The inputs of the current node.
     pub inputs: Vec<Desc>,
 }
 
@@ -74,7 +74,7 @@ struct Answer<'a> {
 const KEPT: usize = 64;
 
 impl<'a> Answers<'a> {
-    /// Sets a node's outputs as the kernel says, for the inputs at hand.
+    /// Sets a node's outputs to the kernel's answer for the current inputs.
     pub fn set<E>(
         &mut self,
         shapes: &mut Shapes,

@@ -11,17 +11,17 @@ use crate::memory::heap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A graph that passed, or one inside of it.
+/// A graph that passed, or one nested in it.
 pub(in crate::graph) struct Verified {
-    /// Every node comes after what it waits for.
+    /// Every node comes after its predecessors.
     pub order: Vec<u32>,
-    /// What each node waits for.
+    /// The predecessors of each node.
     pub links: Links,
-    /// What it has, graphs inside of it too.
+    /// The kinds of nodes in it, nested graphs included.
     pub kinds: Kinds,
-    /// What each node's outputs look like.
+    /// The descriptors of each node's outputs.
     pub descs: Shapes,
-    /// The graphs inside of a node: the branches, or condition and body.
+    /// The graphs nested in a node: the branches, or condition and body.
     pub inner: HashMap<usize, Vec<Verified>>,
     /// Which values can be absent.
     pub presences: Presences,
@@ -39,7 +39,7 @@ impl Verified {
     }
 }
 
-/// What there is in a graph, so that who looks for something else need not go through its nodes.
+/// The kinds of nodes in a graph, so that a pass that looks for another kind can skip the graph.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::graph) struct Kinds(u8);
 
@@ -49,20 +49,20 @@ impl Kinds {
     /// A cond, case or while.
     pub const COMPOUND: Kinds = Kinds(4);
     pub const SWITCH: Kinds = Kinds(8);
-    /// A kernel that does something besides its outputs.
+    /// A kernel that has effects besides its outputs.
     pub const EFFECT: Kinds = Kinds(16);
-    /// One that may block.
+    /// A kernel that may block.
     pub const BLOCKING: Kinds = Kinds(32);
     pub const PURE: Kinds = Kinds(64);
     /// An input or a merge.
     pub const OTHER: Kinds = Kinds(128);
 
-    /// Whether there is any of these.
+    /// Whether the graph has any of these.
     pub fn has(self, any: Kinds) -> bool {
         self.0 & any.0 != 0
     }
 
-    /// Whether there are tasks and nothing else.
+    /// Whether the graph has only tasks.
     pub fn is_tasks(self) -> bool {
         self.0 == 0
     }
@@ -76,7 +76,7 @@ impl Kinds {
     }
 }
 
-/// What each node waits for, one behind the other: data first.
+/// The predecessors of all nodes in one list: a node's data inputs come first.
 #[derive(Default)]
 pub(in crate::graph) struct Links {
     starts: Vec<u32>,
@@ -84,7 +84,8 @@ pub(in crate::graph) struct Links {
 }
 
 impl Links {
-    /// Also refuses nodes that are on none of the engines. And whether every node comes after what it waits for.
+    /// Also refuses nodes on engines that are not listed. The flag says whether every node comes after its
+    /// predecessors.
     fn new(graph: &Contents, engines: &[Ref<Engine>]) -> Result<(Links, bool)> {
         let n = graph.nodes.len();
         let mut links = Links { starts: heap::room(n + 1, "the graph's edges")?, before: Vec::with_capacity(2 * n) };
@@ -105,8 +106,8 @@ impl Links {
         &self.before[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each
-    /// edge from a node that counts to one that does.
+    /// The reverse: where each node's successors begin in the list, and the list, with one successor for each edge
+    /// between nodes that count.
     pub fn turned(&self, counts: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
         let n = self.starts.len() - 1;
         let mut starts = vec![0u32; n + 1];
@@ -146,7 +147,7 @@ pub(in crate::graph) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_
     Ok(verified)
 }
 
-/// A graph whose inputs look like `inputs`, which those of an inner graph must match.
+/// A graph whose inputs are `inputs`; those of a nested graph must match them.
 fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
     let (links, goes_up) = Links::new(graph, engines)?;
     let order = if goes_up { (0..graph.nodes.len() as u32).collect() } else { order(graph, &links)? };
@@ -160,7 +161,7 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     };
     for (i, index) in graph.inputs().enumerate() {
         let Body::Input(desc) = &graph.nodes[index].body else { continue };
-        // What a raised loop looks like is found out by looking.
+        // The inputs of a raised loop are inferred.
         if desc.dtype != dtype::ANY && !desc.matches(&inputs[i]) {
             return Err(Error::invalid(format!(
                 "graph '{}' input {i} '{}': expected {}, got {}",
@@ -171,7 +172,7 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
             )));
         }
     }
-    // What is known outside of an inner graph is known inside, too.
+    // Shapes that are known outside of a nested graph are known inside as well.
     for (index, desc) in graph.inputs().zip(inputs) {
         verified.descs.set(index, std::slice::from_ref(desc));
     }
@@ -189,7 +190,7 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     Ok(verified)
 }
 
-/// `last` is the engine that was found right last.
+/// `last` is the engine of the last node that passed.
 fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&'a Ref<Engine>>) -> Result<()> {
     let engine = match &node.body {
         Body::Kernel { kernel, .. } => kernel.engine(),
@@ -210,7 +211,7 @@ fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&
     Ok(())
 }
 
-/// Refuses inputs and outputs on engines that the program is not compiled for.
+/// Refuses inputs and outputs on engines for which the program is not compiled.
 pub(in crate::graph) fn check_homes(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
     let is_listed = |home: &Ref<Engine>| engines.iter().any(|engine| engine.is_same_device(home));
     let refuse = |what: &str, name: &str, home: &Ref<Engine>| {
@@ -232,7 +233,7 @@ pub(in crate::graph) fn check_homes(graph: &Contents, engines: &[Ref<Engine>]) -
     Ok(())
 }
 
-/// Refuses kernels that may block, for programs that have no pool for them.
+/// Refuses kernels that may block in programs without a pool for them.
 pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
     for node in &graph.nodes {
         if matches!(&node.body, Body::Kernel { kernel, .. } if kernel.kernel().may_block()) {
@@ -250,7 +251,7 @@ pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
     Ok(())
 }
 
-/// Whether it matters though nobody takes what it makes.
+/// Whether the node has to run even if nothing uses its outputs.
 pub(in crate::graph) fn has_effects(node: &Node) -> bool {
     match &node.body {
         Body::Task { .. } => true,
@@ -262,7 +263,7 @@ pub(in crate::graph) fn has_effects(node: &Node) -> bool {
     }
 }
 
-/// An order in which every node comes after what it waits for, where that in which they were added is none: by Kahn's
+/// An order in which every node comes after its predecessors, for graphs whose nodes were not added in one: Kahn's
 /// algorithm, first come, first served.
 fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
     let n = graph.nodes.len();
@@ -283,9 +284,9 @@ fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
     if order.len() < n { Err(cycle(graph, &waiting)) } else { Ok(order) }
 }
 
-/// Words a cycle among the nodes that still wait: 'a' -> 'b' -> 'a'.
+/// Describes a cycle among the nodes that still wait: 'a' -> 'b' -> 'a'.
 fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
-    // Every node that still waits has a predecessor that does; walking back must meet a node again.
+    // Every node that still waits has a predecessor that does, so walking back must meet a node again.
     let mut path = Vec::new();
     let mut seen = vec![false; graph.nodes.len()];
     let mut at = waiting.iter().position(|&n| n > 0).unwrap_or(0);
@@ -302,7 +303,7 @@ fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
     Error::invalid(format!("graph '{}' has a cycle: {text}", graph.name))
 }
 
-/// Finds out what a node's outputs look like. What its inputs are is known already.
+/// Infers the descriptors of a node's outputs. Those of its inputs are known already.
 fn infer<'a>(
     node: &'a Node,
     verified: &mut Verified,
@@ -315,7 +316,7 @@ fn infer<'a>(
     match &node.body {
         Body::Task { .. } => {}
         Body::Cyclic { .. } => return Err(Error::internal("was not raised")),
-        // What it looks like is known from outside.
+        // Its descriptor is known from outside.
         Body::Input(_) => verified.kinds.add(Kinds::OTHER),
         Body::Constant(tensor) => {
             verified.kinds.add(Kinds::CONSTANT);
@@ -386,7 +387,7 @@ fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: 
     Ok(all)
 }
 
-/// The outputs of a choice: what those of all branches have in common.
+/// The outputs of a choice: the common part of all branches' outputs.
 fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
     let mut joined = outputs(&branches[0], &all[0]);
     for (branch, verified) in branches.iter().zip(all) {
@@ -400,8 +401,8 @@ fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
     Ok(joined)
 }
 
-/// A variable is what the body declares for it, which may leave open what its first value settles. Where they do not
-/// agree, the body refuses it.
+/// A variable has the descriptor that the body declares for it. The body may leave open a size that the first value
+/// settles. The body refuses a first value that does not match.
 fn declare_variables(body: &Contents, variables: &mut [Desc]) {
     for (index, variable) in body.inputs().zip(variables) {
         match &body.nodes[index].body {
@@ -411,13 +412,13 @@ fn declare_variables(body: &Contents, variables: &mut [Desc]) {
     }
 }
 
-/// Whether it says what its inputs look like.
+/// Whether the graph declares the descriptors of its inputs.
 fn is_settled(graph: &Contents) -> bool {
     graph.inputs().all(|index| !matches!(&graph.nodes[index].body, Body::Input(desc) if desc.dtype == dtype::ANY))
 }
 
-/// Finds out what the variables of a loop look like of which only the first values are known: what differs from one
-/// iteration to the next is left open. Each time around leaves more open, so this ends.
+/// Infers the variables of a loop from their first values. A size that differs from one iteration to the next is left
+/// open. Each round leaves more open, so this ends.
 fn settle_loop(
     condition: &Contents,
     body: &Contents,
@@ -437,7 +438,7 @@ fn settle_loop(
             inputs[i] = both;
         }
         if is_settled {
-            // The body is not looked through again: loops inside of loops would be so often.
+            // The body is not verified again: nested loops would be verified exponentially often.
             let of_condition = verify_inner(condition, engines, inputs)?;
             check_predicate(condition, &of_condition)?;
             return Ok(vec![of_condition, verified]);
@@ -478,7 +479,7 @@ fn outputs(graph: &Contents, verified: &Verified) -> Vec<Desc> {
     graph.outputs.iter().map(|(_, value)| *verified.desc(*value)).collect()
 }
 
-/// A predicate or an index: one element of an integer type.
+/// Refuses a predicate or an index that is not one element of an integer type.
 fn check_selector(what: &str, desc: &Desc) -> Result<()> {
     let legal = [dtype::BOOL, dtype::U8, dtype::S8, dtype::S32].contains(&desc.dtype);
     if legal && desc.is_concrete() && desc.elements()? == 1 {
