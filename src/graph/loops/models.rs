@@ -1,15 +1,15 @@
-//! loom models of a while loop: the ring's gates together with the words that its nodes and retirements have, as the
-//! ring's essay lays them out. Each has broken twins, which loom must find.
+//! loom models of a while loop: the ring's gates together with the words of its nodes and retirements, as laid out in
+//! the ring's essay. Each has broken twins, which loom must find.
 //!
-//! A loop here has a counter, whose chain goes from node to node by itself (condition, guard, body, next condition),
-//! and a companion that another thread has a part in:
+//! A loop here has a counter, whose chain goes from node to node in one thread (condition, guard, body, next
+//! condition), and a companion in which another thread takes part:
 //!
 //! - `Variable`: a second variable. Its body node waits for the guard and for its value, and runs on a thread of its
-//!   own or on the one that brought the value. Its last value is not used by anybody, so the last iteration has nothing
-//!   to wait for but its previous-token.
+//!   own or on the one that brought the value. Its last value has no user, so the last iteration waits only for its
+//!   previous-token.
 //! - `Effect`: a node behind the guard without any outputs, run by a thread of its own in each iteration.
-//! - `Aside`: a node before the guard that the condition doesn't need, run by a thread of its own in each iteration.
-//!   What it makes goes to a node behind the guard, and to nobody else.
+//! - `Aside`: a node before the guard that the condition does not need, run by a thread of its own in each iteration.
+//!   Its output goes only to a node behind the guard.
 
 use super::ring::{Opening, Retired, Ring};
 use crate::graph::carry::arrivals::{Arrival, Arrivals};
@@ -17,7 +17,7 @@ use crate::graph::carry::models_of_propagation::bounded;
 use crate::sync::atomic::Ordering::*;
 use loom::cell::UnsafeCell;
 use loom::thread;
-// What unwinds in a model that fails must not be loom's.
+// The models unwind when they fail, so these must not be loom's.
 use std::sync::atomic::{AtomicI32, AtomicU32 as Tally};
 use std::sync::{Arc, Mutex};
 
@@ -40,22 +40,22 @@ enum Count {
     Afterwards,
 }
 
-/// A loop, and the steps of which a twin may have broken ones.
+/// A loop, and the steps that a twin may break.
 #[derive(Clone, Copy)]
 struct Plan {
     companion: Companion,
     parallel: u32,
-    /// How often the condition is true, in each run; the next run begins as soon as the one before is over.
+    /// How often the condition is true, in each run. The next run begins as soon as the previous one is over.
     lengths: &'static [u32],
     open: fn(&Ring, u32) -> Opening,
     retire: fn(&Ring, u32) -> Retired,
     count: Count,
     previous_token: bool,
     token_first: bool,
-    /// Whether the node aside is a sink: nothing in the head comes after it, only something in the body.
+    /// Whether the node aside is a sink: its successors are only in the body, not in the head.
     aside_is_a_sink: bool,
-    /// Whether the condition that is false resets the words of its body, to which values are delivered all the same, or
-    /// its retirement.
+    /// Whether the false condition, and not the retirement, resets the words of its body. Values are still delivered to
+    /// that body.
     resets_early: bool,
 }
 
@@ -78,7 +78,7 @@ enum Node {
     EnterCounter,
     EnterCompanion,
     Condition(u32),
-    /// What the condition does once the next slot is open.
+    /// The work of the condition once the next slot is open.
     Guard(u32),
     Counter(u32),
     Variable(u32),
@@ -132,8 +132,8 @@ impl Loop {
         }
     }
 
-    /// What a retirement's word starts with. Where the guard counts, the condition has one that it keeps until it has
-    /// counted.
+    /// The start value of a retirement's word. If the guard counts, the condition has an arrival of its own, which it
+    /// keeps until it has counted.
     fn count(plan: Plan) -> u32 {
         let aside = plan.companion == Aside && plan.aside_is_a_sink;
         u32::from(plan.previous_token) + u32::from(aside) + if plan.count == Count::Fixed { SINKS } else { 1 }
@@ -164,14 +164,14 @@ impl Loop {
         value
     }
 
-    /// The companion's value arrives at its node. Where that is dropped, the value is let go of.
+    /// The companion's value arrives at its node. If the node is dropped, the value is released.
     fn reach_body(&self, slot: u32, list: &mut Vec<Node>) {
         if self.bodies[slot as usize].arrive(1, false, BODY) == Arrival::Ready {
             list.push(if self.plan.companion == Variable { Node::Variable(slot) } else { Node::Effect(slot) });
         }
     }
 
-    /// The counter's value is there: what it leads to.
+    /// The counter's value has arrived: starts its successors.
     fn start(self: &Arc<Self>, slot: u32, list: &mut Vec<Node>) {
         if self.plan.companion == Aside {
             self.spawn(Node::Aside(slot));
@@ -337,13 +337,13 @@ fn run(plan: Plan) {
         let all = Arc::new(Loop::new(plan));
         all.begin();
         if plan.companion == Aside {
-            // Its threads come with the iterations.
+            // The companion's threads start with the iterations.
             all.work(Node::EnterCompanion);
         } else {
             all.spawn(Node::EnterCompanion);
         }
         all.work(Node::EnterCounter);
-        // Taken out first: what runs may bring another.
+        // Taken out first: a running thread may add another one.
         while let Some(thread) = { all.threads.lock().unwrap().pop() } {
             thread.join().unwrap();
         }
@@ -352,7 +352,7 @@ fn run(plan: Plan) {
     });
 }
 
-/// Two variables on two threads, with one and with two iterations at once; loops that do not run at all, too.
+/// Two variables on two threads, with one and with two iterations at once; loops of no iterations, too.
 #[test]
 fn models_loop_of_two_variables() {
     for lengths in [&[0, 1], &[1, 2], &[2, 1]] {
@@ -364,7 +364,7 @@ fn models_loop_of_two_variables() {
     }
 }
 
-/// One variable, and an effect that another thread has in each iteration.
+/// One variable, and an effect on another thread in each iteration.
 #[test]
 fn models_loop_with_an_effect() {
     for lengths in [&[1, 1], &[2, 0], &[3, 0]] {
@@ -374,7 +374,8 @@ fn models_loop_with_an_effect() {
     }
 }
 
-/// One variable, and what goes from the head to the body without the condition: it comes in the last iteration, too.
+/// One variable, and a value from the head to the body that bypasses the condition: it arrives in the last iteration,
+/// too.
 #[test]
 fn models_loop_with_a_node_aside() {
     for lengths in [&[0, 1], &[2, 0]] {
@@ -384,14 +385,14 @@ fn models_loop_with_a_node_aside() {
     }
 }
 
-/// Words that are reset while the iteration before is still to deliver are half counted again afterwards.
+/// Words that are reset before the previous iteration has delivered are half counted again afterwards.
 #[test]
 #[should_panic(expected = "the word of a body is dirty")]
 fn models_broken_loop_resets_too_early() {
     run(Plan { resets_early: true, lengths: &[1], ..GOOD });
 }
 
-/// A node that counts on the body to be waited for is not waited for where the body is dropped.
+/// A node that relies on the body to be waited for is not waited for if the body is dropped.
 #[test]
 #[should_panic(expected = "an iteration is retired while it runs")]
 fn models_broken_loop_counts_on_the_body() {
@@ -404,14 +405,14 @@ fn models_loop_that_counts_first() {
     run(Plan { count: Count::First, ..GOOD });
 }
 
-/// The other way round a sink that is not counted yet takes off what the others were to take off.
+/// In the other order a sink that is not counted yet takes arrivals that belong to the others.
 #[test]
 #[should_panic(expected = "an iteration is retired")]
 fn models_broken_loop_counts_what_it_has_published() {
     run(Plan { count: Count::Afterwards, ..GOOD });
 }
 
-/// The last iteration retires while the one before it is still to deliver.
+/// The last iteration retires before the previous one has delivered.
 #[test]
 #[should_panic(expected = "delivery to a closed slot")]
 fn models_broken_loop_has_no_previous_token() {
@@ -425,7 +426,7 @@ fn models_broken_loop_sends_the_token_first() {
     run(Plan { token_first: true, lengths: &[1, 0], ..GOOD });
 }
 
-/// A condition that leaves without a mark is not continued by anybody.
+/// A condition that parks without a mark is never continued.
 #[test]
 #[should_panic(expected = "the loop is never over")]
 fn models_broken_ring_marks_nothing() {
@@ -439,7 +440,7 @@ fn models_broken_ring_marks_nothing() {
     run(Plan { open, ..GOOD });
 }
 
-/// A look and then a mark: the slot is retired in between, and the mark is found by nobody.
+/// A look and then a mark: the slot is retired in between, and the mark is never found.
 #[test]
 #[should_panic(expected = "the loop is never over")]
 fn models_broken_ring_looks_and_then_marks() {
@@ -455,7 +456,7 @@ fn models_broken_ring_looks_and_then_marks() {
     run(Plan { open, ..GOOD });
 }
 
-/// An opening that acquires nothing lets an iteration write over what the last one in its slot still reads.
+/// An opening that acquires nothing lets an iteration overwrite values that the slot's last iteration still reads.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_ring_acquires_nothing() {
@@ -469,8 +470,8 @@ fn models_broken_ring_acquires_nothing() {
     run(Plan { companion: Effect, open, lengths: &[2], ..GOOD });
 }
 
-/// One that publishes nothing hides from the retirement that there is a next iteration, if it is not the opener that
-/// goes on.
+/// An opening that publishes nothing hides the next iteration from the retirement, if the opener is not the one that
+/// continues.
 #[test]
 #[should_panic(expected = "the ring is in use when the loop is over")]
 fn models_broken_ring_publishes_nothing() {

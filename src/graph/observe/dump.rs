@@ -25,15 +25,15 @@ impl DumpFormat {
     }
 }
 
-/// What both formats show of a node.
+/// The fields of a node that both formats show.
 struct Item {
     name: String,
     kind: String,
-    /// The engine whose work it is, of a state of a program.
+    /// The engine that runs the node, for a node of a program.
     engine: Option<String>,
     /// "key": value pairs beyond name and kind, values as JSON.
     facts: Vec<(&'static str, String)>,
-    /// Indices of items that this one waits for, with data (true) or without.
+    /// Indices of the item's predecessors, by data (true) or by control (false).
     before: Vec<(usize, bool)>,
 }
 
