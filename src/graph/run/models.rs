@@ -1,4 +1,4 @@
-//! loom models of what programs share between their runs (see `models`).
+//! loom models of the structures that runs of a program share (see `models`).
 
 use super::checkout_cell::{CheckoutCell, Lent};
 use super::rcu_cell::Readers;
@@ -9,13 +9,13 @@ use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-/// A cell with a value of two words that must not be seen half.
+/// A cell with a value of two words that must not be seen half written.
 struct Cell {
     readers: Readers,
     value: UnsafeCell<[u32; 2]>,
 }
 
-/// Two readers and one that replaces; `claim` answers whether it may.
+/// Two readers and one writer; `claim` answers whether it may write.
 fn replace(claim: fn(&Readers) -> bool) {
     loom::model(move || {
         let cell = Arc::new(Cell { readers: Readers::new(), value: UnsafeCell::new([0, 0]) });
@@ -24,7 +24,7 @@ fn replace(claim: fn(&Readers) -> bool) {
                 let cell = Arc::clone(&cell);
                 thread::spawn(move || {
                     if cell.readers.enter() {
-                        // SAFETY: none: loom says if somebody writes meanwhile.
+                        // SAFETY: none: loom reports a concurrent write.
                         let [a, b] = cell.value.with(|value| unsafe { *value });
                         assert_eq!(a, b);
                         cell.readers.leave();
@@ -47,7 +47,7 @@ fn models_a_value_is_replaced_while_nobody_reads() {
     replace(Readers::claim);
 }
 
-/// Who claims the cell without a look at its readers writes under their eyes.
+/// A writer that claims the cell without checking for readers writes while they read.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_replaceable_claims_among_readers() {
@@ -57,7 +57,7 @@ fn models_broken_replaceable_claims_among_readers() {
     });
 }
 
-/// One place, and two that want it: the second in the line is called when the first leaves.
+/// One permit, and two threads that want it: the second, in the line, is called when the first leaves.
 fn meet(join: fn(&Door) -> bool) {
     loom::model(move || {
         let door = Arc::new((Door::new(1), Mutex::new(0u32), AtomicU32::new(0)));
@@ -86,7 +86,7 @@ fn meet(join: fn(&Door) -> bool) {
     });
 }
 
-/// Leaves, in turn for those whom the place is handed to.
+/// Leaves, and in turn for each waiter that gets the permit.
 fn leave(door: &Door, line: &Mutex<u32>) {
     while !door.try_leave() {
         let mut line = line.lock().unwrap();
@@ -102,7 +102,7 @@ fn models_a_place_is_handed_to_who_waits() {
     meet(Door::enter_or_join);
 }
 
-/// Who finds no place and then joins the line, in two steps, may join it when the last one has left.
+/// A thread that finds no permit and then joins the line, in two steps, may join it after the last one has left.
 #[test]
 #[should_panic(expected = "somebody waits for ever")]
 fn models_broken_places_look_and_join() {
@@ -115,7 +115,7 @@ fn models_broken_places_look_and_join() {
     });
 }
 
-/// Borrowers of one value: each has it alone, and the last one's work is seen by the next.
+/// Borrowers of one value: each has it alone, and the next one sees the last one's work.
 fn lend(give_back: fn(&CheckoutCell<Arc<UnsafeCell<u32>>>, Arc<UnsafeCell<u32>>)) {
     loom::model(move || {
         let loan = Arc::new(CheckoutCell::default());
@@ -125,7 +125,7 @@ fn lend(give_back: fn(&CheckoutCell<Arc<UnsafeCell<u32>>>, Arc<UnsafeCell<u32>>)
                 Lent::Vacant => Arc::new(UnsafeCell::new(0)),
                 Lent::Elsewhere => return 0,
             };
-            // SAFETY: none: loom says if somebody else has it.
+            // SAFETY: none: loom reports if another thread has it.
             value.with_mut(|value| unsafe { *value += 1 });
             give_back(loan, value);
             1
@@ -149,7 +149,7 @@ fn models_loan_has_one_borrower() {
     lend(|loan, value| loan.give_back(value));
 }
 
-/// A loan that is ended before the value is back: the next borrower makes a second one.
+/// A loan that is ended before the value is back: the next borrower makes a second value.
 #[test]
 #[should_panic]
 fn models_broken_loan_ends_too_early() {

@@ -1,9 +1,8 @@
-//! A run that is issued to a stream of its engine's, as a kernel is (`place::direct`): its tensors, until the device is
-//! done with them.
+//! A run that is issued to a stream of its engine, like a kernel (`place::direct`): it holds its tensors until the
+//! device is done with them.
 //!
-//! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way
-//! at once. A run that is given again with the same tensors while it is under way is the same one
-//! (`stream::Work::again`).
+//! Runs come from a pool and return to it when they are over, so in the long run as many exist as were in flight at
+//! once. A run that is repeated with the same tensors while it is in flight is the same object (`stream::Work::again`).
 #![forbid(unsafe_code)]
 
 use super::pool::Keeps;
@@ -19,13 +18,13 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-/// Most runs that are kept for later ones.
+/// The most runs that are kept for reuse.
 const KEPT: usize = 1024;
 
-/// Inputs, then outputs; None for an input that is not needed.
+/// Inputs, then outputs; `None` for an input that is not needed.
 pub(in crate::graph) type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
 
-/// Who is told when the device is done with the run, and the event behind it.
+/// The listener to notify when the device is done with the run, and the event behind it.
 struct Told {
     event: Arc<dyn DeviceEvent>,
     notice: Mailbox<Notice>,
@@ -33,7 +32,7 @@ struct Told {
 }
 
 impl Told {
-    /// How the run ended is known: unless it was told before.
+    /// The run's result is known: notifies, unless that was done before.
     fn over(&self, error: Option<Error>) {
         let queue = self.queue.take().and_then(|queue| queue.upgrade());
         let named = |error: Error| match &queue {
@@ -60,12 +59,12 @@ struct Held {
     program: Option<Arc<dyn Keeps<DirectRun>>>,
     tensors: Tensors,
     lent: Lent,
-    /// Kept for later runs that are told of.
+    /// Kept for later runs that have a listener.
     told: Option<Arc<Told>>,
 }
 
 impl Held {
-    /// Gives the run to its queue's stream.
+    /// Issues the run to its queue's stream.
     fn given(
         &mut self,
         queue: &Queue,
@@ -80,9 +79,9 @@ impl Held {
         given.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name)))
     }
 
-    /// The run's end is to be told. Before it is issued.
+    /// Sets the run's listener. Called before the run is issued.
     fn announce(&mut self, stream: &Stream, notice: Notice) -> Result<()> {
-        // One whose device has not let go of it yet is that of a run before.
+        // If the device still holds it, it belongs to an earlier run.
         if self.told.as_mut().is_none_or(|told| Arc::get_mut(told).is_none()) {
             let accelerator = stream.engine().accelerator();
             let event = accelerator.map(|accelerator| accelerator.event(false)).transpose()?;
@@ -93,14 +92,14 @@ impl Held {
         heap::check()?;
         notice.adopt();
         if let Some(told) = &self.told {
-            // Both are empty: what was in them was taken when the last run was told of.
+            // Both are empty: the contents were taken when the last run was notified.
             let _ = told.queue.put(Arc::downgrade(stream.queue()));
             let _ = told.notice.put(notice);
         }
         Ok(())
     }
 
-    /// The run was issued, or was not.
+    /// Notifies when an issued run is done, or now if issuing has failed.
     fn told_when_done(&self, queue: &Queue, issued: Result<()>) -> Result<()> {
         let Some(told) = self.told.as_ref().filter(|told| told.notice.is_full()) else { return issued };
         let device = queue.line().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
@@ -127,7 +126,7 @@ impl Held {
 pub(in crate::graph) struct Stock(Mutex<Vec<Arc<DirectRun>>>);
 
 impl Stock {
-    /// Lets go of them, and of what they remember of frames.
+    /// Releases them, and their records of frames.
     pub fn trim(&self) {
         drop(std::mem::take(&mut *self.0.lock()));
     }
@@ -139,7 +138,7 @@ impl Stock {
         }
     }
 
-    /// One that is over, else a new one.
+    /// A finished one, else a new one.
     pub(in crate::graph) fn take(&self) -> Arc<DirectRun> {
         let kept = self.0.lock().pop();
         kept.unwrap_or_default()
@@ -194,7 +193,7 @@ impl Work for DirectRun {
 }
 
 impl DirectRun {
-    /// A run of this program on the stream, over these tensors. Nobody else has it.
+    /// Makes it a run of this program on the stream, over these tensors. Nobody else has it.
     pub(in crate::graph) fn fill(
         self: &mut Arc<Self>,
         program: Arc<dyn Keeps<DirectRun>>,

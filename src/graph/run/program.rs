@@ -32,13 +32,13 @@ pub struct Program {
     pub(in crate::graph) runs: RunPool,
     pub(in crate::graph) facts: Facts,
     flights: [Mailbox<Arc<QueuedRun>>; KEPT_FLIGHTS],
-    /// Makes the stock of flights, at the first run on a stream.
+    /// Fills the pool of queued runs, at the first run on a stream.
     stock: OnceLock<()>,
-    /// What runs of a part of the outputs need.
+    /// State of runs of a part of the outputs.
     pub(in crate::graph) parts: Option<Parts<Ref<Program>>>,
-    /// What runs are attached to that are made together from outside; they are only stopped group by group.
+    /// Runs that are made together from outside are attached to it; they are only stopped group by group.
     pub(in crate::graph) together: Stop,
-    /// Runs that were issued to streams, for later ones.
+    /// Runs that were issued to streams, for reuse.
     pub(in crate::graph) direct_runs: Stock,
 }
 
@@ -109,7 +109,7 @@ impl Program {
         dump::program(&self.runs.compiled, format)
     }
 
-    /// Says what compile did, what the costs that are known by now mean, and what is kept for partial runs.
+    /// Reports what compile did, what the costs that are known by now mean, and what is kept for partial runs.
     pub fn report(&self, format: ReportFormat) -> String {
         let kept = |outputs: &[usize], program: &Ref<Program>| KeptPart {
             outputs: outputs.into(),
@@ -120,17 +120,17 @@ impl Program {
         report(&Subject { compiled: &self.runs.compiled, facts: &self.facts, parts }, format)
     }
 
-    /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
+    /// Frees the memory that is kept for later runs. Runs in flight keep theirs.
     pub fn trim(&self) {
         self.direct_runs.trim();
         self.runs.trim();
     }
 
-    /// An empty flight. The first call makes as many as are kept, so that later runs allocate nothing while no more
+    /// An empty queued run. The first call makes as many as are kept, so that later runs allocate nothing while no more
     /// than that many are queued.
     pub(in crate::graph) fn take_flight(&self) -> Result<Arc<QueuedRun>> {
         let make = || QueuedRun::create(self.inputs().len() + self.outputs().len());
-        // Without memory for all of them there are fewer; a run that makes its own leaves it here.
+        // Without memory for all of them there are fewer; a run that allocates its own leaves it here.
         self.stock.get_or_init(|| {
             self.flights.iter().map_while(|_| make().ok()).for_each(|new| put_first(&self.flights, new))
         });
@@ -139,11 +139,11 @@ impl Program {
 
     pub fn counters(&self) -> ProgramCounters {
         let [begun, ended, failed, cancelled] = self.runs.compiled.tallies.sums();
-        // A run may have ended between the looks at its two counters.
+        // A run may have ended between the reads of its two counters.
         ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
     }
 
-    /// The figures of node `index`, in the program's order.
+    /// The statistics of node `index`, in the program's order.
     pub fn node_stats(&self, index: usize) -> Result<NodeStats> {
         let Some(figures) = &self.runs.compiled.figures else {
             return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
@@ -155,13 +155,13 @@ impl Program {
         Ok(figures.told(self.plan().names.get(index)))
     }
 
-    /// What runs have learned of costs, as text.
+    /// The costs that runs have learned, as text.
     pub fn save_profile(&self) -> String {
         profile::save(&self.runs.compiled)
     }
 
-    /// Takes costs and iterations from a profile. How many nodes it knew is returned. Nothing changes if the text is
-    /// no profile.
+    /// Takes costs and iterations from a profile, and returns how many of its nodes were known. A text that is not a
+    /// profile changes nothing.
     pub fn load_profile(&self, text: &str) -> Result<usize> {
         profile::load(&self.runs.compiled, text)
     }
