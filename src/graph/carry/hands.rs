@@ -1,16 +1,16 @@
-//! Who looks for work in a run, who may be called for some, and how nobody misses it.
+//! The threads that look for work in a run, those that may be called for it, and why no ready work is missed.
 //!
-//! | count    | who is in it                                              | a call                                     |
-//! |----------|-----------------------------------------------------------|--------------------------------------------|
-//! | `hungry` | workers that look around                                  | is not needed: they find it                |
-//! | `away`   | the caller of the run, who sleeps until it is over        | `call_back`, and its gate is advanced      |
-//! | `asked`  | workers that the pool has sent or is about to, up to `width` | `take_place`, and the pool is asked      |
+//! | count    | threads in it                                         | to call one                          |
+//! |----------|-------------------------------------------------------|--------------------------------------|
+//! | `hungry` | workers that look around                              | not needed: they find the work       |
+//! | `away`   | the caller of the run, asleep until the run is over   | `call_back`; advance its event count |
+//! | `asked`  | helpers that the pool has sent or will, up to `width` | `take_place`; ask the pool           |
 //!
-//! Who has put something where others find it (`shown`) looks at the counts after that (`is_missed`). Who stops looking
-//! leaves its count first, and looks for work once more after that (`leaves`, `goes_away`). Between the two steps of
-//! each lies a fence. The fences have an order: if that of the first comes first, the second sees what is there, and
-//! stays; else the first sees that the second has gone, and makes a call. So what is shown is found by somebody who was
-//! there, or somebody is called for it.
+//! A thread that has put work where others find it (`shown`) then looks at the counts (`is_missed`). A thread that
+//! stops looking first leaves its count, then looks for work once more (`leaves`, `goes_away`). Between the two steps
+//! of each lies a fence. The fences have an order: if that of the first comes first, the second sees the work, and
+//! stays; else the first sees that the second has gone, and makes a call. So work that is shown is found by a thread
+//! that was there, or a thread is called for it.
 //!
 //! ORDERING: all else is Relaxed. Work itself is handed over by where it was put, and a call by how it is made.
 #![forbid(unsafe_code)]
@@ -27,39 +27,39 @@ pub(in crate::graph) struct Hands {
 }
 
 impl Hands {
-    /// Nobody is here, and up to `width` may be asked for. Only by the owner of a closed run.
+    /// No thread is here, and up to `width` may be asked for. Only for the owner of a closed run.
     pub fn open(&self, width: u32) {
         self.asked.store(0, Relaxed);
         self.width.store(width, Relaxed);
     }
 
-    /// How many may be asked for.
+    /// How many helpers may be asked for.
     pub fn width(&self) -> u32 {
         self.width.load(Relaxed)
     }
 
-    /// How many were asked for and have not left.
+    /// How many helpers were asked for and have not left.
     pub fn asked(&self) -> u32 {
         self.asked.load(Relaxed)
     }
 
-    /// So many come by one call. Only by who has taken a place for that.
+    /// This many helpers come by one call. Only for the thread that has taken a place for that.
     pub fn come(&self, count: u32) {
         self.asked.store(count, Relaxed);
     }
 
-    /// Takes a place for one more worker to ask for; false if as many are out as may be.
+    /// Takes a place for one more helper to ask for; false if all places are taken.
     pub fn take_place(&self) -> bool {
         let width = self.width.load(Relaxed);
         self.asked.fetch_update(Relaxed, Relaxed, |asked| (asked < width).then_some(asked + 1)).is_ok()
     }
 
-    /// A `parallel_for` may bring more than were asked for, where it leaves its caller out.
+    /// A `parallel_for` may bring more helpers than were asked for, where it leaves its caller out.
     pub fn give_place(&self) {
         let _ = self.asked.fetch_update(Relaxed, Relaxed, |asked| asked.checked_sub(1));
     }
 
-    /// The pool refuses: nobody is asked for any more, until one leaves.
+    /// The pool refuses: no helper is asked for until one leaves.
     pub fn fill_places(&self) {
         self.asked.store(self.width.load(Relaxed), Relaxed);
     }
@@ -80,7 +80,7 @@ impl Hands {
         self.away.load(Relaxed) == 1
     }
 
-    /// Calls the run's caller back; true for the one whose call it is.
+    /// Calls the run's caller back; true for the one thread that makes the call.
     pub fn call_back(&self) -> bool {
         self.is_away() && self.away.swap(0, Relaxed) == 1
     }
@@ -90,14 +90,14 @@ impl Hands {
         self.away.store(0, Relaxed);
     }
 
-    /// After something was shown: whether nobody is looking who finds it, and somebody can be called.
+    /// After something was shown: whether no thread that looks around finds it, and one can be called.
     pub fn is_missed(&self) -> bool {
         fence(SeqCst);
         !self.is_hungry() && (self.is_away() || self.asked() < self.width())
     }
 
-    /// Whether a worker that does not count as hungry any more may leave, because there is nothing to be seen. If it
-    /// was asked for, it gives its place back.
+    /// Whether a worker that no longer counts as hungry may leave, because there is nothing to be seen. If it was asked
+    /// for, it gives its place back.
     pub fn leaves(&self, was_asked_for: bool, shows_work: impl Fn() -> bool) -> bool {
         if was_asked_for {
             self.give_place();
@@ -125,7 +125,7 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// What a worker does that shows something, and what one does that stops looking.
+    /// The steps of a worker that shows something, and of one that stops looking.
     #[derive(Clone, Copy)]
     struct Steps {
         is_missed: fn(&Hands) -> bool,
@@ -135,8 +135,8 @@ mod models {
     const STEPS: Steps =
         Steps { is_missed: Hands::is_missed, leaves: |hands, ready| hands.leaves(true, || !ready.is_empty()) };
 
-    /// One worker shows a node and goes into another one; the other worker, who was asked for, stops looking. Then
-    /// either the second has the node, or somebody was called.
+    /// One worker shows a node and goes into another one; the other worker, which was asked for, stops looking. Then
+    /// either the second has the node, or a thread was called.
     fn showing_against_leaving(states: Steps) {
         loom::model(move || {
             let hands = Arc::new(Hands::default());
@@ -154,7 +154,7 @@ mod models {
             ready.insert(0);
             let is_called = (states.is_missed)(&hands) && hands.take_place();
             let is_taken = other.join().unwrap();
-            // Hungry when it was looked at, and gone without another look: nobody comes.
+            // It was hungry when looked at, and left without another look: nobody comes.
             assert!(is_called || is_taken, "a node is shown and nobody comes");
         });
     }

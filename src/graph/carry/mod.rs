@@ -1,4 +1,4 @@
-//! What one run changes and what all runs have learned; and the carriers, which take a run through its plan.
+//! The state of one run, the costs that all runs have learned, and the carriers, which take a run through its plan.
 
 pub(in crate::graph) mod admission;
 pub(in crate::graph) mod arrivals;

@@ -3,9 +3,9 @@
 //!
 //! In each iteration a producer outside of the branch arrives at an entry in it, and a guard arrives there as well, or
 //! drops the entry if the branch is not taken. Behind both is a join that ends the iteration: of the producer, and of
-//! the entry if the branch is taken, else of the guard. Whoever comes last at the join begins the next iteration, while
-//! the others may still be on their way: an arrival at the entry that comes after one's arrival at the join would be
-//! counted in the wrong iteration.
+//! the entry if the branch is taken, else of the guard. The last one to arrive at the join begins the next iteration,
+//! while the others may not be done yet: a producer that arrives at the join before the entry would be counted in the
+//! wrong iteration.
 
 use super::arrivals::{Arrival, Arrivals};
 use super::models_of_propagation::bounded;
@@ -26,7 +26,7 @@ enum Order {
 struct Branch {
     entry: Arrivals,
     join: Arrivals,
-    /// What the producer gives to the entry.
+    /// The producer's value for the entry.
     value: UnsafeCell<usize>,
     taken: Vec<bool>,
     producer: Order,
@@ -89,7 +89,7 @@ impl Branch {
         self.go_on(ended, iteration);
     }
 
-    /// By who has arrived at the entry.
+    /// For the thread that has arrived at the entry.
     fn enter(self: &Arc<Self>, arrival: Arrival, iteration: usize) {
         match arrival {
             Arrival::Waiting => {}
@@ -150,14 +150,14 @@ fn models_an_early_branch_is_whole_in_each_iteration() {
     }
 }
 
-/// The producer arrives where it is waited for, and then at the entry: in the next iteration, perhaps.
+/// The producer arrives at the join first, and then at the entry: perhaps in the next iteration.
 #[test]
 #[should_panic(expected = "left == right")]
 fn models_broken_producer_arrives_at_entries_last() {
     iterations(&[false, true], Order::JoinFirst, Order::EntryFirst);
 }
 
-/// The guard makes its choice known before it has dropped the other branch.
+/// The guard publishes its choice before it has dropped the other branch.
 #[test]
 #[should_panic(expected = "left == right")]
 fn models_broken_guard_drops_last() {

@@ -3,15 +3,15 @@
 //!
 //! The bound on preemptions keeps the models to seconds; every race that they are about needs two at most.
 //!
-//! What the models count on the side (who owned what, which slot is open) is in std's atomics: loom takes no step for
-//! them, so they are always exact and add no interleavings.
+//! The models' own bookkeeping (which thread owned what, which slot is open) is in std's atomics: loom takes no step
+//! for them, so they are always exact and add no interleavings.
 
 use super::arrivals::{Arrival, Arrivals};
 use crate::graph::plan::merge::{MergeArrival, MergeOutcome, MergeShape, MergeWord};
 use crate::sync::atomic::Ordering::*;
 use loom::cell::UnsafeCell;
 use loom::thread;
-// What unwinds in a model that fails must not be loom's.
+// The models unwind when they fail, so these must not be loom's.
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32 as Tally;
 
@@ -21,7 +21,7 @@ pub(in crate::graph) fn bounded(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// What comes to a node, and how it gets there.
+/// The arrivals at a node.
 #[derive(Clone, Copy)]
 enum Step {
     Live(u32),
@@ -46,17 +46,17 @@ struct Join {
     word: Arrivals,
     start: u32,
     arrive: Arrive,
-    /// In each run, what each producer does and what the owner must be told.
+    /// For each run: each producer's arrival, and the outcome that the owner must get.
     runs: [([Step; 3], Arrival); 2],
-    /// The inputs. loom checks that the owner reads them after they were written, and that nobody writes into the next
-    /// run's early.
+    /// The inputs. loom checks that the owner reads them after they were written, and that no producer writes the next
+    /// run's too early.
     inputs: [UnsafeCell<usize>; 3],
     owned: Tally,
 }
 
 impl Join {
-    /// A producer's part in a run. Whoever owns the node begins the next run, while the others may still be on their
-    /// way out of this one.
+    /// A producer's part in a run. The owner of the node begins the next run, while the others may still be leaving
+    /// this one.
     fn produce(self: &Arc<Self>, run: usize, producer: usize) {
         let (steps, outcome) = self.runs[run];
         // SAFETY: each producer has its own input.
@@ -108,7 +108,8 @@ const LIVE: ([Step; 3], Arrival) = ([Live(1), Live(1), Live(2)], Arrival::Ready)
 const MIXED: ([Step; 3], Arrival) = ([Live(1), Dead(1), Dead(2)], Arrival::Dead);
 const DROPPED: ([Step; 3], Arrival) = ([Live(1), Dead(1), Drop(2)], Arrival::Dropped);
 
-/// Whatever comes and in whichever order: one owner, who is told the truth, sees all inputs and leaves a clean word.
+/// All kinds of arrivals in any order: one owner, which gets the right outcome, sees all inputs and leaves a clean
+/// word.
 #[test]
 fn models_arrivals_have_one_owner() {
     for runs in [[LIVE, MIXED], [MIXED, DROPPED], [DROPPED, LIVE]] {
@@ -132,7 +133,7 @@ fn models_broken_arrivals_look_again() {
     two_runs([LIVE, LIVE], arrive);
 }
 
-/// An addition that only publishes: the last one owns a node whose inputs it can't see.
+/// An addition that only publishes: the last one owns a node whose inputs it cannot see.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_arrivals_acquire_nothing() {
@@ -191,7 +192,7 @@ impl Cond {
         self.reach(1);
     }
 
-    /// The predicate's node, and what it leads to at once: the node on the taken side that has no inputs from outside.
+    /// The predicate's node and its direct successor: the node on the taken side that has no inputs from outside.
     fn guard(&self, run: usize) {
         let (taken, untaken) = (self.predicate[run], 1 - self.predicate[run]);
         self.reach(taken);
@@ -228,8 +229,8 @@ fn cond_twice(predicate: [usize; 2], drop: fn(&Arrivals) -> bool) {
     });
 }
 
-/// The taken side runs, the other one lets go of its inputs; each once, and all words are clean, whichever side was
-/// taken before.
+/// The taken side runs, the other one releases its inputs; each once, and all words are clean, whichever side was taken
+/// before.
 #[test]
 fn models_cond_runs_one_side_and_cleans_the_other() {
     for predicate in [[0, 0], [0, 1], [1, 0], [1, 1]] {
@@ -237,14 +238,14 @@ fn models_cond_runs_one_side_and_cleans_the_other() {
     }
 }
 
-/// A drop that stands for the guard alone waits for an edge from a branch that nobody entered.
+/// A drop that stands for the guard alone waits for an edge from a branch that was not entered.
 #[test]
 #[should_panic(expected = "the word of an entry is dirty")]
 fn models_broken_drop_forgets_the_inside() {
     cond_twice([0, 1], |entry| entry.drop_branch(1, ENTRY));
 }
 
-/// What comes to a merge.
+/// The arrivals at a merge.
 #[derive(Clone, Copy)]
 enum Input {
     Control,
@@ -254,7 +255,7 @@ enum Input {
 use Input::*;
 
 type ArriveAtMerge = fn(&MergeWord, Input, MergeShape) -> MergeArrival;
-/// What each of three threads brings in one run.
+/// The arrivals of each of three threads in one run.
 type Parts = [&'static [Input]; 3];
 
 fn arrive_at_merge(merge: &MergeWord, input: Input, shape: MergeShape) -> MergeArrival {
@@ -351,7 +352,7 @@ fn models_merge_fires_once_and_is_completed_once() {
     for runs in [[ONE_VALUE, NO_VALUE], [NO_VALUE, ONE_VALUE]] {
         merge_twice(TWO_AND_CONTROL, runs, arrive_at_merge);
     }
-    // Nothing holds the firing back: the dead inputs may all come after it.
+    // Nothing delays the firing: the dead inputs may all come after it.
     let one: Parts = [&[NoValue], &[Value(2)], &[NoValue]];
     let none: Parts = [&[NoValue], &[NoValue], &[NoValue]];
     merge_twice(THREE, [one, none], arrive_at_merge);
@@ -360,7 +361,7 @@ fn models_merge_fires_once_and_is_completed_once() {
     merge_twice(MergeShape { data: 3, controls: 2 }, [long, long], arrive_at_merge);
 }
 
-/// A second and a third live input are told who was the first, and the word is clean for the next run.
+/// A second and a third live input are told which was the first, and the word is clean for the next run.
 #[test]
 fn models_merge_reports_a_second_value() {
     for runs in [[TWO_VALUES, ONE_VALUE], [TWO_VALUES, NO_VALUE]] {
@@ -371,7 +372,7 @@ fn models_merge_reports_a_second_value() {
     merge_twice(THREE, [three, two], arrive_at_merge);
 }
 
-/// A merge that is reset by its firing counts what comes late for the next run.
+/// A merge that is reset by its firing counts late arrivals for the next run.
 #[test]
 #[should_panic(expected = "the word of the merge is dirty")]
 fn models_broken_merge_resets_when_it_fires() {
@@ -381,7 +382,7 @@ fn models_broken_merge_resets_when_it_fires() {
         if fires {
             merge.reset(shape);
         }
-        // The run itself is not the worse for it: all arrivals are counted elsewhere, too.
+        // The run itself is not affected: all arrivals are counted elsewhere, too.
         MergeArrival { completed: fires, ..arrival }
     }
     merge_twice(TWO_AND_CONTROL, [ONE_VALUE, ONE_VALUE], arrive);
@@ -405,7 +406,7 @@ fn models_broken_merge_writes_the_winner_later() {
     merge_twice(TWO_AND_CONTROL, [parts, parts], arrive);
 }
 
-/// A control edge that acquires nothing fires the merge with a value that it can't see.
+/// A control edge that acquires nothing fires the merge with a value that it cannot see.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_merge_acquires_nothing() {

@@ -1,11 +1,12 @@
-//! So many places, and a line of those who wait for one.
+//! A counting semaphore with a line of waiters, served in their order.
 //!
-//! One word has how many are inside and how many wait. Who finds a place free, and nobody in the line, takes it by one
-//! step on the word; who leaves while nobody waits gives it back by one. The line itself is under a lock, and the
-//! number of those who wait changes only under it. Who leaves while somebody waits hands the place to the first in the
-//! line: `inside` stays as it is, so nobody can slip in between, and those in the line are served in their order.
+//! One word counts the permits in use and the waiters. A thread that finds a free permit and an empty line takes the
+//! permit by one step on the word; one that leaves while no thread waits gives it back by one step. The line itself is
+//! under a lock, and the number of waiters changes only under it. A thread that leaves while others wait hands its
+//! permit to the first in the line: `inside` stays as it is, so no thread can slip in between, and waiters are served
+//! in their order.
 //!
-//! Who joins the line counts itself in the same step that sees all places taken; so whoever leaves afterwards sees it,
+//! A thread joins the line in the same step that sees all permits taken; so a thread that leaves afterwards sees it,
 //! and comes for it under the lock, behind which it is in the line. Two steps would lose it
 //! (`models_broken_places_look_and_join`).
 #![forbid(unsafe_code)]
@@ -19,7 +20,7 @@ use std::fmt;
 const WAITING: u64 = 1 << 32;
 const INSIDE_MASK: u64 = WAITING - 1;
 
-/// The word. ORDERING: Relaxed throughout; it limits, and what those inside share has orders of its own.
+/// The word. ORDERING: Relaxed throughout; it limits, and data that runs share has an order of its own.
 #[derive(Debug)]
 pub(in crate::graph) struct Door {
     word: AtomicU64,
@@ -40,19 +41,19 @@ impl Door {
         self.word.fetch_update(Relaxed, Relaxed, |word| self.is_open(word).then_some(word + 1)).is_ok()
     }
 
-    /// True if the caller is inside, false if it is counted as waiting. With the line held.
+    /// True if the caller is inside now, false if it is counted as waiting. With the line locked.
     pub fn enter_or_join(&self) -> bool {
         let step = |word| Some(if self.is_open(word) { word + 1 } else { word + WAITING });
         // The step never fails.
         self.word.fetch_update(Relaxed, Relaxed, step).is_ok_and(|before| self.is_open(before))
     }
 
-    /// True if the place was given back, false if somebody waits for it.
+    /// True if the permit was given back, false if a thread waits for it.
     pub fn try_leave(&self) -> bool {
         self.word.fetch_update(Relaxed, Relaxed, |word| (word <= INSIDE_MASK).then_some(word - 1)).is_ok()
     }
 
-    /// One waits no more: it got a place that was not given back, or gave up. With the line held.
+    /// One waiter less: it got a permit that was not given back, or gave up. With the line locked.
     pub fn left_the_line(&self) {
         self.word.fetch_sub(WAITING, Relaxed);
     }
@@ -83,12 +84,12 @@ impl<W> Semaphore<W> {
         Semaphore { door: Door::new(most), line: Mutex::new(VecDeque::new()) }
     }
 
-    /// Takes a place if one is free and nobody waits.
+    /// Takes a permit if one is free and no thread waits.
     pub fn try_enter(&self) -> bool {
         self.door.try_enter()
     }
 
-    /// Takes a place, or puts `waiter` at the end of the line; true if it took one.
+    /// Takes a permit, or puts `waiter` at the end of the line; true if it took one.
     pub fn enter_or_wait(&self, waiter: impl FnOnce() -> W) -> bool {
         if self.door.try_enter() {
             return true;
@@ -101,7 +102,8 @@ impl<W> Semaphore<W> {
         false
     }
 
-    /// Leaves: gives the place back, or hands it to the first in the line, who comes back and is inside from now on.
+    /// Leaves: gives the permit back, or hands it to the first in the line, which is returned and is inside from now
+    /// on.
     #[must_use]
     pub fn leave(&self) -> Option<W> {
         while !self.door.try_leave() {
@@ -109,12 +111,12 @@ impl<W> Semaphore<W> {
             if first.is_some() {
                 return first;
             }
-            // It gave up between the two looks.
+            // The waiter gave up between the two looks.
         }
         None
     }
 
-    /// Takes a waiter out of the line; None if it has been handed a place.
+    /// Takes a waiter out of the line; `None` if it has been handed a permit.
     pub fn withdraw(&self, is_it: impl Fn(&W) -> bool) -> Option<W> {
         let mut line = self.line.lock();
         let at = line.iter().position(is_it)?;

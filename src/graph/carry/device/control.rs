@@ -1,8 +1,8 @@
-//! A branch or a loop on its engine, for the runs of a program: where its values are, and what it is to the device.
+//! A branch or a loop on its engine, for the runs of a program: where its values are, and how the device runs it.
 //!
-//! *By the device* it is some steps of a recording: of the segment's that it is in, or of one of its own in a run that
-//! issues its pieces one by one. *By the host* it goes on as `driven` says. Addresses inside stay in both cases, so
-//! what is a run's own tensor is copied from and to memory of the piece's, before and behind.
+//! *By the device* it is some steps of a recording: of the segment's that it is in, or of its own in a run that issues
+//! its pieces one by one. *By the host* it runs as `driven` describes. Addresses inside stay in both cases, so a run's
+//! own tensors are copied to the piece's memory before it, and from there behind it.
 
 use super::device_frame::{DeviceFrame, Source};
 use crate::base::{Code, Desc, Error, Reach, Result};
@@ -18,23 +18,23 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a compilation knows of it.
+/// The compiled form of a branch or a loop.
 pub(in crate::graph) struct Control {
     pub engine: usize,
-    /// Among the engine's.
+    /// Its number among the engine's.
     pub number: usize,
     /// "node 'loop'"
     pub name: String,
-    /// Where its memory is in the arena.
+    /// The offset of its memory in the arena.
     pub memory: usize,
     pub lowered: Arc<Lowered>,
     pub by_device: bool,
-    /// Whether the host has the device record what lies between two decisions.
+    /// Whether the host has the device record the work between two decisions.
     pub is_recorded: bool,
-    /// Where inputs and outputs are to what is inside: in the arena, or at addresses that stay.
+    /// The places of inputs and outputs inside: in the arena, or at addresses that stay.
     pub inputs: Vec<Source>,
     pub outputs: Vec<Source>,
-    /// Inputs and outputs that are a run's own, by number, with their bytes.
+    /// Inputs and outputs that are a run's own tensors, by number, with their bytes.
     pub copied_in: Vec<(usize, usize)>,
     pub copied_out: Vec<(usize, usize)>,
     pub plan: Plan,
@@ -68,20 +68,20 @@ impl Control {
 
     fn views(&self, on: &DeviceFrame, all: &[(Where, Desc)]) -> Result<Vec<View>> {
         let view = |&(at, desc): &(Where, Desc)| -> Result<View> {
-            // SAFETY: the device's memory, which the frame keeps; the host only hands the address on.
+            // SAFETY: the device's memory, which the frame keeps; the host only passes the address on.
             Ok(unsafe { View::new(self.address(on, at) as *mut u8, desc.bytes()?, desc) })
         };
         all.iter().map(view).collect()
     }
 
-    /// How many steps of a recording it is.
+    /// The number of its steps in a recording.
     pub fn num_steps(&self) -> usize {
         self.copied_in.len() + self.lowered.list.actions.len() + self.copied_out.len()
     }
 
-    /// What each of its steps comes after, the first of which has number `first`: all of them after `before`; those
-    /// that read what an earlier step has brought to a place, after that one. A copy of a run's own tensor comes before
-    /// what uses it, or after what writes it, and no other. Gives the steps that nothing inside follows.
+    /// The predecessors of each of its steps, the first of which has number `first`: all of them follow `before`; those
+    /// that read a value that an earlier step has copied follow that step. A copy of a run's own tensor precedes only
+    /// its readers, or follows only its writer. Returns the steps without successors inside.
     pub fn edges(
         &self,
         first: usize,
@@ -96,7 +96,7 @@ impl Control {
         let is_read = |(_, place): &&(usize, Source)| list.actions.iter().any(|action| reads(action, place));
         before.extend(brought.iter().filter(|brought| !is_read(brought)).map(|(step, _)| *step));
         let brought: Vec<(usize, Source)> = brought.iter().filter(is_read).copied().collect();
-        // Numbers in here: what was brought, and then the steps.
+        // Numbers in here: the copies that came before, and then the steps.
         let (outside, num_steps) = (brought.len(), self.num_steps());
         let (mut reach, mut is_last) = (Reach::new(outside + num_steps), vec![true; outside + num_steps]);
         let actions = list.actions.iter().map(|action| {
@@ -120,7 +120,7 @@ impl Control {
         (0..num_steps).filter(|&step| is_last[outside + step]).map(|step| first + step).collect()
     }
 
-    /// All of it as one, for a run that issues its pieces; made if need be. None if the host drives it.
+    /// All of it as one recording, for a run that issues its pieces; made if need be. `None` if the host drives it.
     pub fn whole(&self, on: &DeviceFrame) -> Result<Option<Arc<dyn Executable>>> {
         if !self.by_device {
             return Ok(None);
@@ -132,7 +132,7 @@ impl Control {
         Ok(whole.clone())
     }
 
-    /// Has the device record a list, with copies to the host behind it if some are given. None if it will not, or has
+    /// Has the device record a list, with copies to the host behind it if some are given. `None` if it refuses, or has
     /// refused a recording before.
     pub fn record(&self, on: &DeviceFrame, list: &List, fetch: &[Transfer<'_>]) -> Result<Option<Arc<dyn Executable>>> {
         let (Some(accelerator), None) = (on.engine.accelerator(), on.counts.refusal.get()) else { return Ok(None) };
@@ -154,7 +154,7 @@ impl Control {
         }
     }
 
-    /// Issues the actions of a list that has no lists inside, one after the other.
+    /// Issues the actions of a list without nested lists, one after the other.
     pub fn issue(&self, on: &DeviceFrame, stream: &dyn DeviceStream, list: &List) -> Result<()> {
         for action in &list.actions {
             match &action.what {
@@ -180,7 +180,7 @@ fn not_there() -> Error {
     Error::internal("an action that is no device's")
 }
 
-/// What the steps of a list name, while they are recorded.
+/// The views and names of a list's steps, while they are recorded.
 pub(in crate::graph) struct Made<'a> {
     views: Vec<[Vec<View>; 2]>,
     inside: Vec<Vec<Made<'a>>>,
@@ -204,7 +204,7 @@ impl<'a> Made<'a> {
         })
     }
 
-    /// What each action of the list is to a device.
+    /// The device's work for each action of the list.
     pub fn works(&'a self, control: &'a Control, on: &DeviceFrame, list: &'a List) -> Result<Vec<Work<'a>>> {
         let mut works = Vec::with_capacity(list.actions.len());
         for (at, action) in list.actions.iter().enumerate() {

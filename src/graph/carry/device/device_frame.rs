@@ -1,4 +1,4 @@
-//! What a run has on one engine: memory, streams and events, and where values are in them.
+//! The state of a run on one engine: memory, streams and events, and where values are in them.
 
 use super::frame_stream::{Clock, FrameStream, Mark, mark_of};
 use super::replays::{OfSegment, RunCounts};
@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What a program needs on one engine.
+/// The requirements of a program on one engine.
 #[derive(Debug)]
 pub(in crate::graph) struct Needs {
     pub engine: Ref<Engine>,
@@ -21,7 +21,7 @@ pub(in crate::graph) struct Needs {
     pub num_streams: usize,
     /// For each piece of work: whether it records an event.
     pub records: Vec<bool>,
-    /// For each segment: whether it records one.
+    /// For each segment: whether it records an event.
     pub segments: Vec<bool>,
     /// For each segment: the streams that it is spread over.
     pub spread: Vec<Vec<usize>>,
@@ -29,20 +29,20 @@ pub(in crate::graph) struct Needs {
     pub controls: Vec<[usize; 2]>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
-    /// Loops that the host does not wait in.
+    /// The number of loops in which the host does not wait.
     pub num_paces: usize,
-    /// For each thing on the stream of fetches: the bytes from or to the host's memory.
+    /// For each use of the stream of fetches: the bytes from or to the host's memory.
     pub fetches: Vec<usize>,
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Source {
-    /// In the run's memory there, so many bytes in.
+    /// In the run's memory there, at this offset.
     Arena(usize),
     /// At an address that stays.
     Fixed(usize),
-    /// Where the node's own input or output with this number is.
+    /// At the node's own input or output with this number.
     Input(usize),
     Output(usize),
 }
@@ -56,7 +56,7 @@ impl Source {
         }
     }
 
-    /// The address of what is no run's own.
+    /// The address, for places other than a run's own tensors.
     pub fn lasting(self, on: &DeviceFrame) -> usize {
         match self {
             Source::Arena(offset) => on.arena.data() as usize + offset,
@@ -66,7 +66,7 @@ impl Source {
     }
 }
 
-/// What a stream waits for first.
+/// A predecessor for which a stream waits first.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum Before {
     Piece(usize),
@@ -86,12 +86,12 @@ impl Before {
     }
 }
 
-/// What runs of a frame do with its streams.
+/// How runs of a frame use its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Way {
-    /// The host's executor issues to streams of the frame's.
+    /// The host's executor issues to streams of the frame.
     Streams,
-    /// All goes to a stream of the caller's (`direct`).
+    /// All work goes to a stream of the caller's (`direct`).
     Direct,
 }
 
@@ -100,25 +100,25 @@ pub(in crate::graph) struct DeviceFrame {
     pub engine: Ref<Engine>,
     pub arena: Block,
     pub streams: Vec<FrameStream>,
-    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are
+    /// Copies to the engine and from it have streams of their own: they wait only for their own bytes. `None`: runs are
     /// on a stream of the caller's.
     copies: Option<[FrameStream; 2]>,
     pub events: Vec<Option<Arc<Mark>>>,
     pub segments: Vec<OfSegment>,
-    /// If the program's runs are still timed.
+    /// Set while the program's runs are timed.
     pub timing: Option<Timing>,
-    /// Recordings of branches and loops as a whole, but for the copies of the runs' own tensors.
+    /// Recordings of branches and loops as a whole, without the copies of the runs' own tensors.
     pub wholes: Vec<Mutex<Option<Arc<dyn Executable>>>>,
     pub uploads: Vec<Upload>,
     pub fetched: Vec<Arc<Fetched>>,
-    /// Iterations of loops that the host does not wait in.
+    /// Iterations of loops in which the host does not wait.
     pub paces: Vec<AtomicU64>,
-    /// How far the device is known to have got.
+    /// The known progress of the device.
     pub done: Arc<Clock>,
     pub counts: Arc<RunCounts>,
 }
 
-/// A node's call, the event of the work that it waits for, and what is left to do on the host.
+/// A node's call, the event of the work for which it waits, and the work that is left to the host.
 pub(in crate::graph) struct Call {
     pub done: Completion,
     pub written: Option<Arc<Mark>>,
@@ -131,12 +131,12 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
+/// A copy from the engine, or the end of a piece of work, for which a node of the host waits.
 #[derive(Debug)]
 pub(in crate::graph) struct Fetched {
     pub event: Mark,
     pub call: Mutex<Option<Call>>,
-    /// Pinned memory that the bytes come through, if the device knows such memory: the host's own may be any.
+    /// Pinned memory through which the bytes go, if the device has such memory: the host's own may be any.
     pub staging: Option<Block>,
     engine: Ref<Engine>,
     done: Arc<Clock>,
@@ -147,11 +147,11 @@ impl Reached for Fetched {
         let Some(Call { done, written, rest }) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
         let written = written.map_or(Ok(()), |mark| mark.event.is_reached().map(drop));
-        // A run tells of what failed first, not of the stream that waited for it.
+        // A run reports the first failure, not that of the stream that waited for it.
         let result = written.and_then(|()| self.event.event.is_reached().map(drop)).map_err(Error::as_origin);
         if result.is_ok() {
             self.event.tell(&self.done);
-            // The host's part is for a thread that may be held up.
+            // The host's part may block, so it is not for this thread.
             done.leave(rest);
         }
         let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.engine.label()))));
@@ -178,11 +178,11 @@ impl Rest for Fetched {
 #[derive(Debug)]
 pub(in crate::graph) struct Upload {
     pub event: Arc<Mark>,
-    /// The bytes on their way: so the host's own may change as soon as the copy was issued.
+    /// Holds the bytes during the copy, so the host's own may change as soon as the copy was issued.
     pub staging: Block,
-    /// A constant is copied once: by whoever comes first to the graph that it is in, which may be inside of a branch.
+    /// A constant is copied once: by the first use of the graph that it is in, which may be inside of a branch.
     pub is_there: AtomicBool,
-    /// It was copied when the run came to it last.
+    /// It was copied by this run.
     pub is_new: AtomicBool,
 }
 
@@ -193,7 +193,7 @@ impl DeviceFrame {
             return Err(Error::internal("a frame on the host's engine"));
         };
         let has_streams = way == Way::Streams;
-        // Those for work, that for copies to the engine and that for copies from it.
+        // One for each stream of work, one for copies to the engine and one for copies from it.
         let lines = if has_streams { needs.num_streams + 2 } else { 0 };
         let stream = |what: &str, number: usize| {
             let name = format!("{owner} {what}");
@@ -263,8 +263,8 @@ impl DeviceFrame {
         self.copies.as_ref().map(|[_, fetches]| fetches).ok_or_else(without_streams)
     }
 
-    /// Asks the engine for something, as part of a run that may be timed. `segment` is what it belongs to behind which
-    /// an event comes, and the stream if that is one.
+    /// Calls the engine, as part of a run that may be timed. `segment` is the segment of the call, behind which an
+    /// event is recorded, and the stream if it is one.
     pub fn timed(
         &self,
         run: &Timed,

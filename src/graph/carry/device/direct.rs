@@ -1,28 +1,28 @@
-//! Programs that are one engine's alone, run on a stream of that engine: the work goes to that very stream, in the
-//! calling thread, as a kernel's does. No executor, no event, no thread that watches, and nothing that the host waits
-//! for: what the stream was given before comes before, and what it is given later comes after.
+//! Programs that run on one engine alone, run on a stream of that engine: the work goes to that very stream, in the
+//! calling thread, like a kernel's. There is no executor, no event, no thread that watches, and the host waits for
+//! nothing: earlier work of the stream comes before, later work after.
 //!
-//! *Which.* All that is left of the graph but inputs, constants and the frame of begin and end are pieces of one
-//! engine, and all tensors are in its memory (`Made::direct`; `Why` has the words for those that are not).
+//! *Which programs.* Besides inputs, constants and the begin and end nodes, the graph has only pieces of one engine,
+//! and all tensors are in its memory (`Made::direct`; `Why` has the words for the others).
 //!
-//! *What.* A frame's first run copies the constants and issues one piece after the other, the second has the device
-//! record them, and from then on a run submits the recording: one call (`segment`). One piece alone is never recorded:
-//! its launch costs what that of a recording would.
+//! *What a run does.* A frame's first run copies the constants and issues one piece after the other, the second has the
+//! device record them, and from then on a run submits the recording: one call (`segment`). A single piece is never
+//! recorded: its launch costs as much as that of a recording.
 //!
-//! *Branches and loops.* What the device decides in is submitted as a recording in the first run too. A device may
-//! refuse to make one, and behind the caller's back the host cannot decide in its place. So there is a trial in front
-//! of a program's first run (`try_out`): if the device refuses, that run and all later ones go through the executor,
-//! and the host decides (`driven`).
+//! *Branches and loops.* If the device decides, they are submitted as a recording in the first run too. A device may
+//! refuse to make one, and the host cannot decide in its place unknown to the caller. So there is a trial before a
+//! program's first run (`try_out`): if the device refuses, that run and all later ones go through the executor, and the
+//! host decides (`driven`).
 //!
-//! *DeviceFrames.* A run's values lie in a frame's memory, and a recording is given to one stream at a time. So a frame belongs
-//! to the stream that had it last, whose order is the order of its runs: the next run there takes it without waiting
-//! for anything. A run on another stream takes one that is known to have nothing under way, else a new one; where there
-//! are `MOST` of them, its stream waits on the device for the stream that has it. Who issues a run holds the frame
-//! (`State`) meanwhile, and looks first whether it is still its own.
+//! *Frames.* A run's values lie in a frame's memory, and a recording is submitted to one stream at a time. So a frame
+//! belongs to the stream that had it last, whose order is the order of its runs: the next run there takes it without
+//! waiting. A run on another stream takes a frame that is known to have nothing in flight, else a new one; if there are
+//! `MOST` of them, its stream waits on the device for the stream that has it. The thread that issues a run holds the
+//! frame (`State`) meanwhile, and first checks that it still belongs to its stream.
 //!
-//! *Constants.* That they were issued does not say that they are there: behind a failure a stream does nothing until
-//! its error is cleared. They are there for the stream that copied them, as long as nobody has cleared its error since
-//! (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
+//! *Constants.* That their copies were issued does not mean that they are there: after a failure a stream does nothing
+//! until its error is cleared. They are there for the stream that copied them, as long as its error has not been
+//! cleared since (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
 
 use super::device_frame::{Needs, Way};
 use super::frame_stream::of;
@@ -41,7 +41,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// Most frames of a program.
+/// The most frames of a program.
 const MOST: usize = 32;
 /// The number of no queue.
 const NOBODY: u64 = 0;
@@ -73,19 +73,19 @@ impl Why {
     }
 }
 
-/// A program whose runs are issued to a stream of its engine's.
+/// A program whose runs are issued to a stream of its engine.
 pub(in crate::graph) struct Direct {
     shared: Arc<DeviceFrames>,
     pub engine: Ref<Engine>,
-    /// Its number.
+    /// The number of the engine.
     number: usize,
     parts: Vec<Part>,
     constants: Vec<(Arc<Upload>, Ref<Tensor>)>,
     has_issuers: bool,
     /// There are branches or loops.
     has_control: bool,
-    /// The device has taken their recordings once. ORDERING: Relaxed; set by who has the lock of `trial`, and what it
-    /// made is behind other locks.
+    /// The device has recorded them once. ORDERING: Relaxed; set with the lock of `trial` held, and the recordings are
+    /// behind other locks.
     is_tried: AtomicBool,
     trial: Mutex<()>,
     frames: Mutex<Vec<Arc<DirectLane>>>,
@@ -95,19 +95,19 @@ struct DirectLane {
     frame: RunFrame,
     /// The number of the queue that it belongs to. Written with the state locked.
     of: AtomicU64,
-    /// Runs that were issued and are not known to be over. Counted up with the state locked.
+    /// Runs that were issued and are not known to be over. Incremented with the state locked.
     under_way: AtomicUsize,
-    /// Constants are where they belong. ORDERING: Relaxed; set when an event behind the copies was reached, and read by
-    /// those who issue what the device does later.
+    /// The constants are there. ORDERING: Relaxed; set when an event behind the copies was reached, and read by threads
+    /// that issue later work of the device.
     is_proven: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The queue that the last run was issued to, and its number.
+    /// The queue to which the last run was issued, and its number.
     last: (u64, Weak<Queue>),
-    /// Constants were copied to the frame by this one.
+    /// The copies of the constants to this frame.
     copied: Option<Copied>,
     has_run: bool,
 }
@@ -120,23 +120,23 @@ impl State {
     }
 }
 
-/// On which queue constants were copied, and in which of its epochs.
+/// The queue on which constants were copied, and its epoch then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Copied {
     queue: u64,
     epoch: u64,
 }
 
-/// What a run has of a frame until it is over; and which frame that was, for the next run.
+/// A run's hold on a frame until it is over; and which frame that was, for the next run.
 #[derive(Default)]
 pub(in crate::graph) struct Lent {
     frame: Option<Arc<DirectLane>>,
     is_used: bool,
     copied: Option<Copied>,
-    /// What its stream waits for first.
+    /// The event for which its stream waits first.
     event: Option<Arc<dyn DeviceEvent>>,
-    /// Of a run of one kernel: its launch in that frame, with the run's tensors, if the run was given again and so
-    /// `is_prepared`; else one of before.
+    /// For a run of one kernel: its launch in that frame, with the run's tensors, if the run was repeated and so
+    /// `is_prepared`; else one of an earlier run.
     prepared: Option<Box<dyn PreparedLaunch>>,
     is_prepared: bool,
 }
@@ -154,9 +154,9 @@ impl Lent {
         {
             frame.is_proven.store(true, Relaxed);
         }
-        // ORDERING: Release pairs with the Acquire of who takes a frame that has nothing under way.
+        // ORDERING: Release pairs with the Acquire of a thread that takes a frame with nothing in flight.
         frame.under_way.fetch_sub(1, Release);
-        // Nobody else has had it, and nobody will.
+        // No other run has had it, and none will.
         if frame.of.load(Relaxed) == NOBODY {
             self.frame = None;
         }
@@ -170,7 +170,7 @@ impl Drop for Lent {
 }
 
 impl Made {
-    /// What runs issue, if the program is one engine's alone.
+    /// The issuer of runs, if the program is one engine's alone.
     pub fn direct(
         &self,
         contents: &Contents,
@@ -248,7 +248,7 @@ impl Made {
 }
 
 impl Direct {
-    /// Whether runs may be issued to streams, as far as that is known. None: not before a trial.
+    /// Whether runs may be issued to streams, as far as that is known. `None`: not before a trial.
     #[inline]
     pub fn is_possible(&self) -> Option<bool> {
         match self.has_control {
@@ -258,8 +258,8 @@ impl Direct {
         }
     }
 
-    /// Has the device record the branches and loops for a frame of this queue's, with the tensors of the first run;
-    /// whether it has.
+    /// Has the device record the branches and loops for a frame of this queue, with the tensors of the first run.
+    /// Returns whether it has.
     #[cold]
     pub fn try_out(&self, queue: &Arc<Queue>, tensors: &[Option<Ref<Tensor>>]) -> Result<bool> {
         let _turn = self.trial.lock();
@@ -286,8 +286,8 @@ impl Direct {
         }
     }
 
-    /// Issues a run to a stream, whose queue's turn the caller has. `lent` keeps what the run has of a frame, whatever
-    /// comes of it.
+    /// Issues a run to a stream. The caller holds the drain lock of its queue. `lent` keeps the run's hold on a frame,
+    /// even on failure.
     pub fn issue(
         &self,
         queue: &Arc<Queue>,
@@ -307,7 +307,7 @@ impl Direct {
                 continue;
             }
             if state.is_anothers_in_a_capture(queue) && frame.under_way.load(Acquire) > 0 {
-                // Nobody can wait for that stream now.
+                // That stream cannot be waited for now.
                 frame.of.store(state.last.0, Relaxed);
                 drop(state);
                 let made = self.make(queue.id())?;
@@ -322,8 +322,8 @@ impl Direct {
         }
     }
 
-    /// Issues a run once more that is under way, with the same tensors, in the frame that it has. None if that is
-    /// another queue's by now, or there is more to do than to issue the pieces: then it is to be issued anew.
+    /// Issues a run in flight once more, with the same tensors, in the frame that it has. `None` if that belongs to
+    /// another queue by now, or if more than issuing the pieces is needed: then the run must be issued anew.
     pub fn again(
         &self,
         queue: &Queue,
@@ -349,7 +349,7 @@ impl Direct {
             }
         }
         let mut issue = || self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, true));
-        // One look at what is current is for all pieces; one piece has its own.
+        // One switch of the current device serves all pieces; a single piece makes its own.
         Some(match self.engine.accelerator().filter(|_| !self.has_issuers && self.parts.len() > 1) {
             Some(accelerator) => accelerator.within(&mut issue),
             None => issue(),
@@ -395,7 +395,7 @@ impl Direct {
         Ok(())
     }
 
-    /// Why no run can be part of what the host captures.
+    /// Refuses programs whose runs the host cannot capture.
     pub fn check_capture(&self) -> Result<()> {
         let refuse = |why| Err(Error::precondition(format!("a run cannot be captured: {why}")));
         if self.has_control {
@@ -409,14 +409,14 @@ impl Direct {
         Ok(())
     }
 
-    /// Issues a run to a stream that the host captures, each piece by itself, in a frame of the run's own: nobody knows
-    /// when and how often what the host captures is done. It is the run's until the run is over.
+    /// Issues a run to a stream that the host captures, each piece by itself, in a frame of the run's own: it is
+    /// unknown when and how often captured work is done. The frame belongs to the run until the run is over.
     pub fn capture(&self, stream: &dyn DeviceStream, tensors: &[Option<Ref<Tensor>>], lent: &mut Lent) -> Result<()> {
         let Some(accelerator) = self.engine.accelerator() else { return Err(Error::internal("a run on the host")) };
         self.shared.counts.direct.fetch_add(1, Relaxed);
         let made = self.make(NOBODY)?;
         if !self.constants.is_empty() {
-            // Not by the stream: each time would copy them again.
+            // Not by the stream: each replay would copy them again.
             let name = format!("constants of stream {}", self.engine.label());
             let aside = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
             let copied = accelerator.event(false)?;
@@ -430,7 +430,7 @@ impl Direct {
         self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, false))
     }
 
-    /// A frame that belongs to this queue from now on, until another one takes it.
+    /// A frame that belongs to this queue from now on, until another queue takes it.
     fn frame(&self, queue: &Arc<Queue>) -> Result<Arc<DirectLane>> {
         let frames = self.frames.lock();
         if let Some(frame) = frames.iter().find(|frame| frame.of.load(Relaxed) == queue.id()) {
@@ -438,10 +438,10 @@ impl Direct {
         }
         let is_free = |frame: &&Arc<DirectLane>| frame.under_way.load(Relaxed) == 0;
         let free = frames.iter().find(is_free);
-        // The one that fewest use, if there may be no more.
+        // The one with the fewest runs in flight, if there may be no more.
         let any = || frames.iter().min_by_key(|frame| frame.under_way.load(Relaxed)).filter(|_| frames.len() >= MOST);
         if let Some(frame) = free.or_else(any) {
-            // Who issues a run to it is waited for.
+            // Waits for a thread that issues a run to it.
             let _state = frame.state.lock();
             frame.of.store(queue.id(), Relaxed);
             return Ok(Arc::clone(frame));
@@ -463,8 +463,7 @@ impl Direct {
         }))
     }
 
-    /// Has a stream wait on the device for all that another queue was given. A queue that is gone has nothing under
-    /// way.
+    /// Has a stream wait on the device for all work of another queue. A queue that is gone has nothing in flight.
     fn wait_for(&self, last: &Weak<Queue>, stream: &dyn DeviceStream) -> Result<Option<Arc<dyn DeviceEvent>>> {
         let Some(last) = last.upgrade() else { return Ok(None) };
         let (Some(line), Some(accelerator)) = (last.line(), self.engine.accelerator()) else { return Ok(None) };
@@ -482,11 +481,11 @@ impl Direct {
             if bytes == 0 {
                 continue;
             }
-            // Once: a copy that is under way may read it.
+            // Once: a copy in flight may read it.
             if !there.is_there.swap(true, Relaxed) {
                 on.engine.host_uses(there.staging.data().addr(), bytes, true, "upload");
                 // SAFETY: the block's memory; this is the first to write it, and no copy reads it yet. The value is a
-                // constant, which nobody writes.
+                // constant, which is never written.
                 unsafe {
                     let staging = View::new(there.staging.data(), bytes, upload.desc);
                     staging.as_bytes_mut().copy_from(value.view().as_bytes());
@@ -500,7 +499,7 @@ impl Direct {
         Ok(())
     }
 
-    /// Lets go of the memory of frames that have nothing under way.
+    /// Frees the memory of frames that have nothing in flight.
     pub fn trim(&self) {
         let mut frames = self.frames.lock();
         let all = std::mem::take(&mut *frames);

@@ -1,14 +1,15 @@
-//! A frame's streams, and how far a device is known to have got in each: so the end of a run looks at what the streams
-//! were given, and not at who says that he is done.
+//! A frame's streams, and the known progress of a device in each: so the end of a run checks the work that the streams
+//! were given, and does not rely on reports.
 //!
-//! Whoever gives a stream work locks its *line*, which counts that. A line keeps a *clock*: for every line of the
-//! engine, behind how much of it this one is. An event takes the clock of the line that records it (`Mark`), and a line
-//! that waits for it takes the event's. When a node is told that an event was reached, the event's clock says what is
-//! over (`Clock` of `DeviceFrame`). So a line is done when all that it counted is over, whoever gave it, and whether or
-//! not somebody waited for that very piece.
+//! A thread that gives a stream work locks its `FrameStream`, which counts the work. A frame stream keeps a *clock*:
+//! for every frame stream of the engine, how much of that one's work comes before its own end. An event takes the clock
+//! of the frame stream that records it (`Mark`), and a frame stream that waits for it merges the event's. When a node
+//! is told that an event was reached, the event's clock says which work is over (`Clock` of `DeviceFrame`). So a frame
+//! stream is done when all work that it counted is over, whichever thread gave it, and whether or not that very piece
+//! was waited for.
 //!
-//! ORDERING: Relaxed throughout; a line's clock changes under its lock, the edges of a run order a record and who waits
-//! for its event, and whoever was told that an event was reached comes before the end of the run.
+//! ORDERING: Relaxed throughout; a frame stream's clock changes under its lock, the edges of a run order a record and
+//! the wait for its event, and the report that an event was reached comes before the end of the run.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -18,7 +19,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// For each line of an engine, how much that was given to it.
+/// For each frame stream of an engine, the amount of its work.
 #[derive(Debug)]
 pub(in crate::graph) struct Clock(Box<[AtomicU64]>);
 
@@ -27,7 +28,7 @@ impl Clock {
         Clock((0..lines).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Takes over what the other one is behind.
+    /// Takes the maximum with the other clock.
     pub fn merge(&self, other: &Clock) {
         for (mine, theirs) in self.0.iter().zip(&other.0) {
             mine.fetch_max(theirs.load(Relaxed), Relaxed);
@@ -39,7 +40,7 @@ impl Clock {
     }
 }
 
-/// An event, and what the device has done when it is reached.
+/// An event, and the work that is over when it is reached.
 #[derive(Debug)]
 pub(in crate::graph) struct Mark {
     pub event: Arc<dyn DeviceEvent>,
@@ -51,7 +52,7 @@ impl Mark {
         Ok(Mark { event: accelerator.event(false)?, clock: Clock::new(lines) })
     }
 
-    /// It was reached.
+    /// The event was reached.
     pub fn tell(&self, done: &Clock) {
         done.merge(&self.clock);
     }
@@ -61,12 +62,12 @@ impl Mark {
 #[derive(Debug)]
 pub(in crate::graph) struct FrameStream {
     stream: Mutex<Box<dyn DeviceStream>>,
-    /// Among those of the engine.
+    /// Its number among those of the engine.
     number: usize,
     clock: Clock,
 }
 
-/// A line whose stream is given work.
+/// A frame stream that is locked to give it work.
 pub(in crate::graph) struct Giving<'a> {
     stream: MutexGuard<'a, Box<dyn DeviceStream>>,
     clock: &'a Clock,
@@ -95,29 +96,29 @@ impl Giving<'_> {
 }
 
 impl FrameStream {
-    /// `number` of so many.
+    /// Number `number` of `streams`.
     pub fn new(stream: Box<dyn DeviceStream>, (number, lines): (usize, usize)) -> FrameStream {
         FrameStream { stream: Mutex::new(stream), number, clock: Clock::new(lines) }
     }
 
-    /// For who may give it work.
+    /// For a thread that may give it work.
     pub fn lock(&self) -> Giving<'_> {
         let stream = self.stream.lock();
         self.clock.0[self.number].fetch_add(1, Relaxed);
         Giving { stream, clock: &self.clock }
     }
 
-    /// For who gives it no work, and at most records an event.
+    /// For a thread that gives it no work, and at most records an event.
     pub fn look(&self) -> MutexGuard<'_, Box<dyn DeviceStream>> {
         self.stream.lock()
     }
 
-    /// Whether a device that has got so far has done all of it.
+    /// Whether a device with this progress has done all of its work.
     pub fn is_done(&self, done: &Clock) -> bool {
         self.clock.at(self.number) <= done.at(self.number)
     }
 
-    /// An event behind all of it; `clears` has the stream work again after a failure first.
+    /// An event behind all of its work; `clears` first has the stream work again after a failure.
     pub fn behind(&self, accelerator: &dyn Accelerator, clears: bool) -> Result<Mark> {
         let mark = Mark::new(accelerator, self.clock.0.len())?;
         let stream = self.stream.lock();
@@ -130,7 +131,7 @@ impl FrameStream {
     }
 }
 
-/// Puts the engine in front of what went wrong.
+/// Prefixes an error with the engine.
 pub(in crate::graph) fn of(label: &str) -> impl FnOnce(Error) -> Error {
     move |error| error.within(format_args!("engine {label}"))
 }
@@ -156,7 +157,7 @@ mod tests {
         let lines = [line(0), line(1), line(2)];
         let (done, marks) = (Clock::new(3), [0, 1].map(|_| Mark::new(accelerator, 3).unwrap()));
         assert!(lines.iter().all(|line| line.is_done(&done)));
-        // The second is behind the first, the third by itself; and the first goes on.
+        // The second is behind the first, the third by itself; and the first gets more work.
         lines[0].lock().mark(&marks[0]).unwrap();
         let second = lines[1].lock();
         second.wait_for(&marks[0]).unwrap();

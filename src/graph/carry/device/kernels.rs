@@ -1,21 +1,24 @@
-//! The nodes that stand in a program for work on other engines. To the executor they are kernels of the host's like any
-//! others: cheap ones that issue something, and some that complete when a device has got there.
+//! The nodes of a program that stand for work on other engines. To the executor they are host kernels like any others:
+//! cheap ones that issue something, and some that complete when a device is done.
 //!
-//! | node   | waits for (edges)                              | does                                                     |
-//! |--------|------------------------------------------------|----------------------------------------------------------|
-//! | Begin  | nothing                                        | waits until the run's frame is clean                      |
-//! | Upload | the value, on the host                         | stages it, issues the copy, records                      |
-//! | Issue  | what it reads to be *issued*, and the piece before it on its stream | has its stream wait, launches, records |
-//! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`); later, if the host decides in one (`driven`) |
-//! | Carry  | the piece that writes the value to be issued   | issues the copy; completes when it is there (`carry`)    |
-//! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
-//! | End    | all of the above                               | completes when the frame's streams are done with all that they were given: the frame is clean |
+//! | node    | predecessors                                | action                                                  |
+//! |---------|---------------------------------------------|---------------------------------------------------------|
+//! | Begin   | none                                        | waits until the run's frame is clean                    |
+//! | Upload  | the value, on the host                      | stages it, issues the copy, records                     |
+//! | Issue   | its inputs, *issued*; the last piece before | its stream waits; launches, records                     |
+//! | Segment | those of its pieces                         | issues them or submits their recording (`segment`)      |
+//! | Carry   | the piece that writes the value, *issued*   | issues the copy; completes when it is there             |
+//! | Done    | a piece of work, *issued*                   | completes when that is done: for edges without data     |
+//! | End     | all of the above                            | completes when the streams are done: the frame is clean |
 //!
-//! Carry, Issue and Segment are called though nobody uses what they make (`is_relied_on`): others count on their having
-//! been, as `ends` does.
+//! The piece before an Issue is the one on the same stream. A Segment completes later if the host decides in one
+//! (`driven`). For Carry see `to_host`. End waits for all that the frame's streams were given.
 //!
-//! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node
-//! knows their addresses.
+//! Carry, Issue and Segment are called even if their outputs are not used (`is_relied_on`): others rely on their having
+//! run, as `ends` does.
+//!
+//! A run's own tensors on engines are inputs and outputs of these nodes, as of any kernel: so a node knows their
+//! addresses.
 
 use super::control::Control;
 use super::device_frame::{Before, DeviceFrame, Source};
@@ -31,10 +34,10 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What issuing something is thought to cost.
+/// The estimated cost of issuing something.
 pub(in crate::graph) const ISSUE_NS: u64 = 2_000;
 
-/// The parts of a kernel that these have in common.
+/// The common parts of these kernels.
 macro_rules! shape {
     ($name:literal, $inputs:literal, $outputs:literal) => {
         shape!($name, of self: $inputs, $outputs);
@@ -55,7 +58,7 @@ macro_rules! shape {
     };
 }
 
-/// Those that do an engine's work.
+/// For nodes that do an engine's work.
 macro_rules! device_frame {
     () => {
         fn engine(&self) -> Option<&str> {
@@ -67,7 +70,7 @@ macro_rules! device_frame {
     };
 }
 
-/// Those that complete later: `compute` is not for use.
+/// For nodes that complete later: `compute` is not for use.
 macro_rules! later {
     () => {
         fn is_async(&self) -> bool {
@@ -115,14 +118,14 @@ impl Kernel for End {
 pub(in crate::graph) struct Upload {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
     pub number: usize,
     pub to: usize,
     pub desc: Desc,
     /// The value is always the same.
     pub is_constant: bool,
-    /// A segment copies what is staged.
+    /// A segment copies the staged bytes.
     pub is_recorded: bool,
     pub name: String,
 }
@@ -170,31 +173,31 @@ impl Kernel for Upload {
     }
 }
 
-/// A kernel on its engine. Inputs: values that are a run's own tensors. Outputs: those of the kernel that are.
+/// A kernel on its engine. Inputs: its inputs that are a run's own tensors. Outputs: those that are.
 pub(in crate::graph) struct Issue {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
     pub stream: usize,
     pub piece: usize,
     pub before: Vec<Before>,
     pub records: bool,
     pub kernel: Ref<BoundKernel>,
-    /// What issues it, if that is not one launch.
+    /// Issues it, if it is not a single launch.
     pub issuer: Option<Arc<dyn Issuer>>,
     /// If it is a branch or a loop.
     pub control: Option<Arc<Control>>,
     pub inputs: Vec<(Source, Desc)>,
     pub outputs: Vec<(Source, Desc)>,
-    /// How many inputs the node has.
+    /// The number of the node's inputs.
     pub num_inputs: usize,
-    /// What its outputs look like.
+    /// The descriptors of its outputs.
     pub given: Vec<Desc>,
     pub name: String,
 }
 
-/// What a call's tensors are, where they are.
+/// Views of a call's tensors.
 type Views = SmallVec<[View; 4]>;
 
 impl Issue {
@@ -204,13 +207,13 @@ impl Issue {
         self.records(frame)?.map_or(Ok(()), |mark| stream.mark(mark))
     }
 
-    /// Has the stream wait for what comes before.
+    /// Has the stream wait for the predecessors.
     pub fn wait(&self, frame: &RunFrame, stream: &Giving<'_>) -> Result<()> {
         let on = &frame.engines[self.engine];
         self.before.iter().try_for_each(|before| stream.wait_for(before.mark(on)?))
     }
 
-    /// What is recorded behind it.
+    /// The event that is recorded behind it.
     pub fn records<'a>(&self, frame: &'a RunFrame) -> Result<Option<&'a Arc<Mark>>> {
         self.records.then(|| mark_of(&frame.engines[self.engine].events[self.piece])).transpose()
     }
@@ -218,7 +221,7 @@ impl Issue {
     /// Inputs and outputs.
     pub fn views(&self, frame: &RunFrame, context: &KernelContext<'_>) -> Result<(Views, Views)> {
         let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
-            // SAFETY: the device's memory, which the frame or the run keeps; the host only hands the address on.
+            // SAFETY: the device's memory, which the frame or the run keeps; the host only passes the address on.
             Ok(unsafe {
                 View::new(source.address(&frame.engines[self.engine], context) as *mut u8, desc.bytes()?, desc)
             })

@@ -1,15 +1,14 @@
-//! The node that stands for a segment: several pieces of an engine's work with nothing of anybody else's between them.
+//! The node that stands for a segment: several pieces of an engine's work without other work between them.
 //!
 //! In a frame's first run it issues one piece after the other, each to its own stream, with waits and events between
-//! them: what is wrong with a piece shows there. In the second run it has the device record them, with the edges
-//! between them, and from then on a run submits the recording: one call, whatever the number of pieces, and one event
-//! if anybody waits for it. Copies to the engine that only this segment reads are in the recording, too; the run only
-//! stages their bytes.
+//! them: errors of a piece show there. In the second run it has the device record them, with the edges between them,
+//! and from then on a run submits the recording: one call, whatever the number of pieces, and one event if it is waited
+//! for. Copies to the engine that only this segment reads are in the recording, too; the run only stages their bytes.
 //!
-//! *Two ways, one order.* A run goes one way in all of its segments (`RunFrame::is_replay`), because each way has waits and
-//! events of its own: who waits for a value asks for the event of the way that the run goes. The way back is always
-//! open: a run after one that failed issues, and if a device will not record, a segment's pieces are issued one after
-//! the other on its stream, and the next runs issue all.
+//! *Two ways, one order.* A run goes one way in all of its segments (`RunFrame::is_replay`), because each way has waits
+//! and events of its own: a reader of a value waits for the event of the run's way. The way back is always open: a run
+//! after a failed one issues, and if a device refuses to record, a segment's pieces are issued one after the other on
+//! its stream, and the next runs issue all.
 
 use super::control::{Control, Made};
 use super::device_frame::{Before, DeviceFrame, Source};
@@ -30,7 +29,7 @@ use std::sync::{Arc, Weak};
 
 /// A copy to the engine that is part of a segment.
 pub(in crate::graph) struct CopyIn {
-    /// Its number among the engine's.
+    /// Its number among the engine's uploads.
     pub upload: usize,
     pub to: usize,
     pub bytes: usize,
@@ -41,28 +40,28 @@ pub(in crate::graph) struct CopyIn {
 pub(in crate::graph) struct Segment {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
-    /// Among the engine's.
+    /// Its number among the engine's segments.
     pub number: Option<usize>,
     pub name: String,
     pub issues: Vec<Issue>,
     pub num_inputs: usize,
-    /// What its outputs look like.
+    /// The descriptors of its outputs.
     pub given: Vec<Desc>,
-    /// Where it goes as one, and what that stream waits for first.
+    /// The stream for the recording, and its predecessors.
     pub stream: usize,
     pub before: Vec<Before>,
     pub copies: Vec<CopyIn>,
-    /// For each step, those of the copies and then those of each piece, the steps that come before it. None: it is too
-    /// short to be recorded.
+    /// For each step (those of the copies, then those of each piece), its predecessors. `None`: it is too short to be
+    /// recorded.
     pub after: Option<Vec<Vec<usize>>>,
     /// The pieces that use tensors of the runs' own, each with its first step.
     pub own: Vec<(usize, usize)>,
     pub me: Weak<Segment>,
 }
 
-/// What is left of a segment behind a branch or a loop that the host drives.
+/// The rest of a segment behind a branch or a loop that the host drives.
 struct Onward(Arc<Segment>, usize);
 
 impl Rest for Onward {
@@ -73,7 +72,7 @@ impl Rest for Onward {
     }
 }
 
-/// For each step of a recording those that come before it, from the same of copies and pieces.
+/// The predecessors of each step of a recording, from those of copies and pieces.
 pub(in crate::graph) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues: &[Issue]) -> Vec<Vec<usize>> {
     let mut all = Vec::with_capacity(after.len());
     let mut last: Vec<Vec<usize>> = Vec::with_capacity(after.len());
@@ -85,7 +84,7 @@ pub(in crate::graph) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues:
             last.push(vec![first]);
             continue;
         };
-        // Nobody but who reads what a copy brings has to wait for it.
+        // Only the readers of a copy's value wait for the copy.
         let (copied, others): (Vec<usize>, Vec<usize>) = after.into_iter().partition(|&before| before < copies.len());
         let brought: Vec<(usize, Source)> =
             copied.into_iter().map(|copy| (copy, Source::Arena(copies[copy].to))).collect();
@@ -95,7 +94,7 @@ pub(in crate::graph) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues:
     all
 }
 
-/// The pieces that use tensors of the runs' own, each with its first step, behind so many copies.
+/// The pieces that use tensors of the runs' own, each with its first step, behind this many copies.
 pub(in crate::graph) fn own(copies: usize, issues: &[Issue]) -> Vec<(usize, usize)> {
     let mut step = copies;
     let mut own = Vec::new();
@@ -129,7 +128,7 @@ impl Segment {
         })
     }
 
-    /// The pieces from one on, each on its stream, with branches and loops among them.
+    /// Issues the pieces from one on, each on its stream, with branches and loops among them.
     fn go(&self, frame: &Arc<RunFrame>, from: usize, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         for (at, issue) in self.issues.iter().enumerate().skip(from) {
             let stream = frame.engines[self.engine].streams[issue.stream].lock();
@@ -153,7 +152,7 @@ impl Segment {
         done.done(Ok(()))
     }
 
-    /// All of it, as one or driven by the host.
+    /// All of it, as one recording or driven by the host.
     fn replay_later(&self, frame: &Arc<RunFrame>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         if let [issue] = &self.issues[..]
             && let Some(control) = issue.control.as_ref().filter(|control| !control.by_device)
@@ -193,12 +192,12 @@ impl Segment {
         Ok(())
     }
 
-    /// What is recorded behind all of it.
+    /// The event behind all of it.
     fn event<'a>(&self, frame: &'a RunFrame) -> Option<&'a Arc<Mark>> {
         frame.engines[self.engine].segments[self.number?].event.as_ref()
     }
 
-    /// Submits the recording once more. None if there is none, or it was given other addresses last.
+    /// Submits the recording once more. `None` if there is none, or it was last given other addresses.
     pub fn replay_again(
         &self,
         frame: &RunFrame,
@@ -227,7 +226,7 @@ impl Segment {
         }
     }
 
-    /// By its recording or not at all, in a frame's first run too: the device decides in it, and the host has no part in
+    /// As a recording or not at all, in a frame's first run too: the device decides in it, and the host has no part in
     /// the run. Without a stream it is recorded, if it is not yet.
     pub fn submit_as_one(
         &self,
@@ -251,8 +250,8 @@ impl Segment {
         }
     }
 
-    /// Gives the recording these addresses, and has it made if need be, and unless the device has refused one before.
-    /// What it says as it refuses is kept.
+    /// Gives the recording these addresses; makes it if need be, unless the device has refused one before. The reason
+    /// of a refusal is kept.
     fn prepare(
         &self,
         frame: &RunFrame,
@@ -279,7 +278,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether there is a branch or a loop in it.
+    /// Whether it contains a branch or a loop.
     pub fn has_control(&self) -> bool {
         self.issues.iter().any(|issue| issue.control.is_some())
     }
@@ -345,7 +344,7 @@ impl Segment {
         Ok(Recorded { executable, given: given_addresses(context).collect() })
     }
 
-    /// The runs' own tensors may be others each time.
+    /// The runs' own tensors may differ each time.
     fn update(&self, frame: &RunFrame, recorded: &mut Recorded, context: &KernelContext<'_>) -> Result<()> {
         if given_addresses(context).eq(recorded.given.iter().copied()) {
             return Ok(());
@@ -414,7 +413,7 @@ impl Kernel for Segment {
         let asks = || if is_replay { self.replay(&frame, context) } else { self.issue(&frame, context) };
         let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
         let mut go = || on.timed(&frame.timed, behind, asks);
-        // What is not a launch is alone in its segment.
+        // A piece that is not a launch is alone in its segment.
         let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
         let gone = if is_issued { go() } else { on.within(&mut go) };
         gone.map_err(of(&self.label))
@@ -484,7 +483,7 @@ impl Issue {
         self.copies_out(control, on, context).try_for_each(|transfer| stream.copy(&transfer))
     }
 
-    /// What is to be launched, as the stream prepares it (`DeviceStream::prepare`); None where that is not possible.
+    /// The launch, as prepared by the stream (`DeviceStream::prepare`); `None` if that is not possible.
     pub fn prepare(
         &self,
         frame: &RunFrame,

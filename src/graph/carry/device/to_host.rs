@@ -1,9 +1,9 @@
-//! Copies that somebody waits for: from an engine to the host, into a run's own tensors, and from one engine to
-//! another. They complete when the bytes are there, and hold no thread until then.
+//! Copies that a node waits for: from an engine to the host, into a run's own tensors, and from one engine to another.
+//! They complete when the bytes are there, and hold no thread until then.
 //!
-//! One such copy is issued by one engine, on its stream for fetches, which waits for the piece of work that writes the
-//! value and for nothing else. To the host's memory and from it they go through pinned memory, if the device knows
-//! such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
+//! Each copy is issued by one engine, on its stream for fetches, which waits only for the piece of work that writes the
+//! value. To and from the host's memory they go through pinned memory, if the device has such. A copy's source and
+//! destination keep their bytes until the run is over, so nothing else needs a wait.
 
 use super::device_frame::{Call, Source};
 use super::frame_stream::of;
@@ -17,13 +17,13 @@ use crate::memory::View;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Where a copy begins or ends.
+/// An end of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum Point {
     Host(Source),
     /// In the memory of the engine that copies.
     Own(Source),
-    /// In that of another one, by number.
+    /// In the memory of another engine, by number.
     Peer(usize, Source),
 }
 
@@ -51,12 +51,12 @@ pub(in crate::graph) struct Carry {
     pub frames: Arc<DeviceFrames>,
     /// The engine that copies.
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
     pub number: usize,
     pub from: Point,
     pub to: Point,
-    /// What writes it; None: it is there.
+    /// The writer of the value; `None`: it is there.
     pub writer: Option<Writer>,
     pub num_inputs: usize,
     pub has_output: bool,
@@ -117,7 +117,7 @@ impl Kernel for Carry {
 pub(in crate::graph) struct Done {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
     pub number: usize,
     pub writer: Writer,
@@ -139,17 +139,17 @@ impl Kernel for Done {
     }
 }
 
-/// Iterations that are issued before the host looks how far the device is.
+/// Iterations that are issued before the host checks the device's progress.
 const AHEAD: u64 = 64;
 
-/// In a loop whose iterations wait for nothing on the host: keeps it from issuing without end. A stream's queue is
-/// bounded by twice the work of so many iterations.
+/// Throttles a loop whose iterations wait for nothing on the host. A stream's queue is bounded by twice the work of so
+/// many iterations.
 pub(in crate::graph) struct Pace {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
-    /// Among the engine's, and its two events among what is asked of the stream of fetches.
+    /// Its number among the engine's, and its two events among the uses of the stream of fetches.
     pub number: usize,
     pub marks: [usize; 2],
 }
@@ -186,8 +186,8 @@ impl Kernel for Pace {
     }
 }
 
-/// Has the stream of fetches wait for what writes a value, does something on it, and tells when that is done. By an
-/// engine's number, and the number among what it is asked for. What is left to the host is done before.
+/// Has the stream of fetches wait for the writer of a value, does something on it, and completes when that is done.
+/// Engine and use are given by number. The host's remaining work is done before.
 fn complete(
     frame: &Arc<RunFrame>,
     (engine, number): (usize, usize),

@@ -2,50 +2,53 @@
 //!
 //! # Life of such a node
 //!
-//! | state   | who has it                                             | next                                                                 |
-//! |---------|--------------------------------------------------------|----------------------------------------------------------------------|
-//! | ready   | a worker, on its list                                  | started by `begin_call`                                              |
-//! | started | the host: its start function runs, or has returned     | done, by `weir_completion_done` in any thread                        |
-//! | done before the start returned | the worker that started it      | the worker goes on behind it, in its own loop: nothing nests         |
-//! | done after | the state's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
-//! | a round done, a rest left | as done before or after                 | gone on with, as a ready node, and then started again                |
+//! | state      | held by                                | next                                                  |
+//! |------------|----------------------------------------|-------------------------------------------------------|
+//! | ready      | a worker, on its list                  | started by `begin_call`                               |
+//! | started    | the host: its start runs or returned   | done, by `weir_completion_done` in any thread         |
+//! | done early | the worker that started it             | the worker continues behind it: nothing nests         |
+//! | done later | the state's `returns`, through `links` | taken up by a worker, which makes the node's arrivals |
+//! | round done | as done early or later                 | continued, as a ready node, and then started again    |
 //!
-//! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `RunLatch` has ends
+//! A node that is done early was completed before its start returned; the worker continues in its own loop. `returns`
+//! is a stack. A round that is done has left a rest of the call.
+//!
+//! `sync::Meeting` decides between early and later. A started node has not made its arrivals, so `RunLatch` has ends
 //! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside.
 //! The completing thread enters only to hand over. It runs no node: it may be a thread of some driver's, with a small
-//! stack and better things to do.
+//! stack and other work.
 //!
-//! # Who takes a node up
+//! # How a node is taken up
 //!
-//! Every worker looks at `returns` when it has nothing else. The last resort is the run's *owner*, who does not rely on
-//! anybody:
+//! Every worker looks at `returns` when it has nothing else. The last resort is the run's *owner*, which relies on no
+//! other thread:
 //!
 //! - the caller of a run that blocks (`see_to_the_end`): out of work it announces in `returns` that it sleeps, sleeps
 //!   on `news`, and works again when told;
-//! - the stream of an asynchronous run: the flight announces the same and answers Pending; being told is
-//!   `Queue::resume`, which polls the flight again, on the pool, on the lane, or, if the pool refuses, as for any
-//!   stream, in the thread that resumes;
-//! - the outer run, if this one is a node of it (`inner`): the node comes back to that run, and whoever takes it up
-//!   goes on here.
+//! - the stream of an asynchronous run: the queued run announces the same and answers Pending; being told is
+//!   `Queue::resume`, which polls the queued run again, on the pool, on the stream's own thread, or, if the pool
+//!   refuses, as for any stream, in the thread that resumes;
+//! - the outer run, if this one is a node of it (`inner`): the node comes back to that run, and the worker that takes
+//!   it up continues here.
 //!
-//! If the owner is at work, it may be in a long node. So the completing thread asks the pool for one more helper then,
+//! If the owner is at work, it may be in a long node. So the completing thread then asks the pool for one more helper,
 //! if the run may have one; nothing depends on that helper.
 //!
-//! Who is told twice, or told of a run that is over, finds nothing and does no harm: `news` and `resume` are hints to
-//! look.
+//! An owner that is told twice, or told of a run that is over, finds nothing and does no harm: `news` and `resume` are
+//! hints to look.
 //!
 //! # Kernels that may block
 //!
-//! They run as single jobs of a pool of their own, which the compile options give, and are to the run what completes
-//! later: no worker of the run's pool, nor its caller, is kept by them. Only whoever would sleep for the run's end does
-//! one that its pool does not begin (`begin_blocking`). A pool that takes no single jobs is refused when it is given.
-//! So do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one calls it himself where
-//! that thread takes no more.
+//! They run as single jobs of a pool of their own, which the compile options give, and are to the run like kernels that
+//! complete later: they keep no worker of the run's pool, nor its caller. Only a thread that would sleep for the run's
+//! end makes a call that its pool does not begin (`begin_blocking`). A pool that takes no single jobs is refused when
+//! it is given. Kernels with a thread of their own (`Kernel::launcher`) run likewise; if that thread takes no more
+//! work, the thread that would start one makes the call.
 //!
 //! # Ends
 //!
-//! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the
-//! scratch memory of a started node stay as they are until it is done, whatever becomes of the run.
+//! A failure or a cancel begins no further node; started nodes are waited for. So the tensors, the context and the
+//! scratch memory of a started node stay as they are until it is done, whatever happens to the run.
 
 use super::role::Role;
 use crate::base::time::{Deadline, now_ns};
@@ -60,9 +63,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// How long an owner looks for news before it sleeps.
+/// How long an owner spins for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
-/// The longest that an owner sleeps before it looks whether a kernel that may block was never begun.
+/// The longest that an owner sleeps before it checks whether a kernel that may block was never begun.
 pub(in crate::graph) const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 /// A panic as an error.
@@ -85,12 +88,12 @@ impl RunState {
         self.plan().kernel(self.plan().calls[call as usize].0)
     }
 
-    /// Whether a round of this call is over, and what is left of it can go on.
+    /// Whether a round of this call is over, and its rest can continue.
     pub(in crate::graph) fn is_under_way(&self, index: u32) -> bool {
         self.calls.list[index as usize].pending.has_rest()
     }
 
-    /// Starts a node that completes later, or goes on with what is left of it. True if it is done already.
+    /// Starts a node that completes later, or continues its rest. True if it is done already.
     pub(in crate::graph) fn call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
         let Call { pending, context, .. } = &self.calls.list[index as usize];
         let mut over = match pending.rest() {
@@ -110,7 +113,7 @@ impl RunState {
         let Call { pending, context, .. } = &self.calls.list[index as usize];
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
-        // SAFETY: the round before is over, and what it did with the outputs.
+        // SAFETY: the round before is over, and its use of the outputs.
         let outputs = unsafe { context.outputs() };
         self.settle(index, done, caught(|| Arc::clone(rest).go_on(context, outputs, done)));
         pending.returned()
@@ -121,7 +124,7 @@ impl RunState {
         if let Err(error) = started
             && done.done(Err(error.clone())).is_err()
         {
-            // It says both: not begun, and done. Then it is over when that call is, and has failed.
+            // The kernel reports both: not begun, and done. Then the call ends with its completion, and has failed.
             self.call_failed(index, &error);
         }
     }
@@ -159,8 +162,8 @@ impl RunState {
         pending.returned()
     }
 
-    /// Hands a kernel to its launcher, or one that may block to the pool for such. If that refuses, this thread does
-    /// it, unless it is a worker that would be blocked.
+    /// Hands a kernel to its own thread, or one that may block to the pool for such kernels. If that refuses, this
+    /// thread makes the call, unless it is a worker that would be blocked.
     fn send_to_lane(
         self: &Arc<Self>,
         lane: &Arc<CallChain>,
@@ -187,9 +190,9 @@ impl RunState {
         Ok(())
     }
 
-    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun. The calling
-    /// thread would only sleep for it. A worker of that pool does it at once, since it waits instead of doing it. Other
-    /// threads do it after a while: the pool's threads may all wait, and for the calling one perhaps.
+    /// Begins here a kernel that may block, of this run or a nested one, which its pool has not begun. The calling
+    /// thread would only sleep for it. A worker of that pool begins it at once, since it waits instead of doing it.
+    /// Other threads begin it after a while: the pool's threads may all wait, perhaps for the calling one.
     pub(in crate::graph) fn begin_blocking(&self) -> Begun {
         let mut most = Begun::Nothing;
         if let Some(pool) = &self.plan().blocking_pool {
@@ -212,7 +215,7 @@ impl RunState {
         most.max(self.calls.stop.begin_here())
     }
 
-    /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need
+    /// Refuses a run that blocks its caller if that would keep a worker of a pool: kernels that complete later may need
     /// that very thread.
     #[inline]
     pub(in crate::graph) fn may_wait_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
@@ -222,21 +225,23 @@ impl RunState {
     fn may_wait_for_calls(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         if ambient::within_device() {
             return Err(Error::precondition(format!(
-                "program '{}' has kernels that complete later, and waiting for them on a device's own thread would hold the device up; run it on an asynchronous stream",
+                "program '{}' has kernels that complete later, and waiting for them on a device's own thread would \
+                 hold the device up; run it on an asynchronous stream",
                 self.plan().name
             )));
         }
         if threadpool::within_any() || pool.is_some_and(|pool| pool.in_parallel()) {
             return Err(Error::precondition(format!(
-                "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; make it a node of the graph, or run it on an asynchronous stream",
+                "program '{}' has kernels that complete later, and waiting for them here would block a worker of a \
+                 thread pool; make it a node of the graph, or run it on an asynchronous stream",
                 self.plan().name
             )));
         }
         Ok(())
     }
 
-    /// The owner, after it has left a run that is open: works in it whenever something comes back, until the run is
-    /// closed. `closed` is what the gate of that name will have reached then.
+    /// The owner, after it has left a run that is open: works in it whenever a call completes, until the run is closed.
+    /// `closed` is the value that the event count of that name will have reached then.
     pub(in crate::graph) fn see_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, closed: u64) {
         let calls = &self.calls;
         let mut slice_ns = GRACE_NS;
@@ -259,8 +264,8 @@ impl RunState {
         calls.returns.wake();
     }
 
-    /// Sleeps until there is more news than was `seen`, or begins what a pool has not begun. `slice_ns`: how long it
-    /// sleeps before it looks for that, GRACE_NS at first.
+    /// Sleeps until there is more news than was `seen`, or begins a kernel that a pool has not begun. `slice_ns`: how
+    /// long it sleeps before it checks that, GRACE_NS at first.
     pub(in crate::graph) fn sleep_for_news(&self, seen: u64, slice_ns: &mut u64) {
         let is_told = self.calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(*slice_ns));
         if !is_told && self.begin_blocking() == Begun::Nothing {
@@ -291,9 +296,9 @@ impl RunState {
         self.work_as(role, pool, generation)
     }
 
-    /// Asks the pool for a helper who takes up what came back, if the run may have one more.
+    /// Asks the pool for a helper that takes up completed nodes, if the run may have one more.
     fn ask_for_a_taker(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, generation: u64) {
-        // A worker of the run below on this stack looks when it gets its thread back.
+        // A worker of the run further down this stack looks when it gets its thread back.
         let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::Work::Run(self.id))) else {
             return;
         };
@@ -344,7 +349,7 @@ impl OnChain for RunState {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
             kernel.compute(context, outputs)
         });
-        // Nobody else has this handle.
+        // No other thread has this completion.
         let _ = done.done(result);
     }
 }
@@ -360,7 +365,7 @@ impl Caller for RunState {
     fn came_back(self: Arc<Self>, index: u32) {
         let node = self.plan().calls[index as usize].1;
         let pool = self.calls.list[index as usize].context.set_pool(None);
-        // Inside, the run stays the one that this call is of: it is not closed behind our back.
+        // While this thread is inside, the run stays the one of this call: no other thread closes it.
         let generation = self.tokens.generation();
         let inside = self.tokens.enter(generation) == Entry::Inside;
         let link = |next: Option<u32>| self.links[node as usize].store(next.unwrap_or(u32::MAX), Relaxed);
@@ -370,7 +375,8 @@ impl Caller for RunState {
         if !is_asleep {
             self.ask_for_a_taker(pool.as_ref(), generation);
         }
-        // Out, before the owner is told: it may go to work on this very stack, and this thread is no company for it.
+        // Leaves before the owner is told: the owner may work on this very stack, where this thread would be one worker
+        // too many.
         if inside && self.tokens.leave(0) == Exit::Closed {
             self.close();
         }

@@ -1,4 +1,4 @@
-//! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the
+//! Threads that join a run that another thread has opened: helpers that the pool sends, and workers that wait for the
 //! run.
 #![forbid(unsafe_code)]
 
@@ -14,11 +14,11 @@ use crate::threadpool::{Job, ThreadPool, Want, Wanted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
+/// How long the caller spins for the end of a run before it sleeps: the last nodes are running.
 pub(in crate::graph) const JOIN_SPIN_NS: u64 = 20_000;
 
 impl RunState {
-    /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
+    /// For a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
     pub(in crate::graph) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
         // A node of the run itself must not wait for it.
         let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
@@ -42,7 +42,7 @@ impl RunState {
     }
 }
 
-/// Who waits for the stream of a run joins in.
+/// A thread that waits for the stream of a run joins in.
 impl Joinable for RunState {
     fn join(self: Arc<Self>, generation: u64, may_work: bool) -> Joined {
         let mut done = false;
@@ -55,7 +55,7 @@ impl Joinable for RunState {
                 self.close();
             }
         }
-        // Who is about to end the run, or to bring the owner, is at it, too.
+        // A thread that is about to end the run, or to call the owner, works on it, too.
         let is_pending = || {
             let tokens = &self.tokens;
             tokens.generation() == generation
@@ -81,8 +81,8 @@ impl RunState {
         let role = if ambient::within_bulk_of(self.id) {
             Role::CallerInBulk
         } else if ambient::within(ambient::Work::Run(self.id)) || ambient::within_device() {
-            // A pool that runs tasks at once was asked by a device's thread, which is not to be kept: nothing depends
-            // on a helper.
+            // A pool that runs tasks at once was asked by a device's thread, which must not be kept: nothing depends on
+            // a helper.
             return;
         } else {
             Role::of_helper(pool)
@@ -111,13 +111,13 @@ impl RunState {
 }
 
 impl RunState {
-    /// The job that a pool is given to bring a thread.
+    /// The job for a pool that brings a thread.
     pub(in crate::graph) fn invitation(&self) -> Arc<dyn Job> {
         Arc::clone(&self.invitation) as Arc<dyn Job>
     }
 
-    /// Has the pool bring one worker more, for whom a place was taken: by a closure of his own, or, where other work has
-    /// the pool's threads now, by the first of them that is done. False if nobody comes; the place is given back then, or
+    /// Has the pool bring one more worker, for which a place was taken: by a closure of its own, or, if other work has
+    /// the pool's threads now, by the first of them that is done. False if none comes; the place is then given back, or
     /// all are filled because the pool refuses.
     pub(in crate::graph) fn bring_one(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64, cost_ns: u64) -> bool {
         if pool.take_helpers(1, pool.num_threads()) == 0 {
@@ -142,13 +142,13 @@ impl RunState {
         let mut want = self.want.lock();
         if want.is_none() {
             *want = Want::claim(pool);
-            // ORDERING: Relaxed; read by who closes the run, after all others have left it.
+            // ORDERING: Relaxed; read by the thread that closes the run, after all others have left it.
             self.has_want.store(true, Relaxed);
         }
         want.as_ref().map_or(Wanted::Not, |want| want.want(self.invitation(), generation, width))
     }
 
-    /// Of a closed run.
+    /// For a closed run.
     pub(in crate::graph) fn wants_no_thread(&self) {
         if self.has_want.load(Relaxed) {
             self.has_want.store(false, Relaxed);
@@ -156,17 +156,17 @@ impl RunState {
         }
     }
 
-    /// The caller in its `parallel_for`, out of work: waits for news while others are in the run who may have some,
-    /// instead of at the barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news
-    /// before it went to work. The run does not close meanwhile, because the caller is in it a second time, outside of
-    /// the `parallel_for`; so each of the others tells when it leaves. Who has not come yet, or comes too late for this
-    /// run, does not count: it would tell nobody.
+    /// The caller in its `parallel_for`, out of work: waits for news while others in the run may have some, instead of
+    /// at the barrier where it cannot be reached. False if there is no reason to stay. `seen`: the news before it went
+    /// to work. The run does not close meanwhile, because the caller is in it a second time, outside of the
+    /// `parallel_for`; so each of the others tells when it leaves. A thread that has not come yet, or comes too late
+    /// for this run, does not count: it would tell nobody.
     fn stays_in_bulk(&self, seen: u64) -> bool {
-        // What completes later comes back to whoever has opened the run.
+        // Nodes that complete later come back to the thread that has opened the run.
         if self.has_calls() || self.tokens.is_finished() || self.tokens.inside() == 1 {
             return false;
         }
-        // It has come out for those who have left this call, and will call them again.
+        // It has come out for threads that have left this call, and will call them again.
         if self.hands.asked() == 0 && self.shows_work() {
             return false;
         }
