@@ -1,7 +1,7 @@
 //! The builder: nodes in the order in which they were added.
 #![forbid(unsafe_code)]
 
-use super::build::contents::{After, Body, Contents, LoopOp, Node, Value, Work};
+use super::build::contents::{After, Body, Contents, LoopOp, Node, TaskWork, Value};
 use super::build::ids::{NodeId, ValueId};
 use super::build::options::Forwarding;
 use super::observe::dump::{self, DumpFormat};
@@ -271,12 +271,12 @@ impl Graph {
     }
 
     pub fn add_task(&mut self, name: &str, task: Arc<dyn Task>, cost_ns: u64) -> Result<NodeId> {
-        self.add(name, Body::Task { task: Work::Task(task), cost_ns })
+        self.add(name, Body::Task { task: TaskWork::Task(task), cost_ns })
     }
 
     /// As `add_task`, for a host function that needs no reference counting.
     pub fn add_call(&mut self, name: &str, call: HostCall, cost_ns: u64) -> Result<NodeId> {
-        self.add(name, Body::Task { task: Work::Call(call), cost_ns })
+        self.add(name, Body::Task { task: TaskWork::Call(call), cost_ns })
     }
 
     pub fn add_control_edge(&mut self, from: NodeId, to: NodeId) -> Result<()> {

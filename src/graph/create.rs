@@ -10,14 +10,14 @@ use super::build::options::{CompileOptions, RunOptions};
 use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
 use super::carry::compiled::Compiled;
-use super::carry::device::Devices;
+use super::carry::device::ProgramDevices;
 use super::compile::facts::Facts;
 use super::compile::layout::{BYTES_PER_NODE, compile, folded};
 use super::compile::place;
 use super::compile::raise;
 use super::observe::profile;
 use super::plan::effects;
-use super::run::partial::Parts;
+use super::run::partial::PartialPrograms;
 use super::run::program::Program;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::Engine;
@@ -51,7 +51,7 @@ impl Program {
             return Program::compile_for_host(contents, verified, engines, options, facts);
         };
         // A part of the program is placed separately.
-        let parts = Parts::new(contents, &engines, options)?;
+        let parts = PartialPrograms::new(contents, &engines, options)?;
         facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
         let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
@@ -70,9 +70,9 @@ impl Program {
         mut facts: Facts,
     ) -> Result<Ref<Program>> {
         let (contents, verified) = folded(contents, verified, &engines, options, &mut facts)?;
-        let parts = Parts::new(&contents, &engines, options)?;
+        let parts = PartialPrograms::new(&contents, &engines, options)?;
         let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
-        Ok(Object::shared(Program::new(compiled, Devices::default(), facts, parts)))
+        Ok(Object::shared(Program::new(compiled, ProgramDevices::default(), facts, parts)))
     }
 }
 
@@ -119,7 +119,7 @@ fn compile_part(
     let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options)? {
         None => {
             let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;
-            (compiled, facts, Devices::default())
+            (compiled, facts, ProgramDevices::default())
         }
         Some(placed) => {
             facts.placement = placed.placement.clone();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The function of a task.
 #[derive(Clone)]
-pub(in crate::graph) enum Work {
+pub(in crate::graph) enum TaskWork {
     /// A function that needs nothing to be kept or released.
     Call(HostCall),
     Task(Arc<dyn Task>),
@@ -32,7 +32,7 @@ pub(in crate::graph) enum Body {
         num_outputs: usize,
     },
     Task {
-        task: Work,
+        task: TaskWork,
         cost_ns: u64,
     },
     /// One of several sub-graphs, chosen by the first input; the others are the sub-graphs' inputs.

@@ -7,17 +7,17 @@ use std::ops::Index;
 
 /// The descriptors of each node's outputs. Most nodes whose outputs look alike share one list.
 #[derive(Default)]
-pub(in crate::graph) struct Shapes {
+pub(in crate::graph) struct NodeShapes {
     /// Start and length of each node's descriptors in the list.
     of: Vec<(u32, u32)>,
     list: Vec<Desc>,
     last: (u32, u32),
 }
 
-impl Shapes {
+impl NodeShapes {
     /// For this many nodes, of which nothing is known yet.
-    pub fn of(nodes: usize) -> Shapes {
-        Shapes { of: vec![(0, 0); nodes], ..Shapes::default() }
+    pub fn of(nodes: usize) -> NodeShapes {
+        NodeShapes { of: vec![(0, 0); nodes], ..NodeShapes::default() }
     }
 
     pub fn set(&mut self, node: usize, descs: &[Desc]) {
@@ -48,7 +48,7 @@ impl Shapes {
     }
 }
 
-impl Index<usize> for Shapes {
+impl Index<usize> for NodeShapes {
     type Output = [Desc];
 
     fn index(&self, node: usize) -> &[Desc] {
@@ -77,7 +77,7 @@ impl<'a> Answers<'a> {
     /// Sets a node's outputs to the kernel's answer for the current inputs.
     pub fn set<E>(
         &mut self,
-        shapes: &mut Shapes,
+        shapes: &mut NodeShapes,
         node: usize,
         kernel: &'a BoundKernel,
         ask: impl FnOnce(&[Desc]) -> Result<Vec<Desc>, E>,

@@ -3,7 +3,7 @@
 
 use super::contents::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
-use super::shapes::{Answers, Shapes};
+use super::shapes::{Answers, NodeShapes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Engine;
 use crate::kernel::Kernel;
@@ -20,7 +20,7 @@ pub(in crate::graph) struct Verified {
     /// The kinds of nodes in it, nested graphs included.
     pub kinds: Kinds,
     /// The descriptors of each node's outputs.
-    pub descs: Shapes,
+    pub descs: NodeShapes,
     /// The graphs nested in a node: the branches, or condition and body.
     pub inner: HashMap<usize, Vec<Verified>>,
     /// Which values can be absent.
@@ -155,7 +155,7 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
         order,
         links,
         kinds: Kinds::default(),
-        descs: Shapes::of(graph.nodes.len()),
+        descs: NodeShapes::of(graph.nodes.len()),
         inner: HashMap::new(),
         presences: Presences::default(),
     };

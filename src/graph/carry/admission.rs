@@ -38,11 +38,11 @@ const LOOK_AGAIN_NS: u64 = 10_000_000;
 /// A run on a stream that waits in the line.
 pub(in crate::graph) trait Queued: Send + Sync {
     /// Called by the run that leaves, which hands over its permit.
-    fn admit(&self, place: Place, queue: &Arc<Queue>);
+    fn admit(&self, permit: Permit, queue: &Arc<Queue>);
 }
 
 /// An entry of the line.
-pub(in crate::graph) enum Waiter {
+pub(in crate::graph) enum LineEntry {
     Thread(Arc<EventCount>),
     Queued(Arc<dyn Queued>, Arc<Queue>),
 }
@@ -51,7 +51,7 @@ pub(in crate::graph) struct Admission {
     /// The upper half of the runs' ids; never 0.
     pub number: u32,
     most: u32,
-    places: Semaphore<Waiter>,
+    permits: Semaphore<LineEntry>,
     /// Runs that are queued, wait or are in flight. ORDERING: Relaxed; it limits.
     accepted: AtomicU32,
     /// The streams of runs that are in the line or have a permit.
@@ -68,21 +68,21 @@ impl Drop for Accepted {
 }
 
 /// The right to run.
-pub(in crate::graph) struct Place {
+pub(in crate::graph) struct Permit {
     of: Arc<Admission>,
     /// Set for a run on a stream.
     queue: Option<Weak<Queue>>,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.queue.iter().for_each(|queue| self.of.over(queue));
-        match self.of.places.leave() {
+        match self.of.permits.leave() {
             None => {}
-            Some(Waiter::Thread(gate)) => gate.advance(1),
-            Some(Waiter::Queued(run, queue)) => {
-                let place = Place { of: Arc::clone(&self.of), queue: Some(Arc::downgrade(&queue)) };
-                run.admit(place, &queue);
+            Some(LineEntry::Thread(wake_up)) => wake_up.advance(1),
+            Some(LineEntry::Queued(run, queue)) => {
+                let permit = Permit { of: Arc::clone(&self.of), queue: Some(Arc::downgrade(&queue)) };
+                run.admit(permit, &queue);
             }
         }
     }
@@ -91,7 +91,7 @@ impl Drop for Place {
 /// Both, for runs that begin at once.
 pub(in crate::graph) struct Admitted {
     // Dropped in this order.
-    _place: Place,
+    _permit: Permit,
     _accepted: Accepted,
 }
 
@@ -112,7 +112,7 @@ impl Admission {
         let admission = || Admission {
             number,
             most,
-            places: Semaphore::new(most),
+            permits: Semaphore::new(most),
             accepted: AtomicU32::new(0),
             queues: Mutex::default(),
         };
@@ -150,34 +150,34 @@ impl Admission {
         if self.is_inside() {
             return Ok(None);
         }
-        if self.places.try_enter() {
+        if self.permits.try_enter() {
             return Ok(Some(self.admitted()));
         }
         if asks.no_wait {
             return Err(self.full(asks));
         }
-        let gate = Arc::new(EventCount::new());
-        if self.places.enter_or_wait(|| Waiter::Thread(Arc::clone(&gate))) {
+        let wake_up = Arc::new(EventCount::new());
+        if self.permits.enter_or_wait(|| LineEntry::Thread(Arc::clone(&wake_up))) {
             return Ok(Some(self.admitted()));
         }
         let in_work = ambient::depth() > 0 || threadpool::within_any();
         let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
-        while gate.reached() == 0 && !deadline.is_past() && self.help() {}
+        while wake_up.reached() == 0 && !deadline.is_past() && self.help() {}
         let called = if in_work {
             let spin_ns = PoolAttr::default().spin_ns;
-            help_briefly(&|| gate.reached() > 0, asks.pool, spin_ns)
+            help_briefly(&|| wake_up.reached() > 0, asks.pool, spin_ns)
         } else {
             // The runs in front of it may be ready, but find only threads of their pool that wait here.
             loop {
-                let called = gate.wait(1, LOOK_NS, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
+                let called = wake_up.wait(1, LOOK_NS, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
                 if called || deadline.is_past() {
                     break called;
                 }
                 self.help();
             }
         };
-        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Thread(other) if Arc::ptr_eq(other, &gate));
-        if called || self.places.withdraw(is_it).is_none() {
+        let is_it = |waiter: &LineEntry| matches!(waiter, LineEntry::Thread(other) if Arc::ptr_eq(other, &wake_up));
+        if called || self.permits.withdraw(is_it).is_none() {
             return Ok(Some(self.admitted()));
         }
         let (name, most) = (asks.name, self.most);
@@ -203,12 +203,12 @@ impl Admission {
     /// The caller has a permit.
     fn admitted(self: &Arc<Self>) -> Admitted {
         self.accepted.fetch_add(1, Relaxed);
-        Admitted { _place: Place { of: Arc::clone(self), queue: None }, _accepted: Accepted(Arc::clone(self)) }
+        Admitted { _permit: Permit { of: Arc::clone(self), queue: None }, _accepted: Accepted(Arc::clone(self)) }
     }
 
     /// Up to `count` permits more, as far as they are free.
     pub fn more(self: &Arc<Self>, count: usize) -> More {
-        let count = (0..count).take_while(|_| self.places.try_enter()).count();
+        let count = (0..count).take_while(|_| self.permits.try_enter()).count();
         More { of: Arc::clone(self), count }
     }
 
@@ -217,11 +217,11 @@ impl Admission {
         self: &Arc<Self>,
         run: &Arc<dyn Queued>,
         queue: &Arc<Queue>,
-    ) -> Option<Place> {
+    ) -> Option<Permit> {
         self.queues.lock().push(Arc::downgrade(queue));
-        let waiter = || Waiter::Queued(Arc::clone(run), Arc::clone(queue));
+        let waiter = || LineEntry::Queued(Arc::clone(run), Arc::clone(queue));
         let queue = Some(Arc::downgrade(queue));
-        self.places.enter_or_wait(waiter).then(|| Place { of: Arc::clone(self), queue })
+        self.permits.enter_or_wait(waiter).then(|| Permit { of: Arc::clone(self), queue })
     }
 
     /// A run on this stream is over, or has left the line.
@@ -235,8 +235,8 @@ impl Admission {
     /// Takes a run on a stream out of the line.
     pub(in crate::graph) fn withdraw(&self, run: &Arc<dyn Queued>) {
         let is_this = |other: &Arc<dyn Queued>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(run));
-        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Queued(other, _) if is_this(other));
-        if let Some(Waiter::Queued(_, queue)) = self.places.withdraw(is_it) {
+        let is_it = |waiter: &LineEntry| matches!(waiter, LineEntry::Queued(other, _) if is_this(other));
+        if let Some(LineEntry::Queued(_, queue)) = self.permits.withdraw(is_it) {
             self.over(&Arc::downgrade(&queue));
             queue.share(None);
         }
@@ -258,6 +258,6 @@ pub(in crate::graph) struct More {
 
 impl Drop for More {
     fn drop(&mut self) {
-        (0..self.count).for_each(|_| drop(Place { of: Arc::clone(&self.of), queue: None }));
+        (0..self.count).for_each(|_| drop(Permit { of: Arc::clone(&self.of), queue: None }));
     }
 }

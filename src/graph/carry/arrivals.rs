@@ -163,18 +163,18 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum TestArrival {
         Live(u32),
         Dead(u32),
         Drop(u32),
     }
-    use Step::*;
+    use TestArrival::*;
 
     fn dropped(last: bool) -> Arrival {
         if last { Arrival::Dropped } else { Arrival::Waiting }
     }
 
-    fn take(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn take(word: &Arrivals, step: TestArrival, start: u32) -> Arrival {
         match step {
             Live(amount) => word.arrive(amount, false, start),
             Dead(amount) => word.arrive(amount, true, start),
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    fn permutations(steps: &[Step]) -> Vec<Vec<Step>> {
+    fn permutations(steps: &[TestArrival]) -> Vec<Vec<TestArrival>> {
         if steps.is_empty() {
             return vec![Vec::new()];
         }
@@ -200,7 +200,7 @@ mod tests {
 
     /// In any order: the last step gets the outcome, all others wait, and the word is as before. Several instances in
     /// the same word.
-    fn ends_in(steps: &[Step], outcome: Arrival) {
+    fn ends_in(steps: &[TestArrival], outcome: Arrival) {
         let start = steps.iter().map(|&(Live(n) | Dead(n) | Drop(n))| n).sum();
         let word = Arrivals::new(start);
         for order in permutations(steps) {

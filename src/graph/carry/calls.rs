@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// One node's calls, one after the other.
-pub(in crate::graph) struct Call {
+pub(in crate::graph) struct NodeCall {
     pub pending: Pending,
     pub context: KernelContext<'static>,
     /// For a kernel that may block, or that has a thread of its own.
-    pub lane: Option<Arc<CallChain>>,
+    pub chain: Option<Arc<CallChain>>,
     /// In this run. ORDERING: Relaxed; the node's completion orders it.
     pub has_failed: AtomicBool,
 }
@@ -24,7 +24,7 @@ pub(in crate::graph) struct Call {
 /// A run that has chained calls.
 pub(in crate::graph) trait OnChain: Send + Sync {
     /// Computes call `call`, whose completion has this number.
-    fn compute_on_lane(&self, call: u32, done: usize);
+    fn compute_chained(&self, call: u32, done: usize);
 }
 
 /// A kernel on its way to its pool: for the run it is one that completes later.
@@ -42,7 +42,7 @@ impl CallChain {
         let handed = self.handed.take();
         let is_mine = handed.is_some();
         if let Some((state, done)) = handed {
-            state.compute_on_lane(self.call, done);
+            state.compute_chained(self.call, done);
         }
         is_mine
     }
@@ -57,7 +57,7 @@ impl Job for CallChain {
 
 /// A state's nodes that complete later. Empty for programs without.
 pub(in crate::graph) struct Calls {
-    pub list: Box<[Call]>,
+    pub list: Box<[NodeCall]>,
     pub returns: Returns,
     /// Advanced when the owner, if it sleeps, must look.
     pub news: EventCount,
@@ -81,7 +81,7 @@ impl Calls {
     ) -> Result<Calls> {
         let stop = Arc::new(Stop::default());
         let mut list = Vec::new();
-        let bytes = plan.calls.len() * size_of::<Call>();
+        let bytes = plan.calls.len() * size_of::<NodeCall>();
         list.try_reserve_exact(plan.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
         for &(kernel, _) in &plan.calls {
             let node = &plan.kernels[kernel as usize];
@@ -100,9 +100,9 @@ impl Calls {
             // other.
             let context = unsafe { KernelContext::kept(kept, scratch(node.scratch)) };
             let call = list.len() as u32;
-            let lane = (kernel.may_block() || kernel.launcher().is_some())
+            let chain = (kernel.may_block() || kernel.launcher().is_some())
                 .then(|| Arc::new(CallChain { call, handed: Mailbox::default(), since_ns: AtomicU64::new(0) }));
-            list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
+            list.push(NodeCall { pending: Pending::new()?, context, chain, has_failed: AtomicBool::new(false) });
         }
         Ok(Calls {
             list: list.into_boxed_slice(),
@@ -139,7 +139,7 @@ pub(in crate::graph) trait StateHome: Send + Sync {
 }
 
 /// The state that the owner needs of a nested run (`inner`).
-pub(in crate::graph) struct Inner {
+pub(in crate::graph) struct NestedRun {
     /// Keeps the program alive, and takes the state back.
     pub home: Arc<dyn StateHome>,
     pub attached: Attached<Arc<Stop>>,
@@ -149,19 +149,19 @@ pub(in crate::graph) struct Inner {
 
 /// The owner of a run that is a call of another one, in its rounds.
 pub(in crate::graph) struct Rounds {
-    pub turn: DrainLock<Option<Inner>>,
+    pub drain_lock: DrainLock<Option<NestedRun>>,
     /// The completion of the round that is over when the owner is told. There while the drain lock is PARKED.
     pub told: Mailbox<Completion>,
 }
 
 impl Rounds {
     pub fn new() -> Rounds {
-        Rounds { turn: DrainLock::new(None), told: Mailbox::default() }
+        Rounds { drain_lock: DrainLock::new(None), told: Mailbox::default() }
     }
 
     /// There is news for the owner. False if the owner need not be called.
     pub fn tell(&self) -> bool {
-        if !self.turn.resume() {
+        if !self.drain_lock.resume() {
             return false;
         }
         if let Some(done) = self.told.take() {

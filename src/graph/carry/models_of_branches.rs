@@ -18,25 +18,25 @@ use std::sync::atomic::{AtomicU32 as Tally, Ordering::SeqCst};
 const TWO: u32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum ArrivalOrder {
     EntryFirst,
     JoinFirst,
 }
 
-struct Branch {
+struct BranchModel {
     entry: Arrivals,
     join: Arrivals,
     /// The producer's value for the entry.
     value: UnsafeCell<usize>,
     taken: Vec<bool>,
-    producer: Order,
-    guard: Order,
+    producer: ArrivalOrder,
+    guard: ArrivalOrder,
     ran: Tally,
     dropped: Tally,
     over: Tally,
 }
 
-impl Branch {
+impl BranchModel {
     fn iterate(self: &Arc<Self>, iteration: usize) {
         if iteration == self.taken.len() {
             return;
@@ -53,13 +53,13 @@ impl Branch {
         self.value.with_mut(|value| unsafe { *value = iteration });
         let arrive = || self.entry.arrive(1, false, TWO);
         match self.producer {
-            Order::EntryFirst => {
+            ArrivalOrder::EntryFirst => {
                 let arrival = arrive();
                 let ended = self.join();
                 self.enter(arrival, iteration);
                 self.go_on(ended, iteration);
             }
-            Order::JoinFirst => {
+            ArrivalOrder::JoinFirst => {
                 let ended = self.join();
                 let arrival = arrive();
                 self.enter(arrival, iteration);
@@ -76,11 +76,11 @@ impl Branch {
         }
         let dropping = || self.dropped.fetch_add(u32::from(self.entry.drop_branch(1, TWO)), SeqCst);
         let ended = match self.guard {
-            Order::EntryFirst => {
+            ArrivalOrder::EntryFirst => {
                 dropping();
                 self.join()
             }
-            Order::JoinFirst => {
+            ArrivalOrder::JoinFirst => {
                 let ended = self.join();
                 dropping();
                 ended
@@ -121,10 +121,10 @@ impl Branch {
     }
 }
 
-fn iterations(taken: &[bool], producer: Order, guard: Order) {
+fn iterations(taken: &[bool], producer: ArrivalOrder, guard: ArrivalOrder) {
     let taken = taken.to_vec();
     bounded(move || {
-        let branch = Arc::new(Branch {
+        let branch = Arc::new(BranchModel {
             entry: Arrivals::new(TWO),
             join: Arrivals::new(TWO),
             value: UnsafeCell::new(usize::MAX),
@@ -146,7 +146,7 @@ fn iterations(taken: &[bool], producer: Order, guard: Order) {
 #[test]
 fn models_an_early_branch_is_whole_in_each_iteration() {
     for taken in [[false, true], [true, false], [false, false], [true, true]] {
-        iterations(&taken, Order::EntryFirst, Order::EntryFirst);
+        iterations(&taken, ArrivalOrder::EntryFirst, ArrivalOrder::EntryFirst);
     }
 }
 
@@ -154,12 +154,12 @@ fn models_an_early_branch_is_whole_in_each_iteration() {
 #[test]
 #[should_panic(expected = "left == right")]
 fn models_broken_producer_arrives_at_entries_last() {
-    iterations(&[false, true], Order::JoinFirst, Order::EntryFirst);
+    iterations(&[false, true], ArrivalOrder::JoinFirst, ArrivalOrder::EntryFirst);
 }
 
 /// The guard publishes its choice before it has dropped the other branch.
 #[test]
 #[should_panic(expected = "left == right")]
 fn models_broken_guard_drops_last() {
-    iterations(&[false, true], Order::EntryFirst, Order::JoinFirst);
+    iterations(&[false, true], ArrivalOrder::EntryFirst, ArrivalOrder::JoinFirst);
 }

@@ -23,16 +23,16 @@ pub(in crate::graph) fn bounded(model: impl Fn() + Sync + Send + 'static) {
 
 /// The arrivals at a node.
 #[derive(Clone, Copy)]
-enum Step {
+enum ModelArrival {
     Live(u32),
     Dead(u32),
     Drop(u32),
 }
-use Step::*;
+use ModelArrival::*;
 
-type Arrive = fn(&Arrivals, Step, u32) -> Arrival;
+type Arrive = fn(&Arrivals, ModelArrival, u32) -> Arrival;
 
-fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
+fn arrive(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
     match step {
         Live(amount) => word.arrive(amount, false, start),
         Dead(amount) => word.arrive(amount, true, start),
@@ -42,19 +42,19 @@ fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
 }
 
 /// A node with three producers on as many threads.
-struct Join {
+struct CounterModel {
     word: Arrivals,
     start: u32,
     arrive: Arrive,
     /// For each run: each producer's arrival, and the outcome that the owner must get.
-    runs: [([Step; 3], Arrival); 2],
+    runs: [([ModelArrival; 3], Arrival); 2],
     /// The inputs. loom checks that the owner reads them after they were written, and that no producer writes the next
     /// run's too early.
     inputs: [UnsafeCell<usize>; 3],
     owned: Tally,
 }
 
-impl Join {
+impl CounterModel {
     /// A producer's part in a run. The owner of the node begins the next run, while the others may still be leaving
     /// this one.
     fn produce(self: &Arc<Self>, run: usize, producer: usize) {
@@ -87,10 +87,10 @@ impl Join {
     }
 }
 
-fn two_runs(runs: [([Step; 3], Arrival); 2], arrive: Arrive) {
+fn two_runs(runs: [([ModelArrival; 3], Arrival); 2], arrive: Arrive) {
     let start = runs[0].0.iter().map(|&(Live(n) | Dead(n) | Drop(n))| n).sum();
     bounded(move || {
-        let join = Arc::new(Join {
+        let join = Arc::new(CounterModel {
             word: Arrivals::new(start),
             start,
             arrive,
@@ -104,9 +104,9 @@ fn two_runs(runs: [([Step; 3], Arrival); 2], arrive: Arrive) {
     });
 }
 
-const LIVE: ([Step; 3], Arrival) = ([Live(1), Live(1), Live(2)], Arrival::Ready);
-const MIXED: ([Step; 3], Arrival) = ([Live(1), Dead(1), Dead(2)], Arrival::Dead);
-const DROPPED: ([Step; 3], Arrival) = ([Live(1), Dead(1), Drop(2)], Arrival::Dropped);
+const LIVE: ([ModelArrival; 3], Arrival) = ([Live(1), Live(1), Live(2)], Arrival::Ready);
+const MIXED: ([ModelArrival; 3], Arrival) = ([Live(1), Dead(1), Dead(2)], Arrival::Dead);
+const DROPPED: ([ModelArrival; 3], Arrival) = ([Live(1), Dead(1), Drop(2)], Arrival::Dropped);
 
 /// All kinds of arrivals in any order: one owner, which gets the right outcome, sees all inputs and leaves a clean
 /// word.
@@ -121,7 +121,7 @@ fn models_arrivals_have_one_owner() {
 #[test]
 #[should_panic(expected = "the node has one owner")]
 fn models_broken_arrivals_look_again() {
-    fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn arrive(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
         let (Live(amount) | Dead(amount) | Drop(amount)) = step;
         word.word().fetch_sub(u64::from(amount), AcqRel);
         if word.word().load(Acquire) != 0 {
@@ -137,7 +137,7 @@ fn models_broken_arrivals_look_again() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_arrivals_acquire_nothing() {
-    fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn arrive(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
         let (Live(amount) | Dead(amount) | Drop(amount)) = step;
         if word.word().fetch_sub(u64::from(amount), Release) != u64::from(amount) {
             return Arrival::Waiting;
@@ -152,7 +152,7 @@ fn models_broken_arrivals_acquire_nothing() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_late_arrivals_acquire_nothing() {
-    fn late(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn late(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
         let (Live(amount) | Dead(amount) | Drop(amount)) = step;
         if word.word().load(Relaxed) != u64::from(amount) {
             return arrive(word, step, start);
@@ -165,7 +165,7 @@ fn models_broken_late_arrivals_acquire_nothing() {
 
 /// A cond with an entry on each side. An entry waits for two values from outside, for one from inside its branch, and
 /// for its guard.
-struct Cond {
+struct CondModel {
     entries: [Arrivals; 2],
     drop: fn(&Arrivals) -> bool,
     predicate: [usize; 2],
@@ -175,7 +175,7 @@ struct Cond {
 
 const ENTRY: u32 = 4;
 
-impl Cond {
+impl CondModel {
     /// An arrival at the entry of one side.
     fn reach(&self, side: usize) {
         match self.entries[side].arrive(1, false, ENTRY) {
@@ -205,7 +205,7 @@ impl Cond {
 
 fn cond_twice(predicate: [usize; 2], drop: fn(&Arrivals) -> bool) {
     bounded(move || {
-        let cond = Arc::new(Cond {
+        let cond = Arc::new(CondModel {
             entries: [Arrivals::new(ENTRY), Arrivals::new(ENTRY)],
             drop,
             predicate,
@@ -266,7 +266,7 @@ fn arrive_at_merge(merge: &MergeWord, input: Input, shape: MergeShape) -> MergeA
     }
 }
 
-struct Meeting {
+struct MergeModel {
     merge: MergeWord,
     shape: MergeShape,
     arrive: ArriveAtMerge,
@@ -279,7 +279,7 @@ struct Meeting {
     winners: Tally,
 }
 
-impl Meeting {
+impl MergeModel {
     fn bring(&self, run: usize, inputs: &[Input]) {
         for &input in inputs {
             if let Value(index) = input {
@@ -309,7 +309,7 @@ impl Meeting {
 
 fn merge_twice(shape: MergeShape, runs: [Parts; 2], arrive: ArriveAtMerge) {
     bounded(move || {
-        let meeting = Arc::new(Meeting {
+        let meeting = Arc::new(MergeModel {
             merge: MergeWord::new(shape),
             shape,
             arrive,

@@ -8,7 +8,7 @@
 //!
 //! A thread joins the line in the same step that sees all permits taken; so a thread that leaves afterwards sees it,
 //! and comes for it under the lock, behind which it is in the line. Two steps would lose it
-//! (`models_broken_places_look_and_join`).
+//! (`models_broken_semaphore_looks_and_joins`).
 #![forbid(unsafe_code)]
 
 use crate::sync::Mutex;
@@ -22,14 +22,14 @@ const INSIDE_MASK: u64 = WAITING - 1;
 
 /// The word. ORDERING: Relaxed throughout; it limits, and data that runs share has an order of its own.
 #[derive(Debug)]
-pub(in crate::graph) struct Door {
+pub(in crate::graph) struct SemaphoreWord {
     word: AtomicU64,
     most: u64,
 }
 
-impl Door {
-    pub fn new(most: u32) -> Door {
-        Door { word: AtomicU64::new(0), most: u64::from(most) }
+impl SemaphoreWord {
+    pub fn new(most: u32) -> SemaphoreWord {
+        SemaphoreWord { word: AtomicU64::new(0), most: u64::from(most) }
     }
 
     fn is_open(&self, word: u64) -> bool {
@@ -69,33 +69,33 @@ impl Door {
 }
 
 pub struct Semaphore<W> {
-    door: Door,
+    word: SemaphoreWord,
     line: Mutex<VecDeque<W>>,
 }
 
 impl<W> fmt::Debug for Semaphore<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Semaphore({} of {})", self.door.inside(), self.door.most)
+        write!(f, "Semaphore({} of {})", self.word.inside(), self.word.most)
     }
 }
 
 impl<W> Semaphore<W> {
     pub fn new(most: u32) -> Semaphore<W> {
-        Semaphore { door: Door::new(most), line: Mutex::new(VecDeque::new()) }
+        Semaphore { word: SemaphoreWord::new(most), line: Mutex::new(VecDeque::new()) }
     }
 
     /// Takes a permit if one is free and no thread waits.
     pub fn try_enter(&self) -> bool {
-        self.door.try_enter()
+        self.word.try_enter()
     }
 
     /// Takes a permit, or puts `waiter` at the end of the line; true if it took one.
     pub fn enter_or_wait(&self, waiter: impl FnOnce() -> W) -> bool {
-        if self.door.try_enter() {
+        if self.word.try_enter() {
             return true;
         }
         let mut line = self.line.lock();
-        if self.door.enter_or_join() {
+        if self.word.enter_or_join() {
             return true;
         }
         line.push_back(waiter());
@@ -106,8 +106,8 @@ impl<W> Semaphore<W> {
     /// on.
     #[must_use]
     pub fn leave(&self) -> Option<W> {
-        while !self.door.try_leave() {
-            let first = self.line.lock().pop_front().inspect(|_| self.door.left_the_line());
+        while !self.word.try_leave() {
+            let first = self.line.lock().pop_front().inspect(|_| self.word.left_the_line());
             if first.is_some() {
                 return first;
             }
@@ -120,7 +120,7 @@ impl<W> Semaphore<W> {
     pub fn withdraw(&self, is_it: impl Fn(&W) -> bool) -> Option<W> {
         let mut line = self.line.lock();
         let at = line.iter().position(is_it)?;
-        self.door.left_the_line();
+        self.word.left_the_line();
         line.remove(at)
     }
 }
@@ -133,38 +133,38 @@ mod tests {
 
     #[test]
     fn the_line_is_served_in_order() {
-        let places = Semaphore::new(2);
-        assert!(places.try_enter() && places.enter_or_wait(|| 0));
-        assert!(!places.try_enter());
+        let semaphore = Semaphore::new(2);
+        assert!(semaphore.try_enter() && semaphore.enter_or_wait(|| 0));
+        assert!(!semaphore.try_enter());
         for i in 1..=3 {
-            assert!(!places.enter_or_wait(|| i));
+            assert!(!semaphore.enter_or_wait(|| i));
         }
-        assert_eq!(places.withdraw(|w| *w == 2), Some(2));
-        assert_eq!(places.withdraw(|w| *w == 2), None);
-        assert_eq!(places.leave(), Some(1));
-        assert!(!places.try_enter(), "the line comes first");
-        assert_eq!([places.leave(), places.leave(), places.leave()], [Some(3), None, None]);
-        assert!(places.try_enter());
+        assert_eq!(semaphore.withdraw(|w| *w == 2), Some(2));
+        assert_eq!(semaphore.withdraw(|w| *w == 2), None);
+        assert_eq!(semaphore.leave(), Some(1));
+        assert!(!semaphore.try_enter(), "the line comes first");
+        assert_eq!([semaphore.leave(), semaphore.leave(), semaphore.leave()], [Some(3), None, None]);
+        assert!(semaphore.try_enter());
     }
 
     #[test]
     fn never_more_than_so_many() {
-        let places = Arc::new(Semaphore::<Arc<AtomicBool>>::new(2));
+        let semaphore = Arc::new(Semaphore::<Arc<AtomicBool>>::new(2));
         let inside = Arc::new(AtomicU32::new(0));
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                let (places, inside) = (Arc::clone(&places), Arc::clone(&inside));
+                let (semaphore, inside) = (Arc::clone(&semaphore), Arc::clone(&inside));
                 std::thread::spawn(move || {
                     for _ in 0..5_000 {
                         let called = Arc::new(AtomicBool::new(false));
-                        if !places.enter_or_wait(|| Arc::clone(&called)) {
+                        if !semaphore.enter_or_wait(|| Arc::clone(&called)) {
                             while !called.load(SeqCst) {
                                 std::thread::yield_now();
                             }
                         }
                         assert!(inside.fetch_add(1, SeqCst) < 2);
                         inside.fetch_sub(1, SeqCst);
-                        if let Some(next) = places.leave() {
+                        if let Some(next) = semaphore.leave() {
                             next.store(true, SeqCst);
                         }
                     }
@@ -172,6 +172,6 @@ mod tests {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(places.door.inside(), 0);
+        assert_eq!(semaphore.word.inside(), 0);
     }
 }

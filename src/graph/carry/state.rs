@@ -4,7 +4,7 @@ use super::calls::Calls;
 use super::compiled::Compiled;
 use super::counters::Counters;
 use super::figures::{Tally, is_measured};
-use super::hands::Hands;
+use super::helpers::Helpers;
 use super::learned::Learned;
 use super::merged::Merged;
 use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, SERIAL};
@@ -73,7 +73,7 @@ impl Job for Invitation {
 }
 
 /// Continues when a run is closed and its stream is resumed.
-pub(in crate::graph) trait Waiter: Send + Sync {
+pub(in crate::graph) trait CloseListener: Send + Sync {
     /// Called by the last worker out.
     fn closed(&self);
 }
@@ -92,7 +92,7 @@ pub(in crate::graph) struct Failure {
 /// Everything that a run changes. Access:
 ///
 /// - `args`' addresses: set by the binding thread before the run is opened, read by workers inside.
-/// - `counters`, `links`, `queues`, `tokens`: the workers, as their modules say.
+/// - `counters`, `links`, `queues`, `latch`: the workers, as their modules say.
 /// - `binding`, `tensors`, `pool`, `handle`, `waiter`: set by the binding or starting thread, taken by the one that
 ///   completes the run.
 pub struct RunState {
@@ -129,10 +129,10 @@ pub struct RunState {
     pub(in crate::graph) ranked: AtomicU32,
     /// Which queues have an owner.
     pub(in crate::graph) owners: Slots,
-    pub(in crate::graph) tokens: RunLatch,
+    pub(in crate::graph) latch: RunLatch,
     /// The runs around the owner. As `runs`.
     pub(in crate::graph) lineage: Lineage,
-    pub(in crate::graph) hands: Hands,
+    pub(in crate::graph) helpers: Helpers,
     /// The run's place in the line for a thread of the pool, and whether there is one.
     pub(in crate::graph) want: Mutex<Option<Want>>,
     pub(in crate::graph) has_want: AtomicBool,
@@ -160,10 +160,10 @@ pub struct RunState {
     /// Once it is set, no node begins.
     pub(in crate::graph) stop: Stop,
     pub(in crate::graph) failure: Mutex<Failure>,
-    /// Whether this run measures its nodes, and its times replace the known costs. As `hands`.
+    /// Whether this run measures its nodes, and its times replace the known costs. As `helpers`.
     pub(in crate::graph) measuring: AtomicBool,
     pub(in crate::graph) believes: AtomicBool,
-    /// When the last run of this state began, in ticks. As `hands`.
+    /// When the last run of this state began, in ticks. As `helpers`.
     pub(in crate::graph) last: AtomicU64,
     /// The special orders of this run, as bits of `orders`; usually 0.
     pub(in crate::graph) care: AtomicU32,
@@ -176,7 +176,7 @@ pub struct RunState {
     /// The pool of a run that is shared with threads that wait for its stream.
     pub(in crate::graph) visitors: Mutex<Option<Ref<ThreadPool>>>,
     /// Continues when another thread than the queued run's closed the run.
-    pub(in crate::graph) waiter: Mailbox<(Arc<dyn Waiter>, Arc<Queue>)>,
+    pub(in crate::graph) waiter: Mailbox<(Arc<dyn CloseListener>, Arc<Queue>)>,
 }
 
 impl RunState {
@@ -248,9 +248,9 @@ impl RunState {
             ranked: AtomicU32::new(0),
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),
-            tokens: RunLatch::new(),
+            latch: RunLatch::new(),
             lineage: Lineage::default(),
-            hands: Hands::default(),
+            helpers: Helpers::default(),
             want: Mutex::default(),
             has_want: AtomicBool::new(false),
             ask_above_ns: AtomicU64::new(0),

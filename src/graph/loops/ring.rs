@@ -101,7 +101,7 @@ const BUSY: u32 = 1;
 const WAITED: u32 = 2;
 
 #[derive(Debug)]
-struct Slot {
+struct RingSlot {
     gate: AtomicU32,
     /// 1: the condition of the iteration in this slot was true.
     has_next: AtomicU32,
@@ -109,7 +109,7 @@ struct Slot {
 
 #[derive(Debug)]
 pub struct Ring {
-    slots: Box<[Slot]>,
+    slots: Box<[RingSlot]>,
 }
 
 /// The next step of a true condition.
@@ -143,8 +143,8 @@ impl Ring {
         let mut slots = Vec::new();
         slots
             .try_reserve_exact(count)
-            .map_err(|_| Error::exhausted("the gates of a loop", count.saturating_mul(size_of::<Slot>())))?;
-        slots.extend((0..count).map(|_| Slot { gate: AtomicU32::new(FREE), has_next: AtomicU32::new(0) }));
+            .map_err(|_| Error::exhausted("the gates of a loop", count.saturating_mul(size_of::<RingSlot>())))?;
+        slots.extend((0..count).map(|_| RingSlot { gate: AtomicU32::new(FREE), has_next: AtomicU32::new(0) }));
         Ok(Ring { slots: slots.into_boxed_slice() })
     }
 

@@ -116,9 +116,9 @@ fn check_home(what: &str, index: usize, port: &Port, tensor: &Tensor, home: &Eng
 }
 
 /// A tensor's view.
-struct Shown(ManuallyDrop<Ref<Tensor>>);
+struct BoundView(ManuallyDrop<Ref<Tensor>>);
 
-impl Deref for Shown {
+impl Deref for BoundView {
     type Target = View;
 
     fn deref(&self) -> &View {
@@ -162,7 +162,7 @@ impl Bound<'_> {
         }
         match stream {
             Some(stream) => self.submit(stream, pool, None, orders, (no_wait, listener))?,
-            None if self.program.runs.compiled.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
+            None if self.program.runs.compiled.admission.is_some() => self.run_with_permit(pool, orders, no_wait)?,
             None => self.run_told(pool, orders.as_ref(), None)?,
         }
         match pool {
@@ -202,7 +202,7 @@ impl Bound<'_> {
 
     /// Runs in this thread, once there is a permit.
     #[cold]
-    fn run_in_turn(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, no_wait: bool) -> Result<()> {
+    fn run_with_permit(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, no_wait: bool) -> Result<()> {
         let _admitted = self.enter(pool, orders.as_ref(), no_wait)?;
         self.run_told(pool, orders.as_ref(), None)
     }
@@ -214,7 +214,7 @@ impl Bound<'_> {
         orders: Option<&Orders>,
         outer: Option<Outer<'_>>,
     ) -> Result<()> {
-        let state = self.bound_step(pool, orders)?;
+        let state = self.bound_state(pool, orders)?;
         let result = match (self.program.plan().dynamics.is_empty(), outer) {
             (true, None) => state.run_here(pool),
             (true, Some(outer)) => state.run_inside(pool, outer),
@@ -225,7 +225,7 @@ impl Bound<'_> {
 
     /// A state for this run, with its tensors and orders set.
     #[inline]
-    fn bound_step(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<RunState>> {
+    fn bound_state(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<RunState>> {
         let state = self.program.runs.take_state(scratch_slots(pool))?;
         // They were looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
@@ -248,11 +248,11 @@ impl Bound<'_> {
         pool: Option<&Ref<ThreadPool>>,
         orders: Option<&Orders>,
     ) -> Result<Arc<RunState>> {
-        let state = self.bound_step(pool, orders)?;
+        let state = self.bound_state(pool, orders)?;
         let ready = state.may_wait_here(pool).and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
             // SAFETY: as above.
-            false => unsafe { state.take_shapes(|i| self.inputs.1(i).map(Shown)) },
+            false => unsafe { state.take_shapes(|i| self.inputs.1(i).map(BoundView)) },
         });
         match ready {
             Ok(()) => Ok(state),
@@ -295,7 +295,7 @@ impl Bound<'_> {
     /// For programs with shapes that only the run knows.
     fn run_open(&self, state: &Arc<RunState>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
         // SAFETY: the state is this run's alone, and the host keeps the tensors to the run.
-        unsafe { state.take_shapes(|i| self.inputs.1(i).map(Shown)) }?;
+        unsafe { state.take_shapes(|i| self.inputs.1(i).map(BoundView)) }?;
         match outer {
             None => state.run_here(pool)?,
             Some(outer) => state.run_inside(pool, outer)?,
@@ -347,8 +347,8 @@ impl Bound<'_> {
             Some(_) if stream.queue().is_synchronous() => _admitted = self.enter(pool, orders.as_ref(), no_wait)?,
             Some(admission) => accepted = Some(admission.accept(&self.asks(pool, orders.as_ref(), no_wait))?),
         }
-        let flight = self.program.take_flight()?;
-        let mut tensors = flight.list();
+        let queued_run = self.program.take_queued_run()?;
+        let mut tensors = queued_run.list();
         for i in 0..self.inputs.0 {
             let needed = self.program.plan().needs_input(i);
             tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
@@ -356,13 +356,13 @@ impl Bound<'_> {
         for i in 0..self.outputs.0 {
             tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
         }
-        flight.board(Arc::clone(self.program) as Arc<dyn Keeps<QueuedRun>>, tensors, pool, handle);
-        flight.order(orders);
-        flight.accept(accepted);
+        queued_run.fill(Arc::clone(self.program) as Arc<dyn Keeps<QueuedRun>>, tensors, pool, handle);
+        queued_run.order(orders);
+        queued_run.accept(accepted);
         // From here on nothing fails: a caller that got an error is not notified.
         heap::check()?;
-        flight.announce(notice);
-        stream.queue().submit(Op::Work(flight))
+        queued_run.announce(notice);
+        stream.queue().submit(Op::Work(queued_run))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {

@@ -22,7 +22,7 @@ pub struct CheckoutCell<T> {
 
 /// The result of a borrow.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Lent<T> {
+pub enum Checkout<T> {
     /// The value; `give_back` or `vacate` ends the loan.
     Value(T),
     /// No value yet, but the loan has begun: `give_back` brings the first value, or `vacate` ends it.
@@ -42,14 +42,14 @@ impl<T> Default for CheckoutCell<T> {
 
 impl<T> CheckoutCell<T> {
     #[inline]
-    pub fn borrow(&self) -> Lent<T> {
+    pub fn borrow(&self) -> Checkout<T> {
         let state = self.state.load(Relaxed);
         // ORDERING: Acquire pairs with the Release in `give_back` and `vacate`: the last borrower is done with it.
         if state == LENT || self.state.compare_exchange(state, LENT, Acquire, Relaxed).is_err() {
-            return Lent::Elsewhere;
+            return Checkout::Elsewhere;
         }
         // SAFETY: this thread is the borrower.
-        unsafe { (*self.value.get()).take() }.map_or(Lent::Vacant, Lent::Value)
+        unsafe { (*self.value.get()).take() }.map_or(Checkout::Vacant, Checkout::Value)
     }
 
     /// Ends the loan. Only for the borrower.

@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// One asynchronous run, as the thread that started it sees it.
 pub struct Run {
     queue: Arc<Queue>,
-    progress: Mutex<Progress>,
+    progress: Mutex<RunProgress>,
     done: EventCount,
     error: OnceLock<Error>,
 }
 
 #[derive(Default)]
-struct Progress {
+struct RunProgress {
     cancelled: bool,
     /// Its result is decided.
     over: bool,
@@ -81,7 +81,7 @@ impl Run {
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, RunProgress> {
         self.progress.lock()
     }
 

@@ -10,7 +10,7 @@ use super::queued_run::not_begun;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
 use crate::engine::{Stream, Tensor};
-use crate::graph::carry::device::direct::{Direct, Lent};
+use crate::graph::carry::device::direct::{Direct, FrameHold};
 use crate::memory::heap;
 use crate::stream::{Notice, Queue, Work};
 use crate::sync::{Mailbox, Mutex};
@@ -25,13 +25,13 @@ const KEPT: usize = 1024;
 pub(in crate::graph) type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
 
 /// The listener to notify when the device is done with the run, and the event behind it.
-struct Told {
+struct DirectNotice {
     event: Arc<dyn DeviceEvent>,
     notice: Mailbox<Notice>,
     queue: Mailbox<Weak<Queue>>,
 }
 
-impl Told {
+impl DirectNotice {
     /// The run's result is known: notifies, unless that was done before.
     fn over(&self, error: Option<Error>) {
         let queue = self.queue.take().and_then(|queue| queue.upgrade());
@@ -45,37 +45,37 @@ impl Told {
     }
 }
 
-impl Reached for Told {
+impl Reached for DirectNotice {
     fn reached(&self) {
         self.over(self.event.is_reached().err());
     }
 }
 
 #[derive(Default)]
-pub(in crate::graph) struct DirectRun(Mutex<Held>);
+pub(in crate::graph) struct DirectRun(Mutex<DirectRunState>);
 
 #[derive(Default)]
-struct Held {
+struct DirectRunState {
     program: Option<Arc<dyn Keeps<DirectRun>>>,
     tensors: Tensors,
-    lent: Lent,
+    hold: FrameHold,
     /// Kept for later runs that have a listener.
-    told: Option<Arc<Told>>,
+    told: Option<Arc<DirectNotice>>,
 }
 
-impl Held {
+impl DirectRunState {
     /// Issues the run to its queue's stream.
     fn given(
         &mut self,
         queue: &Queue,
-        give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut Lent) -> Result<()>,
+        give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut FrameHold) -> Result<()>,
     ) -> Result<()> {
-        let Held { program, tensors, lent, .. } = self;
+        let DirectRunState { program, tensors, hold, .. } = self;
         let direct = program.as_ref().and_then(|program| Some((program, program.runs().devices.direct.as_ref()?)));
         let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
-        let given = give(direct, line.stream(), tensors, lent);
+        let given = give(direct, line.stream(), tensors, hold);
         given.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name)))
     }
 
@@ -87,7 +87,7 @@ impl Held {
             let event = accelerator.map(|accelerator| accelerator.event(false)).transpose()?;
             let event = event.ok_or_else(|| Error::internal("a direct run on the host"))?;
             let (notice, queue) = Default::default();
-            self.told = Some(Arc::new(Told { event, notice, queue }));
+            self.told = Some(Arc::new(DirectNotice { event, notice, queue }));
         }
         heap::check()?;
         notice.adopt();
@@ -123,9 +123,9 @@ impl Held {
 
 /// Runs that are over.
 #[derive(Default)]
-pub(in crate::graph) struct Stock(Mutex<Vec<Arc<DirectRun>>>);
+pub(in crate::graph) struct DirectRuns(Mutex<Vec<Arc<DirectRun>>>);
 
-impl Stock {
+impl DirectRuns {
     /// Releases them, and their records of frames.
     pub fn trim(&self) {
         drop(std::mem::take(&mut *self.0.lock()));
@@ -162,14 +162,14 @@ impl Work for DirectRun {
     }
 
     fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
-        self.0.lock().given(queue, |direct, stream, tensors, lent| direct.capture(stream, tensors, lent))
+        self.0.lock().given(queue, |direct, stream, tensors, hold| direct.capture(stream, tensors, hold))
     }
 
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let mut held = self.0.lock();
-        let Held { program, tensors, lent, .. } = &mut *held;
+        let DirectRunState { program, tensors, hold, .. } = &mut *held;
         let (program, line) = (program.as_ref()?, queue.line()?);
-        let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
+        let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, hold)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name))))
     }
 
@@ -183,7 +183,7 @@ impl Work for DirectRun {
     fn over(mut self: Arc<Self>, is_well: bool) {
         let Some(DirectRun(held)) = Arc::get_mut(&mut self) else { return };
         let held = held.get_mut();
-        held.lent.over(is_well);
+        held.hold.over(is_well);
         let program = held.program.take();
         held.tensors.clear();
         if let Some(program) = program {
@@ -211,7 +211,7 @@ impl DirectRun {
 
     fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
         let mut held = self.0.lock();
-        let issued = held.given(queue, |direct, stream, tensors, lent| direct.issue(queue, stream, tensors, lent));
+        let issued = held.given(queue, |direct, stream, tensors, hold| direct.issue(queue, stream, tensors, hold));
         held.told_when_done(queue, issued)
     }
 }

@@ -1,11 +1,11 @@
 //! Objects that runs of a program reuse: states, and results of checks.
 #![forbid(unsafe_code)]
 
-use super::checkout_cell::{CheckoutCell, Lent};
+use super::checkout_cell::{Checkout, CheckoutCell};
 use crate::base::Result;
 use crate::engine::{Apart, Place, Stream};
 use crate::graph::carry::compiled::Compiled;
-use crate::graph::carry::device::Devices;
+use crate::graph::carry::device::ProgramDevices;
 use crate::graph::carry::device::direct::Direct;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
@@ -35,14 +35,14 @@ pub(in crate::graph) trait Keeps<T>: Send + Sync {
 
 pub(in crate::graph) struct RunPool {
     pub compiled: Arc<Compiled>,
-    pub devices: Devices,
+    pub devices: ProgramDevices,
     states: [CheckoutCell<Arc<RunState>>; KEPT_STATES],
     /// Results of the last checks of tensors.
     checks: [Mailbox<Apart>; KEPT_CHECKS],
 }
 
 impl RunPool {
-    pub fn new(compiled: Compiled, devices: Devices) -> RunPool {
+    pub fn new(compiled: Compiled, devices: ProgramDevices) -> RunPool {
         RunPool {
             compiled: Arc::new(compiled),
             devices,
@@ -60,12 +60,12 @@ impl RunPool {
     pub fn take_state(&self, workers: usize) -> Result<Arc<RunState>> {
         for (home, place) in self.states.iter().enumerate() {
             match place.borrow() {
-                Lent::Value(state) if state.workers() >= workers => return Ok(state),
+                Checkout::Value(state) if state.workers() >= workers => return Ok(state),
                 // Made for a narrower pool: drop it, the wider one serves both.
-                Lent::Value(_) | Lent::Vacant => {
+                Checkout::Value(_) | Checkout::Vacant => {
                     return RunState::create(&self.compiled, workers, Some(home)).inspect_err(|_| place.vacate());
                 }
-                Lent::Elsewhere => {}
+                Checkout::Elsewhere => {}
             }
         }
         RunState::create(&self.compiled, workers, None)
@@ -101,8 +101,8 @@ impl RunPool {
         self.checks.iter().for_each(|check| drop(check.take()));
         for place in &self.states {
             match place.borrow() {
-                Lent::Elsewhere => {}
-                Lent::Value(_) | Lent::Vacant => place.vacate(),
+                Checkout::Elsewhere => {}
+                Checkout::Value(_) | Checkout::Vacant => place.vacate(),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! A compiled graph.
 #![forbid(unsafe_code)]
 
-use super::on_stream::{DirectRun, Stock};
-use super::partial::Parts;
+use super::on_stream::{DirectRun, DirectRuns};
+use super::partial::PartialPrograms;
 use super::pool::{Keeps, RunPool, put_first};
 use super::queued_run::QueuedRun;
 use crate::base::object::tag;
@@ -10,7 +10,7 @@ use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::engine::Engine;
 use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::compiled::Compiled;
-use crate::graph::carry::device::Devices;
+use crate::graph::carry::device::ProgramDevices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
 use crate::graph::carry::state::RunState;
 use crate::graph::compile::facts::Facts;
@@ -25,21 +25,21 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Runs on streams that may be queued without an allocation.
-const KEPT_FLIGHTS: usize = 32;
+const KEPT_QUEUED_RUNS: usize = 32;
 
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
     pub(in crate::graph) runs: RunPool,
     pub(in crate::graph) facts: Facts,
-    flights: [Mailbox<Arc<QueuedRun>>; KEPT_FLIGHTS],
+    queued_runs: [Mailbox<Arc<QueuedRun>>; KEPT_QUEUED_RUNS],
     /// Fills the pool of queued runs, at the first run on a stream.
     stock: OnceLock<()>,
     /// State of runs of a part of the outputs.
-    pub(in crate::graph) parts: Option<Parts<Ref<Program>>>,
+    pub(in crate::graph) parts: Option<PartialPrograms<Ref<Program>>>,
     /// Runs that are made together from outside are attached to it; they are only stopped group by group.
     pub(in crate::graph) together: Stop,
     /// Runs that were issued to streams, for reuse.
-    pub(in crate::graph) direct_runs: Stock,
+    pub(in crate::graph) direct_runs: DirectRuns,
 }
 
 impl Kind for Program {
@@ -51,18 +51,18 @@ impl Kind for Program {
 impl Program {
     pub(in crate::graph) fn new(
         compiled: Compiled,
-        devices: Devices,
+        devices: ProgramDevices,
         facts: Facts,
-        parts: Option<Parts<Ref<Program>>>,
+        parts: Option<PartialPrograms<Ref<Program>>>,
     ) -> Program {
         Program {
             runs: RunPool::new(compiled, devices),
             facts,
-            flights: std::array::from_fn(|_| Mailbox::default()),
+            queued_runs: std::array::from_fn(|_| Mailbox::default()),
             stock: OnceLock::new(),
             parts,
             together: Stop::default(),
-            direct_runs: Stock::default(),
+            direct_runs: DirectRuns::default(),
         }
     }
 
@@ -128,13 +128,13 @@ impl Program {
 
     /// An empty queued run. The first call makes as many as are kept, so that later runs allocate nothing while no more
     /// than that many are queued.
-    pub(in crate::graph) fn take_flight(&self) -> Result<Arc<QueuedRun>> {
+    pub(in crate::graph) fn take_queued_run(&self) -> Result<Arc<QueuedRun>> {
         let make = || QueuedRun::create(self.inputs().len() + self.outputs().len());
         // Without memory for all of them there are fewer; a run that allocates its own leaves it here.
         self.stock.get_or_init(|| {
-            self.flights.iter().map_while(|_| make().ok()).for_each(|new| put_first(&self.flights, new))
+            self.queued_runs.iter().map_while(|_| make().ok()).for_each(|new| put_first(&self.queued_runs, new))
         });
-        self.flights.iter().find_map(Mailbox::take).map_or_else(make, Ok)
+        self.queued_runs.iter().find_map(Mailbox::take).map_or_else(make, Ok)
     }
 
     pub fn counters(&self) -> ProgramCounters {
@@ -181,7 +181,7 @@ impl Keeps<QueuedRun> for Object<Program> {
     }
 
     fn keep(&self, run: Arc<QueuedRun>) {
-        put_first(&self.flights, run);
+        put_first(&self.queued_runs, run);
     }
 }
 

@@ -15,10 +15,10 @@
 use super::pool::Keeps;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
-use crate::graph::carry::admission::{Accepted, Place, Queued};
+use crate::graph::carry::admission::{Accepted, Permit, Queued};
 use crate::graph::carry::host::execute::none_begun;
 use crate::graph::carry::orders::Orders;
-use crate::graph::carry::state::{RunState, Waiter};
+use crate::graph::carry::state::{CloseListener, RunState};
 use crate::graph::run::handle::Run;
 use crate::memory::heap;
 use crate::stream::{Joinable, Notice, Queue, What, Work};
@@ -47,7 +47,7 @@ pub struct QueuedRun {
     /// Whether a permit is needed before it begins (`admission`).
     admission: AtomicU32,
     accepted: Mailbox<Accepted>,
-    place: Mailbox<Place>,
+    permit: Mailbox<Permit>,
 }
 
 /// It has a permit, or needs none.
@@ -60,19 +60,19 @@ impl QueuedRun {
     /// An empty queued run with room for the program's tensors.
     pub fn create(num_tensors: usize) -> Result<Arc<QueuedRun>> {
         heap::whole(|| {
-            let flight = QueuedRun::default();
-            let _ = flight.tensors.put(heap::room(num_tensors, "a run's tensors")?);
-            Ok(Arc::new(flight))
+            let run = QueuedRun::default();
+            let _ = run.tensors.put(heap::room(num_tensors, "a run's tensors")?);
+            Ok(Arc::new(run))
         })
     }
 
-    /// The list to fill with inputs and outputs; `board` puts it back.
+    /// The list to fill with inputs and outputs; `fill` puts it back.
     pub(in crate::graph) fn list(&self) -> Vec<Option<Ref<Tensor>>> {
         self.tensors.take().unwrap_or_default()
     }
 
     /// Fills the queued run.
-    pub(in crate::graph) fn board(
+    pub(in crate::graph) fn fill(
         &self,
         program: Arc<dyn Keeps<QueuedRun>>,
         tensors: Vec<Option<Ref<Tensor>>>,
@@ -119,16 +119,16 @@ impl QueuedRun {
         queue.set_program_waited_for(admission.number);
         queue.share(Some((Arc::clone(&admission) as Arc<dyn Joinable>, 0)));
         match admission.enter_or_wait(&(Arc::clone(self) as Arc<dyn Queued>), queue) {
-            Some(place) => {
-                self.has_place(place, queue);
+            Some(permit) => {
+                self.has_permit(permit, queue);
                 true
             }
             None => false,
         }
     }
 
-    fn has_place(&self, place: Place, queue: &Queue) {
-        let _ = self.place.put(place);
+    fn has_permit(&self, permit: Permit, queue: &Queue) {
+        let _ = self.permit.put(permit);
         queue.share(None);
         queue.set_program_waited_for(0);
         self.admission.store(FREE, Release);
@@ -146,19 +146,19 @@ impl QueuedRun {
         if queue.is_synchronous() {
             // Such a stream gives no handles, so nobody can cancel the run.
             let result = state.run_here(pool).and_then(|()| self.publish(&state));
-            self.land(state);
+            self.give_state_back(state);
             return Poll::Ready(self.end(handle, result));
         }
         self.phase.store(RUNNING, Relaxed);
         let _ = handle.map(|handle| self.handle.put(handle));
         let _ = self.state.put(Arc::clone(&state));
-        let _ = state.waiter.put((Arc::clone(self) as Arc<dyn Waiter>, Arc::clone(queue)));
+        let _ = state.waiter.put((Arc::clone(self) as Arc<dyn CloseListener>, Arc::clone(queue)));
         if state.has_calls() && !state.is_serial() {
             *state.calls.stream.lock() = Some(Arc::clone(queue));
         }
         if pool.is_some() || state.has_calls() {
             *state.visitors.lock() = own.clone();
-            queue.share(Some((Arc::clone(&state) as Arc<dyn Joinable>, state.tokens.next_generation())));
+            queue.share(Some((Arc::clone(&state) as Arc<dyn Joinable>, state.latch.next_generation())));
         }
         let exit = state.open_and_work(pool);
         let exit = if exit == Exit::Open && state.has_calls() { state.work_until_asleep(pool) } else { exit };
@@ -230,7 +230,7 @@ impl QueuedRun {
         match handle.map_or(Ok(()), |handle| handle.attach(&state)) {
             Ok(()) => Ok(state),
             Err(cancelled) => {
-                self.land(state);
+                self.give_state_back(state);
                 Err(cancelled)
             }
         }
@@ -248,7 +248,7 @@ impl QueuedRun {
             state.calls.returns.wake();
         }
         let result = state.result().and_then(|()| self.publish(&state));
-        self.land(state);
+        self.give_state_back(state);
         self.end(handle, result)
     }
 
@@ -266,7 +266,7 @@ impl QueuedRun {
     }
 
     /// Gives the state back. From here on it belongs to another run.
-    fn land(&self, state: Arc<RunState>) {
+    fn give_state_back(&self, state: Arc<RunState>) {
         if let Some(program) = self.program.take() {
             program.runs().give_state(state);
             let _ = self.program.put(program);
@@ -289,7 +289,7 @@ impl QueuedRun {
     /// continues), else to the stream.
     fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
         drop(self.pool.take());
-        let admitted = (self.place.take(), self.accepted.take());
+        let admitted = (self.permit.take(), self.accepted.take());
         self.admission.store(FREE, Relaxed);
         // Still there if it never began.
         let _ = self.orders.take();
@@ -320,13 +320,13 @@ impl QueuedRun {
 }
 
 impl Queued for QueuedRun {
-    fn admit(&self, place: Place, queue: &Arc<Queue>) {
-        self.has_place(place, queue);
+    fn admit(&self, permit: Permit, queue: &Arc<Queue>) {
+        self.has_permit(permit, queue);
         queue.resume();
     }
 }
 
-impl Waiter for QueuedRun {
+impl CloseListener for QueuedRun {
     fn closed(&self) {
         // ORDERING: Release pairs with the Acquire in `poll`.
         self.phase.store(CLOSED, Release);

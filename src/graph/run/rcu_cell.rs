@@ -72,8 +72,8 @@ impl<T> RcuCell<T> {
     /// Reads the value; `None` if there is none, or it is being replaced. `read` must not come back here, and should be
     /// short.
     pub fn read<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
-        struct Inside<'a>(&'a Readers);
-        impl Drop for Inside<'_> {
+        struct ReadGuard<'a>(&'a Readers);
+        impl Drop for ReadGuard<'_> {
             fn drop(&mut self) {
                 self.0.leave();
             }
@@ -81,7 +81,7 @@ impl<T> RcuCell<T> {
         if !self.readers.enter() {
             return None;
         }
-        let _inside = Inside(&self.readers);
+        let _inside = ReadGuard(&self.readers);
         // SAFETY: entered, so nobody has claimed it.
         unsafe { (*self.value.get()).as_ref() }.map(read)
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 const NEWS_SPIN_NS: u64 = 20_000;
 
 /// One of the runs in flight.
-struct UnderWay<'a> {
+struct RunInFlight<'a> {
     number: usize,
     state: Arc<RunState>,
     attached: Attached<&'a Stop>,
@@ -34,7 +34,7 @@ struct UnderWay<'a> {
     is_over: bool,
 }
 
-impl UnderWay<'_> {
+impl RunInFlight<'_> {
     /// Works in it until it is over (then true), or until the owner will be woken by news.
     fn go_on(&self, pool: Option<&Ref<ThreadPool>>) -> bool {
         let state = &self.state;
@@ -42,7 +42,7 @@ impl UnderWay<'_> {
     }
 
     fn end(self) -> Result<Arc<RunState>, (Arc<RunState>, Error)> {
-        let UnderWay { state, attached, .. } = self;
+        let RunInFlight { state, attached, .. } = self;
         state.calls.returns.wake();
         *state.calls.together.lock() = None;
         // Before the result is taken: a stop is part of it or does nothing; else it would stop the state's next run.
@@ -75,13 +75,13 @@ impl Together<'_> {
     /// Makes all of them. Failures are reported to `failed`; after the first no other run begins.
     pub fn run(&self) -> Result<()> {
         let news = Arc::new(EventCount::new());
-        let mut under_way = heap::room(self.width, "runs at once")?;
+        let mut in_flight = heap::room(self.width, "runs at once")?;
         let (mut next, mut has_failed, mut slice_ns) = (0, false, GRACE_NS);
         loop {
             let seen = news.reached();
-            while next < self.count && under_way.len() < self.width && !has_failed {
+            while next < self.count && in_flight.len() < self.width && !has_failed {
                 match self.begin(next, &news) {
-                    Ok(run) => under_way.push(run),
+                    Ok(run) => in_flight.push(run),
                     Err(error) => {
                         has_failed = true;
                         (self.failed)(next, error);
@@ -91,9 +91,9 @@ impl Together<'_> {
             }
             let mut at = 0;
             let mut ended = false;
-            while at < under_way.len() {
-                if under_way[at].go_on(self.pool) {
-                    let run: UnderWay<'_> = under_way.swap_remove(at);
+            while at < in_flight.len() {
+                if in_flight[at].go_on(self.pool) {
+                    let run: RunInFlight<'_> = in_flight.swap_remove(at);
                     let number = run.number;
                     if let Err(error) = self.end(run) {
                         has_failed = true;
@@ -104,14 +104,14 @@ impl Together<'_> {
                     at += 1;
                 }
             }
-            if under_way.is_empty() && (next == self.count || has_failed) {
+            if in_flight.is_empty() && (next == self.count || has_failed) {
                 return Ok(());
             }
             if ended {
                 slice_ns = GRACE_NS;
             } else if !news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(slice_ns)) {
                 // As `RunState::sleep_for_news`, for all that are in flight.
-                let begun = under_way.iter().map(|run: &UnderWay<'_>| run.state.begin_blocking()).max();
+                let begun = in_flight.iter().map(|run: &RunInFlight<'_>| run.state.begin_blocking()).max();
                 if begun.is_none_or(|begun| begun == Begun::Nothing) {
                     slice_ns = (2 * slice_ns).min(LOOK_AGAIN_NS);
                 }
@@ -119,7 +119,7 @@ impl Together<'_> {
         }
     }
 
-    fn begin(&self, number: usize, news: &Arc<EventCount>) -> Result<UnderWay<'_>> {
+    fn begin(&self, number: usize, news: &Arc<EventCount>) -> Result<RunInFlight<'_>> {
         let begun = std::cell::RefCell::new(None);
         (self.with)(number, &|bound| {
             let state = bound.prepared(self.pool, self.orders.as_ref())?;
@@ -127,13 +127,13 @@ impl Together<'_> {
             let attached = self.outer.attach(&state);
             let closed = state.closed.reached() + 1;
             let is_over = state.open_and_work(self.pool) == Exit::Closed;
-            begun.replace(Some(UnderWay { number, state, attached, closed, is_over }));
+            begun.replace(Some(RunInFlight { number, state, attached, closed, is_over }));
             Ok(())
         })?;
         begun.into_inner().ok_or_else(|| Error::internal("a run that was not bound"))
     }
 
-    fn end(&self, run: UnderWay<'_>) -> Result<()> {
+    fn end(&self, run: RunInFlight<'_>) -> Result<()> {
         let number = run.number;
         let (state, result) = match run.end() {
             Ok(state) => (state, Ok(())),

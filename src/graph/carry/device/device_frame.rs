@@ -1,6 +1,6 @@
 //! The state of a run on one engine: memory, streams and events, and where values are in them.
 
-use super::frame_stream::{Clock, FrameStream, Mark, mark_of};
+use super::frame_stream::{EventMark, FrameClock, FrameStream, mark_of};
 use super::replays::{OfSegment, RunCounts};
 use super::timing::{Timed, Timing};
 use crate::base::time::now_ns;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// The requirements of a program on one engine.
 #[derive(Debug)]
-pub(in crate::graph) struct Needs {
+pub(in crate::graph) struct EngineNeeds {
     pub engine: Ref<Engine>,
     pub arena_bytes: usize,
     pub num_streams: usize,
@@ -37,7 +37,7 @@ pub(in crate::graph) struct Needs {
 
 /// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Source {
+pub(in crate::graph) enum ValuePlace {
     /// In the run's memory there, at this offset.
     Arena(usize),
     /// At an address that stays.
@@ -47,21 +47,21 @@ pub(in crate::graph) enum Source {
     Output(usize),
 }
 
-impl Source {
-    pub fn address(self, on: &DeviceFrame, context: &KernelContext<'_>) -> usize {
+impl ValuePlace {
+    pub fn address(self, device_frame: &DeviceFrame, context: &KernelContext<'_>) -> usize {
         match self {
-            Source::Arena(_) | Source::Fixed(_) => self.lasting(on),
-            Source::Input(input) => context.inputs()[input].data() as usize,
-            Source::Output(output) => context.output_data(output) as usize,
+            ValuePlace::Arena(_) | ValuePlace::Fixed(_) => self.lasting(device_frame),
+            ValuePlace::Input(input) => context.inputs()[input].data() as usize,
+            ValuePlace::Output(output) => context.output_data(output) as usize,
         }
     }
 
     /// The address, for places other than a run's own tensors.
-    pub fn lasting(self, on: &DeviceFrame) -> usize {
+    pub fn lasting(self, device_frame: &DeviceFrame) -> usize {
         match self {
-            Source::Arena(offset) => on.arena.data() as usize + offset,
-            Source::Fixed(address) => address,
-            Source::Input(_) | Source::Output(_) => 0,
+            ValuePlace::Arena(offset) => device_frame.arena.data() as usize + offset,
+            ValuePlace::Fixed(address) => address,
+            ValuePlace::Input(_) | ValuePlace::Output(_) => 0,
         }
     }
 }
@@ -77,18 +77,18 @@ pub(in crate::graph) enum Before {
 }
 
 impl Before {
-    pub fn mark(self, on: &DeviceFrame) -> Result<&Arc<Mark>> {
+    pub fn mark(self, device_frame: &DeviceFrame) -> Result<&Arc<EventMark>> {
         match self {
-            Before::Piece(piece) => mark_of(&on.events[piece]),
-            Before::Segment(segment) => mark_of(&on.segments[segment].event),
-            Before::Upload(upload) | Before::Constant(upload) => Ok(&on.uploads[upload].event),
+            Before::Piece(piece) => mark_of(&device_frame.events[piece]),
+            Before::Segment(segment) => mark_of(&device_frame.segments[segment].event),
+            Before::Upload(upload) | Before::Constant(upload) => Ok(&device_frame.uploads[upload].event),
         }
     }
 }
 
 /// How runs of a frame use its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Way {
+pub(in crate::graph) enum FrameUse {
     /// The host's executor issues to streams of the frame.
     Streams,
     /// All work goes to a stream of the caller's (`direct`).
@@ -103,29 +103,29 @@ pub(in crate::graph) struct DeviceFrame {
     /// Copies to the engine and from it have streams of their own: they wait only for their own bytes. `None`: runs are
     /// on a stream of the caller's.
     copies: Option<[FrameStream; 2]>,
-    pub events: Vec<Option<Arc<Mark>>>,
+    pub events: Vec<Option<Arc<EventMark>>>,
     pub segments: Vec<OfSegment>,
     /// Set while the program's runs are timed.
     pub timing: Option<Timing>,
     /// Recordings of branches and loops as a whole, without the copies of the runs' own tensors.
     pub wholes: Vec<Mutex<Option<Arc<dyn Executable>>>>,
-    pub uploads: Vec<Upload>,
+    pub uploads: Vec<UploadState>,
     pub fetched: Vec<Arc<Fetched>>,
     /// Iterations of loops in which the host does not wait.
     pub paces: Vec<AtomicU64>,
     /// The known progress of the device.
-    pub done: Arc<Clock>,
+    pub done: Arc<FrameClock>,
     pub counts: Arc<RunCounts>,
 }
 
 /// A node's call, the event of the work for which it waits, and the work that is left to the host.
-pub(in crate::graph) struct Call {
+pub(in crate::graph) struct AwaitedCall {
     pub done: Completion,
-    pub written: Option<Arc<Mark>>,
+    pub written: Option<Arc<EventMark>>,
     pub rest: Option<Arc<dyn Rest>>,
 }
 
-impl std::fmt::Debug for Call {
+impl std::fmt::Debug for AwaitedCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Call")
     }
@@ -134,17 +134,17 @@ impl std::fmt::Debug for Call {
 /// A copy from the engine, or the end of a piece of work, for which a node of the host waits.
 #[derive(Debug)]
 pub(in crate::graph) struct Fetched {
-    pub event: Mark,
-    pub call: Mutex<Option<Call>>,
+    pub event: EventMark,
+    pub call: Mutex<Option<AwaitedCall>>,
     /// Pinned memory through which the bytes go, if the device has such memory: the host's own may be any.
     pub staging: Option<Block>,
     engine: Ref<Engine>,
-    done: Arc<Clock>,
+    done: Arc<FrameClock>,
 }
 
 impl Reached for Fetched {
     fn reached(&self) {
-        let Some(Call { done, written, rest }) = self.call.lock().take() else { return };
+        let Some(AwaitedCall { done, written, rest }) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
         let written = written.map_or(Ok(()), |mark| mark.event.is_reached().map(drop));
         // A run reports the first failure, not that of the stream that waited for it.
@@ -176,8 +176,8 @@ impl Rest for Fetched {
 }
 
 #[derive(Debug)]
-pub(in crate::graph) struct Upload {
-    pub event: Arc<Mark>,
+pub(in crate::graph) struct UploadState {
+    pub event: Arc<EventMark>,
     /// Holds the bytes during the copy, so the host's own may change as soon as the copy was issued.
     pub staging: Block,
     /// A constant is copied once: by the first use of the graph that it is in, which may be inside of a branch.
@@ -187,22 +187,22 @@ pub(in crate::graph) struct Upload {
 }
 
 impl DeviceFrame {
-    pub fn make(needs: &Needs, owner: &str, way: Way, counts: &Arc<RunCounts>) -> Result<DeviceFrame> {
+    pub fn make(needs: &EngineNeeds, owner: &str, way: FrameUse, counts: &Arc<RunCounts>) -> Result<DeviceFrame> {
         let engine = &needs.engine;
         let Some(accelerator) = engine.accelerator() else {
             return Err(Error::internal("a frame on the host's engine"));
         };
-        let has_streams = way == Way::Streams;
+        let has_streams = way == FrameUse::Streams;
         // One for each stream of work, one for copies to the engine and one for copies from it.
-        let lines = if has_streams { needs.num_streams + 2 } else { 0 };
+        let num_streams = if has_streams { needs.num_streams + 2 } else { 0 };
         let stream = |what: &str, number: usize| {
             let name = format!("{owner} {what}");
             let stream = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
-            Ok::<_, Error>(FrameStream::new(stream, (number, lines)))
+            Ok::<_, Error>(FrameStream::new(stream, (number, num_streams)))
         };
-        let mark = || Mark::new(accelerator, lines);
+        let mark = || EventMark::new(accelerator, num_streams);
         let shared = || mark().map(Arc::new);
-        let done = Arc::new(Clock::new(lines));
+        let done = Arc::new(FrameClock::new(num_streams));
         let is_staged = accelerator.pinning().is_some();
         let fetched = |&bytes: &usize| {
             let tag = || Tag::text(format!("copies of {owner} from the engine"));
@@ -220,7 +220,12 @@ impl DeviceFrame {
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging =
                 engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
-            Ok(Upload { event: shared()?, staging, is_there: AtomicBool::new(false), is_new: AtomicBool::new(false) })
+            Ok(UploadState {
+                event: shared()?,
+                staging,
+                is_there: AtomicBool::new(false),
+                is_new: AtomicBool::new(false),
+            })
         });
         Ok(DeviceFrame {
             arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
@@ -243,7 +248,7 @@ impl DeviceFrame {
         })
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = &FrameStream> {
+    pub fn all_streams(&self) -> impl Iterator<Item = &FrameStream> {
         self.streams.iter().chain(self.copies.iter().flatten())
     }
 

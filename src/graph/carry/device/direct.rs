@@ -3,7 +3,7 @@
 //! nothing: earlier work of the stream comes before, later work after.
 //!
 //! *Which programs.* Besides inputs, constants and the begin and end nodes, the graph has only pieces of one engine,
-//! and all tensors are in its memory (`Made::direct`; `Why` has the words for the others).
+//! and all tensors are in its memory (`DeviceNodes::direct`; `DirectWhy` has the words for the others).
 //!
 //! *What a run does.* A frame's first run copies the constants and issues one piece after the other, the second has the
 //! device record them, and from then on a run submits the recording: one call (`segment`). A single piece is never
@@ -18,17 +18,17 @@
 //! belongs to the stream that had it last, whose order is the order of its runs: the next run there takes it without
 //! waiting. A run on another stream takes a frame that is known to have nothing in flight, else a new one; if there are
 //! `MOST` of them, its stream waits on the device for the stream that has it. The thread that issues a run holds the
-//! frame (`State`) meanwhile, and first checks that it still belongs to its stream.
+//! frame (`DirectFrameState`) meanwhile, and first checks that it still belongs to its stream.
 //!
 //! *Constants.* That their copies were issued does not mean that they are there: after a failure a stream does nothing
 //! until its error is cleared. They are there for the stream that copied them, as long as its error has not been
 //! cleared since (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
 
-use super::device_frame::{Needs, Way};
+use super::device_frame::{EngineNeeds, FrameUse};
 use super::frame_stream::of;
 use super::frames::{DeviceFrames, RunFrame};
 use super::kernels::Upload;
-use super::part::{Made, Part, Piece};
+use super::part::{DeviceNodes, DirectPiece, PieceNode};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
@@ -48,7 +48,7 @@ const NOBODY: u64 = 0;
 
 /// Why runs of a program are issued to the caller's stream, or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Why {
+pub enum DirectWhy {
     #[default]
     NoDevices,
     Host,
@@ -59,16 +59,16 @@ pub enum Why {
     Direct,
 }
 
-impl Why {
+impl DirectWhy {
     pub fn text(self) -> &'static str {
         match self {
-            Why::NoDevices => "no, no other engine does any of it",
-            Why::Host => "no, the host does some of it, or an output is a copy",
-            Why::Engines => "no, several engines do it",
-            Why::Tensors => "no, not all inputs and outputs are in the engine's memory",
-            Why::Streams => "no, its work is spread over several streams and not recorded",
-            Why::Control => "no, it has branches or loops that the host decides",
-            Why::Direct => "yes, on streams of its engine",
+            DirectWhy::NoDevices => "no, no other engine does any of it",
+            DirectWhy::Host => "no, the host does some of it, or an output is a copy",
+            DirectWhy::Engines => "no, several engines do it",
+            DirectWhy::Tensors => "no, not all inputs and outputs are in the engine's memory",
+            DirectWhy::Streams => "no, its work is spread over several streams and not recorded",
+            DirectWhy::Control => "no, it has branches or loops that the host decides",
+            DirectWhy::Direct => "yes, on streams of its engine",
         }
     }
 }
@@ -79,7 +79,7 @@ pub(in crate::graph) struct Direct {
     pub engine: Ref<Engine>,
     /// The number of the engine.
     number: usize,
-    parts: Vec<Part>,
+    parts: Vec<DirectPiece>,
     constants: Vec<(Arc<Upload>, Ref<Tensor>)>,
     has_issuers: bool,
     /// There are branches or loops.
@@ -88,23 +88,23 @@ pub(in crate::graph) struct Direct {
     /// behind other locks.
     is_tried: AtomicBool,
     trial: Mutex<()>,
-    frames: Mutex<Vec<Arc<DirectLane>>>,
+    frames: Mutex<Vec<Arc<DirectFrame>>>,
 }
 
-struct DirectLane {
+struct DirectFrame {
     frame: RunFrame,
     /// The number of the queue that it belongs to. Written with the state locked.
     of: AtomicU64,
     /// Runs that were issued and are not known to be over. Incremented with the state locked.
-    under_way: AtomicUsize,
+    in_flight: AtomicUsize,
     /// The constants are there. ORDERING: Relaxed; set when an event behind the copies was reached, and read by threads
     /// that issue later work of the device.
     is_proven: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<DirectFrameState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DirectFrameState {
     /// The queue to which the last run was issued, and its number.
     last: (u64, Weak<Queue>),
     /// The copies of the constants to this frame.
@@ -112,7 +112,7 @@ struct State {
     has_run: bool,
 }
 
-impl State {
+impl DirectFrameState {
     /// The last run was issued to another queue, whose stream the host captures now.
     fn is_anothers_in_a_capture(&self, queue: &Queue) -> bool {
         let is_captured = |last: Arc<Queue>| last.line().is_some_and(|line| !matches!(line.is_captured(), Ok(false)));
@@ -129,8 +129,8 @@ struct Copied {
 
 /// A run's hold on a frame until it is over; and which frame that was, for the next run.
 #[derive(Default)]
-pub(in crate::graph) struct Lent {
-    frame: Option<Arc<DirectLane>>,
+pub(in crate::graph) struct FrameHold {
+    frame: Option<Arc<DirectFrame>>,
     is_used: bool,
     copied: Option<Copied>,
     /// The event for which its stream waits first.
@@ -141,7 +141,7 @@ pub(in crate::graph) struct Lent {
     is_prepared: bool,
 }
 
-impl Lent {
+impl FrameHold {
     /// The run is over; whether all went well.
     pub fn over(&mut self, is_well: bool) {
         self.event = None;
@@ -155,7 +155,7 @@ impl Lent {
             frame.is_proven.store(true, Relaxed);
         }
         // ORDERING: Release pairs with the Acquire of a thread that takes a frame with nothing in flight.
-        frame.under_way.fetch_sub(1, Release);
+        frame.in_flight.fetch_sub(1, Release);
         // No other run has had it, and none will.
         if frame.of.load(Relaxed) == NOBODY {
             self.frame = None;
@@ -163,25 +163,25 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for FrameHold {
     fn drop(&mut self) {
         self.over(false);
     }
 }
 
-impl Made {
+impl DeviceNodes {
     /// The issuer of runs, if the program is one engine's alone.
     pub fn direct(
         &self,
         contents: &Contents,
         devices: &[Ref<Engine>],
-        needs: &[Needs],
+        needs: &[EngineNeeds],
         frames: &Arc<DeviceFrames>,
-    ) -> Result<Direct, Why> {
+    ) -> Result<Direct, DirectWhy> {
         let number = match &self.pieces[..] {
-            [] => return Err(Why::NoDevices),
+            [] => return Err(DirectWhy::NoDevices),
             [first, rest @ ..] if rest.iter().all(|piece| piece.engine() == first.engine()) => first.engine(),
-            _ => return Err(Why::Engines),
+            _ => return Err(DirectWhy::Engines),
         };
         let inputs: HashMap<usize, usize> =
             contents.inputs().enumerate().map(|(number, node)| (node, number)).collect();
@@ -190,11 +190,11 @@ impl Made {
         let home = &devices[number];
         let is_home = |engine: Option<&Ref<Engine>>| engine.is_some_and(|engine| engine.is_same_device(home));
         if !(0..contents.outputs.len()).all(|output| is_home(contents.homes.output(output))) {
-            return Err(Why::Tensors);
+            return Err(DirectWhy::Tensors);
         }
         let tensor = |value: &Value| match inputs.get(&value.0) {
-            Some(&input) => is_home(contents.homes.input(input)).then_some(input).ok_or(Why::Tensors),
-            None => outputs.get(value).copied().ok_or(Why::Host),
+            Some(&input) => is_home(contents.homes.input(input)).then_some(input).ok_or(DirectWhy::Tensors),
+            None => outputs.get(value).copied().ok_or(DirectWhy::Host),
         };
         let mut nodes: HashMap<*const (), (usize, &[Value], usize)> = HashMap::new();
         for (at, node) in contents.nodes.iter().enumerate() {
@@ -203,44 +203,44 @@ impl Made {
                 Body::Kernel { kernel, inputs, num_outputs } => {
                     nodes.insert(Arc::as_ptr(kernel.kernel()).cast(), (at, inputs, *num_outputs));
                 }
-                _ => return Err(Why::Host),
+                _ => return Err(DirectWhy::Host),
             }
         }
         let mut parts = Vec::with_capacity(self.pieces.len());
         for piece in &self.pieces {
-            let Some((at, inputs, num_outputs)) = nodes.remove(&piece.address()) else { return Err(Why::Host) };
+            let Some((at, inputs, num_outputs)) = nodes.remove(&piece.address()) else { return Err(DirectWhy::Host) };
             let given = inputs.iter().map(&tensor);
-            let made = (0..num_outputs).map(|output| outputs.get(&(at, output)).copied().ok_or(Why::Host));
+            let made = (0..num_outputs).map(|output| outputs.get(&(at, output)).copied().ok_or(DirectWhy::Host));
             let tensors = given.chain(made).collect::<Result<_, _>>()?;
             let (piece, num_inputs, never_prepared) = (piece.clone(), inputs.len(), AtomicBool::new(false));
-            parts.push(Part { piece, tensors, num_inputs, never_prepared });
+            parts.push(DirectPiece { piece, tensors, num_inputs, never_prepared });
         }
         let mut constants = Vec::new();
         for upload in &self.uploads {
-            let Some((_, inputs, _)) = nodes.remove(&Arc::as_ptr(upload).cast()) else { return Err(Why::Host) };
+            let Some((_, inputs, _)) = nodes.remove(&Arc::as_ptr(upload).cast()) else { return Err(DirectWhy::Host) };
             match &contents.nodes[inputs[0].0].body {
                 Body::Constant(value) if value.engine().accelerator().is_none() => {
                     constants.push((Arc::clone(upload), Ref::clone(value)));
                 }
-                Body::Input(_) => return Err(Why::Tensors),
-                _ => return Err(Why::Host),
+                Body::Input(_) => return Err(DirectWhy::Tensors),
+                _ => return Err(DirectWhy::Host),
             }
         }
         for kernel in &self.bounds {
             nodes.remove(&Arc::as_ptr(kernel).cast());
         }
         if !nodes.is_empty() {
-            return Err(Why::Host);
+            return Err(DirectWhy::Host);
         }
-        if self.pieces.iter().any(Piece::is_by_host) {
-            return Err(Why::Control);
+        if self.pieces.iter().any(PieceNode::is_by_host) {
+            return Err(DirectWhy::Control);
         }
-        let is_issued = |piece: &Piece| matches!(piece, Piece::Issue(_));
+        let is_issued = |piece: &PieceNode| matches!(piece, PieceNode::Issue(_));
         if needs[number].num_streams > 1 && self.pieces.iter().any(is_issued) {
-            return Err(Why::Streams);
+            return Err(DirectWhy::Streams);
         }
         let (shared, frames) = (Arc::clone(frames), Mutex::default());
-        let has_issuers = self.pieces.iter().any(Piece::has_issuer);
+        let has_issuers = self.pieces.iter().any(PieceNode::has_issuer);
         let has_control = parts.iter().any(|part| part.control().is_some());
         let (engine, is_tried, trial) = (Ref::clone(home), AtomicBool::new(false), Mutex::default());
         Ok(Direct { shared, engine, number, parts, constants, has_issuers, has_control, is_tried, trial, frames })
@@ -262,7 +262,7 @@ impl Direct {
     /// Returns whether it has.
     #[cold]
     pub fn try_out(&self, queue: &Arc<Queue>, tensors: &[Option<Ref<Tensor>>]) -> Result<bool> {
-        let _turn = self.trial.lock();
+        let _trial = self.trial.lock();
         if let Some(is_possible) = self.is_possible() {
             return Ok(is_possible);
         }
@@ -286,17 +286,17 @@ impl Direct {
         }
     }
 
-    /// Issues a run to a stream. The caller holds the drain lock of its queue. `lent` keeps the run's hold on a frame,
+    /// Issues a run to a stream. The caller holds the drain lock of its queue. `hold` keeps the run's hold on a frame,
     /// even on failure.
     pub fn issue(
         &self,
         queue: &Arc<Queue>,
         stream: &dyn DeviceStream,
         tensors: &[Option<Ref<Tensor>>],
-        lent: &mut Lent,
+        hold: &mut FrameHold,
     ) -> Result<()> {
         self.shared.counts.direct.fetch_add(1, Relaxed);
-        let mut before = lent.frame.take().filter(|frame| frame.of.load(Relaxed) == queue.id());
+        let mut before = hold.frame.take().filter(|frame| frame.of.load(Relaxed) == queue.id());
         loop {
             let frame = match before.take() {
                 Some(frame) => frame,
@@ -306,7 +306,7 @@ impl Direct {
             if frame.of.load(Relaxed) != queue.id() {
                 continue;
             }
-            if state.is_anothers_in_a_capture(queue) && frame.under_way.load(Acquire) > 0 {
+            if state.is_anothers_in_a_capture(queue) && frame.in_flight.load(Acquire) > 0 {
                 // That stream cannot be waited for now.
                 frame.of.store(state.last.0, Relaxed);
                 drop(state);
@@ -315,9 +315,9 @@ impl Direct {
                 before = Some(made);
                 continue;
             }
-            let issued = self.issue_in(&frame, &mut state, (queue, stream), tensors, lent);
+            let issued = self.issue_in(&frame, &mut state, (queue, stream), tensors, hold);
             drop(state);
-            lent.frame = Some(frame);
+            hold.frame = Some(frame);
             return issued;
         }
     }
@@ -329,9 +329,9 @@ impl Direct {
         queue: &Queue,
         stream: &dyn DeviceStream,
         tensors: &[Option<Ref<Tensor>>],
-        lent: &mut Lent,
+        hold: &mut FrameHold,
     ) -> Option<Result<()>> {
-        let frame = lent.frame.as_ref().filter(|_| lent.is_used && self.is_possible() == Some(true))?;
+        let frame = hold.frame.as_ref().filter(|_| hold.is_used && self.is_possible() == Some(true))?;
         let state = frame.state.lock();
         let now = Copied { queue: queue.id(), epoch: queue.epoch() };
         let has_constants = frame.is_proven.load(Relaxed) || state.copied == Some(now);
@@ -341,10 +341,10 @@ impl Direct {
         }
         self.shared.counts.direct.fetch_add(1, Relaxed);
         if let [part] = &self.parts[..] {
-            if !std::mem::replace(&mut lent.is_prepared, true) {
-                lent.prepared = part.prepare(&frame.frame, stream, tensors, lent.prepared.take());
+            if !std::mem::replace(&mut hold.is_prepared, true) {
+                hold.prepared = part.prepare(&frame.frame, stream, tensors, hold.prepared.take());
             }
-            if let Some(prepared) = &lent.prepared {
+            if let Some(prepared) = &hold.prepared {
                 return Some(part.launch_prepared(stream, &**prepared));
             }
         }
@@ -358,22 +358,22 @@ impl Direct {
 
     fn issue_in(
         &self,
-        frame: &DirectLane,
-        state: &mut State,
+        frame: &DirectFrame,
+        state: &mut DirectFrameState,
         (queue, stream): (&Arc<Queue>, &dyn DeviceStream),
         tensors: &[Option<Ref<Tensor>>],
-        lent: &mut Lent,
+        hold: &mut FrameHold,
     ) -> Result<()> {
-        // ORDERING: Acquire pairs with the Release in `Lent::over`.
-        let under_way = frame.under_way.fetch_add(1, Acquire);
-        lent.is_used = true;
-        if under_way == 0 {
+        // ORDERING: Acquire pairs with the Release in `FrameHold::over`.
+        let in_flight = frame.in_flight.fetch_add(1, Acquire);
+        hold.is_used = true;
+        if in_flight == 0 {
             frame.frame.drop_retired();
         }
         if state.last.0 != queue.id() {
             let last = std::mem::replace(&mut state.last, (queue.id(), Arc::downgrade(queue)));
-            if under_way > 0 {
-                lent.event = self.wait_for(&last.1, stream)?;
+            if in_flight > 0 {
+                hold.event = self.wait_for(&last.1, stream)?;
             }
         }
         let now = Copied { queue: queue.id(), epoch: queue.epoch() };
@@ -391,7 +391,7 @@ impl Direct {
             Some(accelerator) => accelerator.within(&mut issue)?,
             None => issue()?,
         }
-        lent.copied = state.copied;
+        hold.copied = state.copied;
         Ok(())
     }
 
@@ -411,7 +411,12 @@ impl Direct {
 
     /// Issues a run to a stream that the host captures, each piece by itself, in a frame of the run's own: it is
     /// unknown when and how often captured work is done. The frame belongs to the run until the run is over.
-    pub fn capture(&self, stream: &dyn DeviceStream, tensors: &[Option<Ref<Tensor>>], lent: &mut Lent) -> Result<()> {
+    pub fn capture(
+        &self,
+        stream: &dyn DeviceStream,
+        tensors: &[Option<Ref<Tensor>>],
+        hold: &mut FrameHold,
+    ) -> Result<()> {
         let Some(accelerator) = self.engine.accelerator() else { return Err(Error::internal("a run on the host")) };
         self.shared.counts.direct.fetch_add(1, Relaxed);
         let made = self.make(NOBODY)?;
@@ -424,22 +429,22 @@ impl Direct {
             aside.record(&copied)?;
             copied.synchronize(Deadline::NEVER)?;
         }
-        made.under_way.fetch_add(1, Relaxed);
-        lent.is_used = true;
-        let frame = lent.frame.insert(made);
+        made.in_flight.fetch_add(1, Relaxed);
+        hold.is_used = true;
+        let frame = hold.frame.insert(made);
         self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, false))
     }
 
     /// A frame that belongs to this queue from now on, until another queue takes it.
-    fn frame(&self, queue: &Arc<Queue>) -> Result<Arc<DirectLane>> {
+    fn frame(&self, queue: &Arc<Queue>) -> Result<Arc<DirectFrame>> {
         let frames = self.frames.lock();
         if let Some(frame) = frames.iter().find(|frame| frame.of.load(Relaxed) == queue.id()) {
             return Ok(Arc::clone(frame));
         }
-        let is_free = |frame: &&Arc<DirectLane>| frame.under_way.load(Relaxed) == 0;
+        let is_free = |frame: &&Arc<DirectFrame>| frame.in_flight.load(Relaxed) == 0;
         let free = frames.iter().find(is_free);
         // The one with the fewest runs in flight, if there may be no more.
-        let any = || frames.iter().min_by_key(|frame| frame.under_way.load(Relaxed)).filter(|_| frames.len() >= MOST);
+        let any = || frames.iter().min_by_key(|frame| frame.in_flight.load(Relaxed)).filter(|_| frames.len() >= MOST);
         if let Some(frame) = free.or_else(any) {
             // Waits for a thread that issues a run to it.
             let _state = frame.state.lock();
@@ -453,11 +458,11 @@ impl Direct {
         Ok(made)
     }
 
-    fn make(&self, queue: u64) -> Result<Arc<DirectLane>> {
-        Ok(Arc::new(DirectLane {
-            frame: self.shared.make(Way::Direct)?,
+    fn make(&self, queue: u64) -> Result<Arc<DirectFrame>> {
+        Ok(Arc::new(DirectFrame {
+            frame: self.shared.make(FrameUse::Direct)?,
             of: AtomicU64::new(queue),
-            under_way: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
             is_proven: AtomicBool::new(self.constants.is_empty()),
             state: Mutex::default(),
         }))
@@ -474,16 +479,16 @@ impl Direct {
     }
 
     fn copy_constants(&self, frame: &RunFrame, stream: &dyn DeviceStream) -> Result<()> {
-        let on = &frame.engines[self.number];
+        let device_frame = &frame.engines[self.number];
         for (upload, value) in &self.constants {
-            let there = &on.uploads[upload.number];
+            let there = &device_frame.uploads[upload.number];
             let bytes = value.bytes();
             if bytes == 0 {
                 continue;
             }
             // Once: a copy in flight may read it.
             if !there.is_there.swap(true, Relaxed) {
-                on.engine.host_uses(there.staging.data().addr(), bytes, true, "upload");
+                device_frame.engine.host_uses(there.staging.data().addr(), bytes, true, "upload");
                 // SAFETY: the block's memory; this is the first to write it, and no copy reads it yet. The value is a
                 // constant, which is never written.
                 unsafe {
@@ -491,7 +496,7 @@ impl Direct {
                     staging.as_bytes_mut().copy_from(value.view().as_bytes());
                 }
             }
-            let to = Place::Device(on.arena.data() as usize + upload.to);
+            let to = Place::Device(device_frame.arena.data() as usize + upload.to);
             // SAFETY: the frame keeps it, and it is not written again.
             let from = Place::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
             stream.copy(&Transfer { name: &upload.name, to, from, bytes })?;
@@ -503,7 +508,7 @@ impl Direct {
     pub fn trim(&self) {
         let mut frames = self.frames.lock();
         let all = std::mem::take(&mut *frames);
-        let (busy, free): (Vec<_>, Vec<_>) = all.into_iter().partition(|frame| frame.under_way.load(Acquire) > 0);
+        let (busy, free): (Vec<_>, Vec<_>) = all.into_iter().partition(|frame| frame.in_flight.load(Acquire) > 0);
         *frames = busy;
         drop(frames);
         drop(free);

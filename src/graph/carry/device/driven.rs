@@ -7,15 +7,15 @@
 //! thread is held. The callback reads the predicate and issues the next block. It may run in the same thread, if the
 //! device is fast: then that thread continues in its own loop, and nothing nests.
 //!
-//! | turn  | meaning                                       | next                                                   |
+//! | phase | meaning                                       | next                                                   |
 //! |-------|-----------------------------------------------|--------------------------------------------------------|
 //! | ARMED | a callback is armed, the asker is still there | TOLD by `reached`; LEFT by the asker                   |
 //! | TOLD  | the callback ran while the asker was there    | ARMED at the next decision by the asker, which goes on |
 //! | LEFT  | the asker is gone                             | ARMED by the callback, which goes on                   |
 
-use super::control::Control;
+use super::control::DeviceControl;
 use super::device_frame::DeviceFrame;
-use super::frame_stream::{Giving, Mark, of};
+use super::frame_stream::{EventMark, Giving, of};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Place, Reached, Then, Transfer};
 use crate::engine::Engine;
@@ -48,17 +48,17 @@ pub(in crate::graph) struct Driven {
     /// Each block's recording; `None` inside: the block is issued.
     recorded: Vec<OnceLock<Option<Arc<dyn Executable>>>>,
     going: Mutex<Option<Going>>,
-    turn: AtomicU32,
+    phase: AtomicU32,
     me: Weak<Driven>,
 }
 
 /// One run's way through it.
 pub(in crate::graph) struct Going {
-    pub on: Arc<DeviceFrame>,
-    pub control: Arc<Control>,
+    pub device_frame: Arc<DeviceFrame>,
+    pub control: Arc<DeviceControl>,
     pub stream: usize,
     /// Recorded behind all of it.
-    pub records: Option<Arc<Mark>>,
+    pub records: Option<Arc<EventMark>>,
     pub done: Completion,
     /// The rest of the node's work.
     pub rest: Option<Arc<dyn Rest>>,
@@ -80,7 +80,7 @@ impl Going {
     fn end(&self, stream: &Giving<'_>) -> Result<()> {
         let control = &self.control;
         for (&(output, bytes), &to) in control.copied_out.iter().zip(&self.outputs) {
-            let from = Place::Device(control.address(&self.on, Where::Output(output)));
+            let from = Place::Device(control.address(&self.device_frame, Where::Output(output)));
             stream.copy(&Transfer { name: &control.name, to: Place::Device(to), from, bytes })?;
         }
         self.records.as_ref().map_or(Ok(()), |mark| stream.mark(mark))
@@ -101,7 +101,7 @@ impl Driven {
             engine: Ref::clone(engine),
             recorded: (0..blocks).map(|_| OnceLock::new()).collect(),
             going: Mutex::new(None),
-            turn: AtomicU32::new(LEFT),
+            phase: AtomicU32::new(LEFT),
             me: Weak::clone(me),
         }))
     }
@@ -122,11 +122,11 @@ impl Driven {
             };
             *self.going.lock() = Some(going);
             // ORDERING: Relaxed; no other thread looks until the device was asked, which orders the two.
-            self.turn.store(ARMED, Relaxed);
+            self.phase.store(ARMED, Relaxed);
             accelerator.when_reached(&self.event, Then::shared(Arc::clone(self) as Arc<dyn Reached>));
             // ORDERING: AcqRel pairs with that of `reached`: the thread that goes on has seen the writes of the other
             // one.
-            if self.turn.compare_exchange(ARMED, LEFT, AcqRel, Acquire).is_ok() {
+            if self.phase.compare_exchange(ARMED, LEFT, AcqRel, Acquire).is_ok() {
                 return;
             }
         }
@@ -134,18 +134,18 @@ impl Driven {
 
     /// Issues the next operations; true if those were the last. If not, the event is behind them.
     fn issue(&self, going: &mut Going) -> Result<bool> {
-        let (on, control) = (Arc::clone(&going.on), Arc::clone(&going.control));
+        let (device_frame, control) = (Arc::clone(&going.device_frame), Arc::clone(&going.control));
         if going.at > 0 {
             self.event.is_reached().map_err(Error::as_origin)?;
             if going.stop.as_ref().is_some_and(|stop| stop.is_set() || stop.is_late()) {
                 return Err(Error::new(Code::Cancelled, format!("{}: cancelled", control.name)));
             }
         }
-        let stream = on.streams[going.stream].lock();
+        let stream = device_frame.streams[going.stream].lock();
         while let Some(op) = control.plan.ops.get(going.at) {
             going.at = match op {
                 Op::Do(block) => {
-                    self.block(&on, &control, *block, &*stream)?;
+                    self.block(&device_frame, &control, *block, &*stream)?;
                     going.at + 1
                 }
                 Op::Go(to) => *to,
@@ -205,7 +205,13 @@ impl Driven {
         }
     }
 
-    fn block(&self, on: &DeviceFrame, control: &Control, number: usize, stream: &dyn DeviceStream) -> Result<()> {
+    fn block(
+        &self,
+        device_frame: &DeviceFrame,
+        control: &DeviceControl,
+        number: usize,
+        stream: &dyn DeviceStream,
+    ) -> Result<()> {
         let Section { list, fetch } = &control.plan.blocks[number];
         let fetch: SmallVec<[Transfer<'_>; 2]> = fetch
             .iter()
@@ -213,7 +219,7 @@ impl Driven {
                 name: &control.name,
                 // SAFETY: this keeps the block, and looks at the slot when the copy is done.
                 to: Place::Host(unsafe { HostAddress::new(self.slot(*slot)) }),
-                from: Place::Device(control.address(on, selector.at)),
+                from: Place::Device(control.address(device_frame, selector.at)),
                 bytes: selector.desc.bytes().unwrap_or(0),
             })
             .collect();
@@ -221,20 +227,20 @@ impl Driven {
         if is_worth_it {
             let recorded = &self.recorded[number];
             if recorded.get().is_none() {
-                let _ = recorded.set(control.record(on, list, &fetch)?);
+                let _ = recorded.set(control.record(device_frame, list, &fetch)?);
             }
             if let Some(Some(executable)) = recorded.get() {
                 return stream.replay(executable);
             }
         }
-        control.issue(on, stream, list)?;
+        control.issue(device_frame, stream, list)?;
         fetch.iter().try_for_each(|transfer| stream.copy(transfer))
     }
 
     fn finish(&self, going: Going, result: Result<()>) {
-        let Going { on, control, done, rest, .. } = going;
+        let Going { device_frame, control, done, rest, .. } = going;
         // After the call has ended the program may be dropped, and this thread must not hold the last reference to it.
-        drop((on, control));
+        drop((device_frame, control));
         if result.is_ok() {
             done.leave(rest);
         }
@@ -245,7 +251,7 @@ impl Driven {
 impl Reached for Driven {
     fn reached(&self) {
         // ORDERING: AcqRel pairs with that of `go`.
-        if self.turn.compare_exchange(ARMED, TOLD, AcqRel, Acquire).is_err()
+        if self.phase.compare_exchange(ARMED, TOLD, AcqRel, Acquire).is_err()
             && let Some(me) = self.me.upgrade()
         {
             me.go();

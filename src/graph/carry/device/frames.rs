@@ -18,11 +18,11 @@
 //! holding a thread.
 #![forbid(unsafe_code)]
 
-use super::device_frame::{DeviceFrame, Needs, Way};
+use super::device_frame::{DeviceFrame, EngineNeeds, FrameUse};
 use super::driven::Driven;
-use super::frame_stream::{FrameStream, Mark, mark_of, of};
+use super::frame_stream::{EventMark, FrameStream, mark_of, of};
 use super::pick::Path;
-use super::replays::{Recorded, RunCounts, Writer};
+use super::replays::{RunCounts, SegmentRecording, ValueWriter};
 use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, Then};
@@ -42,7 +42,7 @@ pub(in crate::graph) struct DeviceFrames {
     /// "program 'digits'"
     owner: String,
     /// Known once all of the program has been placed.
-    pub(in crate::graph) needs: OnceLock<Vec<Needs>>,
+    pub(in crate::graph) needs: OnceLock<Vec<EngineNeeds>>,
     frames: Mutex<Vec<Arc<RunFrame>>>,
     pub(in crate::graph) counts: Arc<RunCounts>,
     /// Constants in the engines' memory. Nodes have their addresses.
@@ -63,7 +63,7 @@ pub(in crate::graph) struct RunFrame {
     counts: Arc<RunCounts>,
     owner: String,
     /// Recordings that were replaced, and that a device may still run.
-    retired: Mutex<Vec<Recorded>>,
+    retired: Mutex<Vec<SegmentRecording>>,
     has_retired: AtomicBool,
 }
 
@@ -87,12 +87,12 @@ impl DeviceFrames {
     /// were given: the run's own tensors, and the program with its constants and kernels.
     pub fn keep(&self, held: Arc<dyn Any + Send + Sync>) {
         for frame in self.frames.lock().iter().filter(|frame| frame.is_busy()) {
-            for on in &frame.engines {
-                let Some(accelerator) = on.engine.accelerator() else { continue };
-                for line in on.lines() {
+            for device_frame in &frame.engines {
+                let Some(accelerator) = device_frame.engine.accelerator() else { continue };
+                for stream in device_frame.all_streams() {
                     // A device that takes no event is lost, and no longer touches memory.
                     let Ok(event) = accelerator.event(false) else { continue };
-                    if line.look().record(&event).is_ok() {
+                    if stream.look().record(&event).is_ok() {
                         let held = Arc::clone(&held);
                         accelerator.when_reached(&event, Then::once(move || drop(held)));
                     }
@@ -101,14 +101,14 @@ impl DeviceFrames {
         }
     }
 
-    pub(in crate::graph) fn make(&self, way: Way) -> Result<RunFrame> {
+    pub(in crate::graph) fn make(&self, way: FrameUse) -> Result<RunFrame> {
         let needs = self.needs.get().map_or(&[][..], |needs| needs);
         let (mut engines, mut driven) = (Vec::new(), Vec::new());
         for needs in needs {
-            let made = DeviceFrame::make(needs, &self.owner, way, &self.counts).and_then(|on| {
+            let made = DeviceFrame::make(needs, &self.owner, way, &self.counts).and_then(|device_frame| {
                 let make = |&sizes: &[usize; 2]| Driven::make(&needs.engine, sizes, &self.owner);
                 driven.push(needs.controls.iter().map(make).collect::<Result<_>>()?);
-                Ok(Arc::new(on))
+                Ok(Arc::new(device_frame))
             });
             engines.push(made.map_err(of(&needs.engine.label()))?);
         }
@@ -130,8 +130,9 @@ impl DeviceFrames {
 impl Frames for DeviceFrames {
     fn make(&self) -> Result<Arc<Frame>> {
         // Not under the lock: devices may be slow.
-        let frame = Arc::new(self.make(Way::Streams).map_err(|error| error.within(format_args!("{}", self.owner)))?);
-        frame.engines.iter().for_each(|on| on.engine.account().add_aside(&frame));
+        let frame =
+            Arc::new(self.make(FrameUse::Streams).map_err(|error| error.within(format_args!("{}", self.owner)))?);
+        frame.engines.iter().for_each(|device_frame| device_frame.engine.account().add_aside(&frame));
         let mut frames = self.frames.lock();
         // Frames whose run states are gone.
         let gone = frames.extract_if(.., |frame| Arc::strong_count(frame) == 1 && !frame.is_busy()).collect::<Vec<_>>();
@@ -175,10 +176,12 @@ impl Aside for RunFrame {
 
     fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>> {
         let mut events = Vec::new();
-        for on in self.engines.iter().filter(|on| std::ptr::eq(&raw const **on.engine.account(), account)) {
-            let Some(accelerator) = on.engine.accelerator() else { continue };
-            for line in on.lines() {
-                events.push(line.behind(accelerator, false)?.event);
+        for device_frame in
+            self.engines.iter().filter(|device_frame| std::ptr::eq(&raw const **device_frame.engine.account(), account))
+        {
+            let Some(accelerator) = device_frame.engine.accelerator() else { continue };
+            for stream in device_frame.all_streams() {
+                events.push(stream.behind(accelerator, false)?.event);
             }
         }
         Ok(events)
@@ -195,8 +198,8 @@ impl RunFrame {
             then(Ok(()));
             return Ok(());
         }
-        for on in &self.engines {
-            on.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
+        for device_frame in &self.engines {
+            device_frame.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
         }
         // The failure was reported already, by the run that left this behind.
         self.when_done(|_, _| true, true, move |_| then(Ok(())))
@@ -211,11 +214,11 @@ impl RunFrame {
         then: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
         let mut marks = Vec::new();
-        for on in &self.engines {
-            let Some(accelerator) = on.engine.accelerator() else { continue };
-            for line in on.lines().filter(|line| which(on, line)) {
-                let mark = line.behind(accelerator, clears).map_err(of(&on.engine.label()))?;
-                marks.push((Ref::clone(&on.engine), Arc::clone(&on.done), mark));
+        for device_frame in &self.engines {
+            let Some(accelerator) = device_frame.engine.accelerator() else { continue };
+            for stream in device_frame.all_streams().filter(|stream| which(device_frame, stream)) {
+                let mark = stream.behind(accelerator, clears).map_err(of(&device_frame.engine.label()))?;
+                marks.push((Ref::clone(&device_frame.engine), Arc::clone(&device_frame.done), mark));
             }
         }
         if marks.is_empty() {
@@ -253,7 +256,7 @@ impl RunFrame {
 
     /// Chooses the way of the run that begins.
     fn choose(&self, is_clean: bool) {
-        if self.engines.iter().all(|on| on.segments.is_empty()) {
+        if self.engines.iter().all(|device_frame| device_frame.segments.is_empty()) {
             return;
         }
         // ORDERING: Relaxed, here and in `end`; one run at a time has the frame, `is_used` orders them, and edges order
@@ -276,17 +279,17 @@ impl RunFrame {
     }
 
     /// The event that this run records behind a value's writer.
-    pub fn mark_behind(&self, engine: usize, writer: Writer) -> Result<&Arc<Mark>> {
-        let on = &self.engines[engine];
+    pub fn mark_behind(&self, engine: usize, writer: ValueWriter) -> Result<&Arc<EventMark>> {
+        let device_frame = &self.engines[engine];
         let event = match writer.segment.filter(|_| self.is_replay()) {
-            Some(segment) => &on.segments[segment].event,
-            None => &on.events[writer.piece],
+            Some(segment) => &device_frame.segments[segment].event,
+            None => &device_frame.events[writer.piece],
         };
         mark_of(event)
     }
 
     /// A recording is replaced; its launches may be in flight.
-    pub fn retire(&self, recorded: Recorded) {
+    pub fn retire(&self, recorded: SegmentRecording) {
         self.retired.lock().push(recorded);
         self.has_retired.store(true, Relaxed);
     }
@@ -303,8 +306,12 @@ impl RunFrame {
     /// A run has come to its end: `then` is called when the devices are done with all of it, maybe at once and in this
     /// call. Usually the run's nodes have waited for all of it, and no device is asked.
     pub fn end(self: &Arc<Self>, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
-        let is_left = |on: &DeviceFrame, line: &FrameStream| !line.is_done(&on.done);
-        if !self.engines.iter().any(|on| on.lines().any(|line| is_left(on, line))) {
+        let is_left = |device_frame: &DeviceFrame, stream: &FrameStream| !stream.is_done(&device_frame.done);
+        if !self
+            .engines
+            .iter()
+            .any(|device_frame| device_frame.all_streams().any(|stream| is_left(device_frame, stream)))
+        {
             self.is_clean();
             then(Ok(()));
             return Ok(());
@@ -346,7 +353,7 @@ impl RunFrame {
         let has_replayed = self.timed.has_replayed.swap(true, Relaxed);
         let (true, true, Some(number)) = (has_replayed, is_free, alone) else { return true };
         let Some(path) = pick.next() else { return true };
-        self.engines.iter().filter_map(|on| on.timing.as_ref()).for_each(Timing::reset);
+        self.engines.iter().filter_map(|device_frame| device_frame.timing.as_ref()).for_each(Timing::reset);
         self.timed.number.store(number, Relaxed);
         *self.timed.path.lock() = Some(path);
         self.timed.is_timed.store(true, Relaxed);
@@ -362,7 +369,7 @@ impl RunFrame {
             *path = None;
             return false;
         }
-        let timings = || self.engines.iter().filter_map(|on| on.timing.as_ref());
+        let timings = || self.engines.iter().filter_map(|device_frame| device_frame.timing.as_ref());
         match timings().map(Timing::span).sum::<Result<Option<i64>>>() {
             Ok(None) => return false,
             Ok(Some(device_ns)) if device_ns >= 0 && self.timed.is_alone.load(Relaxed) => {

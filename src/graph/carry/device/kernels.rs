@@ -20,9 +20,9 @@
 //! A run's own tensors on engines are inputs and outputs of these nodes, as of any kernel: so a node knows their
 //! addresses.
 
-use super::control::Control;
-use super::device_frame::{Before, DeviceFrame, Source};
-use super::frame_stream::{Giving, Mark, mark_of, of};
+use super::control::DeviceControl;
+use super::device_frame::{Before, DeviceFrame, ValuePlace};
+use super::frame_stream::{EventMark, Giving, mark_of, of};
 use super::frames::{DeviceFrames, RunFrame, lane_of};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{HostAddress, Place, Transfer};
@@ -59,7 +59,7 @@ macro_rules! shape {
 }
 
 /// For nodes that do an engine's work.
-macro_rules! device_frame {
+macro_rules! device_node {
     () => {
         fn engine(&self) -> Option<&str> {
             Some(&self.label)
@@ -82,7 +82,7 @@ macro_rules! later {
     };
 }
 
-pub(in crate::graph) use {device_frame, later, shape};
+pub(in crate::graph) use {device_node, later, shape};
 
 pub(in crate::graph) struct Begin;
 
@@ -132,7 +132,7 @@ pub(in crate::graph) struct Upload {
 
 impl Kernel for Upload {
     shape!("copy to a device", 1, 0);
-    device_frame!();
+    device_node!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(Vec::new())
@@ -140,8 +140,8 @@ impl Kernel for Upload {
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let frame = lane_of(context)?;
-        let on = &frame.engines[self.engine];
-        let upload = &on.uploads[self.number];
+        let device_frame = &frame.engines[self.engine];
+        let upload = &device_frame.uploads[self.number];
         // ORDERING: Relaxed; one run at a time has the frame, and edges order its nodes.
         let is_old = self.is_constant && upload.is_there.swap(true, Relaxed);
         upload.is_new.store(!is_old, Relaxed);
@@ -149,9 +149,9 @@ impl Kernel for Upload {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
-        let line = on.upload_stream()?;
-        let copied = on.timed(&frame.timed, None, || {
-            on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
+        let upload_stream = device_frame.upload_stream()?;
+        let copied = device_frame.timed(&frame.timed, None, || {
+            device_frame.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
             // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the frame.
             let staging = unsafe { View::new(upload.staging.data(), bytes, self.desc) };
             // SAFETY: as above.
@@ -159,12 +159,12 @@ impl Kernel for Upload {
             if self.is_recorded && frame.is_replay() {
                 return Ok(());
             }
-            let to = Source::Arena(self.to).address(on, context);
+            let to = ValuePlace::Arena(self.to).address(device_frame, context);
             // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
             let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
-            let stream = line.lock();
+            let stream = upload_stream.lock();
             let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
-            on.within(&mut || {
+            device_frame.within(&mut || {
                 let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
                 copied.and_then(|()| stream.mark(&upload.event))
             })
@@ -187,9 +187,9 @@ pub(in crate::graph) struct Issue {
     /// Issues it, if it is not a single launch.
     pub issuer: Option<Arc<dyn Issuer>>,
     /// If it is a branch or a loop.
-    pub control: Option<Arc<Control>>,
-    pub inputs: Vec<(Source, Desc)>,
-    pub outputs: Vec<(Source, Desc)>,
+    pub control: Option<Arc<DeviceControl>>,
+    pub inputs: Vec<(ValuePlace, Desc)>,
+    pub outputs: Vec<(ValuePlace, Desc)>,
     /// The number of the node's inputs.
     pub num_inputs: usize,
     /// The descriptors of its outputs.
@@ -209,18 +209,18 @@ impl Issue {
 
     /// Has the stream wait for the predecessors.
     pub fn wait(&self, frame: &RunFrame, stream: &Giving<'_>) -> Result<()> {
-        let on = &frame.engines[self.engine];
-        self.before.iter().try_for_each(|before| stream.wait_for(before.mark(on)?))
+        let device_frame = &frame.engines[self.engine];
+        self.before.iter().try_for_each(|before| stream.wait_for(before.mark(device_frame)?))
     }
 
     /// The event that is recorded behind it.
-    pub fn records<'a>(&self, frame: &'a RunFrame) -> Result<Option<&'a Arc<Mark>>> {
+    pub fn records<'a>(&self, frame: &'a RunFrame) -> Result<Option<&'a Arc<EventMark>>> {
         self.records.then(|| mark_of(&frame.engines[self.engine].events[self.piece])).transpose()
     }
 
     /// Inputs and outputs.
     pub fn views(&self, frame: &RunFrame, context: &KernelContext<'_>) -> Result<(Views, Views)> {
-        let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
+        let view = |&(source, desc): &(ValuePlace, Desc)| -> Result<View> {
             // SAFETY: the device's memory, which the frame or the run keeps; the host only passes the address on.
             Ok(unsafe {
                 View::new(source.address(&frame.engines[self.engine], context) as *mut u8, desc.bytes()?, desc)
@@ -235,26 +235,26 @@ impl Issue {
     /// The copies of the run's own tensors before and behind a branch or a loop.
     pub fn copies_in<'a>(
         &'a self,
-        control: &'a Control,
-        on: &'a DeviceFrame,
+        control: &'a DeviceControl,
+        device_frame: &'a DeviceFrame,
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_in.iter().map(move |&(input, bytes)| {
-            let from = Place::Device(self.inputs[input].0.address(on, context));
-            let to = Place::Device(control.address(on, Where::Input(input)));
+            let from = Place::Device(self.inputs[input].0.address(device_frame, context));
+            let to = Place::Device(control.address(device_frame, Where::Input(input)));
             Transfer { name: &control.name, to, from, bytes }
         })
     }
 
     pub fn copies_out<'a>(
         &'a self,
-        control: &'a Control,
-        on: &'a DeviceFrame,
+        control: &'a DeviceControl,
+        device_frame: &'a DeviceFrame,
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_out.iter().map(move |&(output, bytes)| {
-            let from = Place::Device(control.address(on, Where::Output(output)));
-            let to = Place::Device(self.outputs[output].0.address(on, context));
+            let from = Place::Device(control.address(device_frame, Where::Output(output)));
+            let to = Place::Device(self.outputs[output].0.address(device_frame, context));
             Transfer { name: &control.name, to, from, bytes }
         })
     }
@@ -262,7 +262,7 @@ impl Issue {
 
 impl Kernel for Issue {
     shape!("launch on a device", of self: self.num_inputs, self.given.len());
-    device_frame!();
+    device_node!();
 
     fn effects(&self) -> &[Effect] {
         self.kernel.kernel().effects()
@@ -278,10 +278,10 @@ impl Kernel for Issue {
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let frame = lane_of(context)?;
-        let on = &frame.engines[self.engine];
-        let stream = on.streams[self.stream].lock();
+        let device_frame = &frame.engines[self.engine];
+        let stream = device_frame.streams[self.stream].lock();
         let mut issue = || self.issue(&frame, &stream, context);
-        let issued = if self.issuer.is_some() { issue() } else { on.within(&mut issue) };
+        let issued = if self.issuer.is_some() { issue() } else { device_frame.within(&mut issue) };
         issued.map_err(of(&self.label))
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A program's accelerators.
 #[derive(Default)]
-pub(in crate::graph) struct Devices {
+pub(in crate::graph) struct ProgramDevices {
     pub engines: Vec<Ref<Engine>>,
     /// The frames of its runs.
     pub frames: Option<Arc<DeviceFrames>>,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A node that stands for one or more pieces of an engine's work.
 #[derive(Clone)]
-pub(in crate::graph) enum Piece {
+pub(in crate::graph) enum PieceNode {
     Issue(Arc<Issue>),
     Segment(Arc<Segment>),
 }
@@ -23,58 +23,58 @@ pub(in crate::graph) enum Piece {
 /// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those on whose work no
 /// other node depends: begin, end, and ends of pieces.
 #[derive(Default)]
-pub(in crate::graph) struct Made {
-    pub pieces: Vec<Piece>,
+pub(in crate::graph) struct DeviceNodes {
+    pub pieces: Vec<PieceNode>,
     pub uploads: Vec<Arc<Upload>>,
     pub bounds: Vec<Arc<dyn Kernel>>,
 }
 
-impl Piece {
+impl PieceNode {
     pub fn engine(&self) -> usize {
         match self {
-            Piece::Issue(issue) => issue.engine,
-            Piece::Segment(segment) => segment.engine,
+            PieceNode::Issue(issue) => issue.engine,
+            PieceNode::Segment(segment) => segment.engine,
         }
     }
 
     /// Whether issuing it may allocate.
     pub fn has_issuer(&self) -> bool {
         match self {
-            Piece::Issue(issue) => issue.issuer.is_some(),
-            Piece::Segment(segment) => segment.issues.iter().any(|issue| issue.issuer.is_some()),
+            PieceNode::Issue(issue) => issue.issuer.is_some(),
+            PieceNode::Segment(segment) => segment.issues.iter().any(|issue| issue.issuer.is_some()),
         }
     }
 
     /// Whether the host decides in it.
     pub fn is_by_host(&self) -> bool {
         let is_by_host = |issue: &Issue| issue.control.as_ref().is_some_and(|control| !control.by_device);
-        matches!(self, Piece::Segment(segment) if segment.issues.iter().any(is_by_host))
+        matches!(self, PieceNode::Segment(segment) if segment.issues.iter().any(is_by_host))
     }
 
     /// The address of its kernel.
     pub fn address(&self) -> *const () {
         match self {
-            Piece::Issue(issue) => Arc::as_ptr(issue).cast(),
-            Piece::Segment(segment) => Arc::as_ptr(segment).cast(),
+            PieceNode::Issue(issue) => Arc::as_ptr(issue).cast(),
+            PieceNode::Segment(segment) => Arc::as_ptr(segment).cast(),
         }
     }
 }
 
 /// A piece, and which of a run's tensors its node is given: inputs, then outputs. A run's tensors are its inputs, then
 /// its outputs.
-pub(in crate::graph) struct Part {
-    pub piece: Piece,
+pub(in crate::graph) struct DirectPiece {
+    pub piece: PieceNode,
     pub tensors: Vec<usize>,
     pub num_inputs: usize,
     /// A stream could not prepare it. ORDERING: Relaxed; a stale read asks once more.
     pub never_prepared: AtomicBool,
 }
 
-impl Part {
+impl DirectPiece {
     /// The segment, if it has branches or loops.
     pub fn control(&self) -> Option<&Segment> {
         match &self.piece {
-            Piece::Segment(segment) if segment.has_control() => Some(segment),
+            PieceNode::Segment(segment) if segment.has_control() => Some(segment),
             _ => None,
         }
     }
@@ -86,7 +86,7 @@ impl Part {
         tensors: &[Option<Ref<Tensor>>],
         has_run: bool,
     ) -> Result<()> {
-        if let Piece::Segment(segment) = &self.piece {
+        if let PieceNode::Segment(segment) = &self.piece {
             let given = self.tensors.iter().map(|&at| tensors[at].as_ref());
             let addresses = given.map(|tensor| tensor.map_or(0, |tensor| tensor.data() as usize));
             if let Some(replayed) = segment.replay_again(frame, stream, addresses) {
@@ -95,10 +95,10 @@ impl Part {
         }
         self.with(tensors, |context| {
             let (issued, label) = match &self.piece {
-                Piece::Issue(issue) => {
+                PieceNode::Issue(issue) => {
                     (issue.launch(frame, stream, context).map_err(|error| error.within(&issue.name)), &issue.label)
                 }
-                Piece::Segment(segment) => {
+                PieceNode::Segment(segment) => {
                     let issued = match has_run {
                         _ if self.control().is_some() => segment.submit_as_one(frame, Some(stream), context),
                         true => segment.submit(frame, stream, context),
@@ -121,7 +121,7 @@ impl Part {
         tensors: &[Option<Ref<Tensor>>],
         before: Option<Box<dyn PreparedLaunch>>,
     ) -> Option<Box<dyn PreparedLaunch>> {
-        let Piece::Issue(issue) = &self.piece else { return None };
+        let PieceNode::Issue(issue) = &self.piece else { return None };
         if self.never_prepared.load(Relaxed) {
             return None;
         }
@@ -137,7 +137,9 @@ impl Part {
 
     /// Launches the result of `prepare`.
     pub fn launch_prepared(&self, stream: &dyn DeviceStream, prepared: &dyn PreparedLaunch) -> Result<()> {
-        let Piece::Issue(issue) = &self.piece else { return Err(Error::internal("a part that cannot be prepared")) };
+        let PieceNode::Issue(issue) = &self.piece else {
+            return Err(Error::internal("a part that cannot be prepared"));
+        };
         let launched = stream.launch_prepared(prepared, &issue.name);
         launched.map_err(|error| of(&issue.label)(error.within(&issue.name)))
     }

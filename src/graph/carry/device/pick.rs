@@ -87,7 +87,7 @@ pub struct Pick {
     /// Runs that were begun, and those in flight, while the verdict is open. A failed run counts as in flight until the
     /// next one of its frame.
     begun: AtomicU64,
-    under_way: AtomicU64,
+    in_flight: AtomicU64,
     /// By the device's time.
     contest: Contest,
     /// The least time of the threads that issued streams and recordings; 0 = unknown.
@@ -122,15 +122,15 @@ impl Pick {
     pub(in crate::graph) fn begin(&self, is_clean: bool) -> Option<u64> {
         let number = self.begun.fetch_add(1, Relaxed) + 1;
         let before = match is_clean {
-            true => self.under_way.fetch_add(1, Relaxed),
-            false => self.under_way.load(Relaxed).saturating_sub(1),
+            true => self.in_flight.fetch_add(1, Relaxed),
+            false => self.in_flight.load(Relaxed).saturating_sub(1),
         };
         (before == 0).then_some(number)
     }
 
     /// A run is over. Returns whether none has begun since that with this number.
     pub(in crate::graph) fn end(&self, number: u64) -> bool {
-        self.under_way.fetch_sub(1, Relaxed);
+        self.in_flight.fetch_sub(1, Relaxed);
         self.begun.load(Relaxed) == number
     }
 

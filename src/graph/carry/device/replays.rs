@@ -1,7 +1,7 @@
 //! A frame's recordings of its segments, and a program's counts of its runs.
 #![forbid(unsafe_code)]
 
-use super::frame_stream::Mark;
+use super::frame_stream::EventMark;
 use super::pick::Pick;
 use crate::device::Executable;
 use crate::sync::{Mutex, OnceLock};
@@ -12,20 +12,20 @@ use std::sync::atomic::AtomicU64;
 #[derive(Debug)]
 pub(in crate::graph) struct OfSegment {
     /// Behind all of it.
-    pub event: Option<Arc<Mark>>,
-    pub recorded: Mutex<Option<Recorded>>,
+    pub event: Option<Arc<EventMark>>,
+    pub recorded: Mutex<Option<SegmentRecording>>,
 }
 
 /// A device's recording of a segment, and the addresses of the runs' own tensors that it was given last.
 #[derive(Debug)]
-pub(in crate::graph) struct Recorded {
+pub(in crate::graph) struct SegmentRecording {
     pub executable: Arc<dyn Executable>,
     pub given: Vec<usize>,
 }
 
 /// The writer of a value: records an event behind it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::graph) struct Writer {
+pub(in crate::graph) struct ValueWriter {
     pub piece: usize,
     pub segment: Option<usize>,
 }

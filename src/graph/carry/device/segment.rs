@@ -10,13 +10,13 @@
 //! after a failed one issues, and if a device refuses to record, a segment's pieces are issued one after the other on
 //! its stream, and the next runs issue all.
 
-use super::control::{Control, Made};
-use super::device_frame::{Before, DeviceFrame, Source};
+use super::control::{DeviceControl, RecordedViews};
+use super::device_frame::{Before, DeviceFrame, ValuePlace};
 use super::driven::Going;
-use super::frame_stream::{Giving, Mark, of};
+use super::frame_stream::{EventMark, Giving, of};
 use super::frames::{DeviceFrames, RunFrame, lane_of};
-use super::kernels::{Issue, device_frame, shape};
-use super::replays::Recorded;
+use super::kernels::{Issue, device_node, shape};
+use super::replays::SegmentRecording;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{
     DeviceStream, Executable, HostAddress, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
@@ -86,8 +86,8 @@ pub(in crate::graph) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues:
         };
         // Only the readers of a copy's value wait for the copy.
         let (copied, others): (Vec<usize>, Vec<usize>) = after.into_iter().partition(|&before| before < copies.len());
-        let brought: Vec<(usize, Source)> =
-            copied.into_iter().map(|copy| (copy, Source::Arena(copies[copy].to))).collect();
+        let brought: Vec<(usize, ValuePlace)> =
+            copied.into_iter().map(|copy| (copy, ValuePlace::Arena(copies[copy].to))).collect();
         let before: Vec<usize> = others.iter().flat_map(|&before| last[before].iter().copied()).collect();
         last.push(control.edges(first, (before, &brought), &mut all));
     }
@@ -182,18 +182,18 @@ impl Segment {
     }
 
     fn wait(&self, frame: &RunFrame, stream: &Giving<'_>) -> Result<()> {
-        let on = &frame.engines[self.engine];
+        let device_frame = &frame.engines[self.engine];
         for before in &self.before {
             // ORDERING: Relaxed; the copy's node comes before this one, by an edge.
-            if !matches!(*before, Before::Constant(upload) if !on.uploads[upload].is_new.load(Relaxed)) {
-                stream.wait_for(before.mark(on)?)?;
+            if !matches!(*before, Before::Constant(upload) if !device_frame.uploads[upload].is_new.load(Relaxed)) {
+                stream.wait_for(before.mark(device_frame)?)?;
             }
         }
         Ok(())
     }
 
     /// The event behind all of it.
-    fn event<'a>(&self, frame: &'a RunFrame) -> Option<&'a Arc<Mark>> {
+    fn event<'a>(&self, frame: &'a RunFrame) -> Option<&'a Arc<EventMark>> {
         frame.engines[self.engine].segments[self.number?].event.as_ref()
     }
 
@@ -256,7 +256,7 @@ impl Segment {
         &self,
         frame: &RunFrame,
         after: &[Vec<usize>],
-        recorded: &mut Option<Recorded>,
+        recorded: &mut Option<SegmentRecording>,
         context: &KernelContext<'_>,
     ) -> Result<()> {
         if let Some(known) = recorded
@@ -306,21 +306,25 @@ impl Segment {
     }
 
     fn transfer<'a>(&self, frame: &RunFrame, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
-        let to = Source::Arena(copy.to).address(&frame.engines[self.engine], context);
+        let to = ValuePlace::Arena(copy.to).address(&frame.engines[self.engine], context);
         let staging = &frame.engines[self.engine].uploads[copy.upload].staging;
         // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
         let from = unsafe { HostAddress::new(staging.data() as usize) };
         Transfer { name: &copy.name, to: Place::Device(to), from: Place::Host(from), bytes: copy.bytes }
     }
 
-    fn record(&self, frame: &RunFrame, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<Recorded> {
-        let on = &*frame.engines[self.engine];
-        let Some(accelerator) = on.engine.accelerator() else {
+    fn record(&self, frame: &RunFrame, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<SegmentRecording> {
+        let device_frame = &*frame.engines[self.engine];
+        let Some(accelerator) = device_frame.engine.accelerator() else {
             return Err(Error::internal("a frame on the host's engine"));
         };
         let views = self.issues.iter().map(|issue| issue.views(frame, context)).collect::<Result<Vec<_>>>()?;
-        let made = |issue: &Issue| -> Result<Option<Made<'_>>> {
-            issue.control.as_ref().map(|control| Made::new(control, on, &control.lowered.list)).transpose()
+        let made = |issue: &Issue| -> Result<Option<RecordedViews<'_>>> {
+            issue
+                .control
+                .as_ref()
+                .map(|control| RecordedViews::new(control, device_frame, &control.lowered.list))
+                .transpose()
         };
         let made = self.issues.iter().map(made).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::with_capacity(after.len());
@@ -334,18 +338,18 @@ impl Segment {
                 steps.push(Step { work: Work::Launch(issue.launch_of(inputs, outputs)?), after: next() });
                 continue;
             };
-            let inside = made.works(control, on, &control.lowered.list)?;
-            let works = issue.copies_in(control, on, context).map(Work::Copy).chain(inside);
-            let works = works.chain(issue.copies_out(control, on, context).map(Work::Copy));
+            let inside = made.works(control, device_frame, &control.lowered.list)?;
+            let works = issue.copies_in(control, device_frame, context).map(Work::Copy).chain(inside);
+            let works = works.chain(issue.copies_out(control, device_frame, context).map(Work::Copy));
             steps.extend(works.map(|work| Step { work, after: next() }));
         }
         let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
         frame.counts().recordings.fetch_add(1, Relaxed);
-        Ok(Recorded { executable, given: given_addresses(context).collect() })
+        Ok(SegmentRecording { executable, given: given_addresses(context).collect() })
     }
 
     /// The runs' own tensors may differ each time.
-    fn update(&self, frame: &RunFrame, recorded: &mut Recorded, context: &KernelContext<'_>) -> Result<()> {
+    fn update(&self, frame: &RunFrame, recorded: &mut SegmentRecording, context: &KernelContext<'_>) -> Result<()> {
         if given_addresses(context).eq(recorded.given.iter().copied()) {
             return Ok(());
         }
@@ -353,20 +357,20 @@ impl Segment {
         let is_changed: SmallVec<[bool; 16]> =
             known.map(|(known, address)| std::mem::replace(known, address) != address).collect();
         let (inputs, outputs) = is_changed.split_at(context.inputs().len());
-        let is_changed = |source: &Source| match *source {
-            Source::Input(input) => inputs[input],
-            Source::Output(output) => outputs[output],
-            Source::Arena(_) | Source::Fixed(_) => false,
+        let is_changed = |source: &ValuePlace| match *source {
+            ValuePlace::Input(input) => inputs[input],
+            ValuePlace::Output(output) => outputs[output],
+            ValuePlace::Arena(_) | ValuePlace::Fixed(_) => false,
         };
-        let on = &*frame.engines[self.engine];
+        let device_frame = &*frame.engines[self.engine];
         for &(at, step) in &self.own {
             let issue = &self.issues[at];
             if let Some(control) = &issue.control {
                 let behind = step + control.num_steps() - control.copied_out.len();
                 let sources = control.copied_in.iter().map(|&(input, _)| &issue.inputs[input].0);
-                let copies_in = sources.zip(issue.copies_in(control, on, context)).zip(step..);
+                let copies_in = sources.zip(issue.copies_in(control, device_frame, context)).zip(step..);
                 let sources = control.copied_out.iter().map(|&(output, _)| &issue.outputs[output].0);
-                let copies_out = sources.zip(issue.copies_out(control, on, context)).zip(behind..);
+                let copies_out = sources.zip(issue.copies_out(control, device_frame, context)).zip(behind..);
                 for ((source, transfer), step) in copies_in.chain(copies_out) {
                     if is_changed(source) {
                         recorded.executable.update(step, &Work::Copy(transfer))?;
@@ -386,7 +390,7 @@ impl Segment {
 
 impl Kernel for Segment {
     shape!("segment on a device", of self: self.num_inputs, self.given.len());
-    device_frame!();
+    device_node!();
 
     fn is_relied_on(&self) -> bool {
         true
@@ -409,13 +413,13 @@ impl Kernel for Segment {
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let frame = lane_of(context)?;
         let is_replay = frame.is_replay();
-        let on = &frame.engines[self.engine];
+        let device_frame = &frame.engines[self.engine];
         let asks = || if is_replay { self.replay(&frame, context) } else { self.issue(&frame, context) };
         let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
-        let mut go = || on.timed(&frame.timed, behind, asks);
+        let mut go = || device_frame.timed(&frame.timed, behind, asks);
         // A piece that is not a launch is alone in its segment.
         let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
-        let gone = if is_issued { go() } else { on.within(&mut go) };
+        let gone = if is_issued { go() } else { device_frame.within(&mut go) };
         gone.map_err(of(&self.label))
     }
 
@@ -440,7 +444,7 @@ impl Issue {
     /// Whether it uses tensors of the runs' own.
     pub fn has_given(&self) -> bool {
         let mut arguments = self.inputs.iter().chain(&self.outputs);
-        arguments.any(|(source, _)| matches!(source, Source::Input(_) | Source::Output(_)))
+        arguments.any(|(source, _)| matches!(source, ValuePlace::Input(_) | ValuePlace::Output(_)))
     }
 
     fn launch_of<'a>(&'a self, inputs: &'a [View], outputs: &'a [View]) -> Result<Launch<'a>> {
@@ -451,36 +455,37 @@ impl Issue {
     /// Begins a branch or a loop that the host drives: copies the run's own inputs first.
     fn drive(
         &self,
-        control: &Arc<Control>,
+        control: &Arc<DeviceControl>,
         frame: &RunFrame,
-        (stream, records): (usize, Option<Arc<Mark>>),
+        (stream, records): (usize, Option<Arc<EventMark>>),
         context: &KernelContext<'_>,
         (done, rest): (Completion, Option<Arc<dyn Rest>>),
     ) -> Result<()> {
-        let on = &frame.engines[control.engine];
-        let line = on.streams[stream].lock();
-        self.copies_in(control, on, context).try_for_each(|transfer| line.copy(&transfer))?;
-        drop(line);
-        let outputs = control.copied_out.iter().map(|&(output, _)| self.outputs[output].0.address(on, context));
+        let device_frame = &frame.engines[control.engine];
+        let work_stream = device_frame.streams[stream].lock();
+        self.copies_in(control, device_frame, context).try_for_each(|transfer| work_stream.copy(&transfer))?;
+        drop(work_stream);
+        let outputs =
+            control.copied_out.iter().map(|&(output, _)| self.outputs[output].0.address(device_frame, context));
         let (outputs, stop) = (outputs.collect(), context.kept_stop().cloned());
-        let (on, control) = (Arc::clone(on), Arc::clone(control));
+        let (device_frame, control) = (Arc::clone(device_frame), Arc::clone(control));
         let driven = &frame.driven[control.engine][control.number];
-        driven.begin(Going { on, control, stream, records, done, rest, stop, at: 0, outputs });
+        driven.begin(Going { device_frame, control, stream, records, done, rest, stop, at: 0, outputs });
         Ok(())
     }
 
     /// A branch or a loop that is recorded.
     fn replay(
         &self,
-        control: &Control,
+        control: &DeviceControl,
         whole: &Arc<dyn Executable>,
-        on: &DeviceFrame,
+        device_frame: &DeviceFrame,
         stream: &dyn DeviceStream,
         context: &KernelContext<'_>,
     ) -> Result<()> {
-        self.copies_in(control, on, context).try_for_each(|transfer| stream.copy(&transfer))?;
+        self.copies_in(control, device_frame, context).try_for_each(|transfer| stream.copy(&transfer))?;
         stream.replay(whole)?;
-        self.copies_out(control, on, context).try_for_each(|transfer| stream.copy(&transfer))
+        self.copies_out(control, device_frame, context).try_for_each(|transfer| stream.copy(&transfer))
     }
 
     /// The launch, as prepared by the stream (`DeviceStream::prepare`); `None` if that is not possible.

@@ -23,12 +23,12 @@ pub(in crate::graph) struct Timing {
     /// Locked until it is recorded: calls of other threads come behind it.
     is_begun: Mutex<bool>,
     /// By segment.
-    ends: Vec<Vec<End>>,
+    ends: Vec<Vec<SegmentEnd>>,
     thread_ns: AtomicU64,
 }
 
 #[derive(Debug)]
-struct End {
+struct SegmentEnd {
     stream: usize,
     event: Arc<dyn DeviceEvent>,
     is_recorded: AtomicBool,
@@ -51,8 +51,9 @@ pub(in crate::graph) struct Timed {
 impl Timing {
     /// `streams` has the streams of each segment.
     pub fn make(accelerator: &dyn Accelerator, streams: &[Vec<usize>]) -> Result<Timing> {
-        let end =
-            |&stream: &usize| Ok(End { stream, event: accelerator.event(true)?, is_recorded: AtomicBool::new(false) });
+        let end = |&stream: &usize| {
+            Ok(SegmentEnd { stream, event: accelerator.event(true)?, is_recorded: AtomicBool::new(false) })
+        };
         let ends = streams.iter().map(|streams| streams.iter().map(end).collect());
         Ok(Timing {
             begin: accelerator.event(true)?,
@@ -62,15 +63,15 @@ impl Timing {
         })
     }
 
-    fn ends(&self) -> impl Iterator<Item = &End> {
+    fn ends(&self) -> impl Iterator<Item = &SegmentEnd> {
         self.ends.iter().flatten().filter(|end| end.is_recorded.load(Relaxed))
     }
 
     /// Before all work, on the first stream, which is idle.
     pub fn begin(&self, streams: &[FrameStream]) -> Result<()> {
         let mut is_begun = self.is_begun.lock();
-        if let (false, Some(line)) = (*is_begun, streams.first()) {
-            line.look().record(&self.begin)?;
+        if let (false, Some(stream)) = (*is_begun, streams.first()) {
+            stream.look().record(&self.begin)?;
             *is_begun = true;
         }
         Ok(())

@@ -5,11 +5,11 @@
 //! value. To and from the host's memory they go through pinned memory, if the device has such. A copy's source and
 //! destination keep their bytes until the run is over, so nothing else needs a wait.
 
-use super::device_frame::{Call, Source};
+use super::device_frame::{AwaitedCall, ValuePlace};
 use super::frame_stream::of;
 use super::frames::{DeviceFrames, RunFrame, lane_of};
-use super::kernels::{device_frame, later, shape};
-use super::replays::Writer;
+use super::kernels::{device_node, later, shape};
+use super::replays::ValueWriter;
 use crate::base::{Desc, Error, Result};
 use crate::device::{DeviceStream, HostAddress, Place, Reached, Then, Transfer};
 use crate::kernel::{Completion, Kernel, KernelContext, Outputs, Rest};
@@ -19,28 +19,28 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// An end of a copy.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::graph) enum Point {
-    Host(Source),
+pub(in crate::graph) enum CopyEnd {
+    Host(ValuePlace),
     /// In the memory of the engine that copies.
-    Own(Source),
+    Own(ValuePlace),
     /// In the memory of another engine, by number.
-    Peer(usize, Source),
+    Peer(usize, ValuePlace),
 }
 
-impl Point {
+impl CopyEnd {
     fn place<'a>(self, frame: &'a RunFrame, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
         Ok(match self {
-            Point::Host(source) => {
+            CopyEnd::Host(source) => {
                 let address = source.address(&frame.engines[own], context);
                 // SAFETY: a tensor that the node is given, until it is done.
                 Place::Host(unsafe { HostAddress::new(address) })
             }
-            Point::Own(source) => Place::Device(source.address(&frame.engines[own], context)),
-            Point::Peer(engine, source) => {
-                let on = &frame.engines[engine];
-                let peer = on.engine.accelerator();
+            CopyEnd::Own(source) => Place::Device(source.address(&frame.engines[own], context)),
+            CopyEnd::Peer(engine, source) => {
+                let device_frame = &frame.engines[engine];
+                let peer = device_frame.engine.accelerator();
                 let peer = peer.ok_or_else(|| Error::internal("a copy to an engine of the host's"))?;
-                Place::Peer(peer, source.address(on, context))
+                Place::Peer(peer, source.address(device_frame, context))
             }
         })
     }
@@ -54,10 +54,10 @@ pub(in crate::graph) struct Carry {
     /// The engine's label.
     pub label: Arc<str>,
     pub number: usize,
-    pub from: Point,
-    pub to: Point,
+    pub from: CopyEnd,
+    pub to: CopyEnd,
     /// The writer of the value; `None`: it is there.
-    pub writer: Option<Writer>,
+    pub writer: Option<ValueWriter>,
     pub num_inputs: usize,
     pub has_output: bool,
     pub desc: Desc,
@@ -66,7 +66,7 @@ pub(in crate::graph) struct Carry {
 
 impl Kernel for Carry {
     shape!("copy that is waited for", of self: self.num_inputs, usize::from(self.has_output));
-    device_frame!();
+    device_node!();
     later!();
 
     fn is_relied_on(&self) -> bool {
@@ -80,17 +80,17 @@ impl Kernel for Carry {
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let frame = lane_of(context)?;
         let bytes = self.desc.bytes()?;
-        let on = &frame.engines[self.engine];
+        let device_frame = &frame.engines[self.engine];
         let (mut from, mut to) =
             (self.from.place(&frame, self.engine, context)?, self.to.place(&frame, self.engine, context)?);
         let mut rest = None;
-        if let Some(staging) = &on.fetched[self.number].staging {
+        if let Some(staging) = &device_frame.fetched[self.number].staging {
             let staged = staging.data().expose_provenance();
             // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
             let place = Place::Host(unsafe { HostAddress::new(staged) });
             match (from, to) {
                 (Place::Host(address), _) => {
-                    on.engine.host_uses(staged, bytes, true, "copy");
+                    device_frame.engine.host_uses(staged, bytes, true, "copy");
                     // SAFETY: a tensor of this size that the node is given, and the block's memory, which the last copy
                     // of it has read.
                     unsafe {
@@ -101,7 +101,7 @@ impl Kernel for Carry {
                     from = place;
                 }
                 _ => {
-                    rest = Some(Arc::clone(&on.fetched[self.number]) as Arc<dyn Rest>);
+                    rest = Some(Arc::clone(&device_frame.fetched[self.number]) as Arc<dyn Rest>);
                     to = place;
                 }
             }
@@ -120,12 +120,12 @@ pub(in crate::graph) struct Done {
     /// The engine's label.
     pub label: Arc<str>,
     pub number: usize,
-    pub writer: Writer,
+    pub writer: ValueWriter,
 }
 
 impl Kernel for Done {
     shape!("done on a device", 0, 0);
-    device_frame!();
+    device_node!();
     later!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
@@ -156,7 +156,7 @@ pub(in crate::graph) struct Pace {
 
 impl Kernel for Pace {
     shape!("pace of a loop", 0, 0);
-    device_frame!();
+    device_node!();
     later!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
@@ -165,22 +165,22 @@ impl Kernel for Pace {
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let frame = lane_of(context)?;
-        let on = &frame.engines[self.engine];
+        let device_frame = &frame.engines[self.engine];
         // ORDERING: Relaxed; one run at a time has the frame, and edges order its nodes.
-        let iteration = on.paces[self.number].fetch_add(1, Relaxed);
+        let iteration = device_frame.paces[self.number].fetch_add(1, Relaxed);
         if !iteration.is_multiple_of(AHEAD) {
             return done.done(Ok(()));
         }
         let turn = (iteration / AHEAD) as usize % 2;
-        on.streams[0].lock().mark(&on.fetched[self.marks[turn]].event).map_err(of(&self.label))?;
+        device_frame.streams[0].lock().mark(&device_frame.fetched[self.marks[turn]].event).map_err(of(&self.label))?;
         if iteration == 0 {
             return done.done(Ok(()));
         }
-        let before = &on.fetched[self.marks[1 - turn]];
-        let Some(accelerator) = on.engine.accelerator() else {
+        let before = &device_frame.fetched[self.marks[1 - turn]];
+        let Some(accelerator) = device_frame.engine.accelerator() else {
             return Err(Error::internal("a frame on the host's engine"));
         };
-        *before.call.lock() = Some(Call { done, written: None, rest: None });
+        *before.call.lock() = Some(AwaitedCall { done, written: None, rest: None });
         accelerator.when_reached(&before.event.event, Then::shared(Arc::clone(before) as Arc<dyn Reached>));
         Ok(())
     }
@@ -191,18 +191,18 @@ impl Kernel for Pace {
 fn complete(
     frame: &Arc<RunFrame>,
     (engine, number): (usize, usize),
-    writer: Option<Writer>,
+    writer: Option<ValueWriter>,
     work: impl Fn(&dyn DeviceStream) -> Result<()>,
     (done, rest): (Completion, Option<Arc<dyn Rest>>),
 ) -> Result<()> {
-    let on = &frame.engines[engine];
-    let fetched = &on.fetched[number];
+    let device_frame = &frame.engines[engine];
+    let fetched = &device_frame.fetched[number];
     let written = writer.map(|writer| frame.mark_behind(engine, writer).cloned()).transpose()?;
-    let Some(accelerator) = on.engine.accelerator() else {
+    let Some(accelerator) = device_frame.engine.accelerator() else {
         return Err(Error::internal("a frame on the host's engine"));
     };
-    let stream = on.fetch_stream()?.lock();
-    on.within(&mut || {
+    let stream = device_frame.fetch_stream()?.lock();
+    device_frame.within(&mut || {
         if let Some(written) = &written {
             stream.wait_for(written)?;
         }
@@ -210,7 +210,7 @@ fn complete(
         stream.mark(&fetched.event)
     })?;
     drop(stream);
-    *fetched.call.lock() = Some(Call { done, written, rest });
+    *fetched.call.lock() = Some(AwaitedCall { done, written, rest });
     accelerator.when_reached(&fetched.event.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
     Ok(())
 }

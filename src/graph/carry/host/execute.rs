@@ -31,7 +31,7 @@ const LATE_NS: u64 = 10_000;
 const WALK_NS: u64 = 20;
 
 /// The way of a run.
-struct Planned {
+struct RunDecision {
     /// The number of helpers that may be asked for.
     width: u32,
     is_shared: bool,
@@ -43,7 +43,7 @@ struct Planned {
 }
 
 /// Measures the time of a run in one thread.
-struct Watch {
+struct WalkTimer {
     began: u64,
     expected_ns: u64,
     hop_ns: u64,
@@ -51,7 +51,7 @@ struct Watch {
     to_the_end: bool,
 }
 
-impl Watch {
+impl WalkTimer {
     fn elapsed_ns(&self) -> u64 {
         ticks_ns(ticks().wrapping_sub(self.began))
     }
@@ -157,7 +157,7 @@ impl RunState {
         loop {
             let seen = news.reached();
             // A thread that calls it back advances the event count, which orders the rest.
-            let is_away = self.hands.goes_away(|| self.shows_work());
+            let is_away = self.helpers.goes_away(|| self.shows_work());
             if self.closed.reached() >= closed {
                 break;
             }
@@ -167,9 +167,9 @@ impl RunState {
                     break;
                 }
             }
-            self.hands.is_back();
-            let generation = self.tokens.generation();
-            if self.tokens.enter(generation) == Entry::Over {
+            self.helpers.is_back();
+            let generation = self.latch.generation();
+            if self.latch.enter(generation) == Entry::Over {
                 continue;
             }
             let _frame = ambient::enter(ambient::Work::Run(self.id));
@@ -179,7 +179,7 @@ impl RunState {
                 break;
             }
         }
-        self.hands.is_back();
+        self.helpers.is_back();
     }
 
     /// The same over the memory of these inputs and outputs.
@@ -209,7 +209,7 @@ impl RunState {
         if self.is_serial() {
             // ORDERING: Relaxed; read by the thread that completes a call of this run, which is started later. It asks
             // for no helper.
-            self.hands.open(0);
+            self.helpers.open(0);
         }
         if self.is_independent() {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
@@ -247,7 +247,7 @@ impl RunState {
     }
 
     /// Decides how the next run is made.
-    fn plan_run(&self, pool: Option<&Ref<ThreadPool>>, run: u64) -> Planned {
+    fn plan_run(&self, pool: Option<&Ref<ThreadPool>>, run: u64) -> RunDecision {
         let (plan, learned) = (self.plan(), self.learned());
         let doubt = learned.ways.take_doubt();
         let number = learned.runs.load(Relaxed);
@@ -274,7 +274,7 @@ impl RunState {
             self.believes.store(doubt.is_some() || is_first || (is_alone && !is_shared), Relaxed);
         }
         self.measuring.store(measures, Relaxed);
-        Planned { width, is_shared, measures, is_unknown, may_share: pool.is_some() }
+        RunDecision { width, is_shared, measures, is_unknown, may_share: pool.is_some() }
     }
 
     /// Opens the run for up to `width` helpers and works in it. `all`: everything is shown. Nodes before `from` are
@@ -282,10 +282,10 @@ impl RunState {
     fn share(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, width: u32, all: bool, from: u32) -> Exit {
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         // ORDERING: Relaxed; published to helpers by `open`.
-        self.hands.open(width);
+        self.helpers.open(width);
         self.ask_above_ns.store(self.ask_above(pool), Relaxed);
         self.set_shown(all);
-        let generation = self.tokens.open(self.plan().ends);
+        let generation = self.latch.open(self.plan().ends);
         let role = Role::of_caller(pool);
         match self.mode() {
             CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).begin(from).work(),
@@ -303,7 +303,7 @@ impl RunState {
     }
 
     /// For a run in this thread that others could share: measures its time, if it may be of interest.
-    fn watch(&self, pool: &Ref<ThreadPool>) -> Option<Watch> {
+    fn watch(&self, pool: &Ref<ThreadPool>) -> Option<WalkTimer> {
         let began = ticks();
         // ORDERING: Relaxed; the owner's alone.
         let since = began.wrapping_sub(self.last.load(Relaxed));
@@ -315,7 +315,7 @@ impl RunState {
         if !to_the_end && expected_ns < TINY_NS {
             return None;
         }
-        Some(Watch { began, expected_ns, hop_ns: self.hop_ns(Some(pool)), to_the_end })
+        Some(WalkTimer { began, expected_ns, hop_ns: self.hop_ns(Some(pool)), to_the_end })
     }
 
     /// Works in an open run that this thread has entered, until there is nothing to do.
@@ -393,7 +393,7 @@ impl RunState {
         let learned = self.learned();
         if let Some((family, start_ns)) = self.began.take() {
             let all_ns = learned.all_ns.load(Relaxed);
-            let least_ns = (all_ns / (u64::from(self.hands.width()) + 1)).max(learned.longest_ns.load(Relaxed));
+            let least_ns = (all_ns / (u64::from(self.helpers.width()) + 1)).max(learned.longest_ns.load(Relaxed));
             learned.ways.was_shared(family, now_ns() - start_ns, least_ns, all_ns);
         }
         if self.measuring.load(Relaxed) {

@@ -34,7 +34,7 @@
 //! outer run over.
 
 use crate::base::{Error, Result};
-use crate::graph::carry::calls::{Inner, StateHome};
+use crate::graph::carry::calls::{NestedRun, StateHome};
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stoppable};
@@ -55,43 +55,45 @@ impl RunState {
         done: Completion,
     ) -> Result<()> {
         let Some(stop) = context.kept_stop() else { return Err(Error::internal("a call that does not last")) };
-        let Some(mut turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a state in use")) };
+        let Some(mut owner) = self.calls.rounds.drain_lock.hold() else {
+            return Err(Error::internal("a state in use"));
+        };
         self.obey(Orders::inside(stop).as_ref());
-        *turn = Some(Inner {
+        *owner = Some(NestedRun {
             home,
             attached: stop.attach_kept(Arc::clone(self) as Arc<dyn Stoppable>),
             closed: self.closed.reached() + 1,
         });
         let exit = context.with_pool(|pool| self.open_and_work(pool));
-        self.round(turn, exit, (context, outputs), done);
+        self.round(owner, exit, (context, outputs), done);
         Ok(())
     }
 
     /// Works until the run is closed, which ends the call, or until the owner must be told of something.
     fn round(
         self: &Arc<Self>,
-        mut turn: DrainGuard<'_, Option<Inner>>,
+        mut owner: DrainGuard<'_, Option<NestedRun>>,
         mut exit: Exit,
         (context, outputs): (&KernelContext<'_>, Outputs<'_>),
         done: Completion,
     ) {
-        let closed = turn.as_ref().map_or(0, |inner| inner.closed);
+        let closed = owner.as_ref().map_or(0, |inner| inner.closed);
         loop {
             if exit == Exit::Open {
                 exit = context.with_pool(|pool| self.work_until_asleep(pool));
             }
             if exit == Exit::Closed || self.closed.reached() >= closed {
-                let inner = turn.take();
-                drop(turn);
+                let inner = owner.take();
+                drop(owner);
                 return self.end_inside(inner, (context, outputs), done);
             }
             done.leave(Some(Arc::clone(self) as Arc<dyn Rest>));
             // Empty: that of the last round was taken by the thread that ended it.
             let _ = self.calls.rounds.told.put(done);
-            match turn.park() {
+            match owner.park() {
                 Ok(()) => return,
                 Err(again) => {
-                    turn = again;
+                    owner = again;
                     let _ = self.calls.rounds.told.take();
                     done.leave(None);
                 }
@@ -101,14 +103,14 @@ impl RunState {
 
     fn end_inside(
         self: &Arc<Self>,
-        inner: Option<Inner>,
+        inner: Option<NestedRun>,
         (context, mut outputs): (&KernelContext<'_>, Outputs<'_>),
         done: Completion,
     ) {
         self.calls.returns.wake();
         let result = match inner {
             None => Err(Error::internal("a run without a program")),
-            Some(Inner { home, attached, .. }) => {
+            Some(NestedRun { home, attached, .. }) => {
                 // Before the result is taken: a stop is part of it or does nothing; else it would stop the state's next
                 // run.
                 drop(attached);
@@ -126,8 +128,10 @@ impl RunState {
 
 impl Rest for RunState {
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let Some(turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a run without an owner")) };
-        self.round(turn, Exit::Open, (context, outputs), done);
+        let Some(owner) = self.calls.rounds.drain_lock.hold() else {
+            return Err(Error::internal("a run without an owner"));
+        };
+        self.round(owner, Exit::Open, (context, outputs), done);
         Ok(())
     }
 }

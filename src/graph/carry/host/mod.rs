@@ -19,7 +19,7 @@
 //! other cheap ones go onto its own list, which costs two plain stores per node; `share` describes which of it is given
 //! to others, and when. Dear ones, of a few microseconds and more, are shown to all workers, by rank (`shown`), and a
 //! worker that goes into one leaves nothing on its own list. Which threads may be called for shown nodes, and why no
-//! node is missed, is in `hands`. Work that is worth less than a hop stays where it is: with cheap nodes a run is as
+//! node is missed, is in `helpers`. Work that is worth less than a hop stays where it is: with cheap nodes a run is as
 //! fast on many threads as on one.
 //!
 //! # Costs

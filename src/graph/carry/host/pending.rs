@@ -53,7 +53,7 @@
 use super::role::Role;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::carry::calls::{Call, CallChain, OnChain};
+use crate::graph::carry::calls::{CallChain, NodeCall, OnChain};
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Begun, Caller, Completion, Kernel, Rest};
 use crate::stream::{GRACE_NS, Queue};
@@ -95,7 +95,7 @@ impl RunState {
 
     /// Starts a node that completes later, or continues its rest. True if it is done already.
     pub(in crate::graph) fn call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
-        let Call { pending, context, .. } = &self.calls.list[index as usize];
+        let NodeCall { pending, context, .. } = &self.calls.list[index as usize];
         let mut over = match pending.rest() {
             Some(rest) => self.go_on_with_call(index, &rest, pool),
             None => self.begin_call(index, pool),
@@ -110,7 +110,7 @@ impl RunState {
     }
 
     fn go_on_with_call(self: &Arc<Self>, index: u32, rest: &Arc<dyn Rest>, pool: Option<&Ref<ThreadPool>>) -> bool {
-        let Call { pending, context, .. } = &self.calls.list[index as usize];
+        let NodeCall { pending, context, .. } = &self.calls.list[index as usize];
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
         // SAFETY: the round before is over, and its use of the outputs.
@@ -142,7 +142,7 @@ impl RunState {
     /// True if a round is over.
     fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
         let (kernel, _) = self.plan().calls[index as usize];
-        let Call { pending, context, lane, has_failed } = &self.calls.list[index as usize];
+        let NodeCall { pending, context, chain, has_failed } = &self.calls.list[index as usize];
         has_failed.store(false, Relaxed);
         let node = &self.plan().kernels[kernel as usize];
         let args = self.args[node.inputs()].iter().chain(&self.args[node.outputs()]);
@@ -153,8 +153,8 @@ impl RunState {
         }
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
-        let started = match lane {
-            Some(lane) => self.send_to_lane(lane, done, pool),
+        let started = match chain {
+            Some(chain) => self.send_on(chain, done, pool),
             // SAFETY: the call begins.
             None => caught(|| self.plan().kernel(kernel).start(context, unsafe { context.outputs() }, done)),
         };
@@ -164,29 +164,29 @@ impl RunState {
 
     /// Hands a kernel to its own thread, or one that may block to the pool for such kernels. If that refuses, this
     /// thread makes the call, unless it is a worker that would be blocked.
-    fn send_to_lane(
+    fn send_on(
         self: &Arc<Self>,
-        lane: &Arc<CallChain>,
+        chain: &Arc<CallChain>,
         done: Completion,
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
-        let launcher = self.kernel_of(lane.call).launcher();
-        let Some(lanes) = launcher.or(self.plan().blocking_pool.as_ref()) else {
+        let launcher = self.kernel_of(chain.call).launcher();
+        let Some(chain_pool) = launcher.or(self.plan().blocking_pool.as_ref()) else {
             return Err(Error::internal("no pool for what blocks"));
         };
-        lane.since_ns.store(now_ns(), Relaxed);
-        let _ = lane.handed.put((Arc::clone(self) as Arc<dyn OnChain>, done.into_number()));
-        if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, 0, 0, 0) {
+        chain.since_ns.store(now_ns(), Relaxed);
+        let _ = chain.handed.put((Arc::clone(self) as Arc<dyn OnChain>, done.into_number()));
+        if chain_pool.spawn(Arc::clone(chain) as Arc<dyn Job>, 0, 0, 0) {
             return Ok(());
         }
-        let Some((_, number)) = lane.handed.take() else { return Ok(()) };
+        let Some((_, number)) = chain.handed.take() else { return Ok(()) };
         if launcher.is_none() && (ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel())) {
             return Err(Error::new(
                 Code::Unavailable,
                 "the pool for kernels that block refuses it, and here it would block a worker of a thread pool",
             ));
         }
-        self.compute_on_lane(lane.call, number);
+        self.compute_chained(chain.call, number);
         Ok(())
     }
 
@@ -196,18 +196,18 @@ impl RunState {
     pub(in crate::graph) fn begin_blocking(&self) -> Begun {
         let mut most = Begun::Nothing;
         if let Some(pool) = &self.plan().blocking_pool {
-            for lane in self.calls.list.iter().filter_map(|call| call.lane.as_ref()) {
-                let kernel = self.kernel_of(lane.call);
-                if kernel.launcher().is_some() || !lane.handed.is_full() {
+            for chain in self.calls.list.iter().filter_map(|call| call.chain.as_ref()) {
+                let kernel = self.kernel_of(chain.call);
+                if kernel.launcher().is_some() || !chain.handed.is_full() {
                     continue;
                 }
                 let is_own = pool.in_parallel();
                 if !is_own && !pool.may_work_here() {
                     continue;
                 }
-                if !is_own && now_ns() < lane.since_ns.load(Relaxed).saturating_add(GRACE_NS) {
+                if !is_own && now_ns() < chain.since_ns.load(Relaxed).saturating_add(GRACE_NS) {
                     most = Begun::Later;
-                } else if lane.begin() {
+                } else if chain.begin() {
                     return Begun::Done;
                 }
             }
@@ -251,10 +251,10 @@ impl RunState {
                 break;
             }
             if calls.returns.sleep() {
-                if self.hands.goes_away(|| self.shows_work()) {
+                if self.helpers.goes_away(|| self.shows_work()) {
                     self.sleep_for_news(seen, &mut slice_ns);
                 }
-                self.hands.is_back();
+                self.helpers.is_back();
                 calls.returns.wake();
             }
             if self.work_again(pool) == Exit::Closed {
@@ -286,9 +286,9 @@ impl RunState {
 
     /// The owner comes in again.
     fn work_again(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
-        let generation = self.tokens.generation();
+        let generation = self.latch.generation();
         let is_wanted = self.calls.returns.any() || self.shows_work();
-        if !is_wanted || self.tokens.enter(generation) == Entry::Over {
+        if !is_wanted || self.latch.enter(generation) == Entry::Over {
             return Exit::Open;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));
@@ -302,7 +302,7 @@ impl RunState {
         let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::Work::Run(self.id))) else {
             return;
         };
-        if !self.hands.take_place() {
+        if !self.helpers.take_place() {
             return;
         }
         self.bring_one(pool, generation, 0);
@@ -323,14 +323,14 @@ impl RunState {
     /// Wakes an owner of several runs.
     pub(in crate::graph) fn tell_together(&self) {
         if self.has_calls() {
-            let gate = self.calls.together.lock().clone();
-            gate.iter().for_each(|gate| gate.advance(1));
+            let event_count = self.calls.together.lock().clone();
+            event_count.iter().for_each(|event_count| event_count.advance(1));
         }
     }
 }
 
 impl OnChain for RunState {
-    fn compute_on_lane(&self, call: u32, number: usize) {
+    fn compute_chained(&self, call: u32, number: usize) {
         let kernel = self.kernel_of(call);
         let Some(done) = Completion::from_number(number) else { return };
         let context = &self.calls.list[call as usize].context;
@@ -366,8 +366,8 @@ impl Caller for RunState {
         let node = self.plan().calls[index as usize].1;
         let pool = self.calls.list[index as usize].context.set_pool(None);
         // While this thread is inside, the run stays the one of this call: no other thread closes it.
-        let generation = self.tokens.generation();
-        let inside = self.tokens.enter(generation) == Entry::Inside;
+        let generation = self.latch.generation();
+        let inside = self.latch.enter(generation) == Entry::Inside;
         let link = |next: Option<u32>| self.links[node as usize].store(next.unwrap_or(u32::MAX), Relaxed);
         // Before the node can be taken up: from then on the run may end.
         let stream = self.calls.stream.lock().clone();
@@ -377,7 +377,7 @@ impl Caller for RunState {
         }
         // Leaves before the owner is told: the owner may work on this very stack, where this thread would be one worker
         // too many.
-        if inside && self.tokens.leave(0) == Exit::Closed {
+        if inside && self.latch.leave(0) == Exit::Closed {
             self.close();
         }
         if is_asleep {

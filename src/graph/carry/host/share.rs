@@ -68,11 +68,11 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return Go::On;
         }
         // ORDERING: Relaxed; all are hints, a superfluous helper finds nothing and leaves.
-        let company = queue.is_empty() && state.tokens.inside() > 1;
-        let may_call = state.hands.is_away() && self.list.worth_ns > self.hop_ns();
-        let asked = state.hands.asked();
+        let company = queue.is_empty() && state.latch.inside() > 1;
+        let may_call = state.helpers.is_away() && self.list.worth_ns > self.hop_ns();
+        let asked = state.helpers.asked();
         let may_ask = self.list.worth_ns > state.ask_above_ns.load(Relaxed)
-            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < state.hands.width() };
+            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < state.helpers.width() };
         if !company && !may_ask && !may_call {
             return Go::On;
         }
@@ -86,9 +86,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.has_offered = queue.push(offer);
         if !self.has_offered {
             self.append(offer);
-        } else if may_call && state.hands.call_back() {
+        } else if may_call && state.helpers.call_back() {
             state.calls.news.advance(1);
-        } else if may_ask && !state.hands.is_hungry() {
+        } else if may_ask && !state.helpers.is_hungry() {
             self.ask();
         }
         Go::On
@@ -176,7 +176,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return self.pop_one();
         }
         self.has_shown = false;
-        if !state.shows_work() || !state.hands.is_missed() {
+        if !state.shows_work() || !state.helpers.is_missed() {
             return Some(node);
         }
         match self.role {
@@ -186,7 +186,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 let place = state.place_of(self.show, node)?;
                 (!self.ask() && state.ready.remove(place)).then_some(node)
             }
-            Role::CallerInBulk if state.hands.asked() == 0 => {
+            Role::CallerInBulk if state.helpers.asked() == 0 => {
                 self.push(node);
                 self.out = true;
                 None
@@ -219,14 +219,14 @@ impl<const MODE: u8> Worker<'_, MODE> {
 
     /// Something is shown: calls a thread for it if none looks around.
     fn call_others(&mut self) {
-        if self.state.hands.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
+        if self.state.helpers.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
             self.call_one();
         }
     }
 
     fn call_one(&mut self) {
         let state = self.state;
-        if state.hands.call_back() {
+        if state.helpers.call_back() {
             state.calls.news.advance(1);
         } else if self.role != Role::BulkHelper {
             self.ask();
@@ -336,13 +336,13 @@ impl<const MODE: u8> Worker<'_, MODE> {
     fn ask(&mut self) -> bool {
         let (state, Some(pool)) = (self.state, self.pool) else { return false };
         // On a pool with `parallel_for` only, a worker outside of it asks for all.
-        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !state.hands.take_place() {
+        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !state.helpers.take_place() {
             return false;
         }
         if self.role == Role::BulkCaller {
             let job = state.invitation();
-            let helpers = pool.take_helpers(state.hands.width() as usize, pool.num_threads());
-            state.hands.come(helpers as u32);
+            let helpers = pool.take_helpers(state.helpers.width() as usize, pool.num_threads());
+            state.helpers.come(helpers as u32);
             if helpers == 0 {
                 self.patience = PATIENCE;
                 return false;
@@ -358,8 +358,8 @@ impl<const MODE: u8> Worker<'_, MODE> {
             self.own = state.owners.claim();
             // Later work is worth another region.
             match accepted {
-                true => state.hands.come(0),
-                false => state.hands.fill_places(),
+                true => state.helpers.come(0),
+                false => state.helpers.fill_places(),
             }
             return accepted;
         }
@@ -374,7 +374,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
     pub(in crate::graph) fn may_leave(&mut self) -> bool {
         let state = self.state;
         let was_asked_for = matches!(self.role, Role::Helper | Role::BulkHelper) && !self.has_made_room;
-        let leaves = state.hands.leaves(was_asked_for, || state.shows_work());
+        let leaves = state.helpers.leaves(was_asked_for, || state.shows_work());
         self.has_made_room |= was_asked_for && leaves;
         leaves
     }
@@ -387,7 +387,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             state.ask_above_ns.store(above.saturating_mul(2), Relaxed);
         }
         if !self.has_made_room {
-            state.hands.give_place();
+            state.helpers.give_place();
         }
     }
 
@@ -401,12 +401,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
     /// Reports the ends reached, and looks for offers for a bounded time.
     pub(in crate::graph) fn look_around(&mut self) -> Option<Offer> {
         let state = self.state;
-        state.tokens.finish(std::mem::take(&mut self.done));
-        if state.tokens.is_finished() || state.tokens.inside() == 1 {
+        state.latch.finish(std::mem::take(&mut self.done));
+        if state.latch.is_finished() || state.latch.inside() == 1 {
             // Alone: there can be no offers.
             return self.take();
         }
-        state.hands.looks();
+        state.helpers.looks();
         let start = now_ns();
         let offer = loop {
             if let Some(offer) = self.take() {
@@ -415,12 +415,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if !state.ready.is_empty() {
                 break None;
             }
-            if state.tokens.is_finished() || state.calls.returns.any() || now_ns() - start > LOOK_NS {
+            if state.latch.is_finished() || state.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
             std::hint::spin_loop();
         };
-        state.hands.has_looked();
+        state.helpers.has_looked();
         offer
     }
 }

@@ -22,11 +22,11 @@ impl RunState {
     pub(in crate::graph) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
         // A node of the run itself must not wait for it.
         let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
-            (self.tokens.leave(0), false)
+            (self.latch.leave(0), false)
         } else {
             let _lineage = self.lineage.enter();
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            let generation = self.tokens.generation();
+            let generation = self.latch.generation();
             match self.mode() {
                 CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit(),
                 MEASURED => Worker::<MEASURED>::new(self, pool, generation, Role::Visitor).visit(),
@@ -46,22 +46,19 @@ impl RunState {
 impl Joinable for RunState {
     fn join(self: Arc<Self>, generation: u64, may_work: bool) -> Joined {
         let mut done = false;
-        if may_work && !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {
+        if may_work && !ambient::within(ambient::Work::Run(self.id)) && self.latch.enter(generation) == Entry::Inside {
             // The run is not over while this thread is inside.
             let pool = self.visitors.lock().clone();
             if pool.as_ref().is_none_or(|pool| pool.may_work_here()) {
                 done = self.visit(pool.as_ref());
-            } else if self.tokens.leave(0) == Exit::Closed {
+            } else if self.latch.leave(0) == Exit::Closed {
                 self.close();
             }
         }
         // A thread that is about to end the run, or to call the owner, works on it, too.
         let is_pending = || {
-            let tokens = &self.tokens;
-            tokens.generation() == generation
-                && !tokens.is_finished()
-                && tokens.inside() == 0
-                && !self.calls.returns.any()
+            let latch = &self.latch;
+            latch.generation() == generation && !latch.is_finished() && latch.inside() == 0 && !self.calls.returns.any()
         };
         match done {
             true => Joined::Worked,
@@ -90,7 +87,7 @@ impl RunState {
         let frame = ambient::enter(ambient::Work::Run(self.id));
         loop {
             let seen = self.calls.news.reached();
-            if self.tokens.enter(generation) == Entry::Over {
+            if self.latch.enter(generation) == Entry::Over {
                 return;
             }
             let lineage = self.lineage.enter();
@@ -125,14 +122,14 @@ impl RunState {
                 Wanted::Now => return true,
                 Wanted::Granted => {}
                 Wanted::Not => {
-                    self.hands.give_place();
+                    self.helpers.give_place();
                     return false;
                 }
             }
         }
         let accepted = pool.spawn_taken(self.invitation(), generation, cost_ns);
         if !accepted {
-            self.hands.fill_places();
+            self.helpers.fill_places();
         }
         accepted
     }
@@ -163,17 +160,17 @@ impl RunState {
     /// for this run, does not count: it would tell nobody.
     fn stays_in_bulk(&self, seen: u64) -> bool {
         // Nodes that complete later come back to the thread that has opened the run.
-        if self.has_calls() || self.tokens.is_finished() || self.tokens.inside() == 1 {
+        if self.has_calls() || self.latch.is_finished() || self.latch.inside() == 1 {
             return false;
         }
         // It has come out for threads that have left this call, and will call them again.
-        if self.hands.asked() == 0 && self.shows_work() {
+        if self.helpers.asked() == 0 && self.shows_work() {
             return false;
         }
-        if self.hands.goes_away(|| self.shows_work()) {
+        if self.helpers.goes_away(|| self.shows_work()) {
             self.calls.news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
         }
-        self.hands.is_back();
+        self.helpers.is_back();
         true
     }
 }

@@ -44,12 +44,12 @@ pub(in crate::graph) const NONE: u32 = u32::MAX;
 
 /// A list of ready nodes, linked through the state's links, the newest first; and their worth.
 #[derive(Clone, Copy)]
-pub(in crate::graph) struct List {
+pub(in crate::graph) struct ReadyList {
     pub first: u32,
     pub worth_ns: u64,
 }
 
-pub(in crate::graph) const EMPTY: List = List { first: NONE, worth_ns: 0 };
+pub(in crate::graph) const EMPTY: ReadyList = ReadyList { first: NONE, worth_ns: 0 };
 
 pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     pub(in crate::graph) state: &'a Arc<RunState>,
@@ -60,7 +60,7 @@ pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     /// This worker's queue; `None` for one more worker than there are queues (it offers nothing).
     pub(in crate::graph) own: Option<usize>,
     pub(in crate::graph) role: Role,
-    pub(in crate::graph) list: List,
+    pub(in crate::graph) list: ReadyList,
     /// The nodes that the run shows; and whether this worker has shown some for which no thread was called.
     pub(in crate::graph) show: Show,
     pub(in crate::graph) has_shown: bool,
@@ -178,7 +178,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         if matches!(self.role, Role::Helper | Role::BulkHelper) {
             self.make_room();
         }
-        self.state.tokens.leave(self.done)
+        self.state.latch.leave(self.done)
     }
 
     /// Runs all nodes there are; begins behind the node in which it was interrupted.
@@ -206,7 +206,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
                     // The call for this one may have been meant for others, too.
                     self.has_shown |= self.state.shows_work();
-                    self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
+                    self.list = ReadyList { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
                 None if self.state.calls.returns.any() || !self.may_leave() => {}
                 None => return,

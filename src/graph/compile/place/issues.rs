@@ -8,7 +8,7 @@ use super::region::{OnDevice, Region};
 use super::segments::Issued;
 use crate::base::Result;
 use crate::graph::build::contents::{Body, Value};
-use crate::graph::carry::device::device_frame::{Before, Source};
+use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::{Issue, Upload};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Placer {
             let mut outputs = Vec::new();
             for output in 0..*num_outputs {
                 let (value, desc) = ((node, output), *region.verified.desc((node, output)));
-                let own = region.in_place.get(&value).map(|&(_, own)| Source::Output(own));
+                let own = region.in_place.get(&value).map(|&(_, own)| ValuePlace::Output(own));
                 given.extend(own.map(|_| desc));
                 outputs.push((own.unwrap_or_else(|| region.source_on(on, value, &mut reads)), desc));
             }

@@ -44,12 +44,12 @@ use crate::graph::build::contents::{Body, Contents, Node};
 use crate::graph::build::options::CompileOptions;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::compiled::Frames;
-use crate::graph::carry::device::Devices;
-use crate::graph::carry::device::device_frame::Needs;
-use crate::graph::carry::device::direct::{Direct, Why};
+use crate::graph::carry::device::ProgramDevices;
+use crate::graph::carry::device::device_frame::EngineNeeds;
+use crate::graph::carry::device::direct::{Direct, DirectWhy};
 pub(in crate::graph) use crate::graph::carry::device::frames::DeviceFrames;
 use crate::graph::carry::device::kernels::{Begin, End};
-use crate::graph::carry::device::part::Made;
+use crate::graph::carry::device::part::DeviceNodes;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::plan::schedule::live;
 use crate::kernel::Kernel;
@@ -75,8 +75,8 @@ impl Placed {
         Some(Arc::clone(&self.frames) as Arc<dyn Frames>)
     }
 
-    pub fn into_devices(self) -> Devices {
-        Devices { engines: self.devices, frames: Some(self.frames), direct: self.direct }
+    pub fn into_devices(self) -> ProgramDevices {
+        ProgramDevices { engines: self.devices, frames: Some(self.frames), direct: self.direct }
     }
 }
 
@@ -97,7 +97,7 @@ pub(in crate::graph) fn place(
              engine does",
         ));
     };
-    let needs = |engine: &Ref<Engine>| Needs {
+    let needs = |engine: &Ref<Engine>| EngineNeeds {
         engine: Ref::clone(engine),
         arena_bytes: 0,
         num_streams: 0,
@@ -125,7 +125,7 @@ pub(in crate::graph) fn place(
         wants_device_control,
         constants: Vec::new(),
         taken: Vec::new(),
-        made: Made::default(),
+        made: DeviceNodes::default(),
         neighbours: Vec::new(),
         placement: Placement::default(),
     };
@@ -165,7 +165,7 @@ pub(in crate::graph) fn place(
 
     let Placer { needs, devices, made, mut placement, way, constants, .. } = placer;
     let direct = made.direct(&contents, &devices, &needs, &frames);
-    placement.direct = direct.as_ref().map_or_else(|why| *why, |_| Why::Direct);
+    placement.direct = direct.as_ref().map_or_else(|why| *why, |_| DirectWhy::Direct);
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
     let way = if way == Verdict::Open && options.without_trial { Verdict::Fixed } else { way };
     frames.counts.pick.set(way);

@@ -10,7 +10,7 @@ use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
 use crate::graph::build::contents::{After, Body, Contents, Node, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::carry::device::device_frame::{Needs, Source};
+use crate::graph::carry::device::device_frame::{EngineNeeds, ValuePlace};
 use crate::graph::carry::device::to_host::Pace;
 use crate::graph::plan::arena;
 use crate::graph::plan::schedule;
@@ -232,7 +232,7 @@ impl Placer {
 
     /// Slots that engines have memory for, if the first one took what is more than `used`.
     fn most_slots(&self, used: &[usize]) -> usize {
-        let most = |needs: &Needs, used: usize| {
+        let most = |needs: &EngineNeeds, used: usize| {
             let most = match needs.engine.device().memory_bytes() {
                 0 => MOST_SLOT_BYTES,
                 bytes => (bytes / 8) as usize,
@@ -248,7 +248,7 @@ impl Placer {
             let Some((neighbour, engine)) = self.neighbour_of(node).zip(region.device[index]) else { continue };
             for (output, port) in neighbour.ports.iter().enumerate() {
                 let source = match (*port, around) {
-                    (Port::Own(place), _) => Source::Arena(place),
+                    (Port::Own(place), _) => ValuePlace::Arena(place),
                     (Port::Outer(value), Some(Around { region, all, .. })) => {
                         region.source_on(&all[engine], value, &mut Vec::new())
                     }

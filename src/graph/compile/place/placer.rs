@@ -5,10 +5,10 @@ use super::neighbours::{Neighbour, nobodys_desc};
 use crate::base::{Ref, Result};
 use crate::engine::{BoundKernel, Engine, Tensor};
 use crate::graph::build::contents::{After, Body, Contents, Node};
-use crate::graph::carry::device::device_frame::Needs;
+use crate::graph::carry::device::device_frame::EngineNeeds;
 use crate::graph::carry::device::direct;
 use crate::graph::carry::device::frames::DeviceFrames;
-use crate::graph::carry::device::part::Made;
+use crate::graph::carry::device::part::DeviceNodes;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::carry::device::replays::RunCounts;
 use crate::graph::plan::actions::Lowered;
@@ -93,7 +93,7 @@ pub struct Placement {
     pub device_branches: u32,
     pub decided: Vec<Decided>,
     /// Whether runs on a stream of the engine's are issued to it.
-    pub direct: direct::Why,
+    pub direct: direct::DirectWhy,
     pub runs: Option<Arc<RunCounts>>,
 }
 
@@ -113,7 +113,7 @@ pub(in crate::graph) struct Placer {
     pub peers: Vec<Vec<usize>>,
     pub frames: Arc<DeviceFrames>,
     /// One for each of them.
-    pub needs: Vec<Needs>,
+    pub needs: Vec<EngineNeeds>,
     pub wants_segments: bool,
     /// What is known of the way that segments go.
     pub way: Verdict,
@@ -122,7 +122,7 @@ pub(in crate::graph) struct Placer {
     pub constants: Vec<Ref<Tensor>>,
     /// Branches and loops that engines do as a whole.
     pub taken: Vec<Taken>,
-    pub made: Made,
+    pub made: DeviceNodes,
     /// What hands values on from and to branches and loops.
     pub neighbours: Vec<Neighbour>,
     pub placement: Placement,

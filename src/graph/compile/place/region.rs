@@ -8,7 +8,7 @@ use super::units::{self, Units};
 use crate::base::Result;
 use crate::graph::build::contents::{Body, Contents, Node, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::carry::device::device_frame::Source;
+use crate::graph::carry::device::device_frame::ValuePlace;
 use crate::graph::plan::actions::Lowered;
 use crate::graph::plan::arena::Stored;
 use crate::graph::plan::schedule;
@@ -31,7 +31,7 @@ pub(in crate::graph) struct Region<'a> {
     /// It is in a loop whose iterations overlap.
     pub overlaps: bool,
     /// Where values are that are handed on between graphs.
-    pub handed: HashMap<Value, Source>,
+    pub handed: HashMap<Value, ValuePlace>,
     /// For each node, the engine that it is on.
     pub device: Vec<Option<usize>>,
     /// For each node on an engine, its position in that engine's order.
@@ -217,27 +217,27 @@ impl Region<'_> {
 
     /// Where a value is on an engine. If it is a run's own tensor, the node that reads it is given it as one more
     /// input.
-    pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> Source {
+    pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> ValuePlace {
         if let Some(&(_, place)) = on.uploads.get(&value) {
-            return Source::Arena(place);
+            return ValuePlace::Arena(place);
         }
         if let Some(&handed) = self.handed.get(&value) {
             return handed;
         }
         let own = self.in_place.get(&value).map(|&(_, output)| (value.0, output));
         match &self.old.nodes[value.0].body {
-            Body::Constant(tensor) => Source::Fixed(tensor.data() as usize),
+            Body::Constant(tensor) => ValuePlace::Fixed(tensor.data() as usize),
             Body::Input(_) => self.given(value, reads),
             _ => match own {
                 Some(own) => self.given(own, reads),
-                None => Source::Arena(on.places.get(&value).copied().unwrap_or(0)),
+                None => ValuePlace::Arena(on.places.get(&value).copied().unwrap_or(0)),
             },
         }
     }
 
-    fn given(&self, value: Value, reads: &mut Vec<Value>) -> Source {
+    fn given(&self, value: Value, reads: &mut Vec<Value>) -> ValuePlace {
         reads.push(value);
-        Source::Input(reads.len() - 1)
+        ValuePlace::Input(reads.len() - 1)
     }
 
     /// Whether an engine does all of the graph, with tensors in its memory.

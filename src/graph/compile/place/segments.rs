@@ -7,7 +7,7 @@ use super::region::{OnDevice, Region, Segments};
 use super::units::{self, FEWEST, FEWEST_ALONE, Role, Units};
 use crate::base::{Reach, Result};
 use crate::graph::build::contents::{Body, Value};
-use crate::graph::carry::device::device_frame::{Before, Source};
+use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::Issue;
 use crate::graph::carry::device::part;
 use crate::graph::carry::device::pick::Verdict;
@@ -122,12 +122,12 @@ impl Placer {
                 let kernel: Arc<dyn Kernel> = match issue.control {
                     Some(_) => {
                         let segment = Segment::alone(issue);
-                        self.made.pieces.push(part::Piece::Segment(Arc::clone(&segment)));
+                        self.made.pieces.push(part::PieceNode::Segment(Arc::clone(&segment)));
                         segment
                     }
                     None => {
                         let issue = Arc::new(issue);
-                        self.made.pieces.push(part::Piece::Issue(Arc::clone(&issue)));
+                        self.made.pieces.push(part::PieceNode::Issue(Arc::clone(&issue)));
                         issue
                     }
                 };
@@ -187,11 +187,11 @@ impl Placer {
                 after.extend(waits);
                 let own = given.len();
                 region.joined.join(node, last, own);
-                let moved: Vec<Source> = reads
+                let moved: Vec<ValuePlace> = reads
                     .into_iter()
                     .map(|read| match region.joined.value(read) {
-                        (of, output) if of == last => Source::Output(output),
-                        _ => Source::Input(*place_of.entry(read).or_insert_with(|| {
+                        (of, output) if of == last => ValuePlace::Output(output),
+                        _ => ValuePlace::Input(*place_of.entry(read).or_insert_with(|| {
                             inputs.push(read);
                             inputs.len() - 1
                         })),
@@ -199,8 +199,8 @@ impl Placer {
                     .collect();
                 for (source, _) in issue.inputs.iter_mut().chain(&mut issue.outputs) {
                     *source = match *source {
-                        Source::Input(input) => moved[input],
-                        Source::Output(output) => Source::Output(own + output),
+                        ValuePlace::Input(input) => moved[input],
+                        ValuePlace::Output(output) => ValuePlace::Output(own + output),
                         there => there,
                     };
                 }
@@ -234,7 +234,7 @@ impl Placer {
                 own,
                 me: me.clone(),
             });
-            self.made.pieces.push(part::Piece::Segment(Arc::clone(&node)));
+            self.made.pieces.push(part::PieceNode::Segment(Arc::clone(&node)));
             let mut node = self.node(&name, node, inputs, num_outputs)?;
             node.after = after.into();
             region.new[last] = node;

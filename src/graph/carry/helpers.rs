@@ -19,14 +19,14 @@ use crate::sync::atomic::Ordering::*;
 use crate::sync::atomic::{AtomicU32, fence};
 
 #[derive(Debug, Default)]
-pub(in crate::graph) struct Hands {
+pub(in crate::graph) struct Helpers {
     hungry: AtomicU32,
     away: AtomicU32,
     asked: AtomicU32,
     width: AtomicU32,
 }
 
-impl Hands {
+impl Helpers {
     /// No thread is here, and up to `width` may be asked for. Only for the owner of a closed run.
     pub fn open(&self, width: u32) {
         self.asked.store(0, Relaxed);
@@ -128,31 +128,31 @@ mod models {
     /// The steps of a worker that shows something, and of one that stops looking.
     #[derive(Clone, Copy)]
     struct Steps {
-        is_missed: fn(&Hands) -> bool,
-        leaves: fn(&Hands, &ReadySet) -> bool,
+        is_missed: fn(&Helpers) -> bool,
+        leaves: fn(&Helpers, &ReadySet) -> bool,
     }
 
     const STEPS: Steps =
-        Steps { is_missed: Hands::is_missed, leaves: |hands, ready| hands.leaves(true, || !ready.is_empty()) };
+        Steps { is_missed: Helpers::is_missed, leaves: |helpers, ready| helpers.leaves(true, || !ready.is_empty()) };
 
     /// One worker shows a node and goes into another one; the other worker, which was asked for, stops looking. Then
     /// either the second has the node, or a thread was called.
     fn showing_against_leaving(states: Steps) {
         loom::model(move || {
-            let hands = Arc::new(Hands::default());
+            let helpers = Arc::new(Helpers::default());
             let ready = Arc::new(ReadySet::create(1).unwrap());
-            hands.open(1);
-            assert!(hands.take_place());
-            hands.looks();
+            helpers.open(1);
+            assert!(helpers.take_place());
+            helpers.looks();
             let other = {
-                let (hands, ready) = (Arc::clone(&hands), Arc::clone(&ready));
+                let (helpers, ready) = (Arc::clone(&helpers), Arc::clone(&ready));
                 thread::spawn(move || {
-                    hands.has_looked();
-                    !(states.leaves)(&hands, &ready) && ready.remove(0)
+                    helpers.has_looked();
+                    !(states.leaves)(&helpers, &ready) && ready.remove(0)
                 })
             };
             ready.insert(0);
-            let is_called = (states.is_missed)(&hands) && hands.take_place();
+            let is_called = (states.is_missed)(&helpers) && helpers.take_place();
             let is_taken = other.join().unwrap();
             // It was hungry when looked at, and left without another look: nobody comes.
             assert!(is_called || is_taken, "a node is shown and nobody comes");
@@ -160,30 +160,30 @@ mod models {
     }
 
     #[test]
-    fn models_of_hands_showing_against_leaving() {
+    fn models_of_helpers_showing_against_leaving() {
         showing_against_leaving(STEPS);
     }
 
     #[test]
     #[should_panic(expected = "nobody comes")]
-    fn models_of_hands_without_a_fence_behind_what_is_shown() {
-        let is_missed = |hands: &Hands| !hands.is_hungry() && hands.asked() < hands.width();
+    fn models_of_helpers_without_a_fence_behind_what_is_shown() {
+        let is_missed = |helpers: &Helpers| !helpers.is_hungry() && helpers.asked() < helpers.width();
         showing_against_leaving(Steps { is_missed, ..STEPS });
     }
 
     #[test]
     #[should_panic(expected = "nobody comes")]
-    fn models_of_hands_without_a_second_look() {
-        let leaves = |hands: &Hands, _: &ReadySet| hands.leaves(true, || false);
+    fn models_of_helpers_without_a_second_look() {
+        let leaves = |helpers: &Helpers, _: &ReadySet| helpers.leaves(true, || false);
         showing_against_leaving(Steps { leaves, ..STEPS });
     }
 
     #[test]
     #[should_panic(expected = "nobody comes")]
-    fn models_of_hands_who_gives_its_place_back_too_late() {
-        let leaves = |hands: &Hands, ready: &ReadySet| {
-            let leaves = hands.leaves(false, || !ready.is_empty());
-            hands.give_place();
+    fn models_of_helpers_with_a_place_given_back_too_late() {
+        let leaves = |helpers: &Helpers, ready: &ReadySet| {
+            let leaves = helpers.leaves(false, || !ready.is_empty());
+            helpers.give_place();
             leaves
         };
         showing_against_leaving(Steps { leaves, ..STEPS });
@@ -191,16 +191,16 @@ mod models {
 
     /// The caller of the run goes to sleep while a worker shows something.
     #[test]
-    fn models_of_hands_showing_against_a_caller_that_goes_away() {
+    fn models_of_helpers_showing_against_a_caller_that_goes_away() {
         loom::model(|| {
-            let hands = Arc::new(Hands::default());
+            let helpers = Arc::new(Helpers::default());
             let ready = Arc::new(ReadySet::create(1).unwrap());
             let caller = {
-                let (hands, ready) = (Arc::clone(&hands), Arc::clone(&ready));
-                thread::spawn(move || !hands.goes_away(|| !ready.is_empty()))
+                let (helpers, ready) = (Arc::clone(&helpers), Arc::clone(&ready));
+                thread::spawn(move || !helpers.goes_away(|| !ready.is_empty()))
             };
             ready.insert(0);
-            let is_called = hands.is_missed() && hands.call_back();
+            let is_called = helpers.is_missed() && helpers.call_back();
             assert!(caller.join().unwrap() || is_called, "a node is shown and nobody comes");
         });
     }
