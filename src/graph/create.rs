@@ -7,6 +7,7 @@
 
 use super::build::contents::{Contents, Value};
 use super::build::options::{CompileOptions, RunOptions};
+use super::build::shapes::Answers;
 use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
 use super::carry::compiled::Compiled;
@@ -33,7 +34,9 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let mut raised = raise::raise(contents)?;
-        let verified = verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent)?;
+        let mut answers = Answers::default();
+        let verified =
+            verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent, &mut answers)?;
         raised.iter_mut().for_each(|raised| raise::settle(raised, &verified));
         let contents = raised.as_ref().unwrap_or(contents);
         if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
@@ -47,14 +50,15 @@ impl Program {
         };
         let contents = chosen.as_ref().unwrap_or(contents);
         let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
-        let Some(placed) = place::place(contents, &verified, &engines, options)? else {
-            return Program::compile_for_host(contents, verified, engines, options, facts);
+        let Some(placed) = place::place(contents, &verified, &engines, options, &mut answers)? else {
+            return Program::compile_for_host(contents, verified, engines, options, facts, &mut answers);
         };
         // A part of the program is placed by itself.
         let parts = Parts::new(contents, &engines, options)?;
         facts.placement = placed.placement.clone();
-        let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
-        let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
+        let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent, &mut answers)?;
+        let (contents, folded) =
+            folded(&placed.contents, verified, &placed.engines, options, &mut facts, &mut answers)?;
         let (mut compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
         facts.choices = choices;
         compiled.frames = placed.frames();
@@ -68,8 +72,9 @@ impl Program {
         engines: Vec<Ref<Engine>>,
         options: &CompileOptions,
         mut facts: Facts,
+        answers: &mut Answers,
     ) -> Result<Ref<Program>> {
-        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts)?;
+        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts, answers)?;
         let parts = Parts::new(&contents, &engines, options)?;
         let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
         Ok(Object::shared(Program::new(compiled, Devices::default(), facts, parts)))
@@ -114,16 +119,17 @@ fn compile_part(
 ) -> Result<Program> {
     heap::probe(graph.size().saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
     let (contents, not_needed) = prune(graph, outputs);
-    let mut verified = verify::verify(&contents, engines, options.allow_absent)?;
+    let mut answers = Answers::default();
+    let mut verified = verify::verify(&contents, engines, options.allow_absent, &mut answers)?;
     let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
-    let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options)? {
+    let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options, &mut answers)? {
         None => {
             let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;
             (compiled, facts, Devices::default())
         }
         Some(placed) => {
             facts.placement = placed.placement.clone();
-            verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
+            verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent, &mut answers)?;
             let (mut compiled, facts) = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
             compiled.frames = placed.frames();
             (compiled, facts, placed.into_devices())

@@ -2,6 +2,7 @@
 //! device does first; and a mistake in it would be reported.
 
 mod absent;
+mod asked;
 mod constants;
 mod control;
 mod direct;

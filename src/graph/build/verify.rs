@@ -3,7 +3,7 @@
 
 use super::contents::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
-use super::shapes::{Answers, Shapes};
+use super::shapes::{Answers, Recent, Shapes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Engine;
 use crate::kernel::Kernel;
@@ -30,6 +30,24 @@ pub(in crate::graph) struct Verified {
 impl Verified {
     pub fn desc(&self, (node, output): Value) -> &Desc {
         &self.descs[node][output]
+    }
+
+    /// Has a compile keep what kernels have told of this graph and of those inside of it, before a pass writes it anew.
+    pub fn keep_answers(&self, graph: &Contents, answers: &mut Answers) -> Result<()> {
+        answers.keep();
+        let mut inputs = Vec::new();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let Body::Kernel { kernel, inputs: values, .. } = &node.body else { continue };
+            inputs.clear();
+            inputs.extend(values.iter().map(|&value| *self.desc(value)));
+            answers.put(kernel.kernel(), &inputs, &self.descs[index])?;
+        }
+        for (&index, inner) in &self.inner {
+            for (graph, verified) in graph.nodes[index].inner().zip(inner) {
+                verified.keep_answers(graph, answers)?;
+            }
+        }
+        Ok(())
     }
 
     fn has_inside(&mut self, node: usize, inner: Vec<Verified>) {
@@ -128,7 +146,13 @@ impl Links {
     }
 }
 
-pub(in crate::graph) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_absent: bool) -> Result<Verified> {
+/// Checks a graph. `answers` is one compile's, which verifies each graph that a pass has written anew.
+pub(in crate::graph) fn verify(
+    graph: &Contents,
+    engines: &[Ref<Engine>],
+    allow_absent: bool,
+    answers: &mut Answers,
+) -> Result<Verified> {
     if engines.is_empty() {
         return Err(Error::invalid("num_engines is 0, a program needs at least one engine"));
     }
@@ -139,16 +163,22 @@ pub(in crate::graph) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_
             _ => None,
         })
         .collect();
-    let verified = verify_inside(graph, engines, &inputs)?;
+    let verified = verify_inside(graph, &mut Context { engines, answers }, &inputs)?;
     if !allow_absent {
         verified.presences.check_outputs(graph, "unless the compile options allow it")?;
     }
     Ok(verified)
 }
 
+/// What the checks of a graph and of those inside of it have in common.
+struct Context<'a> {
+    engines: &'a [Ref<Engine>],
+    answers: &'a mut Answers,
+}
+
 /// A graph whose inputs look like `inputs`, which those of an inner graph must match.
-fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
-    let (links, goes_up) = Links::new(graph, engines)?;
+fn verify_inside(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -> Result<Verified> {
+    let (links, goes_up) = Links::new(graph, context.engines)?;
     let order = if goes_up { (0..graph.nodes.len() as u32).collect() } else { order(graph, &links)? };
     let mut verified = Verified {
         order,
@@ -175,13 +205,13 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     for (index, desc) in graph.inputs().zip(inputs) {
         verified.descs.set(index, std::slice::from_ref(desc));
     }
-    let mut answers = Answers::default();
+    let mut recent = Recent::default();
     for at in 0..verified.order.len() {
         let index = verified.order[at] as usize;
         let node = &graph.nodes[index];
         // "node 'conv1' input 2: expected ...", without a colon between name and input.
         let named = |error: Error| Error::new(error.code(), format!("node '{}' {}", node.name, error.message()));
-        infer(node, &mut verified, engines, index, &mut answers).map_err(named)?;
+        infer(node, &mut verified, context, index, &mut recent).map_err(named)?;
     }
     if verified.kinds.has(Kinds::SWITCH) {
         verified.presences = presence::find(graph, &verified.order);
@@ -306,9 +336,9 @@ fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
 fn infer<'a>(
     node: &'a Node,
     verified: &mut Verified,
-    engines: &[Ref<Engine>],
+    context: &mut Context<'_>,
     index: usize,
-    answers: &mut Answers<'a>,
+    recent: &mut Recent<'a>,
 ) -> Result<()> {
     let inputs =
         |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
@@ -323,9 +353,9 @@ fn infer<'a>(
         }
         Body::Kernel { kernel, inputs, .. } => {
             verified.kinds.add(kinds_of(&**kernel.kernel()));
-            answers.inputs.clear();
-            answers.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
-            answers.set(&mut verified.descs, index, kernel, |inputs| kernel.infer_unnamed(inputs))?;
+            recent.inputs.clear();
+            recent.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
+            recent.set(&mut verified.descs, index, kernel, context.answers)?;
         }
         Body::Switch { .. } => {
             verified.kinds.add(Kinds::SWITCH);
@@ -345,7 +375,7 @@ fn infer<'a>(
         Body::Case { branches, is_cond, .. } => {
             let inputs = inputs(verified);
             check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
-            let inner = verify_branches(branches, engines, &inputs[1..])?;
+            let inner = verify_branches(branches, context, &inputs[1..])?;
             verified.descs.set(index, &joined(branches, &inner)?);
             verified.has_inside(index, inner);
         }
@@ -354,12 +384,12 @@ fn infer<'a>(
             let mut inner = match is_settled(body) {
                 true => {
                     declare_variables(body, &mut inputs[..*num_variables]);
-                    verify_loop(condition, body, engines, &inputs, *num_variables)?
+                    verify_loop(condition, body, context, &inputs, *num_variables)?
                 }
-                false => settle_loop(condition, body, engines, &mut inputs)?,
+                false => settle_loop(condition, body, context, &mut inputs)?,
             };
             for [condition, body] in copies {
-                inner.extend(verify_loop(condition, body, engines, &inputs, *num_variables)?);
+                inner.extend(verify_loop(condition, body, context, &inputs, *num_variables)?);
             }
             verified.descs.set(index, &inputs[..*num_variables]);
             verified.has_inside(index, inner);
@@ -378,10 +408,10 @@ fn kinds_of(kernel: &dyn Kernel) -> Kinds {
     kinds
 }
 
-fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Vec<Verified>> {
+fn verify_branches(branches: &[Arc<Contents>], context: &mut Context<'_>, inputs: &[Desc]) -> Result<Vec<Verified>> {
     let mut all = Vec::with_capacity(branches.len());
     for branch in branches {
-        all.push(verify_inner(branch, engines, inputs)?);
+        all.push(verify_inner(branch, context, inputs)?);
     }
     Ok(all)
 }
@@ -421,11 +451,13 @@ fn is_settled(graph: &Contents) -> bool {
 fn settle_loop(
     condition: &Contents,
     body: &Contents,
-    engines: &[Ref<Engine>],
+    context: &mut Context<'_>,
     inputs: &mut [Desc],
 ) -> Result<Vec<Verified>> {
+    // Kernels that look the same the next time around are not asked again.
+    context.answers.keep();
     loop {
-        let verified = verify_inner(body, engines, inputs)?;
+        let verified = verify_inner(body, context, inputs)?;
         let mut is_settled = true;
         let ports: Vec<usize> = body.inputs().collect();
         for (i, next) in outputs(body, &verified).iter().enumerate() {
@@ -438,7 +470,7 @@ fn settle_loop(
         }
         if is_settled {
             // The body is not looked through again: loops inside of loops would be so often.
-            let of_condition = verify_inner(condition, engines, inputs)?;
+            let of_condition = verify_inner(condition, context, inputs)?;
             check_predicate(condition, &of_condition)?;
             return Ok(vec![of_condition, verified]);
         }
@@ -448,11 +480,11 @@ fn settle_loop(
 fn verify_loop(
     condition: &Contents,
     body: &Contents,
-    engines: &[Ref<Engine>],
+    context: &mut Context<'_>,
     inputs: &[Desc],
     num_variables: usize,
 ) -> Result<Vec<Verified>> {
-    let all = vec![verify_inner(condition, engines, inputs)?, verify_inner(body, engines, inputs)?];
+    let all = vec![verify_inner(condition, context, inputs)?, verify_inner(body, context, inputs)?];
     check_predicate(condition, &all[0])?;
     let next = outputs(body, &all[1]);
     for i in 0..num_variables {
@@ -467,9 +499,9 @@ fn check_predicate(condition: &Contents, verified: &Verified) -> Result<()> {
     check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, verified)[0])
 }
 
-fn verify_inner(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
+fn verify_inner(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -> Result<Verified> {
     let named = |error: Error| Error::new(error.code(), format!("in graph '{}': {}", graph.name, error.message()));
-    let verified = verify_inside(graph, engines, inputs).map_err(named)?;
+    let verified = verify_inside(graph, context, inputs).map_err(named)?;
     verified.presences.check_outputs(graph, "in a graph inside of another one")?;
     Ok(verified)
 }

@@ -36,6 +36,7 @@ use crate::base::{Desc, Ref, Result};
 use crate::engine::Engine;
 use crate::graph::build::contents::Contents;
 use crate::graph::build::options::CompileOptions;
+use crate::graph::build::shapes::Answers;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::admission::Admission;
 use crate::graph::carry::compiled::Compiled;
@@ -62,13 +63,16 @@ pub(in crate::graph) fn folded<'a>(
     engines: &[Ref<Engine>],
     options: &CompileOptions,
     facts: &mut Facts,
+    answers: &mut Answers,
 ) -> Result<(Cow<'a, Contents>, Verified)> {
-    let Some(fold::Folded { contents, nodes, unrolled }) = fold::fold(contents, &verified) else {
-        return Ok((Cow::Borrowed(contents), verified));
+    let whole = contents;
+    let Some(fold::Folded { contents, nodes, unrolled }) = fold::fold(whole, &verified) else {
+        return Ok((Cow::Borrowed(whole), verified));
     };
+    verified.keep_answers(whole, answers)?;
     (facts.folded, facts.unrolled) = (nodes, unrolled);
     heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
-    let verified = verify::verify(&contents, engines, options.allow_absent)?;
+    let verified = verify::verify(&contents, engines, options.allow_absent, answers)?;
     Ok((Cow::Owned(contents), verified))
 }
 

@@ -42,6 +42,7 @@ use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::{Engine, Tensor};
 use crate::graph::build::contents::{Body, Contents, Node};
 use crate::graph::build::options::CompileOptions;
+use crate::graph::build::shapes::Answers;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::compiled::Frames;
 use crate::graph::carry::device::Devices;
@@ -86,6 +87,7 @@ pub(in crate::graph) fn place(
     verified: &Verified,
     engines: &[Ref<Engine>],
     options: &CompileOptions,
+    answers: &mut Answers,
 ) -> Result<Option<Placed>> {
     let (devices, hosts): (Vec<_>, Vec<_>) = engines.iter().cloned().partition(|engine| engine.accelerator().is_some());
     if devices.is_empty() {
@@ -130,21 +132,22 @@ pub(in crate::graph) fn place(
         placement: Placement::default(),
     };
 
+    verified.keep_answers(contents, answers)?;
     let mut contents = strip(contents, verified);
     if verified.kinds.has(Kinds::SWITCH) && placer.has_work(&contents) {
-        contents = placer.structure(contents, engines)?;
+        contents = placer.structure(contents, engines, answers)?;
     }
     if contents.nodes.iter().any(|node| node.inner().any(|inner| placer.has_work(inner))) {
-        let verified = verify::verify(&contents, engines, true)?;
+        let verified = verify::verify(&contents, engines, true, answers)?;
         placer.take(&mut contents, &verified, "")?;
-        let verified = verify::verify(&contents, engines, true)?;
+        let verified = verify::verify(&contents, engines, true, answers)?;
         placer.keep(&mut contents, &verified)?;
     }
     if !placer.has_work(&contents) && contents.homes.is_empty() {
         let Placer { devices, frames, placement, .. } = placer;
         return Ok(Some(Placed { contents, engines: hosts, devices, frames, direct: None, placement }));
     }
-    let verified = verify::verify(&contents, engines, true)?;
+    let verified = verify::verify(&contents, engines, true, answers)?;
     let frames = Arc::clone(&placer.frames);
     let bounds: [Arc<dyn Kernel>; 2] = [Arc::new(Begin), Arc::new(End)];
     let [begin, end] = bounds.clone();
@@ -180,9 +183,9 @@ pub(in crate::graph) fn place(
 impl Placer {
     /// Has all work on engines there whenever its graph is run: switches and merges that are a cond become one, and
     /// whatever else may be skipped goes into a guard, whose values come and go by the host.
-    fn structure(&self, contents: Contents, engines: &[Ref<Engine>]) -> Result<Contents> {
-        let settled = |mut contents: Contents| {
-            let verified = verify::verify(&contents, engines, true)?;
+    fn structure(&self, contents: Contents, engines: &[Ref<Engine>], answers: &mut Answers) -> Result<Contents> {
+        let mut settled = |mut contents: Contents| {
+            let verified = verify::verify(&contents, engines, true, answers)?;
             raise::settle(&mut contents, &verified);
             Ok((contents, verified))
         };
