@@ -218,14 +218,14 @@ impl List {
             stored.insert((at, usize::MAX), memory);
         }
         let values: Vec<Stored> = stored.values().cloned().collect();
-        let (places, end) = arena::places(&values, |before, then| reach.is_before(before, then), alignment);
-        for (&(writer, value), &place) in stored.keys().zip(&places) {
+        let arena = arena::places(&values, |before, then| reach.is_before(before, then), alignment);
+        for (&(writer, value), &place) in stored.keys().zip(&arena.offsets) {
             match offsets.get_mut(value) {
                 Some(offset) => *offset = place,
                 None => self.actions[writer].lists().iter().for_each(|list| list.shift(place, offsets)),
             }
         }
-        if values.is_empty() { 0 } else { end }
+        arena.bytes
     }
 
     /// The list's memory begins somewhere else.

@@ -26,10 +26,11 @@
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, FlatKernel, StorageKind};
-use super::held::{Block, Held, WINDOW};
+use super::held::Held;
 use super::overlay::Overlay;
 use crate::base::{Error, Result};
 use crate::graph::build::options::Forwarding;
+use crate::graph::plan::arena::{FreeBlock, WINDOW};
 use crate::graph::plan::{Body, Edge, NO_BIT, Place};
 use crate::memory::ALIGNMENT;
 
@@ -455,10 +456,10 @@ impl<'a> Planner<'a> {
     }
 
     /// The memory of a storage whose end was found; None if it has none.
-    fn block(&self, storage: u32) -> Option<Block> {
+    fn block(&self, storage: u32) -> Option<FreeBlock<()>> {
         let bytes = rounded(self.flat.storages[storage as usize].bytes).filter(|&bytes| bytes > 0)?;
         match self.of[storage as usize] {
-            Place::Arena(at) => Some(Block { at, bytes }),
+            Place::Arena(at) => Some(FreeBlock { at, bytes, users: () }),
             _ => None,
         }
     }

@@ -1,6 +1,5 @@
-//! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share
-//! memory, and whether the edges keep those who touch them apart, or only one of them runs. It knows nothing of how the
-//! plan was made. Of a loop whose iterations overlap, what is done in one slot is in no order with what is done in
+//! The proof of a plan of memory (`arena::prove`), for builds with debug assertions: whether the edges keep the nodes that
+//! touch two storages apart, or only one of them runs. It knows nothing of how the plan was made. Of a loop whose iterations overlap, what is done in one slot is in no order with what is done in
 //! another.
 #![forbid(unsafe_code)]
 
@@ -9,6 +8,7 @@ use super::flat::{Flat, StorageKind};
 use super::joins::Joins;
 use super::memory::Places;
 use crate::graph::plan::Slot;
+use crate::graph::plan::arena::prove;
 use crate::graph::plan::{Body, Loop, Place, Release};
 use std::ops::Range;
 
@@ -24,41 +24,30 @@ pub(super) fn check(flat: &Flat, places: &Places) {
     let before = before(flat);
     let touched = touched(flat);
     let range = |storage: usize| match places.of[storage] {
-        Place::Arena(at) => (u64::MAX, at, at + flat.storages[storage].bytes),
+        Place::Arena(at) => (u64::MAX, at..at + flat.storages[storage].bytes),
         // Of outputs each is a memory of its own.
-        Place::Output(i) => (i as u64, 0, flat.storages[storage].bytes),
-        Place::Constant(_) | Place::Input(_) | Place::Slot(_) => (u64::MAX, 0, 0),
+        Place::Output(i) => (i as u64, 0..flat.storages[storage].bytes),
+        Place::Constant(_) | Place::Input(_) | Place::Slot(_) => (u64::MAX, 0..0),
     };
-    for a in 0..touched.len() {
-        let (memory, start, end) = range(a);
-        assert!(memory != u64::MAX || end <= places.arena_bytes, "storage {a} lies outside of the arena");
-        for b in 0..a {
-            let other = range(b);
-            if other.0 != memory || start >= other.2 || other.1 >= end {
-                continue;
-            }
-            let in_order = |first: usize, second: usize| {
-                touched[first].iter().all(|x| {
-                    touched[second].iter().all(|y| {
-                        before[x.node as usize][y.node as usize]
-                            || brings(flat, *y, second).is_some_and(|brings| {
-                                brings.iter().all(|&d| d == x.node || before[x.node as usize][d as usize])
-                            })
-                            || is_one_or_other(flat, x.node, y.node)
-                            || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
-                    })
-                })
-            };
-            assert!(
-                in_order(a, b) || in_order(b, a),
-                "storages {a} {:?} and {b} {:?} share memory: {:?} and {:?}",
-                flat.storages[a],
-                flat.storages[b],
-                names(flat, &touched[a]),
-                names(flat, &touched[b]),
-            );
-        }
+    for storage in 0..touched.len() {
+        let (memory, at) = range(storage);
+        assert!(memory != u64::MAX || at.end <= places.arena_bytes, "storage {storage} lies outside of the arena");
     }
+    let comes_first = |first: usize, second: usize| {
+        touched[first].iter().all(|x| {
+            touched[second].iter().all(|y| {
+                before[x.node as usize][y.node as usize]
+                    || brings(flat, *y, second).is_some_and(|brings| {
+                        brings.iter().all(|&d| d == x.node || before[x.node as usize][d as usize])
+                    })
+                    || is_one_or_other(flat, x.node, y.node)
+                    || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
+            })
+        })
+    };
+    prove(touched.len(), range, comes_first, |storage| {
+        format!("{:?}, touched by {:?}", flat.storages[storage], names(flat, &touched[storage]))
+    });
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::graph::build::contents::{After, Body, Contents, Node, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::carry::device::device_frame::{Needs, Source};
 use crate::graph::carry::device::to_host::Pace;
-use crate::graph::plan::arena;
+use crate::graph::plan::arena::{self, Arena};
 use crate::graph::plan::schedule;
 use crate::graph::plan::streams::{self, Piece};
 use crate::kernel::Kernel;
@@ -325,9 +325,9 @@ impl Placer {
         let is_over = |before: usize, then: usize| {
             plan.is_over(before, then) && segments.as_ref().is_none_or(|segments| segments.is_over(before, then))
         };
-        let (offsets, bytes) = arena::places(&stored, is_over, alignment);
+        let Arena { offsets, bytes, overwrites } = arena::places(&stored, is_over, alignment);
         let mut overwritten = vec![Vec::new(); nodes.len()];
-        arena::overwrites(&stored, &offsets).into_iter().for_each(|(before, then)| overwritten[then].push(before));
+        overwrites.into_iter().for_each(|(before, then)| overwritten[then].push(before));
         for (value, offset) in values.iter().zip(&offsets) {
             let place = needs.arena_bytes + offset;
             match uploads.get_mut(value) {
