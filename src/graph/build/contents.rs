@@ -153,7 +153,7 @@ impl Node {
     }
 
     /// Nodes that this one waits for, with and without data.
-    pub fn predecessors(&self) -> impl Iterator<Item = usize> {
+    pub fn predecessors(&self) -> impl Iterator<Item = usize> + Clone {
         self.inputs().iter().map(|&(producer, _)| producer).chain(self.after.iter().copied())
     }
 

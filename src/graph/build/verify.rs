@@ -4,7 +4,7 @@
 use super::contents::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
 use super::shapes::{Answers, Recent, Shapes};
-use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::base::{Desc, Error, Ref, Result, Successors, dtype};
 use crate::engine::Engine;
 use crate::kernel::Kernel;
 use crate::memory::heap;
@@ -123,26 +123,11 @@ impl Links {
         &self.before[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each
-    /// edge from a node that counts to one that does.
-    pub fn turned(&self, counts: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
-        let n = self.starts.len() - 1;
-        let mut starts = vec![0u32; n + 1];
-        let nodes = || (0..n).filter(|&node| counts(node));
-        nodes().for_each(|node| self.of(node).iter().for_each(|&before| starts[before as usize + 1] += 1));
-        for i in 0..n {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut list = vec![0u32; starts[n] as usize];
-        for node in nodes() {
-            for &before in self.of(node) {
-                let place = &mut next[before as usize];
-                list[*place as usize] = node as u32;
-                *place += 1;
-            }
-        }
-        (starts, list)
+    /// The other way round: the successors of each node among those that count.
+    pub fn successors(&self, counts: impl Fn(usize) -> bool + Clone) -> Successors {
+        let nodes = (0..self.starts.len() - 1).filter(move |&node| counts(node));
+        let edges = nodes.flat_map(|node| self.of(node).iter().map(move |&before| (before as usize, node)));
+        Successors::new(self.starts.len() - 1, edges)
     }
 }
 
@@ -296,33 +281,26 @@ pub(in crate::graph) fn has_effects(node: &Node) -> bool {
 /// algorithm, first come, first served.
 fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
     let n = graph.nodes.len();
-    let mut waiting: Vec<usize> = (0..n).map(|index| links.of(index).len()).collect();
-    let (starts, successors) = links.turned(|_| true);
-    let mut order: Vec<u32> = (0..n as u32).filter(|&index| waiting[index as usize] == 0).collect();
-    let mut at = 0;
-    while at < order.len() {
-        let from = order[at] as usize;
-        for &next in &successors[starts[from] as usize..starts[from + 1] as usize] {
-            waiting[next as usize] -= 1;
-            if waiting[next as usize] == 0 {
-                order.push(next);
-            }
-        }
-        at += 1;
-    }
-    if order.len() < n { Err(cycle(graph, &waiting)) } else { Ok(order) }
+    let mut turn = 0;
+    let order = links.successors(|_| true).order(0..n, |_| {
+        turn += 1;
+        turn
+    });
+    if order.len() < n { Err(cycle(graph, &order)) } else { Ok(order) }
 }
 
-/// Words a cycle among the nodes that still wait: 'a' -> 'b' -> 'a'.
-fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
+/// Words a cycle among the nodes that have no place in the order: 'a' -> 'b' -> 'a'.
+fn cycle(graph: &Contents, order: &[u32]) -> Error {
+    let mut waits = vec![true; graph.nodes.len()];
+    order.iter().for_each(|&node| waits[node as usize] = false);
     // Every node that still waits has a predecessor that does; walking back must meet a node again.
     let mut path = Vec::new();
     let mut seen = vec![false; graph.nodes.len()];
-    let mut at = waiting.iter().position(|&n| n > 0).unwrap_or(0);
+    let mut at = waits.iter().position(|&waits| waits).unwrap_or(0);
     while !seen[at] {
         seen[at] = true;
         path.push(at);
-        at = graph.nodes[at].predecessors().find(|&before| waiting[before] > 0).unwrap_or(at);
+        at = graph.nodes[at].predecessors().find(|&before| waits[before]).unwrap_or(at);
     }
     let start = path.iter().position(|&index| index == at).unwrap_or(0);
     let mut text = format!("'{}'", graph.nodes[at].name);

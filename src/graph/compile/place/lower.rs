@@ -259,6 +259,7 @@ impl Lowering {
     ) -> Result<()> {
         let mut ranges: Vec<Range<usize>> = vec![0..0; contents.nodes.len()];
         for index in order(contents, verified, edges)? {
+            let index = index as usize;
             let node = &contents.nodes[index];
             if matches!(node.body, Body::Input(_) | Body::Constant(_)) || skipped == Some(index) {
                 continue;

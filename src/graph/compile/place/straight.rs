@@ -14,13 +14,12 @@
 //! longer chain of nodes than the copy does.
 #![forbid(unsafe_code)]
 
-use crate::base::{Error, Reach, Result};
+use crate::base::{Error, Reach, Result, Successors};
 use crate::graph::build::contents::{Body, Contents, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::actions::Where;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 #[derive(Default)]
 pub(in crate::graph) struct Straight {
@@ -114,29 +113,13 @@ pub(in crate::graph) fn order(
     contents: &Contents,
     verified: &Verified,
     edges: &[(usize, usize)],
-) -> Result<Vec<usize>> {
+) -> Result<Vec<u32>> {
     let n = contents.nodes.len();
     let mut place = vec![0; n];
     verified.order.iter().enumerate().for_each(|(at, &node)| place[node as usize] = at);
-    let (mut waiting, mut next) = (vec![0; n], vec![Vec::new(); n]);
     let own = contents.nodes.iter().enumerate();
     let own = own.flat_map(|(node, of)| of.predecessors().map(move |before| (before, node)));
-    for (before, node) in own.chain(edges.iter().copied()) {
-        waiting[node] += 1;
-        next[before].push(node);
-    }
-    let free = (0..n).filter(|&node| waiting[node] == 0);
-    let mut ready: BinaryHeap<Reverse<(usize, usize)>> = free.map(|node| Reverse((place[node], node))).collect();
-    let mut order = Vec::with_capacity(n);
-    while let Some(Reverse((_, node))) = ready.pop() {
-        order.push(node);
-        for &next in &next[node] {
-            waiting[next] -= 1;
-            if waiting[next] == 0 {
-                ready.push(Reverse((place[next], next)));
-            }
-        }
-    }
+    let order = Successors::new(n, own.chain(edges.iter().copied())).order(0..n, |node| place[node]);
     if order.len() < n { Err(Error::internal("a loop's body with a cycle")) } else { Ok(order) }
 }
 
@@ -155,6 +138,7 @@ impl Behind {
         edges.iter().for_each(|&(from, to)| before[to].push(from));
         let (mut place, mut reach, mut depth) = (vec![0; n], Reach::new(n), vec![0; n]);
         for (at, node) in order(contents, verified, edges)?.into_iter().enumerate() {
+            let node = node as usize;
             place[node] = at;
             let mut after: Vec<usize> = before[node].iter().map(|&before| place[before]).collect();
             reach.add(at, &mut after);

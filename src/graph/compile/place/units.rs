@@ -8,8 +8,8 @@
 //! does not come back.
 #![forbid(unsafe_code)]
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use crate::base::{Reach, Successors};
+use std::collections::HashMap;
 
 /// Fewest pieces that are worth a recording, and most that one has.
 pub const FEWEST: usize = 4;
@@ -40,35 +40,13 @@ impl Role {
     }
 }
 
-/// For each node the others that come before it, itself too if it is one.
-#[derive(Debug, Default)]
-pub struct Others {
-    words: usize,
-    bits: Vec<u64>,
-}
-
-impl Others {
-    /// By rows in an order in which each comes after what it is `behind`.
-    fn of(roles: &[Role], order: impl Iterator<Item = usize>, behind: &[Vec<usize>]) -> Others {
-        let others: Vec<usize> = (0..roles.len()).filter(|&node| roles[node].is_other()).collect();
-        let words = others.len().div_ceil(64);
-        let mut bits = vec![0; words * roles.len()];
-        for (number, &other) in others.iter().enumerate() {
-            bits[other * words + number / 64] |= 1 << (number % 64);
-        }
-        for node in order {
-            for &before in &behind[node] {
-                for word in 0..words {
-                    bits[node * words + word] |= bits[before * words + word];
-                }
-            }
-        }
-        Others { words, bits }
-    }
-
-    pub fn row(&self, node: usize) -> &[u64] {
-        &self.bits[node * self.words..][..self.words]
-    }
+/// For each node the others that reach it by edges, itself too if it is one. `edges` go along an order, from and to.
+fn others(roles: &[Role], edges: impl Iterator<Item = (usize, usize)>) -> Reach {
+    let others: Vec<usize> = (0..roles.len()).filter(|&node| roles[node].is_other()).collect();
+    let mut reach = Reach::of_marks(roles.len(), others.len());
+    others.iter().enumerate().for_each(|(number, &other)| reach.mark(other, number));
+    edges.for_each(|(from, to)| reach.follow(to, from));
+    reach
 }
 
 /// The units of an engine, and what comes before each node.
@@ -76,7 +54,7 @@ impl Others {
 pub struct Units {
     /// Nodes, each unit's in the given order.
     pub units: Vec<Vec<usize>>,
-    pub before: Others,
+    pub before: Reach,
     /// Fewest pieces that are recorded.
     pub fewest: usize,
 }
@@ -84,17 +62,14 @@ pub struct Units {
 /// Finds the units of the nodes that are pieces. `order` is one that all edges allow, `after` has for each node what it
 /// comes after. None: there are too many nodes to tell.
 pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Units> {
-    let others = roles.iter().filter(|role| role.is_other()).count();
-    if others.saturating_mul(roles.len()) > BITS {
+    let count = roles.iter().filter(|role| role.is_other()).count();
+    if count.saturating_mul(roles.len()) > BITS {
         return None;
     }
-    let mut followers = vec![Vec::new(); roles.len()];
-    for (node, after) in after.iter().enumerate() {
-        after.iter().for_each(|&before| followers[before].push(node));
-    }
     let forward = order.iter().map(|&node| node as usize);
-    let before = Others::of(roles, forward.clone(), after);
-    let behind = Others::of(roles, forward.clone().rev(), &followers);
+    let edges = |node: usize| after[node].iter().map(move |&before| (before, node));
+    let before = others(roles, forward.clone().flat_map(edges));
+    let behind = others(roles, forward.clone().rev().flat_map(edges).map(|(before, node)| (node, before)));
     let mut known: HashMap<(&[u64], &[u64]), usize> = HashMap::new();
     let mut units: Vec<Vec<usize>> = Vec::new();
     for node in forward.filter(|&node| matches!(roles[node], Role::Piece | Role::Alone)) {
@@ -117,34 +92,19 @@ pub fn together(units: &[Vec<usize>], order: &[u32], after: &[Vec<usize>]) -> Ve
     }
     let mut place = vec![0; n];
     order.iter().enumerate().for_each(|(at, &node)| place[node as usize] = at);
-    let mut edges: Vec<(usize, usize)> = Vec::new();
-    for (node, after) in after.iter().enumerate() {
-        let between = after.iter().map(|&before| (group[before], group[node]));
-        edges.extend(between.filter(|(from, to)| from != to));
-    }
-    edges.sort_unstable();
-    edges.dedup();
-    let mut waiting = vec![0; units.len() + n];
-    edges.iter().for_each(|&(_, to)| waiting[to] += 1);
+    let edges = after.iter().enumerate().flat_map(|(node, after)| after.iter().map(move |&before| (before, node)));
+    let between = edges.map(|(before, node)| (group[before], group[node])).filter(|(from, to)| from != to);
+    let groups = Successors::new(units.len() + n, between);
     let first = |group: usize| match units.get(group) {
         Some(unit) => place[unit[0]],
         None => place[group - units.len()],
     };
     let exists = |&at: &usize| at < units.len() || group[at - units.len()] == at;
-    let free = (0..units.len() + n).filter(exists).filter(|&at| waiting[at] == 0);
-    let mut ready: BinaryHeap<Reverse<(usize, usize)>> = free.map(|at| Reverse((first(at), at))).collect();
     let mut result = Vec::with_capacity(n);
-    while let Some(Reverse((_, at))) = ready.pop() {
-        match units.get(at) {
+    for at in groups.order((0..units.len() + n).filter(exists), first) {
+        match units.get(at as usize) {
             Some(unit) => result.extend(unit.iter().map(|&node| node as u32)),
-            None => result.push((at - units.len()) as u32),
-        }
-        let begin = edges.partition_point(|&(from, _)| from < at);
-        for &(_, to) in edges[begin..].iter().take_while(|&&(from, _)| from == at) {
-            waiting[to] -= 1;
-            if waiting[to] == 0 {
-                ready.push(Reverse((first(to), to)));
-            }
+            None => result.push(at - units.len() as u32),
         }
     }
     result

@@ -4,7 +4,7 @@
 //! so is what takes that, up to the exits. Constants are everywhere. What comes of an enter, a loop cond or a next
 //! iteration that takes nothing but a constant is where what takes its value is.
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Successors};
 use crate::graph::build::contents::{Body, Contents, LoopOp, Node};
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::HashMap;
@@ -61,9 +61,8 @@ struct Search<'a> {
     graph: &'a Contents,
     frames: Frames,
     by_name: HashMap<(usize, &'a str), usize>,
-    /// Whom each node goes to, with and without data.
-    starts: Vec<u32>,
-    successors: Vec<u32>,
+    /// With and without data.
+    successors: Successors,
     to_do: Vec<usize>,
     /// Whether what is not known yet is where what takes its value is.
     looks_back: bool,
@@ -72,20 +71,12 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(graph: &'a Contents) -> Search<'a> {
         let n = graph.nodes.len();
-        let mut starts = vec![0u32; n + 1];
-        graph.nodes.iter().flat_map(Node::predecessors).for_each(|before| starts[before + 1] += 1);
-        (0..n).for_each(|i| starts[i + 1] += starts[i]);
-        let mut next = starts.clone();
-        let mut successors = vec![0u32; starts[n] as usize];
-        for (index, node) in graph.nodes.iter().enumerate() {
-            for before in node.predecessors() {
-                successors[next[before] as usize] = index as u32;
-                next[before] += 1;
-            }
-        }
+        let nodes = graph.nodes.iter().enumerate();
+        let edges = nodes.flat_map(|(index, node)| node.predecessors().map(move |before| (before, index)));
+        let successors = Successors::new(n, edges);
         let root = Frame { name: String::new(), parent: ROOT, depth: 0, enters: Vec::new(), members: Vec::new() };
         let frames = Frames { all: vec![root], takes: vec![UNKNOWN; n], gives: vec![UNKNOWN; n] };
-        Search { graph, frames, by_name: HashMap::new(), starts, successors, to_do: Vec::new(), looks_back: false }
+        Search { graph, frames, by_name: HashMap::new(), successors, to_do: Vec::new(), looks_back: false }
     }
 
     fn go(&mut self) -> Result<()> {
@@ -103,7 +94,7 @@ impl<'a> Search<'a> {
         for (index, node) in graph.nodes.iter().enumerate() {
             let Some(LoopOp::Enter { frame, .. }) = op(node) else { continue };
             if self.frames.takes[index] == UNKNOWN && self.is_source(index) {
-                if self.starts[index] == self.starts[index + 1] {
+                if self.successors.of(index).is_empty() {
                     // Nobody takes it.
                     (self.frames.takes[index], self.frames.gives[index]) = (ROOT, ROOT);
                     continue;
@@ -183,8 +174,8 @@ impl<'a> Search<'a> {
     fn spread(&mut self) -> Result<()> {
         while let Some(index) = self.to_do.pop() {
             let (takes, gives) = (self.frames.takes[index], self.frames.gives[index]);
-            for at in self.starts[index]..self.starts[index + 1] {
-                self.put(self.successors[at as usize] as usize, gives)?;
+            for at in 0..self.successors.of(index).len() {
+                self.put(self.successors.of(index)[at] as usize, gives)?;
             }
             let inputs = if self.looks_back { self.graph.nodes[index].inputs() } else { &[] };
             for &(before, _) in inputs {
