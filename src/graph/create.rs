@@ -5,7 +5,7 @@
 //! node does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
 #![forbid(unsafe_code)]
 
-use super::build::contents::{Contents, Value};
+use super::build::contents::Contents;
 use super::build::options::{CompileOptions, RunOptions};
 use super::build::shapes::Answers;
 use super::build::verify::{self, Kinds, Verified};
@@ -156,30 +156,7 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
     let not_needed = graph.inputs().map(|index| !needed[index]).collect();
     graph.inputs().for_each(|index| needed[index] = true);
 
-    // Where each node is now.
-    let mut places = vec![usize::MAX; graph.nodes.len()];
-    let kept = needed.iter().enumerate().filter(|(_, needed)| **needed);
-    kept.enumerate().for_each(|(place, (node, _))| places[node] = place);
-    let moved = |(node, output): Value| (places[node], output);
-    let nodes = graph.nodes.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| {
-        let mut node = node.clone();
-        node.inputs_mut().iter_mut().for_each(|input| *input = moved(*input));
-        node.after.iter_mut().for_each(|before| *before = places[*before]);
-        node
-    });
-    let contents = Contents {
-        name: graph.name.clone(),
-        nodes: nodes.collect(),
-        outputs: outputs
-            .iter()
-            .map(|&output| &graph.outputs[output])
-            .map(|(name, v)| (name.clone(), moved(*v)))
-            .collect(),
-        forwarding: graph.forwarding.iter().filter(|(v, _)| needed[v.0]).map(|(v, how)| (moved(*v), *how)).collect(),
-        homes: graph.homes.of_outputs(outputs),
-        depth: graph.depth,
-    };
-    (contents, not_needed)
+    (graph.part(&needed, outputs).0, not_needed)
 }
 
 /// Refuses a list of outputs that the program does not have.

@@ -1,4 +1,4 @@
-//! What only compile knows of a program; all else can be seen in the plan.
+//! The facts of a program that only compile knows; all others can be seen in the plan.
 #![forbid(unsafe_code)]
 
 use super::place::choose::Choice;
@@ -29,7 +29,7 @@ pub(in crate::graph) struct Facts {
     /// Loops that were unrolled.
     pub unrolled: usize,
     pub arena_bytes_unshared: usize,
-    /// What other engines do.
+    /// The work of other engines.
     pub placement: Placement,
     /// Where nodes are whose engine was open.
     pub choices: Vec<Choice>,

@@ -1,19 +1,19 @@
-//! Memory that several values have in turn: one planner for the values of a run on the host and for those in an engine's
-//! memory.
+//! Memory that several values have in turn: one planner for the values of a run on the host and for those in an
+//! engine's memory.
 //!
 //! Both keep lists of free blocks, take the smallest block that is large enough (`cut`), leave what is too much of it,
 //! and join neighbours where no block is large enough. A block is free if all uses of the values that were in it are
 //! over when the new value's first write begins, whatever the timing. That question has two answers.
 //!
 //! *Engines ask.* The order of an engine's work is that within streams and of the waits that are really made
-//! (`StreamPlan::is_over`), both where pieces are issued one by one and where units are. Clocks answer for any two pieces
-//! at once, so `places` keeps one list for all, and each block knows its users. Within a unit that is recorded, edges
-//! keep the order (`Arena::overwrites`). Values that copies read or write on streams of their own keep their bytes to
-//! themselves. The memory of a branch or a loop is one value of the graph around it.
+//! (`StreamPlan::is_over`), both where pieces are issued one by one and where units are. Clocks answer for any two
+//! pieces at once, so `places` keeps one list for all, and each block knows its users. Within a unit that is recorded,
+//! edges keep the order (`Arena::overwrites`). Values that copies read or write on streams of their own keep their
+//! bytes to themselves. The memory of a branch or a loop is one value of the graph around it.
 //!
 //! *The host hands on.* A run on the host has an order along the edges of its graph alone. An answer for any two of
-//! 100,000 nodes takes a bit for each pair, or a search. So blocks travel along the edges (`compile::layout::memory`): a
-//! node owns the blocks in its list, and they are free by then. That is linear, and finds less where work is side by
+//! 100,000 nodes takes a bit for each pair, or a search. So blocks travel along the edges (`compile::layout::memory`):
+//! a node owns the blocks in its list, and they are free by then. That is linear, and finds less where work is side by
 //! side, since a block goes to one successor.
 #![forbid(unsafe_code)]
 
@@ -62,7 +62,11 @@ type Asked = SmallVec<[usize; 2]>;
 impl Users for Asked {
     fn join(&mut self, other: &Self) {
         // Parts of one block have its users in common.
-        other.iter().for_each(|user| if !self.contains(user) { self.push(*user) });
+        other.iter().for_each(|user| {
+            if !self.contains(user) {
+                self.push(*user)
+            }
+        });
     }
 }
 
@@ -137,7 +141,8 @@ pub fn places(values: &[Stored], is_over: impl Fn(usize, usize) -> bool, alignme
     for (number, value) in values.iter().enumerate() {
         let bytes = value.bytes.max(1).next_multiple_of(alignment);
         let block = value.writer.filter(|_| !value.is_kept).and_then(|then| {
-            let is_free = |users: &Asked| users.iter().flat_map(uses).all(|piece| piece != then && is_over(piece, then));
+            let is_free =
+                |users: &Asked| users.iter().flat_map(uses).all(|piece| piece != then && is_over(piece, then));
             let block = cut(&mut free, bytes, is_free)?;
             arena.overwrites.extend(block.users.iter().flat_map(uses).map(|piece| (piece, then)));
             Some(block)
@@ -163,9 +168,9 @@ pub fn places(values: &[Stored], is_over: impl Fn(usize, usize) -> bool, alignme
 /// More values are not checked.
 const MOST_PROVED: usize = 1000;
 
-/// A check of a plan by brute force, for builds with debug assertions: panics if two values share memory and none of them
-/// is over when the other begins. It knows nothing of how the plan was made. `range` says in which memory a value is,
-/// and where.
+/// A check of a plan by brute force, for builds with debug assertions: panics if two values share memory and none of
+/// them is over when the other begins. It knows nothing of how the plan was made. `range` says in which memory a value
+/// is, and where.
 pub(in crate::graph) fn prove(
     values: usize,
     range: impl Fn(usize) -> (u64, Range<usize>),
@@ -208,7 +213,11 @@ mod tests {
         let apart: Vec<Piece> = (0..4).map(|_| Piece { after: vec![], cost_ns: 1, ..Piece::default() }).collect();
         let values: Vec<Stored> = (0..4).map(|i| stored(i, vec![])).collect();
         assert_eq!(places(&values, over(&streams::plan(&apart, 4)), 64).bytes, 4 * 128);
-        assert_eq!(places(&values, over(&streams::plan(&apart, 1)), 64).bytes, 128, "on one stream they come one after the other");
+        assert_eq!(
+            places(&values, over(&streams::plan(&apart, 1)), 64).bytes,
+            128,
+            "on one stream they come one after the other"
+        );
     }
 
     #[test]

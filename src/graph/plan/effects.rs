@@ -51,7 +51,7 @@ pub(in crate::graph) fn is_ordered(graph: &Contents) -> bool {
     ordered
 }
 
-/// What a program does to things outside, each once: it writes what any of its nodes writes.
+/// The effects of a program on things outside, each once: it writes what any of its nodes writes.
 pub(in crate::graph) fn of(graph: &Contents, verified: &Verified) -> Vec<Effect> {
     if !verified.kinds.has(Kinds::EFFECT) {
         return Vec::new();

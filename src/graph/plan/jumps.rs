@@ -12,7 +12,7 @@ use std::ops::Range;
 pub enum Op {
     /// The block with this number.
     Do(usize),
-    /// What was brought back, from this slot on, decides: if it does not hold, the operation with this number follows.
+    /// A test of the numbers brought back, from this slot on: if it fails, the operation with this number follows.
     Unless(Test, usize, usize),
     /// The operations that branches begin with.
     Choose {
@@ -27,7 +27,7 @@ pub enum Op {
 /// Actions without lists of their own.
 pub struct Section {
     pub list: List,
-    /// What is brought to the host behind it, and to which slots.
+    /// Numbers that are brought to the host behind it, and their slots.
     pub fetch: Vec<(Selector, usize)>,
 }
 

@@ -5,9 +5,9 @@ use crate::graph::build::contents::{Body, Contents, Node};
 use crate::graph::build::verify::{Verified, has_effects};
 use std::cmp::Reverse;
 
-/// What a node is taken to cost when nobody says, in nanoseconds.
+/// The cost of a node when nobody says, in nanoseconds.
 pub(in crate::graph) const PRIOR_NS: u64 = 1_000;
-/// What loops are taken to do before anybody has counted.
+/// Iterations of a loop before anybody has counted.
 const PRIOR_ITERATIONS: u64 = 8;
 
 /// Which nodes matter: the wanted outputs, what has effects, and whatever those wait for.
@@ -72,8 +72,8 @@ fn starts_elsewhere(node: &Node) -> bool {
     kernel.kernel().engine().is_some() || kernel.kernel().is_async()
 }
 
-/// A topological order of the live nodes that takes what starts something elsewhere first, and what that waits for;
-/// then the longest path of costs, and the older node among equals. What is there before a run begins comes before all
+/// A topological order of the live nodes: nodes that start work elsewhere come first, and their predecessors; then the
+/// longest path of costs, and the older node among equals. Values that are there before a run begins come before all
 /// others.
 pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[bool], costs: &[u64]) -> Vec<u32> {
     let successors = verified.links.successors(|index| live[index]);

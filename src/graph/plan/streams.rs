@@ -123,16 +123,17 @@ struct Stream {
     free_at: u64,
 }
 
-/// What is known of the pieces that are placed.
+/// The clocks of the pieces that are placed.
 #[derive(Default)]
 struct Known {
     placed: Vec<Placed>,
-    /// What an event behind each piece says of all streams, and when it comes.
+    /// The clock of an event behind each piece, and when it comes.
     behind: Vec<(Vec<u32>, u64)>,
 }
 
 impl Known {
-    /// What a stream must wait for; it then knows what they know. `after` goes from the last one issued to the first.
+    /// The events that a stream must wait for; its clock then covers theirs. `after` goes from the last one issued to
+    /// the first.
     fn waits_of(&self, after: &[usize], stream: &mut Stream) -> Vec<usize> {
         let mut needed = Vec::new();
         for &before in after {
@@ -224,7 +225,7 @@ mod tests {
         (0..n).map(|i| piece(&after(i, numbers))).collect()
     }
 
-    /// What happens before what, from edges of streams and waits alone, by brute force.
+    /// The order of all pairs, from edges of streams and waits alone, by brute force.
     fn reachable(plan: &Plan) -> Vec<Vec<bool>> {
         let n = plan.placed.len();
         let mut before = vec![vec![false; n]; n];

@@ -5,7 +5,7 @@
 //! times, if it would become more than `MOST_NODES` nodes, if there are loops inside of it, if its condition has
 //! effects, or if a variable's memory is reserved.
 //!
-//! What has effects in an iteration waits for the whole iteration that is as many before it as may run at once.
+//! Nodes with effects wait for the whole of an earlier iteration: by as many earlier as may run at once.
 
 use super::{Work, call, has_switch, rewrite};
 use crate::base::Ref;

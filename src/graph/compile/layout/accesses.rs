@@ -1,4 +1,4 @@
-//! Who reads and writes which storage, and which graph each node is of.
+//! Reads and writes of each storage, and the graph that each node is of.
 #![forbid(unsafe_code)]
 
 use super::flat::Flat;
@@ -76,7 +76,7 @@ impl Regions {
         if !flat.loops.is_empty() {
             regions.speaker = (0..n as u32).collect();
         }
-        // What is outside comes first in the array, so what is inside is marked later.
+        // An outer graph comes first in the array, so an inner one is marked later.
         for (node, body) in flat.bodies.iter().enumerate() {
             match *body {
                 Body::Select(i) => {

@@ -1,8 +1,8 @@
 //! Branches that begin before everything from outside is there.
 //!
-//! The Select of a cond waits for its selector. What it waits for besides is only what nothing in any branch could do
-//! without; all other inputs are *late*: the nodes in the branches that use one wait for it themselves. Such a node is
-//! an *entry*, and its counter counts
+//! The Select of a cond waits for its selector, and for those inputs that nothing in any branch could do without; all
+//! other inputs are *late*: the nodes in the branches that use one wait for it themselves. Such a node is an *entry*,
+//! and its counter counts
 //!
 //! - an arrival from each source outside of the branch,
 //! - one from each source inside; if there is none, one from the Select, its *guard*.
@@ -20,8 +20,8 @@
 //! The inputs of a merge are loose as well: it goes on with one, while the others may be on their way
 //! (`region::merge`).
 //!
-//! *Nor may the iteration be over before it has arrived there.* So loose edges come first among a node's edges. Who
-//! comes behind one of the others comes behind all arrivals at loose ones, and the counters are whole then.
+//! *Nor may the iteration be over before it has arrived there.* So loose edges come first among a node's edges. A node
+//! behind one of the others is behind all arrivals at loose ones, and the counters are whole then.
 //!
 //! Nothing is late in a loop whose iterations overlap: there a branch waits for all of its inputs, and a merge too
 //! (`Scope::is_copied`).
@@ -30,7 +30,7 @@
 use super::flat::{Entry, Flat, Into, Source};
 use crate::graph::plan::{Drop, Edge};
 
-/// What a node waits for.
+/// The predecessors that a node of a branch waits for.
 pub(super) enum Waits {
     /// Its graph to begin.
     Release,

@@ -36,7 +36,7 @@ pub(super) enum StorageKind {
     Slot(usize),
 }
 
-/// Whose arrival says that a value is there.
+/// The arrival that says that a value is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     /// Nobody's: it is there before the graph begins.
@@ -59,12 +59,12 @@ pub(super) struct Val {
 }
 
 impl Val {
-    /// What an inner graph sees of it that begins when this is there.
+    /// The same value, as an inner graph sees it that begins when it is there.
     pub fn inside(self) -> Val {
         Val { source: Source::Nobody, bit: NO_BIT, ..self }
     }
 
-    /// The same for one that begins without it: who uses it waits.
+    /// The same for an inner graph that begins without it: its readers wait.
     pub fn late(self) -> Val {
         Val { bit: NO_BIT, ..self }
     }
@@ -84,7 +84,7 @@ pub(super) struct FlatKernel {
     pub num_inputs: u16,
     pub num_outputs: u16,
     pub node: u32,
-    /// What the graph says of outputs that take over an input's memory.
+    /// Settings of the graph's for outputs that take over an input's memory.
     pub forwarding: Vec<(u16, Forwarding)>,
 }
 
@@ -311,7 +311,7 @@ impl Flat {
                 let from = self.edges[edge as usize].0;
                 if from >= earliest && self.met[from as usize] != self.searches {
                     self.met[from as usize] = self.searches;
-                    // What a branch has waited for, nobody has who waits for whichever branch runs.
+                    // A node that waits for whichever branch runs is not behind the predecessors of each branch.
                     if edge >= firm && end < queue.len() {
                         queue[end] = from;
                         end += 1;

@@ -1,17 +1,17 @@
 //! Places of the storages: which share memory, and which are taken over in place.
 //!
-//! A run has an order only along edges, so two storages may share memory only if all who touch the first come before
-//! the writer of the second *by edges*. Therefore memory travels along them. In each graph, in the order of the array,
-//! a node has the blocks that its predecessors gave to it. Its outputs are cut from them; then the blocks of storages
-//! that nobody touches any more are added; then each block is given to one of the nodes that wait for this one. A block
-//! has one owner at a time, and whoever owns it comes behind all who touched it. One that reaches no further node is
-//! not used again.
+//! A run has an order only along edges, so two storages may share memory only if all nodes that touch the first come
+//! before the writer of the second *by edges*. Therefore memory travels along them. In each graph, in the order of the
+//! array, a node has the blocks that its predecessors gave to it. Its outputs are cut from them; then the blocks of
+//! storages that nobody touches any more are added; then each block is given to one of the nodes that wait for this
+//! one. A block has one owner at a time, which comes behind all nodes that touched it. One that reaches no further node
+//! is not used again.
 //!
 //! A storage with several readers is free where all of them are known to be done: each reader has a share of it, shares
-//! travel as blocks do, and who has all of them has the block.
+//! travel as blocks do, and the node with all of them has the block.
 //!
-//! Blocks stay in the graph (the outermost, a branch, a part of a loop) in which they were made. What is inside of a
-//! loop counts as done by its Enter: whoever waits for the loop waits for everything in it. Not so a cond: its outputs
+//! Blocks stay in the graph (the outermost, a branch, a part of a loop) in which they were made. The nodes inside of a
+//! loop count as done by its Enter: a node behind the loop is behind everything in it. Not so a cond: its outputs
 //! arrive one by one while the rest of the branch may still run. So a storage that a branch reads and that was made
 //! outside stays until the run is over; one that branches only write, an output of the cond, counts as written by the
 //! Select.
@@ -20,7 +20,7 @@
 //! nothing that comes with them, and they stay.
 //!
 //! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes,
-//! if the kernel is the last who touches it. If the output is one of the run's, what the input's maker writes goes
+//! if the kernel is the last that touches it. If the output is one of the run's, what the input's maker writes goes
 //! there too.
 #![forbid(unsafe_code)]
 
@@ -40,10 +40,10 @@ pub(super) struct Places {
     pub arena_bytes: usize,
 }
 
-/// What is known of a storage in the arena.
+/// The liveness of a storage in the arena.
 #[derive(Clone, Copy)]
 struct Life {
-    /// The innermost graph that all who touch it are in, or NONE if nobody does.
+    /// The innermost graph that all its users are in; NONE: it has no users.
     home: u32,
     /// Its one writer there; NONE if there are several.
     writer: u32,
@@ -52,7 +52,7 @@ struct Life {
     readers: u32,
     /// Whether it is known where it ends.
     ends: bool,
-    /// Whose memory it took over.
+    /// The storage whose memory it took over.
     from: u32,
     placed: bool,
 }
@@ -61,10 +61,10 @@ struct Planner<'a> {
     flat: &'a Flat,
     regions: Regions,
     lives: Vec<Life>,
-    /// What each node reads, in rows.
+    /// The reads of each node, in rows.
     first_read: Vec<u32>,
     reads: Vec<u32>,
-    /// What each node writes that is in the arena.
+    /// The writes of each node to the arena, in rows.
     first_write: Vec<u32>,
     writes: Vec<u32>,
     held: Vec<Held>,
@@ -225,7 +225,7 @@ impl<'a> Planner<'a> {
         self.first_read = self.rows(&mut all, false);
     }
 
-    /// Puts what each node writes or reads into rows, each storage once.
+    /// Puts the writes or the reads of each node into rows, each storage once.
     fn rows(&mut self, all: &mut [(u32, u32, bool)], writes: bool) -> Vec<u32> {
         let mut first = vec![0u32; self.flat.bodies.len() + 1];
         let chosen = || all.iter().filter(|access| access.2 == writes);
@@ -326,7 +326,7 @@ impl<'a> Planner<'a> {
                 self.of[storage] = Place::Arena(self.fresh(bytes)?);
             }
         }
-        // What was given up for a place in an output may have been the last.
+        // The last block may have been given up for a place in an output.
         let end = |storage: usize| self.block(storage as u32).map_or(0, |block| block.at + block.bytes);
         Ok((0..self.lives.len()).map(end).max().unwrap_or(0))
     }

@@ -52,7 +52,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use views::{Lists, Views};
 
-/// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
+/// Most bytes that compile needs, per node and per edge. They are asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
 pub(in crate::graph) const BYTES_PER_NODE: usize = 512;
 
@@ -124,7 +124,7 @@ fn finish(
     flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
     let counted = counters.len() as u32;
-    // What is delivered to another iteration's nodes says nothing about the order within one.
+    // Deliveries to another iteration's nodes say nothing about the order within one.
     dynamic::mark(&mut flat)?;
     let (first_edge, firm_edge, edges) = rows(n, &flat, &[], first_leaf, counted);
     let firm = memory::Rows { edges: &edges, starts: &firm_edge, ends: &first_edge[1..] };
@@ -309,7 +309,7 @@ fn kernels(flat: &Flat, views: &Views) -> Result<(Vec<KernelNode>, Vec<usize>)> 
     Ok((nodes, scratch))
 }
 
-/// What kernels have said of their scratch, for nodes of which another one has the same kernel and looks the same.
+/// The scratch that kernels have asked for, for nodes with a kernel and shapes that another one has, too.
 struct Asked<'a> {
     flat: &'a Flat,
     /// By index in the next.

@@ -91,7 +91,7 @@ pub(in crate::graph) fn choose(
     if [condition, body].into_iter().any(effects::is_ordered) {
         return no(Why::Effects);
     }
-    // What closes an iteration counts too.
+    // The nodes that close an iteration count too.
     let nodes = condition.num_nodes() + body.num_nodes() + 3;
     let fit = (MOST_NODES / nodes.saturating_mul(copies)).saturating_sub(1);
     let fit = asked.min(MOST_PARALLEL).min(u32::try_from(fit).unwrap_or(MOST_PARALLEL));
@@ -157,7 +157,7 @@ fn is_chain(condition: &Contents, body: &Contents, verified: &[Verified], num_va
     (end - late) / (ROUNDS - FIRST_ROUNDS) >= work - work / 20
 }
 
-/// What is needed to time a graph.
+/// The costs of a graph, and its order.
 struct Timing<'a> {
     graph: &'a Contents,
     order: &'a [u32],

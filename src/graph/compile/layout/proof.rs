@@ -1,6 +1,6 @@
-//! The proof of a plan of memory (`arena::prove`), for builds with debug assertions: whether the edges keep the nodes that
-//! touch two storages apart, or only one of them runs. It knows nothing of how the plan was made. Of a loop whose iterations overlap, what is done in one slot is in no order with what is done in
-//! another.
+//! The proof of a plan of memory (`arena::prove`), for builds with debug assertions: whether the edges keep the nodes
+//! that touch two storages apart, or only one of them runs. It knows nothing of how the plan was made. Of a loop whose
+//! iterations overlap, what is done in one slot is in no order with what is done in another.
 #![forbid(unsafe_code)]
 
 use super::accesses::{self, Regions};
@@ -92,8 +92,8 @@ fn names<'a>(flat: &'a Flat, touched: &[Touch]) -> Vec<&'a str> {
     touched.iter().map(|touch| flat.names.get(touch.node as usize)).collect()
 }
 
-/// Who touches each storage. What is used inside of a loop and outside of it is touched by everything in the loop,
-/// whatever the iteration.
+/// The nodes that touch each storage. A storage that is used inside of a loop and outside of it is touched by
+/// everything in the loop, whatever the iteration.
 fn touched(flat: &Flat) -> Vec<Vec<Touch>> {
     let mut touched: Vec<Vec<Touch>> = vec![Vec::new(); flat.storages.len()];
     accesses::each(flat, |node, storage, writes| touched[storage as usize].push(Touch { node, writes }));
@@ -166,7 +166,7 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
             (overlap.first..overlap.exit).for_each(|node| after[node as usize].push(overlap.exit));
             continue;
         }
-        // Whoever waits for the Test waits for the last iteration's Next as well.
+        // A node behind the Test is behind the last iteration's Next as well.
         let exits = after[looped.condition.end as usize].clone();
         after[looped.end as usize - 1].extend(exits.into_iter().filter(|&target| target >= looped.end));
     }
@@ -185,8 +185,8 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
     before
 }
 
-/// Who comes behind a loose edge does so only if the branch runs that it leads into: so no more than what is in there.
-/// Who comes behind a merge comes behind one of its inputs: so behind what all of them come behind.
+/// A loose edge keeps an order only if the branch runs that it leads into: so only for the nodes in there. A node
+/// behind a merge comes behind one of its inputs: so behind the nodes that all of them come behind.
 fn add_loose(flat: &Flat, mut loose: Vec<u32>, before: &mut [Vec<bool>]) {
     let regions = Regions::new(flat);
     let target_of = |edge: &u32| flat.edges[*edge as usize].1.target;

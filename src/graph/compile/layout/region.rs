@@ -24,16 +24,16 @@ pub(super) struct Region {
     pub outputs: Vec<Val>,
     pub nodes: Range<u32>,
     pub args: Range<u32>,
-    /// What waits for nothing in here, and the edges to what waits for late values as well.
+    /// Nodes without predecessors in here, and the edges to those that wait for late values as well.
     pub roots: Vec<u32>,
     pub guards: Vec<Edge>,
-    /// What nobody waits for in here, and is no output.
+    /// Nodes without successors in here that make no output.
     pub dangling: Vec<Source>,
-    /// What only branches use that may not run, outputs too.
+    /// Values that only branches use which may not run, outputs too.
     pub loose: Vec<Source>,
 }
 
-/// What the graph around it wants of a graph's output.
+/// The use that the graph around it has for a graph's output.
 #[derive(Clone, Copy)]
 pub(super) enum Want {
     Nothing,
@@ -68,7 +68,7 @@ impl Scope {
         }
     }
 
-    /// Whether it lies in a loop whose iterations overlap, however deep. What its values come from may be promised
+    /// Whether it lies in a loop whose iterations overlap, however deep. The sources of its values may be promised
     /// there, so nothing begins without some of them.
     fn is_copied(&self) -> bool {
         self.copies > 1
@@ -94,7 +94,7 @@ struct Work<'a> {
     values: Vec<Val>,
     /// Whether a live node or a wanted output uses a value.
     used: Vec<bool>,
-    /// Whose arrival says that a node is done.
+    /// The arrival that says that a node is done.
     done: Vec<Source>,
     /// Nodes that somebody waits for, whatever is chosen; and of those, which values.
     awaited: Vec<bool>,
@@ -109,7 +109,7 @@ struct Work<'a> {
     bound: HashMap<Value, u32>,
     roots: Vec<u32>,
     guards: Vec<Edge>,
-    /// What the node at hand waits for.
+    /// The predecessors of the node at hand.
     sources: Vec<Source>,
 }
 
@@ -273,7 +273,7 @@ impl Work<'_> {
         self.wait_for(id, &mut sources);
     }
 
-    /// What says that these values are there, and that what a node waits for without data is done.
+    /// The arrivals that say that these values are there, and that a node's predecessors without data are done.
     fn sources(&mut self, values: &[Value], node: &Node) -> Vec<Source> {
         let mut sources = Vec::with_capacity(values.len() + node.after.len());
         self.add_sources(values, node, &mut sources);
@@ -316,7 +316,7 @@ impl Work<'_> {
         self.flat.may_be_skipped(id, &needs)
     }
 
-    /// What says that a node that is waited for without data was skipped.
+    /// The bit that says that a predecessor without data was skipped.
     fn node_bit(&self, index: usize) -> u32 {
         match self.done[index] {
             Source::Node(id) => self.flat.absence.own.get(id as usize).copied().unwrap_or(NO_BIT),

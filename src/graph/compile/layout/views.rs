@@ -3,8 +3,9 @@
 //! Nodes whose inputs lie in the same places and look alike have the same views of them, and so with outputs. Since
 //! memory is used again and again (`memory`), a large graph of few shapes has few such lists, which stay in the cache
 //! while it runs. Where there are too many for that, nodes of few arguments have the numbers of single views instead,
-//! of which there are still few, and who runs such a node puts them side by side. What a run changes is not shared: the views of nodes with shapes that only a run knows, and those of
-//! a run's tensors in branches, which are pointed there when the branch is taken.
+//! of which there are still few, and the thread that runs such a node puts them side by side. Views that a run changes
+//! are not shared: those of nodes with shapes that only a run knows, and those of a run's tensors in branches, which
+//! are pointed there when the branch is taken.
 #![forbid(unsafe_code)]
 
 use super::flat::Flat;

@@ -64,7 +64,7 @@ fn has_open(contents: &Contents, by_default: bool) -> bool {
         || contents.nodes.iter().flat_map(Node::inner).any(|inner| has_open(inner, by_default))
 }
 
-/// What is known of one graph while its nodes are looked at.
+/// The state of one graph while its nodes are looked at.
 struct Work<'a> {
     verified: &'a Verified,
     /// Where each node's values are; None: not settled, or a constant that costs nothing.
@@ -137,7 +137,7 @@ impl Chooser<'_> {
         Ok(new)
     }
 
-    /// What is settled before any choice.
+    /// The places that are settled before any choice.
     fn look<'v>(&self, graph: &Contents, verified: &'v Verified) -> Work<'v> {
         let inputs: Vec<usize> = graph.inputs().collect();
         let home = |engine: Option<&Ref<Engine>>| engine.map_or(self.host, |engine| self.place_of(engine));

@@ -17,7 +17,7 @@ const ALIGNMENT: usize = 256;
 type Sources = [(Source, Desc)];
 
 impl Placer {
-    /// What a piece is, if it is a branch or a loop.
+    /// The control flow of a piece that is a branch or a loop.
     pub(in crate::graph) fn control(
         &mut self,
         region: &Region<'_>,
@@ -26,7 +26,7 @@ impl Placer {
     ) -> Result<Option<Arc<Control>>> {
         let Some((lowered, by_device)) = region.taken.get(&node) else { return Ok(None) };
         let old = &region.old.nodes[node];
-        // What is a run's own has a place in the piece's memory, in the order in which `memory_of` counts.
+        // A run's own tensors have places in the piece's memory, in the order in which `memory_of` counts.
         let memory = on.places.get(&(node, old.num_outputs())).copied().unwrap_or(0);
         let mut end = lowered.bytes;
         let mut settle = |all: &Sources, copied: &mut Vec<(usize, usize)>| -> Result<Vec<Source>> {

@@ -31,8 +31,8 @@ impl Placer {
         let engine = on.engine;
         let label = self.devices[engine].label();
         let mut upload_nodes = HashMap::new();
-        // What is there when the graph begins is copied in one order, so that who waits for one copy need not wait for
-        // those before: inputs in one, and constants, which are copied in the first run only, in one of their own.
+        // Values that are there when the graph begins are copied in one order, so that a stream behind one copy is
+        // behind those before it: inputs in one, and constants, which are copied in the first run only, in another.
         let mut turns: HashMap<Value, Turn> = HashMap::new();
         let mut last: [Option<usize>; 2] = [None; 2];
         let mut count = [0; 2];
@@ -97,7 +97,7 @@ impl Placer {
             copied.sort_by_key(|value| std::cmp::Reverse(turns.get(value)));
             for value in copied {
                 after.push(upload_nodes[&value]);
-                // What comes straight from another engine is there when the node is over.
+                // A value straight from another engine is there when the node is over.
                 let Some(number) = on.uploads[&value].0 else { continue };
                 if !seen[placed.stream].meet(position[&value], turns.get(&value).copied()) {
                     before.push(Before::Upload(number));
@@ -107,7 +107,7 @@ impl Placer {
             behind.push(seen[placed.stream].clone());
             after.extend(tails[placed.stream].replace(node));
             if self.neighbour_of(old).is_some_and(|of| of.role == Role::Next) {
-                // What is read from where it writes has been read.
+                // The places that it writes have been read.
                 let fetched = region.fetched.iter().map(|(value, &node)| (*value, node));
                 let crossed = region.crossed.iter().map(|(&(value, _), &node)| (value, node));
                 let places = || (0..*num_outputs).filter_map(|output| region.handed.get(&(node, output)));

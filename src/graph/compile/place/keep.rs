@@ -54,7 +54,7 @@ struct Made {
 struct At {
     index: usize,
     engine: usize,
-    /// What a loop's variables are; 0 = a branch.
+    /// How many variables a loop has; 0 = a branch.
     num_variables: usize,
     /// The first input that graphs inside have.
     first: usize,
@@ -203,7 +203,7 @@ impl Placer {
         for (graph, changed) in contents.nodes[index].inner_mut().into_iter().zip(inner) {
             *graph = Arc::new(changed);
         }
-        // What is read inside is read until here.
+        // Values that are read inside are read until here.
         let read = ports.iter().filter(|(held, _)| !held.is_entered).map(|(held, _)| held.value).collect();
         let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
         let name = format!("leave '{}'", node.name);
@@ -427,7 +427,7 @@ fn constant_bytes(contents: &Contents) -> usize {
     contents.nodes.iter().map(own).fold(0, usize::saturating_add)
 }
 
-/// What a value looks like, also one of a node that was added since the graph was verified.
+/// The shape of a value, also of a node that was added since the graph was verified.
 fn desc_of(contents: &Contents, verified: &Verified, (node, output): Value) -> Option<Desc> {
     if verified.descs.has(node) {
         return verified.descs[node].get(output).copied();

@@ -1,8 +1,8 @@
 //! From a branch or a loop of the graph to lists of actions (`flow`).
 //!
-//! *Values.* What a kernel computes goes into a value of the list that it is in, or straight where it is wanted: into
-//! an output of the branch, or the variable of a loop. What is passed on unchanged is copied there, or is there. Inputs
-//! and constants are read where they are.
+//! *Values.* An output of a kernel goes into a value of the list that it is in, or straight where it is wanted: into an
+//! output of the branch, or the variable of a loop. Values that are passed on unchanged are copied there, or are there.
+//! Inputs and constants are read where they are.
 //!
 //! *Loops.* A variable has one place for all iterations: the loop's output. Its first value is copied there. The next
 //! one is computed straight into it where that can be (`straight`), else it is copied there at the end of the body;
@@ -61,7 +61,7 @@ struct Lowering {
 /// A copy to be made: to where, from where, what, and what it is called.
 type Move = (Where, Where, Desc, String);
 
-/// What a graph is to the node that it is in.
+/// The part that a graph has in the node that it is in.
 #[derive(Clone, Copy, Default)]
 struct Part<'a> {
     /// The body of this loop.
@@ -284,7 +284,7 @@ impl Lowering {
     }
 }
 
-/// What a constant is known by.
+/// The key of a constant.
 pub fn key(tensor: &Ref<Tensor>) -> usize {
     std::ptr::from_ref::<Tensor>(tensor).addr()
 }

@@ -2,7 +2,7 @@
 //!
 //! A node is on the engine of its kernel. Nodes on engines that work on their own (`Accelerator`) are replaced by nodes
 //! of the host's that issue their work (`kernels`), and copies are put on edges that cross: once for each value and
-//! engine that it goes to, begun as soon as the value is there, on streams for copies alone. What is left is a graph of
+//! engine that it goes to, begun as soon as the value is there, on streams for copies alone. The result is a graph of
 //! the host's kernels, tasks, conds and loops, and all that is true of these is true of it: one executor over all
 //! engines, failures, cancelling, time limits, partial and nested runs.
 //!
@@ -213,32 +213,11 @@ fn peers(devices: &[Ref<Engine>]) -> Vec<Vec<usize>> {
 fn strip(contents: &Contents, verified: &Verified) -> Contents {
     let mut is_kept = live(contents, verified, &vec![true; contents.outputs.len()]);
     contents.inputs().for_each(|input| is_kept[input] = true);
-    let mut number = vec![usize::MAX; contents.nodes.len()];
-    let kept: Vec<usize> = (0..contents.nodes.len()).filter(|&index| is_kept[index]).collect();
-    kept.iter().enumerate().for_each(|(new, &old)| number[old] = new);
-    let nodes = kept.iter().map(|&old| {
-        let mut node = contents.nodes[old].clone();
-        node.inputs_mut().iter_mut().for_each(|value| value.0 = number[value.0]);
-        node.after.iter_mut().for_each(|before| *before = number[*before]);
-        if let Some(inner) = verified.inner.get(&old) {
-            node.inner_mut()
-                .into_iter()
-                .zip(inner)
-                .for_each(|(graph, verified)| *graph = Arc::new(strip(graph, verified)));
-        }
-        node
-    });
-    Contents {
-        name: contents.name.clone(),
-        nodes: nodes.collect(),
-        outputs: contents.outputs.iter().map(|(name, value)| (name.clone(), (number[value.0], value.1))).collect(),
-        forwarding: contents
-            .forwarding
-            .iter()
-            .filter(|((node, _), _)| is_kept[*node])
-            .map(|((node, output), forwarding)| ((number[*node], *output), *forwarding))
-            .collect(),
-        homes: contents.homes.clone(),
-        depth: contents.depth,
+    let all: Vec<usize> = (0..contents.outputs.len()).collect();
+    let (mut part, number) = contents.part(&is_kept, &all);
+    for (&old, inner) in verified.inner.iter().filter(|(old, _)| is_kept[**old]) {
+        let graphs = part.nodes[number[old]].inner_mut().into_iter().zip(inner);
+        graphs.for_each(|(graph, verified)| *graph = Arc::new(strip(graph, verified)));
     }
+    part
 }

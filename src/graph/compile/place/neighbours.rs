@@ -104,7 +104,7 @@ impl Issuer for Copies {
     }
 }
 
-/// What stands on the host for a value that is an engine's.
+/// The stand-in on the host for a value that is an engine's.
 pub(in crate::graph) fn nobodys_desc() -> Desc {
     Desc::new(dtype::S32, &[1])
 }

@@ -29,7 +29,7 @@ pub(in crate::graph) struct InPlace {
     waits: bool,
 }
 
-/// What is around a graph inside of a node.
+/// The surroundings of a graph inside of a node.
 pub(in crate::graph) struct Around<'a> {
     region: &'a Region<'a>,
     all: &'a [OnDevice],

@@ -1,4 +1,4 @@
-//! What all graphs of a program have in common while they are placed, and what is said of it.
+//! The state that all graphs of a program share while they are placed, and the facts for the report.
 #![forbid(unsafe_code)]
 
 use super::neighbours::{Neighbour, nobodys_desc};
@@ -59,7 +59,7 @@ impl Decided {
     }
 }
 
-/// What was placed, for the report.
+/// The facts of placement, for the report.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Nodes on engines other than the host's.
@@ -104,7 +104,7 @@ pub(in crate::graph) struct Taken {
     pub by_device: bool,
 }
 
-/// What all graphs of a program have in common while they are placed.
+/// The state that all graphs of a program share while they are placed.
 pub(in crate::graph) struct Placer {
     pub host: Ref<Engine>,
     /// Engines that work on their own.
@@ -115,7 +115,7 @@ pub(in crate::graph) struct Placer {
     /// One for each of them.
     pub needs: Vec<Needs>,
     pub wants_segments: bool,
-    /// What is known of the way that segments go.
+    /// The verdict so far on the way that segments go.
     pub way: Verdict,
     pub wants_device_control: bool,
     /// Those in the engines' memory.
@@ -123,7 +123,7 @@ pub(in crate::graph) struct Placer {
     /// Branches and loops that engines do as a whole.
     pub taken: Vec<Taken>,
     pub made: Made,
-    /// What hands values on from and to branches and loops.
+    /// Kernels that hand values on from and to branches and loops.
     pub neighbours: Vec<Neighbour>,
     pub placement: Placement,
 }
@@ -152,7 +152,7 @@ impl Placer {
             .any(|node| self.device_of(node).is_some() || node.inner().any(|inner| self.has_work(inner)))
     }
 
-    /// What stands behind a node's kernel, if it is a branch or a loop.
+    /// The branch or the loop behind a node's kernel, if it is one.
     pub fn taken(&self, node: &Node) -> Option<&Taken> {
         let Body::Kernel { kernel, .. } = &node.body else { return None };
         self.taken.iter().find(|taken| std::ptr::eq(&raw const *taken.kernel, &raw const **kernel))
@@ -164,7 +164,7 @@ impl Placer {
         Ok(Node { name: "nobody's".into(), body: Body::Constant(tensor), after: After::new() })
     }
 
-    /// What a node is, if it hands on what others have made.
+    /// The neighbour behind a node's kernel, if it hands values on.
     pub fn neighbour_of(&self, node: &Node) -> Option<&Neighbour> {
         let Body::Kernel { kernel, .. } = &node.body else { return None };
         self.neighbours.iter().find(|known| std::ptr::eq(&raw const **kernel, &raw const *known.kernel))

@@ -1,5 +1,5 @@
-//! What is known of one graph while it is placed, without what is inside of its nodes: where values are, what each engine
-//! does, and in which order.
+//! The state of one graph while it is placed, without the graphs inside of its nodes: places of values, the work of
+//! each engine, and its order.
 #![forbid(unsafe_code)]
 
 use super::edges::Joined;
@@ -60,7 +60,7 @@ pub(in crate::graph) struct Region<'a> {
     pub taken: HashMap<usize, (Arc<Lowered>, bool)>,
 }
 
-/// What one engine does for the graph.
+/// The work of one engine for the graph.
 pub(in crate::graph) struct OnDevice {
     pub engine: usize,
     /// Nodes, in the order of issue.
@@ -187,12 +187,18 @@ impl Region<'_> {
         }
     }
 
-    /// What an engine stores: its nodes' outputs in their order, then what is copied to it.
-    pub fn stored(&self, engine: usize, nodes: &[usize], uploads: &[Value]) -> Result<(Vec<Value>, Vec<Stored>)> {
+    /// Which of these nodes read each value, by position.
+    fn readers(&self, nodes: &[usize]) -> HashMap<Value, Vec<usize>> {
         let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
         for (at, &node) in nodes.iter().enumerate() {
             self.old.nodes[node].inputs().iter().for_each(|&value| readers.entry(value).or_default().push(at));
         }
+        readers
+    }
+
+    /// The values that an engine stores: its nodes' outputs in their order, then copies to it.
+    pub fn stored(&self, engine: usize, nodes: &[usize], uploads: &[Value]) -> Result<(Vec<Value>, Vec<Stored>)> {
+        let mut readers = self.readers(nodes);
         let (mut values, mut stored) = (Vec::new(), Vec::new());
         let outputs = nodes.iter().enumerate().flat_map(|(at, &node)| {
             let memory = usize::from(self.taken.contains_key(&node));
@@ -277,10 +283,7 @@ impl Segments {
         units: &Units,
         uploads: &[Value],
     ) -> Result<()> {
-        let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
-        for (at, &node) in nodes.iter().enumerate() {
-            region.old.nodes[node].inputs().iter().for_each(|&value| readers.entry(value).or_default().push(at));
-        }
+        let readers = region.readers(nodes);
         for value in uploads {
             let at = &readers[value];
             let segment = self.of[at[0]];

@@ -263,7 +263,7 @@ impl Placer {
 }
 
 impl OnDevice {
-    /// What each step of a segment's recording comes after: its copies, then its pieces. Edges that others imply are
+    /// The predecessors of each step of a segment's recording: its copies, then its pieces. Edges that others imply are
     /// left out.
     fn edges(&self, region: &Region<'_>, range: &Range<usize>, copies: &[(Value, CopyIn)]) -> Vec<Vec<usize>> {
         let mut all = vec![Vec::new(); copies.len()];

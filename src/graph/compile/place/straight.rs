@@ -2,8 +2,8 @@
 //! all else.
 //!
 //! *In place.* An output may be wanted where an input is: a loop's next value of a variable, where the one before is,
-//! or the same inside of a branch or a loop of the body. Then all that read the input come first: edges say so. Who
-//! computes the output may read the input itself, if it is
+//! or the same inside of a branch or a loop of the body. Then all readers of the input come first: edges say so. The
+//! node that computes the output may read the input itself, if it is
 //!
 //! - a kernel that says that its output may share memory with an input, in the form that the device has too, and both
 //!   are alike;
@@ -16,7 +16,6 @@
 
 use crate::base::{Error, Reach, Result, Successors};
 use crate::graph::build::contents::{Body, Contents, Value};
-use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::actions::Where;
 use std::collections::HashMap;
@@ -27,7 +26,7 @@ pub(in crate::graph) struct Straight {
     pub values: Vec<(Value, Where)>,
     /// Nodes that come one after the other for that.
     pub edges: Vec<(usize, usize)>,
-    /// What is to be copied, and to where.
+    /// Copies to be made: to where, and the value.
     pub moved: Vec<(Where, Value)>,
 }
 
@@ -56,7 +55,7 @@ pub(in crate::graph) fn straight(
         let (mut others, mut is_read) = (Vec::new(), false);
         for (node, of) in contents.nodes.iter().enumerate().filter(|(_, of)| of.inputs().iter().any(is_old)) {
             match node == maker {
-                true => is_read = !may_share(contents, verified, value, of.inputs().iter().map(is_old)),
+                true => is_read = !may_share(contents, verified, value, is_old),
                 false => others.push(node),
             }
         }
@@ -83,24 +82,16 @@ pub(in crate::graph) fn straight(
     Ok(made)
 }
 
-/// Whether who computes a value may be given memory for it that inputs of its own are in: those that `is_old` says.
-fn may_share(
-    contents: &Contents,
-    verified: &Verified,
-    (node, output): Value,
-    is_old: impl Iterator<Item = bool>,
-) -> bool {
-    let old: Vec<usize> = is_old.enumerate().filter(|(_, is_old)| *is_old).map(|(input, _)| input).collect();
+/// Whether the node that computes a value may write it where inputs of its own are: those that `is_old` says.
+fn may_share(contents: &Contents, verified: &Verified, (node, output): Value, is_old: impl Fn(&Value) -> bool) -> bool {
+    let inputs = contents.nodes[node].inputs();
+    let old: Vec<usize> = (0..inputs.len()).filter(|&input| is_old(&inputs[input])).collect();
     match &contents.nodes[node].body {
         Body::Kernel { kernel, inputs, num_outputs } => {
             let is_alike = |&input: &usize| verified.desc(inputs[input]) == verified.desc((node, output));
-            let may = match contents.forwarding.get(&(node, output)) {
-                None | Some(Forwarding::ByLastUse) => true,
-                Some(Forwarding::Never) => false,
-                Some(Forwarding::Reserved(input)) => old.contains(&usize::from(*input)),
-            };
-            let is_fit = kernel.kernel().in_place() && kernel.on_device().is_some_and(|device| device.in_place());
-            may && is_fit && *num_outputs == 1 && old.iter().all(is_alike)
+            let is_fit = kernel.on_device().is_some_and(|device| device.in_place());
+            let may = is_fit && contents.may_write_over((node, output), is_old);
+            may && *num_outputs == 1 && old.iter().all(is_alike)
         }
         Body::Case { .. } => true,
         Body::While { .. } => old == [output],
@@ -109,11 +100,7 @@ fn may_share(
 }
 
 /// An order that the graph's edges and the given ones, from and to, allow; close to the graph's own.
-pub(in crate::graph) fn order(
-    contents: &Contents,
-    verified: &Verified,
-    edges: &[(usize, usize)],
-) -> Result<Vec<u32>> {
+pub(in crate::graph) fn order(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<Vec<u32>> {
     let n = contents.nodes.len();
     let mut place = vec![0; n];
     verified.order.iter().enumerate().for_each(|(at, &node)| place[node as usize] = at);

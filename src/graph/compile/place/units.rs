@@ -2,8 +2,8 @@
 //!
 //! A *unit* is a set of an engine's pieces between which nothing else lies. Two pieces are in one unit if the same
 //! other nodes come before both, and the same other nodes come after both; others are all nodes but the engine's own
-//! pieces, inputs and constants. So who submits a unit as one makes no piece wait for a node that it did not wait for
-//! before, and what comes after one of its pieces comes after all of it by edges that were there. No cycle comes of it
+//! pieces, inputs and constants. So a unit that is submitted as one makes no piece wait for a node that it did not wait
+//! for before, and a node after one of its pieces comes after all of it by edges that were there. No cycle comes of it
 //! either: along an edge what lies before only grows and what lies behind only shrinks, so a path that leaves a unit
 //! does not come back.
 #![forbid(unsafe_code)]
@@ -21,7 +21,7 @@ pub const FEWEST_ALONE: usize = 2;
 /// Most bits that are spent on knowing what lies before and behind each node.
 const BITS: usize = 1 << 28;
 
-/// What the nodes of a graph are to one engine.
+/// The role of a graph's nodes for one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A piece of its work.

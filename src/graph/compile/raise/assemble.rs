@@ -14,7 +14,7 @@ pub(super) enum Origin {
     Node(Value),
 }
 
-/// What an input looks like that only `verify` finds out.
+/// The shape of an input that only `verify` finds out.
 pub(super) fn unknown() -> Desc {
     Desc::new(dtype::ANY, &[])
 }

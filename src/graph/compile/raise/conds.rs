@@ -1,9 +1,9 @@
 //! Switches and merges of one predicate become a cond, in a graph that had frames.
 //!
 //! Such a cond is what lies behind the switches of one predicate, up to merges of its two sides. It is raised if
-//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent: then it is there
-//! when the predicate is, as a cond would be. The outermost ones go first, those inside of them are raised in their
-//! branches. Whatever is not so stays as it is, and means the same.
+//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent: then it is
+//! there when the predicate is, as a cond would be. The outermost ones go first, those inside of them are raised in
+//! their branches. All other nodes stay as they are, and mean the same.
 
 use super::assemble::{Assembly, Origin};
 use super::frames::is_constant;
@@ -25,7 +25,7 @@ struct Cond {
     switches: Vec<usize>,
     /// Each merge, and its inputs by side.
     merges: Vec<(usize, [Value; 2])>,
-    /// What it takes, constants left out.
+    /// Its inputs, constants left out.
     inputs: Vec<Value>,
     after: After,
 }
@@ -154,7 +154,8 @@ impl<'a> Search<'a> {
         switches.iter().for_each(|&switch| take(nodes[switch].inputs()[0]));
         for (&index, side) in sides {
             let node = &nodes[index];
-            // What came to a side later may have made a merge of both of what looked like one.
+            // Nodes that came to a side later may have made a merge of both sides of one that looked like a merge of
+            // one.
             for &value in node.inputs() {
                 let there = if is_switch(value.0) { Some(value.1) } else { sides.get(&value.0).copied() };
                 if there.is_some_and(|there| there != *side) || merges.contains_key(&value.0) {

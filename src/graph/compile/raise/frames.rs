@@ -1,15 +1,15 @@
 //! The frames of a graph: which nodes are in which loop.
 //!
-//! A frame is known by its name and by the frame that its enters take their values in. What an enter gives is in it, and
-//! so is what takes that, up to the exits. Constants are everywhere. What comes of an enter, a loop cond or a next
-//! iteration that takes nothing but a constant is where what takes its value is.
+//! A frame is known by its name and by the frame that its enters take their values in. The value of an enter is in it,
+//! and so are the nodes that take it, up to the exits. Constants are everywhere. An enter, a loop cond or a next
+//! iteration that takes nothing but a constant gives its value in the frame of the nodes that take it.
 
 use crate::base::{Error, Result, Successors};
 use crate::graph::build::contents::{Body, Contents, LoopOp, Node};
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::HashMap;
 
-/// What lies in no frame.
+/// The graph itself, outside of all frames.
 pub(super) const ROOT: usize = 0;
 const UNKNOWN: usize = usize::MAX;
 
@@ -18,7 +18,7 @@ pub(super) struct Frame {
     pub parent: usize,
     pub depth: usize,
     pub enters: Vec<usize>,
-    /// What takes its inputs in it: exits, but no enters.
+    /// Nodes that take their inputs in it: exits, but no enters.
     pub members: Vec<usize>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Frames {
     gives: Vec<usize>,
 }
 
-/// What a node does in a loop, if it is of one.
+/// The part that a node has in a loop, if it is of one.
 pub(super) fn op(node: &Node) -> Option<&LoopOp> {
     match &node.body {
         Body::Cyclic { op, .. } => Some(op),

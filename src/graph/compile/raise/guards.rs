@@ -1,4 +1,5 @@
-//! Nodes that may be skipped, in graphs of their own: what is inside of such a graph is there whenever the graph is run.
+//! Nodes that may be skipped, in graphs of their own: what is inside of such a graph is there whenever the graph is
+//! run.
 //!
 //! A *guard* is a branch without alternatives, around nodes that are there under the same conditions (`presence`). Like
 //! any node it is skipped when one of its inputs is absent. Only nodes that the caller means are put into one.

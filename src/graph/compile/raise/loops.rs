@@ -1,9 +1,9 @@
 //! A frame becomes a while.
 //!
-//! The loop's switches have its loop cond for a predicate. What lies behind their true sides is the body; all else in
+//! The loop's switches have its loop cond for a predicate. The nodes behind their true sides are the body; all else in
 //! the frame is computed in each iteration, the last one too, and is the condition. A merge with its enter and its next
-//! iteration is a variable, every other enter an invariant. What the body takes of the condition besides is computed in
-//! the body again, or there alone if the loop cond does without.
+//! iteration is a variable, every other enter an invariant. Other values of the condition's that the body takes are
+//! computed in the body again, or there alone if the loop cond does without.
 
 use super::assemble::{Assembly, Origin};
 use super::conds;
@@ -21,9 +21,9 @@ pub(super) struct Raiser<'a> {
     names: HashSet<&'a str>,
     /// The loops, numbered behind the graph's nodes.
     loops: Vec<Node>,
-    /// What each exit gives: an output of a loop.
+    /// The value of each exit: an output of a loop.
     exits: HashMap<usize, Value>,
-    /// Who takes what comes from switches and parts of loops: the node and its input.
+    /// Readers of switches and parts of loops: the node and its input.
     takers: HashMap<Value, Vec<(usize, usize)>>,
     /// Whether conds are raised, too.
     has_conds: bool,
@@ -42,7 +42,7 @@ struct Loop {
     /// The switches that the loop cond decides, and what they pass on.
     switches: HashMap<usize, Value>,
     exits: Vec<usize>,
-    /// What is left, in order.
+    /// The other nodes, in order.
     work: Vec<usize>,
     parallel_iterations: u32,
 }
@@ -337,7 +337,7 @@ impl<'a> Raiser<'a> {
         }
     }
 
-    /// What a node in the frame waits for without data. None: it is there when an iteration begins.
+    /// The predecessor without data of a node in the frame. None: it is there when an iteration begins.
     fn waits(&self, looped: &Loop, waiting: usize, before: usize) -> Result<Option<usize>> {
         if let Some(&(index, _)) = self.exits.get(&before) {
             return Ok(Some(index));
@@ -401,7 +401,7 @@ impl<'a> Raiser<'a> {
             }
         }
 
-        // What the body takes of the condition with data.
+        // Values of the condition's that the body takes.
         let (mut again, mut is_serial) = (vec![false; n], false);
         let mut firm = self.of_condition(looped, &places, &is_body)?;
         for &(_, next) in &looped.variables {
@@ -440,7 +440,7 @@ impl<'a> Raiser<'a> {
                 firm.extend_from_slice(&edges[i].1);
             }
         }
-        // What the condition keeps: what decides, what is waited for without data, and what has effects.
+        // The condition keeps the nodes that decide, those that are waited for without data, and those with effects.
         let mut in_condition = vec![false; n];
         firm.extend((0..n).filter(|&i| !is_body[i] && has_effects(self.node(looped.work[i]))));
         while let Some(i) = firm.pop() {
@@ -483,7 +483,7 @@ impl<'a> Raiser<'a> {
         Ok(())
     }
 
-    /// What the loop cond waits for.
+    /// The predecessors of the loop cond.
     fn of_condition(&self, looped: &Loop, places: &HashMap<usize, usize>, is_body: &[bool]) -> Result<Vec<usize>> {
         let value = self.node(looped.loop_cond).inputs()[0];
         let mut before = self.all_waits(looped, looped.loop_cond)?;

@@ -3,14 +3,13 @@
 use super::{Region, Want, Work, lay};
 use crate::base::Result;
 use crate::graph::build::contents::{Body, Contents, Value};
-use crate::graph::build::options::Forwarding;
 use crate::graph::compile::layout::flat::{Source, StorageKind, Val};
 use crate::graph::compile::layout::overlap::{Choice, choose};
 use crate::graph::plan::{Body as FlatBody, Branch, Select};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a loop's body is wanted to write where, the copies behind it as pairs of views, and the moves.
+/// The places of a loop's next values, the copies behind its body as pairs of views, and the moves.
 type NextValues = (Vec<Want>, Vec<(u32, u32)>, Moves);
 
 /// The storage of each variable of a loop, and whether a node copies the first value there; and these nodes.
@@ -219,18 +218,12 @@ impl Work<'_> {
             }
             let none = Vec::new();
             let read_by = readers.get(&port).unwrap_or(&none);
-            let in_place = match &body.nodes[maker].body {
-                Body::Kernel { kernel, inputs: maker_inputs, .. } => {
-                    let only_reader = read_by.iter().all(|&reader| reader == maker) && kernel.kernel().in_place();
-                    let may = match body.forwarding.get(&(maker, output)) {
-                        None | Some(Forwarding::ByLastUse) => output == 0,
-                        Some(Forwarding::Never) => false,
-                        Some(Forwarding::Reserved(input)) => maker_inputs[usize::from(*input)] == (port, 0),
-                    };
-                    (read_by.is_empty() || only_reader && may) && outputs(port) == 0 && outputs(maker) == 1
-                }
-                _ => false,
-            };
+            let is_sole_reader = || read_by.iter().all(|&reader| reader == maker);
+            let in_place = matches!(body.nodes[maker].body, Body::Kernel { .. })
+                && outputs(port) == 0
+                && outputs(maker) == 1
+                && (read_by.is_empty()
+                    || is_sole_reader() && body.may_write_over((maker, output), |value| *value == (port, 0)));
             if in_place {
                 self.flat.facts.in_place += 1;
                 want.push(Want::In(inputs[i].storage));

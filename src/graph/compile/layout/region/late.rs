@@ -32,7 +32,7 @@ impl Work<'_> {
         before.retain(|source| *source != Source::Nobody);
         before.sort_unstable();
         before.dedup();
-        // What is left, by source.
+        // The others, by source.
         let mut sources: Vec<Source> = Vec::new();
         let mut source_of: Vec<Option<usize>> = Vec::with_capacity(inputs.len());
         for value in inputs {
@@ -68,8 +68,8 @@ impl Work<'_> {
     }
 }
 
-/// What each of the nodes in a branch needs that wait for nothing else inside of it; `source_of` is by input. A branch
-/// in which there is no such node is one that needs nothing.
+/// The needs of those nodes in a branch that wait for nothing else inside of it; `source_of` is by input. A branch
+/// without such nodes needs nothing.
 fn first_needs(graph: &Contents, verified: &Verified, wanted: &[bool], source_of: &[Option<usize>]) -> Vec<Needs> {
     let live = schedule::live(graph, verified, wanted);
     let ports: HashMap<usize, usize> = graph.inputs().enumerate().map(|(port, index)| (index, port)).collect();

@@ -17,7 +17,7 @@ struct Parts<'a> {
     index: usize,
     /// Condition and body, of the only slot that is known or of each.
     graphs: Vec<&'a Contents>,
-    /// What both see of the loop's inputs.
+    /// The loop's inputs, as both see them.
     given: Vec<Val>,
     /// The storages of each variable, by slot.
     storages: Vec<Vec<u32>>,
@@ -34,7 +34,7 @@ struct Laid {
     predicate: u32,
     /// The condition's nodes that wait for nothing.
     roots: Vec<u32>,
-    /// What arrives from elsewhere: in the condition, in the body.
+    /// Arrivals from elsewhere: in the condition, in the body.
     in_condition: Vec<(Source, Edge)>,
     in_body: Vec<(Source, Edge)>,
     /// The Retire, and the counter that its arrivals go to.
@@ -93,7 +93,7 @@ impl Work<'_> {
         self.reserve_slots(number as u32, count);
         let mut laid = Vec::with_capacity(count as usize);
         for slot in 0..count {
-            // What was done is told of the first copy only.
+            // The facts are those of the first copy only.
             let facts = self.flat.facts.clone();
             laid.push(self.lay_slot(&parts, slot as usize)?);
             if slot > 0 {
@@ -189,7 +189,7 @@ impl Work<'_> {
         Ok(Laid { condition, body, predicate, roots, in_condition, in_body, retire })
     }
 
-    /// Ties the slots together. What the Enter starts is returned.
+    /// Ties the slots together. Returns the starts of the Enter.
     fn connect(
         &mut self,
         parts: &Parts<'_>,
