@@ -12,7 +12,7 @@ use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
 use super::carry::compiled::Compiled;
 use super::carry::device::Devices;
-use super::compile::facts::Facts;
+use super::compile::facts::CompileFacts;
 use super::compile::layout::{BYTES_PER_NODE, compile, folded};
 use super::compile::place;
 use super::compile::raise;
@@ -49,7 +49,7 @@ impl Program {
             Some((chosen, choices)) => (Some(chosen), choices),
         };
         let contents = chosen.as_ref().unwrap_or(contents);
-        let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
+        let mut facts = CompileFacts { graph_nodes: contents.num_nodes(), ..CompileFacts::default() };
         let Some(placed) = place::place(contents, &verified, &engines, options, &mut answers)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts, &mut answers);
         };
@@ -71,7 +71,7 @@ impl Program {
         verified: Verified,
         engines: Vec<Ref<Engine>>,
         options: &CompileOptions,
-        mut facts: Facts,
+        mut facts: CompileFacts,
         answers: &mut Answers,
     ) -> Result<Ref<Program>> {
         let (contents, verified) = folded(contents, verified, &engines, options, &mut facts, answers)?;
@@ -121,7 +121,7 @@ fn compile_part(
     let (contents, not_needed) = prune(graph, outputs);
     let mut answers = Answers::default();
     let mut verified = verify::verify(&contents, engines, options.allow_absent, &mut answers)?;
-    let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
+    let mut facts = CompileFacts { graph_nodes: contents.num_nodes(), ..CompileFacts::default() };
     let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options, &mut answers)? {
         None => {
             let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;

@@ -63,7 +63,7 @@ fn has_switch(graph: &Contents) -> bool {
 
 /// `given` are the inputs that are known to be constants.
 fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>]) -> Folded {
-    let mut work = Work {
+    let mut work = Folding {
         graph,
         verified,
         nodes: Vec::with_capacity(graph.nodes.len()),
@@ -100,7 +100,7 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
     Folded { contents, nodes: work.folded, unrolled: work.unrolled }
 }
 
-struct Work<'a> {
+struct Folding<'a> {
     graph: &'a Contents,
     verified: &'a Verified,
     nodes: Vec<Node>,
@@ -114,7 +114,7 @@ struct Work<'a> {
     unrolled: usize,
 }
 
-impl Work<'_> {
+impl Folding<'_> {
     fn value(&self, (node, output): Value) -> Value {
         self.values[node][output]
     }

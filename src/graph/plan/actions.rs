@@ -11,7 +11,7 @@
 //! value of its list's, and branches of which one runs share it.
 #![forbid(unsafe_code)]
 
-use super::arena::{self, Stored};
+use super::arena::{self, StoredValue};
 use crate::base::{Desc, Reach, Ref};
 use crate::device::Relation;
 use crate::engine::{BoundKernel, Tensor};
@@ -203,21 +203,21 @@ impl List {
             })
             .collect();
         let (reach, users) = self.link();
-        let mut stored: BTreeMap<(usize, usize), Stored> = BTreeMap::new();
+        let mut stored: BTreeMap<(usize, usize), StoredValue> = BTreeMap::new();
         for &value in &self.values {
             // The first that touches a value writes it, and all others come after that.
             let Some((&writer, readers)) = users.get(&Where::Inner(value)).and_then(|users| users.split_first()) else {
                 continue;
             };
             let value_ =
-                Stored { bytes: bytes[value], writer: Some(writer), readers: readers.to_vec(), is_kept: false };
+                StoredValue { bytes: bytes[value], writer: Some(writer), readers: readers.to_vec(), is_kept: false };
             stored.insert((writer, value), value_);
         }
         for (at, &bytes) in inside.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
-            let memory = Stored { bytes, writer: Some(at), readers: Vec::new(), is_kept: false };
+            let memory = StoredValue { bytes, writer: Some(at), readers: Vec::new(), is_kept: false };
             stored.insert((at, usize::MAX), memory);
         }
-        let values: Vec<Stored> = stored.values().cloned().collect();
+        let values: Vec<StoredValue> = stored.values().cloned().collect();
         let arena = arena::places(&values, |before, then| reach.is_before(before, then), alignment);
         for (&(writer, value), &place) in stored.keys().zip(&arena.offsets) {
             match offsets.get_mut(value) {

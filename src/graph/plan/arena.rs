@@ -22,7 +22,7 @@ use std::ops::Range;
 
 /// A value that a piece of work writes.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredValue {
     pub bytes: usize,
     /// The piece that writes it; None: a copy from elsewhere does.
     pub writer: Option<usize>,
@@ -57,9 +57,9 @@ impl Users for () {
 }
 
 /// Values by number, of which somebody asks whether all their uses are over.
-type Asked = SmallVec<[usize; 2]>;
+type BlockUsers = SmallVec<[usize; 2]>;
 
-impl Users for Asked {
+impl Users for BlockUsers {
     fn join(&mut self, other: &Self) {
         // Parts of one block have its users in common.
         other.iter().for_each(|user| {
@@ -134,15 +134,15 @@ pub struct Arena {
 
 /// Places values, given in the order of their writers. `is_over`: whether one piece is over when another one begins,
 /// whatever the timing.
-pub fn places(values: &[Stored], is_over: impl Fn(usize, usize) -> bool, alignment: usize) -> Arena {
+pub fn places(values: &[StoredValue], is_over: impl Fn(usize, usize) -> bool, alignment: usize) -> Arena {
     let mut arena = Arena::default();
-    let mut free: FreeBlocks<Asked> = FreeBlocks::new();
+    let mut free: FreeBlocks<BlockUsers> = FreeBlocks::new();
     let uses = |value: &usize| values[*value].writer.iter().chain(&values[*value].readers).copied();
     for (number, value) in values.iter().enumerate() {
         let bytes = value.bytes.max(1).next_multiple_of(alignment);
         let block = value.writer.filter(|_| !value.is_kept).and_then(|then| {
             let is_free =
-                |users: &Asked| users.iter().flat_map(uses).all(|piece| piece != then && is_over(piece, then));
+                |users: &BlockUsers| users.iter().flat_map(uses).all(|piece| piece != then && is_over(piece, then));
             let block = cut(&mut free, bytes, is_free)?;
             arena.overwrites.extend(block.users.iter().flat_map(uses).map(|piece| (piece, then)));
             Some(block)
@@ -195,23 +195,29 @@ pub(in crate::graph) fn prove(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::plan::streams::{self, Piece, Plan};
+    use crate::graph::plan::streams::{self, DevicePiece, StreamPlan};
 
-    fn over(plan: &Plan) -> impl Fn(usize, usize) -> bool {
+    fn over(plan: &StreamPlan) -> impl Fn(usize, usize) -> bool {
         |before, then| plan.is_over(before, then)
     }
 
     #[test]
     fn a_chain_needs_two_blocks_and_what_is_side_by_side_needs_its_own() {
-        let chain: Vec<Piece> = (0..10usize)
-            .map(|i| Piece { after: i.checked_sub(1).into_iter().collect(), cost_ns: 1, ..Piece::default() })
+        let chain: Vec<DevicePiece> = (0..10usize)
+            .map(|i| DevicePiece {
+                after: i.checked_sub(1).into_iter().collect(),
+                cost_ns: 1,
+                ..DevicePiece::default()
+            })
             .collect();
-        let stored = |i: usize, readers: Vec<usize>| Stored { bytes: 100, writer: Some(i), readers, is_kept: false };
-        let values: Vec<Stored> = (0..10).map(|i| stored(i, if i < 9 { vec![i + 1] } else { vec![] })).collect();
+        let stored =
+            |i: usize, readers: Vec<usize>| StoredValue { bytes: 100, writer: Some(i), readers, is_kept: false };
+        let values: Vec<StoredValue> = (0..10).map(|i| stored(i, if i < 9 { vec![i + 1] } else { vec![] })).collect();
         let arena = places(&values, over(&streams::plan(&chain, 1)), 64);
         assert_eq!(arena.bytes, 256, "{arena:?}");
-        let apart: Vec<Piece> = (0..4).map(|_| Piece { after: vec![], cost_ns: 1, ..Piece::default() }).collect();
-        let values: Vec<Stored> = (0..4).map(|i| stored(i, vec![])).collect();
+        let apart: Vec<DevicePiece> =
+            (0..4).map(|_| DevicePiece { after: vec![], cost_ns: 1, ..DevicePiece::default() }).collect();
+        let values: Vec<StoredValue> = (0..4).map(|i| stored(i, vec![])).collect();
         assert_eq!(places(&values, over(&streams::plan(&apart, 4)), 64).bytes, 4 * 128);
         assert_eq!(
             places(&values, over(&streams::plan(&apart, 1)), 64).bytes,
@@ -229,12 +235,16 @@ mod tests {
         };
         for round in 0..300 {
             let n = 2 + below(40);
-            let pieces: Vec<Piece> = (0..n)
-                .map(|i| Piece { after: (0..2.min(i)).map(|_| below(i)).collect(), cost_ns: 1, ..Piece::default() })
+            let pieces: Vec<DevicePiece> = (0..n)
+                .map(|i| DevicePiece {
+                    after: (0..2.min(i)).map(|_| below(i)).collect(),
+                    cost_ns: 1,
+                    ..DevicePiece::default()
+                })
                 .collect();
             let plan = streams::plan(&pieces, 1 + round % 4);
-            let values: Vec<Stored> = (0..n)
-                .map(|i| Stored {
+            let values: Vec<StoredValue> = (0..n)
+                .map(|i| StoredValue {
                     bytes: 1 + below(500),
                     writer: Some(i),
                     readers: (i + 1..n).filter(|&reader| pieces[reader].after.contains(&i)).collect(),

@@ -34,7 +34,7 @@ use crate::engine::{Engine, Tensor};
 use crate::kernel::{Effect, Kernel, Task};
 use crate::threadpool::ThreadPool;
 pub(in crate::graph) use dynamics::{DynamicMerge, DynamicNode, Dynamics, Write};
-pub(in crate::graph) use names::Names;
+pub(in crate::graph) use names::NodeNames;
 pub(in crate::graph) use node::*;
 pub(in crate::graph) use slots::{Overlap, Slot, Start, origins};
 use std::ops::Range;
@@ -59,7 +59,7 @@ pub(in crate::graph) struct Plan {
     pub output_bits: Vec<u32>,
     /// Its effects besides computing outputs.
     pub effects: Vec<Effect>,
-    pub names: Names,
+    pub names: NodeNames,
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<KernelNode>,

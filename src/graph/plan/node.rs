@@ -126,7 +126,7 @@ pub(in crate::graph) struct Loop {
     /// How many iterations run at once, how many may, and why fewer do.
     pub parallel_iterations: u32,
     pub asked: u32,
-    pub why: Why,
+    pub why: OverlapWhy,
     /// Index into `Plan::overlaps` if it is more than one, or NO_OVERLAP. Then the other fields about nodes are those
     /// of the first slot.
     pub overlap: u32,
@@ -139,7 +139,7 @@ pub(in crate::graph) const NO_OVERLAP: u32 = u32::MAX;
 
 /// Why a loop runs fewer iterations at once than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Why {
+pub(in crate::graph) enum OverlapWhy {
     AsAsked,
     /// Each iteration's work is one chain with the next one's.
     Chain,
@@ -155,16 +155,16 @@ pub(in crate::graph) enum Why {
     Effects,
 }
 
-impl Why {
+impl OverlapWhy {
     pub fn text(self) -> &'static str {
         match self {
-            Why::AsAsked => "as asked",
-            Why::Chain => "each iteration depends on all of the one before",
-            Why::Reserved => "a variable's memory is reserved for its next value",
-            Why::Large => "more copies of it would be too large",
-            Why::Open => "it has values whose shapes a run decides",
-            Why::Effects => "it reads or writes a variable, in order",
-            Why::Processors => "twice as many as there are processors",
+            OverlapWhy::AsAsked => "as asked",
+            OverlapWhy::Chain => "each iteration depends on all of the one before",
+            OverlapWhy::Reserved => "a variable's memory is reserved for its next value",
+            OverlapWhy::Large => "more copies of it would be too large",
+            OverlapWhy::Open => "it has values whose shapes a run decides",
+            OverlapWhy::Effects => "it reads or writes a variable, in order",
+            OverlapWhy::Processors => "twice as many as there are processors",
         }
     }
 }

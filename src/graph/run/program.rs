@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::Devices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
-use crate::graph::compile::facts::Facts;
+use crate::graph::compile::facts::CompileFacts;
 use crate::graph::observe::dump::{self, DumpFormat};
 use crate::graph::observe::profile;
 use crate::graph::observe::report::{ReportFormat, report};
@@ -27,7 +27,7 @@ const KEPT_FLIGHTS: usize = 32;
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
     pub(in crate::graph) runs: RunPool,
-    pub(in crate::graph) facts: Facts,
+    pub(in crate::graph) facts: CompileFacts,
     flights: [Mailbox<Arc<QueuedRun>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
@@ -49,7 +49,7 @@ impl Program {
     pub(in crate::graph) fn new(
         compiled: Compiled,
         devices: Devices,
-        facts: Facts,
+        facts: CompileFacts,
         parts: Option<Parts<Ref<Program>>>,
     ) -> Program {
         Program {

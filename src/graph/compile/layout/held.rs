@@ -6,16 +6,16 @@ use smallvec::SmallVec;
 
 /// The memory that predecessors gave to a node.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldMemory {
     pub free: FreeBlocks<()>,
     /// Storages and the number of their shares, by storage: `WINDOW` at most, which keeps compile linear.
     pub shares: SmallVec<[(u32, u32); 2]>,
 }
 
 // Most nodes hold a block or two shares: that takes no more memory than the two lists do anyway.
-const _: () = assert!(size_of::<Held>() == 2 * size_of::<Vec<u8>>());
+const _: () = assert!(size_of::<HeldMemory>() == 2 * size_of::<Vec<u8>>());
 
-impl Held {
+impl HeldMemory {
     /// Adds a reader's own share of a storage that has `all`; true if these are all.
     pub fn has_all(&mut self, storage: u32, all: u32) -> bool {
         let at = self.shares.binary_search_by_key(&storage, |share| share.0);
@@ -38,7 +38,7 @@ impl Held {
     }
 
     /// Adds what comes from another predecessor. Gives the storages of which all shares are here now.
-    pub fn merge(&mut self, mut other: Held, readers: &dyn Fn(u32) -> u32) -> Vec<u32> {
+    pub fn merge(&mut self, mut other: HeldMemory, readers: &dyn Fn(u32) -> u32) -> Vec<u32> {
         let mut met = Vec::new();
         if self.free.len() < other.free.len() {
             std::mem::swap(&mut self.free, &mut other.free);

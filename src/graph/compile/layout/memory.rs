@@ -24,9 +24,9 @@
 //! there too.
 #![forbid(unsafe_code)]
 
-use super::accesses::{self, Regions};
+use super::accesses::{self, Subgraphs};
 use super::flat::{Flat, FlatKernel, StorageKind};
-use super::held::Held;
+use super::held::HeldMemory;
 use super::overlay::Overlay;
 use crate::base::{Error, Result};
 use crate::graph::build::options::Forwarding;
@@ -42,7 +42,7 @@ pub(super) struct Places {
 
 /// The liveness of a storage in the arena.
 #[derive(Clone, Copy)]
-struct Life {
+struct Liveness {
     /// The innermost graph that all its users are in; NONE: it has no users.
     home: u32,
     /// Its one writer there; NONE if there are several.
@@ -59,15 +59,15 @@ struct Life {
 
 struct Planner<'a> {
     flat: &'a Flat,
-    regions: Regions,
-    lives: Vec<Life>,
+    regions: Subgraphs,
+    lives: Vec<Liveness>,
     /// The reads of each node, in rows.
     first_read: Vec<u32>,
     reads: Vec<u32>,
     /// The writes of each node to the arena, in rows.
     first_write: Vec<u32>,
     writes: Vec<u32>,
-    held: Vec<Held>,
+    held: Vec<HeldMemory>,
     /// How many edges the longest way to each node has.
     levels: Vec<u32>,
     of: Vec<Place>,
@@ -77,19 +77,19 @@ struct Planner<'a> {
 }
 
 /// The rows of edges that keep an order.
-pub(super) struct Rows<'a> {
+pub(super) struct EdgeRows<'a> {
     pub edges: &'a [Edge],
     pub starts: &'a [u32],
     pub ends: &'a [u32],
 }
 
-impl Rows<'_> {
+impl EdgeRows<'_> {
     fn of(&self, node: usize) -> &[Edge] {
         &self.edges[self.starts[node] as usize..self.ends[node] as usize]
     }
 }
 
-pub(super) fn places(flat: &mut Flat, rows: &Rows<'_>) -> Result<Places> {
+pub(super) fn places(flat: &mut Flat, rows: &EdgeRows<'_>) -> Result<Places> {
     let mut of = Vec::with_capacity(flat.storages.len());
     let (mut unshared, mut has_arena) = (0usize, false);
     for storage in &flat.storages {
@@ -154,9 +154,9 @@ fn refusal(flat: &Flat, kernel: &FlatKernel, why: &str) -> Error {
 impl<'a> Planner<'a> {
     fn new(flat: &'a Flat, of: Vec<Place>) -> Planner<'a> {
         let n = flat.bodies.len();
-        let regions = Regions::new(flat);
+        let regions = Subgraphs::new(flat);
         let untouched =
-            Life { home: NONE, writer: NONE, written: false, readers: 0, ends: true, from: NONE, placed: false };
+            Liveness { home: NONE, writer: NONE, written: false, readers: 0, ends: true, from: NONE, placed: false };
         let mut planner = Planner {
             flat,
             regions,
@@ -171,7 +171,7 @@ impl<'a> Planner<'a> {
             fresh_at: 0,
             forwarded: 0,
         };
-        planner.held.resize_with(n, Held::default);
+        planner.held.resize_with(n, HeldMemory::default);
         planner.find_homes();
         planner.find_lives();
         planner
@@ -267,7 +267,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Finds all places; gives what the arena needs.
-    fn plan(&mut self, rows: &Rows<'_>) -> Result<usize> {
+    fn plan(&mut self, rows: &EdgeRows<'_>) -> Result<usize> {
         let n = self.flat.bodies.len();
         for node in 0..n {
             for edge in rows.of(node) {
@@ -338,7 +338,13 @@ impl<'a> Planner<'a> {
     }
 
     /// Lets outputs take over inputs that end here; those are no longer in `ending` then.
-    fn forward(&mut self, node: usize, kernel: &FlatKernel, ending: &mut Vec<u32>, held: &mut Held) -> Result<()> {
+    fn forward(
+        &mut self,
+        node: usize,
+        kernel: &FlatKernel,
+        ending: &mut Vec<u32>,
+        held: &mut HeldMemory,
+    ) -> Result<()> {
         let inputs = usize::from(kernel.num_inputs);
         let args = &self.flat.args[kernel.args as usize..][..inputs + usize::from(kernel.num_outputs)];
         for output in 0..usize::from(kernel.num_outputs) {
@@ -400,7 +406,7 @@ impl<'a> Planner<'a> {
         None
     }
 
-    fn take_over(&mut self, from: u32, to: u32, ending: &mut Vec<u32>, held: &mut Held) {
+    fn take_over(&mut self, from: u32, to: u32, ending: &mut Vec<u32>, held: &mut HeldMemory) {
         self.forwarded += 1;
         ending.retain(|&storage| storage != from);
         if self.flat.storages[to as usize].kind == StorageKind::Arena {
@@ -423,7 +429,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Gives what a node holds to those who wait for it in the same graph.
-    fn pass_on(&mut self, node: usize, mut held: Held, edges: &[Edge]) {
+    fn pass_on(&mut self, node: usize, mut held: HeldMemory, edges: &[Edge]) {
         if held.free.is_empty() && held.shares.is_empty() {
             return;
         }

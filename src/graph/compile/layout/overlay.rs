@@ -12,7 +12,7 @@
 use super::flat::Flat;
 
 /// A cond that the walk along the array is in.
-struct Open {
+struct OpenCond {
     select: usize,
     /// Branches that have begun.
     begun: usize,
@@ -24,7 +24,7 @@ struct Open {
 /// The conds around a node, in the order of the array.
 #[derive(Default)]
 pub(super) struct Overlay {
-    open: Vec<Open>,
+    open: Vec<OpenCond>,
 }
 
 impl Overlay {
@@ -48,6 +48,6 @@ impl Overlay {
 
     /// Behind a Select, which has its own.
     pub fn open(&mut self, select: usize, fresh: usize) {
-        self.open.push(Open { select, begun: 0, base: fresh, top: fresh });
+        self.open.push(OpenCond { select, begun: 0, base: fresh, top: fresh });
     }
 }

@@ -3,7 +3,7 @@
 //! iterations overlap, what is done in one slot is in no order with what is done in another.
 #![forbid(unsafe_code)]
 
-use super::accesses::{self, Regions};
+use super::accesses::{self, Subgraphs};
 use super::flat::{Flat, StorageKind};
 use super::joins::Joins;
 use super::memory::Places;
@@ -51,13 +51,13 @@ pub(super) fn check(flat: &Flat, places: &Places) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Touch {
+struct StorageTouch {
     node: u32,
     writes: bool,
 }
 
 /// A merge that does not wait for all inputs reads what it goes on with: then it comes behind who brings it.
-fn brings(flat: &Flat, touch: Touch, storage: usize) -> Option<Vec<u32>> {
+fn brings(flat: &Flat, touch: StorageTouch, storage: usize) -> Option<Vec<u32>> {
     let Body::Merge(number) = flat.bodies[touch.node as usize] else { return None };
     let merge = &flat.merges[number as usize];
     if touch.writes || merge.shape.is_none() {
@@ -81,34 +81,34 @@ fn is_one_or_other(flat: &Flat, x: u32, y: u32) -> bool {
 }
 
 /// Whether a kernel may read the one and write the other in the same memory.
-fn replaces(flat: &Flat, x: Touch, y: Touch) -> bool {
+fn replaces(flat: &Flat, x: StorageTouch, y: StorageTouch) -> bool {
     match flat.bodies[x.node as usize] {
         Body::Kernel(i) => flat.kernel_of(&flat.kernels[i as usize]).in_place() && !x.writes && y.writes,
         _ => false,
     }
 }
 
-fn names<'a>(flat: &'a Flat, touched: &[Touch]) -> Vec<&'a str> {
+fn names<'a>(flat: &'a Flat, touched: &[StorageTouch]) -> Vec<&'a str> {
     touched.iter().map(|touch| flat.names.get(touch.node as usize)).collect()
 }
 
 /// The nodes that touch each storage. A storage that is used inside of a loop and outside of it is touched by
 /// everything in the loop, whatever the iteration.
-fn touched(flat: &Flat) -> Vec<Vec<Touch>> {
-    let mut touched: Vec<Vec<Touch>> = vec![Vec::new(); flat.storages.len()];
-    accesses::each(flat, |node, storage, writes| touched[storage as usize].push(Touch { node, writes }));
+fn touched(flat: &Flat) -> Vec<Vec<StorageTouch>> {
+    let mut touched: Vec<Vec<StorageTouch>> = vec![Vec::new(); flat.storages.len()];
+    accesses::each(flat, |node, storage, writes| touched[storage as usize].push(StorageTouch { node, writes }));
     for (storage, touches) in touched.iter_mut().enumerate() {
         if matches!(flat.storages[storage].kind, StorageKind::Constant(_) | StorageKind::Input(_)) {
             continue;
         }
         for looped in &flat.loops {
-            let inside = |touch: &Touch| looped.first < touch.node && touch.node < looped.end;
+            let inside = |touch: &StorageTouch| looped.first < touch.node && touch.node < looped.end;
             let crosses = touches.iter().any(inside) && !touches.iter().all(inside);
             // The condition is over when the body begins, but the other way round only in the next iteration.
             let touched =
                 |part: &&Range<u32>| touches.iter().any(|touch| part.contains(&touch.node) || touch.node == part.end);
             if crosses || parts(flat, looped).iter().filter(touched).count() > 1 {
-                touches.extend((looped.first..looped.end).map(|node| Touch { node, writes: true }));
+                touches.extend((looped.first..looped.end).map(|node| StorageTouch { node, writes: true }));
             }
         }
     }
@@ -188,7 +188,7 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
 /// A loose edge keeps an order only if the branch runs that it leads into: so only for the nodes in there. A node
 /// behind a merge comes behind one of its inputs: so behind the nodes that all of them come behind.
 fn add_loose(flat: &Flat, mut loose: Vec<u32>, before: &mut [Vec<bool>]) {
-    let regions = Regions::new(flat);
+    let regions = Subgraphs::new(flat);
     let target_of = |edge: &u32| flat.edges[*edge as usize].1.target;
     loose.sort_by_key(target_of);
     for edges in loose.chunk_by(|a, b| target_of(a) == target_of(b)) {

@@ -7,7 +7,7 @@ use crate::base::{Desc, Result};
 use crate::graph::build::contents::{Body, Value};
 use crate::graph::carry::device::control::Control;
 use crate::graph::carry::device::device_frame::Source;
-use crate::graph::plan::jumps::Plan;
+use crate::graph::plan::jumps::JumpProgram;
 use std::sync::Arc;
 
 /// Alignment of the places of tensors of the runs' own in a piece's memory.
@@ -50,7 +50,7 @@ impl Placer {
         let inputs = settle(inputs, &mut copied_in)?;
         let outputs = settle(outputs, &mut copied_out)?;
         let can_record = self.devices[on.engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
-        let plan = Plan::of(&lowered.list);
+        let plan = JumpProgram::of(&lowered.list);
         let controls = &mut self.needs[on.engine].controls;
         controls.push([plan.blocks.len(), plan.slots]);
         Ok(Some(Arc::new(Control {

@@ -1,7 +1,7 @@
 //! Edges that leave an engine: to the host, to another engine, and to a run's own tensors.
 #![forbid(unsafe_code)]
 
-use super::neighbours::Role;
+use super::neighbours::NeighbourRole;
 use super::placer::Placer;
 use super::region::Segments;
 use super::region::{OnDevice, Region};
@@ -34,7 +34,8 @@ impl Placer {
             }
             for at in 0..region.old.nodes[index].after.len() {
                 let before = region.old.nodes[index].after[at];
-                let is_entered = self.neighbour_of(&region.old.nodes[before]).is_some_and(|of| of.role == Role::Enter);
+                let is_entered =
+                    self.neighbour_of(&region.old.nodes[before]).is_some_and(|of| of.role == NeighbourRole::Enter);
                 if region.is_piece(before) && region.device[index] != region.device[before] && !is_entered {
                     region.new[index].after[at] = self.done(region, all, before)?;
                 }

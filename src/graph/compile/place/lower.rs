@@ -63,7 +63,7 @@ type Move = (Where, Where, Desc, String);
 
 /// The part that a graph has in the node that it is in.
 #[derive(Clone, Copy, Default)]
-struct Part<'a> {
+struct ListPart<'a> {
     /// The body of this loop.
     again: Option<&'a str>,
     /// Without this node.
@@ -139,7 +139,7 @@ impl Lowering {
                 for (branch, verified) in branches.iter().zip(&verified.inner[&index]) {
                     let mut inside = List::default();
                     let wanted: Vec<Option<Where>> = outputs.iter().copied().map(Some).collect();
-                    self.graph(&mut inside, (branch, verified), &inputs[1..], &wanted, Part::default())?;
+                    self.graph(&mut inside, (branch, verified), &inputs[1..], &wanted, ListPart::default())?;
                     lists.push(inside);
                 }
                 let choice = Selector { at: inputs[0], desc: desc(&values[0]) };
@@ -158,12 +158,12 @@ impl Lowering {
                 let inside: Vec<Where> = outputs.iter().chain(&inputs[*num_variables..]).copied().collect();
                 let compared = Compared::of(condition, of_condition);
                 let condition = compared.as_ref().map_or(&**condition, |compared| &compared.numbers);
-                let test = Part { skipped: compared.as_ref().map(|compared| compared.node), ..Part::default() };
+                let test = ListPart { skipped: compared.as_ref().map(|compared| compared.node), ..ListPart::default() };
                 let wanted = vec![None; condition.outputs.len()];
                 let at = self.graph(list, (condition, of_condition), &inside, &wanted, test)?;
                 let mut round = List::default();
                 let wanted: Vec<Option<Where>> = outputs.iter().copied().map(Some).collect();
-                let part = Part { again: Some(&node.name), ..Part::default() };
+                let part = ListPart { again: Some(&node.name), ..ListPart::default() };
                 self.graph(&mut round, (body, of_body), &inside, &wanted, part)?;
                 let wanted: Vec<Option<Where>> = at.iter().copied().map(Some).collect();
                 self.graph(&mut round, (condition, of_condition), &inside, &wanted, test)?;
@@ -191,7 +191,7 @@ impl Lowering {
         (contents, verified): (&Contents, &Verified),
         inputs: &[Where],
         wanted: &[Option<Where>],
-        part: Part<'_>,
+        part: ListPart<'_>,
     ) -> Result<Vec<Where>> {
         let mut at = self.given(contents, inputs)?;
         let Straight { values, edges, moved } = straight(contents, verified, &at, wanted)?;

@@ -61,7 +61,7 @@ use placer::Placer;
 use std::sync::Arc;
 
 /// A graph for the host's executor.
-pub(in crate::graph) struct Placed {
+pub(in crate::graph) struct PlacedGraph {
     pub contents: Contents,
     /// Those of the host, and those that work on their own.
     pub engines: Vec<Ref<Engine>>,
@@ -71,7 +71,7 @@ pub(in crate::graph) struct Placed {
     pub placement: Placement,
 }
 
-impl Placed {
+impl PlacedGraph {
     pub fn frames(&self) -> Option<Arc<dyn Frames>> {
         Some(Arc::clone(&self.frames) as Arc<dyn Frames>)
     }
@@ -88,7 +88,7 @@ pub(in crate::graph) fn place(
     engines: &[Ref<Engine>],
     options: &CompileOptions,
     answers: &mut Answers,
-) -> Result<Option<Placed>> {
+) -> Result<Option<PlacedGraph>> {
     let (devices, hosts): (Vec<_>, Vec<_>) = engines.iter().cloned().partition(|engine| engine.accelerator().is_some());
     if devices.is_empty() {
         return Ok(None);
@@ -145,7 +145,7 @@ pub(in crate::graph) fn place(
     }
     if !placer.has_work(&contents) && contents.homes.is_empty() {
         let Placer { devices, frames, placement, .. } = placer;
-        return Ok(Some(Placed { contents, engines: hosts, devices, frames, direct: None, placement }));
+        return Ok(Some(PlacedGraph { contents, engines: hosts, devices, frames, direct: None, placement }));
     }
     let verified = verify::verify(&contents, engines, true, answers)?;
     let frames = Arc::clone(&placer.frames);
@@ -177,7 +177,7 @@ pub(in crate::graph) fn place(
     needs.iter().try_for_each(|needs| needs.engine.start_launcher())?;
     let _ = frames.constants.set(constants);
     let _ = frames.needs.set(needs);
-    Ok(Some(Placed { contents, engines: hosts, devices, frames, direct: direct.ok().map(Arc::new), placement }))
+    Ok(Some(PlacedGraph { contents, engines: hosts, devices, frames, direct: direct.ok().map(Arc::new), placement }))
 }
 
 impl Placer {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Why a program has segments, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum SegmentsWhy {
     #[default]
     NoDevices,
     Off,
@@ -25,14 +25,14 @@ pub enum Why {
     Segments,
 }
 
-impl Why {
+impl SegmentsWhy {
     pub fn text(self) -> &'static str {
         match self {
-            Why::NoDevices => "no, there are no other engines",
-            Why::Off => "no, the compile options say so",
-            Why::NoRecordings => "no, no engine records work",
-            Why::TooShort => "no, nowhere are there four nodes of an engine's with nothing between them",
-            Why::Segments => "yes, where there are four nodes of an engine's or more with nothing between them",
+            SegmentsWhy::NoDevices => "no, there are no other engines",
+            SegmentsWhy::Off => "no, the compile options say so",
+            SegmentsWhy::NoRecordings => "no, no engine records work",
+            SegmentsWhy::TooShort => "no, nowhere are there four nodes of an engine's with nothing between them",
+            SegmentsWhy::Segments => "yes, where there are four nodes of an engine's or more with nothing between them",
         }
     }
 }
@@ -85,7 +85,7 @@ pub struct Placement {
     pub segment_nodes: u32,
     pub segment_copies: u32,
     pub segment_edges: u32,
-    pub why: Why,
+    pub why: SegmentsWhy,
     /// Kernels inside of branches and loops that are an engine's as a whole.
     pub inner_nodes: u32,
     /// Loops and branches that devices decide in.
@@ -98,7 +98,7 @@ pub struct Placement {
 }
 
 /// A branch or a loop that an engine does as a whole.
-pub(in crate::graph) struct Taken {
+pub(in crate::graph) struct TakenNode {
     pub kernel: Ref<BoundKernel>,
     pub lowered: Arc<Lowered>,
     pub by_device: bool,
@@ -121,7 +121,7 @@ pub(in crate::graph) struct Placer {
     /// Those in the engines' memory.
     pub constants: Vec<Ref<Tensor>>,
     /// Branches and loops that engines do as a whole.
-    pub taken: Vec<Taken>,
+    pub taken: Vec<TakenNode>,
     pub made: Made,
     /// Kernels that hand values on from and to branches and loops.
     pub neighbours: Vec<Neighbour>,
@@ -153,7 +153,7 @@ impl Placer {
     }
 
     /// The branch or the loop behind a node's kernel, if it is one.
-    pub fn taken(&self, node: &Node) -> Option<&Taken> {
+    pub fn taken(&self, node: &Node) -> Option<&TakenNode> {
         let Body::Kernel { kernel, .. } = &node.body else { return None };
         self.taken.iter().find(|taken| std::ptr::eq(&raw const *taken.kernel, &raw const **kernel))
     }

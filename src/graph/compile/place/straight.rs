@@ -38,7 +38,7 @@ pub(in crate::graph) fn straight(
     wanted: &[Option<Where>],
 ) -> Result<Straight> {
     let mut made = Straight::default();
-    let mut behind = Behind::new(contents, verified, &made.edges)?;
+    let mut behind = NodeReach::new(contents, verified, &made.edges)?;
     let values: Vec<Value> = contents.outputs.iter().map(|(_, value)| *value).collect();
     for (&value, wanted) in values.iter().zip(wanted) {
         let Some(wanted) = *wanted else { continue };
@@ -53,7 +53,7 @@ pub(in crate::graph) fn straight(
         }
         let maker = value.0;
         let (mut others, mut is_read) = (Vec::new(), false);
-        for (node, of) in contents.nodes.iter().enumerate().filter(|(_, of)| of.inputs().iter().any(is_old)) {
+        for (node, _) in contents.nodes.iter().enumerate().filter(|(_, of)| of.inputs().iter().any(is_old)) {
             match node == maker {
                 true => is_read = !may_share(contents, verified, value, is_old),
                 false => others.push(node),
@@ -67,7 +67,7 @@ pub(in crate::graph) fn straight(
         made.edges
             .extend(others.iter().filter(|&&reader| !behind.is_before(reader, maker)).map(|&reader| (reader, maker)));
         if made.edges.len() > known {
-            let then = Behind::new(contents, verified, &made.edges)?;
+            let then = NodeReach::new(contents, verified, &made.edges)?;
             let copied =
                 others.iter().map(|&reader| behind.depth[reader]).max().unwrap_or(0).max(behind.depth[maker]) + 1;
             if then.longest() > behind.longest().max(copied) {
@@ -111,15 +111,15 @@ pub(in crate::graph) fn order(contents: &Contents, verified: &Verified, edges: &
 }
 
 /// Which nodes come before which.
-struct Behind {
+struct NodeReach {
     place: Vec<usize>,
     reach: Reach,
     /// How many nodes there are in the longest chain that ends with each.
     depth: Vec<usize>,
 }
 
-impl Behind {
-    fn new(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<Behind> {
+impl NodeReach {
+    fn new(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<NodeReach> {
         let n = contents.nodes.len();
         let mut before: Vec<Vec<usize>> = contents.nodes.iter().map(|node| node.predecessors().collect()).collect();
         edges.iter().for_each(|&(from, to)| before[to].push(from));
@@ -132,7 +132,7 @@ impl Behind {
             let is_work = !matches!(contents.nodes[node].body, Body::Input(_) | Body::Constant(_));
             depth[node] = before[node].iter().map(|&before| depth[before]).max().unwrap_or(0) + usize::from(is_work);
         }
-        Ok(Behind { place, reach, depth })
+        Ok(NodeReach { place, reach, depth })
     }
 
     fn is_before(&self, before: usize, then: usize) -> bool {

@@ -23,7 +23,7 @@ const BITS: usize = 1 << 28;
 
 /// The role of a graph's nodes for one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum UnitRole {
     /// A piece of its work.
     Piece,
     /// One that cannot be recorded: it is a unit of its own, and to others as if it were not the engine's.
@@ -34,14 +34,14 @@ pub enum Role {
     Source,
 }
 
-impl Role {
+impl UnitRole {
     fn is_other(self) -> bool {
-        matches!(self, Role::Other | Role::Alone)
+        matches!(self, UnitRole::Other | UnitRole::Alone)
     }
 }
 
 /// For each node the others that reach it by edges, itself too if it is one. `edges` go along an order, from and to.
-fn others(roles: &[Role], edges: impl Iterator<Item = (usize, usize)>) -> Reach {
+fn others(roles: &[UnitRole], edges: impl Iterator<Item = (usize, usize)>) -> Reach {
     let others: Vec<usize> = (0..roles.len()).filter(|&node| roles[node].is_other()).collect();
     let mut reach = Reach::of_marks(roles.len(), others.len());
     others.iter().enumerate().for_each(|(number, &other)| reach.mark(other, number));
@@ -51,7 +51,7 @@ fn others(roles: &[Role], edges: impl Iterator<Item = (usize, usize)>) -> Reach 
 
 /// The units of an engine, and what comes before each node.
 #[derive(Debug)]
-pub struct Units {
+pub struct EngineUnits {
     /// Nodes, each unit's in the given order.
     pub units: Vec<Vec<usize>>,
     pub before: Reach,
@@ -61,7 +61,7 @@ pub struct Units {
 
 /// Finds the units of the nodes that are pieces. `order` is one that all edges allow, `after` has for each node what it
 /// comes after. None: there are too many nodes to tell.
-pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Units> {
+pub fn units(roles: &[UnitRole], order: &[u32], after: &[Vec<usize>]) -> Option<EngineUnits> {
     let count = roles.iter().filter(|role| role.is_other()).count();
     if count.saturating_mul(roles.len()) > BITS {
         return None;
@@ -72,7 +72,7 @@ pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Unit
     let behind = others(roles, forward.clone().rev().flat_map(edges).map(|(before, node)| (node, before)));
     let mut known: HashMap<(&[u64], &[u64]), usize> = HashMap::new();
     let mut units: Vec<Vec<usize>> = Vec::new();
-    for node in forward.filter(|&node| matches!(roles[node], Role::Piece | Role::Alone)) {
+    for node in forward.filter(|&node| matches!(roles[node], UnitRole::Piece | UnitRole::Alone)) {
         let unit = known.entry((before.row(node), behind.row(node))).or_insert(usize::MAX);
         if *unit == usize::MAX || units[*unit].len() == MOST {
             *unit = units.len();
@@ -80,7 +80,7 @@ pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Unit
         }
         units[*unit].push(node);
     }
-    Some(Units { units, before, fewest: FEWEST })
+    Some(EngineUnits { units, before, fewest: FEWEST })
 }
 
 /// An order that all edges allow, in which the nodes of a unit lie together; close to the given one otherwise.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_host_node_in_between_cuts_and_nothing_else_does() {
-        use Role::{Other, Piece, Source};
+        use UnitRole::{Other, Piece, Source};
         // x -> a -> b -> H -> c -> d, and a -> e, x -> f.
         let roles = [Source, Piece, Piece, Other, Piece, Piece, Piece, Piece];
         let after = [vec![], vec![0], vec![1], vec![2], vec![3], vec![4], vec![1], vec![0]];
@@ -145,14 +145,14 @@ mod tests {
             let mut all = Vec::new();
             for engine in 1..3 {
                 let role = |&on: &usize| match on {
-                    3 => Role::Source,
-                    on if on == engine => Role::Piece,
-                    _ => Role::Other,
+                    3 => UnitRole::Source,
+                    on if on == engine => UnitRole::Piece,
+                    _ => UnitRole::Other,
                 };
                 // Sources come after nothing.
                 let after: Vec<Vec<usize>> =
                     (0..n).map(|i| if engines[i] == 3 { vec![] } else { after[i].clone() }).collect();
-                let roles: Vec<Role> = engines.iter().map(role).collect();
+                let roles: Vec<UnitRole> = engines.iter().map(role).collect();
                 let found = units(&roles, &order, &after).unwrap();
                 for unit in &found.units {
                     let rows = unit.iter().all(|&node| found.before.row(node) == found.before.row(unit[0]));

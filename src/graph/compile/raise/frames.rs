@@ -13,7 +13,7 @@ use std::collections::HashMap;
 pub(super) const ROOT: usize = 0;
 const UNKNOWN: usize = usize::MAX;
 
-pub(super) struct Frame {
+pub(super) struct LoopFrame {
     pub name: String,
     pub parent: usize,
     pub depth: usize,
@@ -22,9 +22,9 @@ pub(super) struct Frame {
     pub members: Vec<usize>,
 }
 
-pub(super) struct Frames {
+pub(super) struct LoopFrames {
     /// The first one is the graph itself.
-    pub all: Vec<Frame>,
+    pub all: Vec<LoopFrame>,
     /// The frame that each node's inputs are in, and that of its outputs.
     takes: Vec<usize>,
     gives: Vec<usize>,
@@ -43,8 +43,8 @@ pub(super) fn is_constant(node: &Node) -> bool {
 }
 
 /// Finds the frames, and refuses edges between them.
-pub(super) fn find(graph: &Contents) -> Result<Frames> {
-    let mut search = Search::new(graph);
+pub(super) fn find(graph: &Contents) -> Result<LoopFrames> {
+    let mut search = FrameSearch::new(graph);
     search.go()?;
     let mut frames = search.frames;
     check(graph, &frames)?;
@@ -57,9 +57,9 @@ pub(super) fn find(graph: &Contents) -> Result<Frames> {
     Ok(frames)
 }
 
-struct Search<'a> {
+struct FrameSearch<'a> {
     graph: &'a Contents,
-    frames: Frames,
+    frames: LoopFrames,
     by_name: HashMap<(usize, &'a str), usize>,
     /// With and without data.
     successors: Successors,
@@ -68,15 +68,15 @@ struct Search<'a> {
     looks_back: bool,
 }
 
-impl<'a> Search<'a> {
-    fn new(graph: &'a Contents) -> Search<'a> {
+impl<'a> FrameSearch<'a> {
+    fn new(graph: &'a Contents) -> FrameSearch<'a> {
         let n = graph.nodes.len();
         let nodes = graph.nodes.iter().enumerate();
         let edges = nodes.flat_map(|(index, node)| node.predecessors().map(move |before| (before, index)));
         let successors = Successors::new(n, edges);
-        let root = Frame { name: String::new(), parent: ROOT, depth: 0, enters: Vec::new(), members: Vec::new() };
-        let frames = Frames { all: vec![root], takes: vec![UNKNOWN; n], gives: vec![UNKNOWN; n] };
-        Search { graph, frames, by_name: HashMap::new(), successors, to_do: Vec::new(), looks_back: false }
+        let root = LoopFrame { name: String::new(), parent: ROOT, depth: 0, enters: Vec::new(), members: Vec::new() };
+        let frames = LoopFrames { all: vec![root], takes: vec![UNKNOWN; n], gives: vec![UNKNOWN; n] };
+        FrameSearch { graph, frames, by_name: HashMap::new(), successors, to_do: Vec::new(), looks_back: false }
     }
 
     fn go(&mut self) -> Result<()> {
@@ -164,7 +164,7 @@ impl<'a> Search<'a> {
             let text = format!("node '{}': more than {MAX_DEPTH} graphs lie inside one another", enter.name);
             return Err(Error::out_of_range(text));
         }
-        let frame = Frame { name: name.to_owned(), parent, depth, enters: Vec::new(), members: Vec::new() };
+        let frame = LoopFrame { name: name.to_owned(), parent, depth, enters: Vec::new(), members: Vec::new() };
         self.frames.all.push(frame);
         self.by_name.insert((parent, name), self.frames.all.len() - 1);
         Ok(self.frames.all.len() - 1)
@@ -201,7 +201,7 @@ fn floats(node: &Node) -> bool {
 }
 
 /// Refuses edges from one frame to another, and parts of loops that are in none.
-fn check(graph: &Contents, frames: &Frames) -> Result<()> {
+fn check(graph: &Contents, frames: &LoopFrames) -> Result<()> {
     for (index, node) in graph.nodes.iter().enumerate() {
         let to = frames.takes[index];
         for (i, &(before, _)) in node.inputs().iter().enumerate() {
@@ -238,7 +238,7 @@ fn check(graph: &Contents, frames: &Frames) -> Result<()> {
     Ok(())
 }
 
-impl Frames {
+impl LoopFrames {
     fn lies_in(&self, mut inner: usize, outer: usize) -> bool {
         while self.all[inner].depth > self.all[outer].depth {
             inner = self.all[inner].parent;
