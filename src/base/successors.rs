@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// The successors of each node: one for each edge.
 #[derive(Clone, Debug)]
@@ -33,25 +33,36 @@ impl Successors {
         &self.list[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// A topological order of some nodes, which all edges from them lead to, by Kahn's algorithm: of the nodes that are
-    /// ready, the one with the least key first. A node is asked for its key once, when it becomes ready. Nodes on a
-    /// cycle, and those behind one, are left out.
-    pub fn order<K: Ord>(
+    /// A topological order of some nodes, which all edges from them lead to: of the nodes that are ready, the one with the
+    /// least key first. Nodes on a cycle, and those behind one, are left out.
+    pub fn order<K: Ord>(&self, nodes: impl Iterator<Item = usize> + Clone, key: impl Fn(usize) -> K) -> Vec<u32> {
+        let push = |ready: &mut BinaryHeap<_>, node| ready.push(Reverse((key(node as usize), node)));
+        self.by_queue(nodes, BinaryHeap::new(), push, |ready| ready.pop().map(|Reverse((_, node))| node))
+    }
+
+    /// The same, first come, first served.
+    pub fn first_come(&self, nodes: impl Iterator<Item = usize> + Clone) -> Vec<u32> {
+        self.by_queue(nodes, VecDeque::new(), VecDeque::push_back, VecDeque::pop_front)
+    }
+
+    /// Kahn's algorithm.
+    fn by_queue<Q>(
         &self,
         nodes: impl Iterator<Item = usize> + Clone,
-        mut key: impl FnMut(usize) -> K,
+        mut ready: Q,
+        push: impl Fn(&mut Q, u32),
+        pop: impl Fn(&mut Q) -> Option<u32>,
     ) -> Vec<u32> {
         let mut waiting = vec![0u32; self.starts.len() - 1];
         nodes.clone().for_each(|node| self.of(node).iter().for_each(|&next| waiting[next as usize] += 1));
-        let free = nodes.filter(|&node| waiting[node] == 0);
-        let mut ready: BinaryHeap<_> = free.map(|node| Reverse((key(node), node as u32))).collect();
-        let mut order = Vec::new();
-        while let Some(Reverse((_, node))) = ready.pop() {
+        nodes.filter(|&node| waiting[node] == 0).for_each(|node| push(&mut ready, node as u32));
+        let mut order = Vec::with_capacity(waiting.len());
+        while let Some(node) = pop(&mut ready) {
             order.push(node);
             for &next in self.of(node as usize) {
                 waiting[next as usize] -= 1;
                 if waiting[next as usize] == 0 {
-                    ready.push(Reverse((key(next as usize), next)));
+                    push(&mut ready, next);
                 }
             }
         }
@@ -70,11 +81,6 @@ mod tests {
         assert_eq!((successors.of(0), successors.of(6)), (&[3, 1][..], &[][..]));
         assert_eq!(successors.order(0..7, |node| node), [0, 2, 3, 1]);
         assert_eq!(successors.order(0..7, |node| Reverse(node)), [2, 0, 3, 1]);
-        let mut turn = 0;
-        let first_come = successors.order(0..4, |_| {
-            turn += 1;
-            turn
-        });
-        assert_eq!(first_come, [0, 2, 3, 1]);
+        assert_eq!(successors.first_come(0..7), [0, 2, 3, 1]);
     }
 }

@@ -116,7 +116,7 @@ impl Answers {
 
     /// Sets the outputs of a node, as its kernel tells for these inputs.
     fn set(&mut self, shapes: &mut Shapes, node: usize, kernel: &BoundKernel, inputs: &[Desc]) -> Result<()> {
-        if let Some(outputs) = self.find(kernel.kernel(), inputs) {
+        if let Some(outputs) = self.is_kept.then(|| self.find(kernel.kernel(), inputs)).flatten() {
             shapes.set(node, outputs);
             return Ok(());
         }

@@ -277,15 +277,10 @@ pub(in crate::graph) fn has_effects(node: &Node) -> bool {
     }
 }
 
-/// An order in which every node comes after what it waits for, where that in which they were added is none: by Kahn's
-/// algorithm, first come, first served.
+/// A topological order where that in which the nodes were added is none.
 fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
     let n = graph.nodes.len();
-    let mut turn = 0;
-    let order = links.successors(|_| true).order(0..n, |_| {
-        turn += 1;
-        turn
-    });
+    let order = links.successors(|_| true).first_come(0..n);
     if order.len() < n { Err(cycle(graph, &order)) } else { Ok(order) }
 }
 

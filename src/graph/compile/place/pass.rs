@@ -76,6 +76,7 @@ impl Placer {
             device,
             homes,
             position: vec![usize::MAX; old.nodes.len()],
+            costs: schedule::costs(&old, verified, &vec![true; old.nodes.len()]),
             old,
             new,
             in_place: HashMap::new(),
@@ -290,7 +291,6 @@ impl Placer {
         let is_ours = |region: &Region<'_>, node: usize| region.device[node] == Some(engine) && region.is_piece(node);
         let nodes: Vec<usize> = order.iter().map(|&node| node as usize).filter(|&node| is_ours(region, node)).collect();
         nodes.iter().enumerate().for_each(|(at, &node)| region.position[node] = at);
-        let costs = schedule::costs(&region.old, region.verified, &vec![true; region.old.nodes.len()]);
         let pieces: Vec<DevicePiece> = nodes
             .iter()
             .map(|&node| {
@@ -298,7 +298,7 @@ impl Placer {
                 let after =
                     before.filter(|&before| is_ours(region, before)).map(|before| region.position[before]).collect();
                 let is_first = self.neighbour_of(&region.old.nodes[node]).is_some();
-                DevicePiece { after, cost_ns: costs[node], is_first }
+                DevicePiece { after, cost_ns: region.costs[node], is_first }
             })
             .collect();
         let plan = streams::plan(&pieces, region.max_streams(self, engine));

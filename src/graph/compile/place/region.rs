@@ -22,6 +22,8 @@ pub(in crate::graph) struct Region<'a> {
     pub verified: &'a Verified,
     /// As it was.
     pub old: Contents,
+    /// The estimated run time of each node.
+    pub costs: Vec<u64>,
     /// As it will be: the nodes of before under their numbers, then new ones.
     pub new: Vec<Node>,
     /// The node that all work comes after, in the outermost graph.
@@ -142,9 +144,7 @@ impl Region<'_> {
 
     /// An order that all edges allow, the longest path to the end first.
     pub fn order(&self) -> Vec<u32> {
-        let live = vec![true; self.old.nodes.len()];
-        let costs = schedule::costs(&self.old, self.verified, &live);
-        schedule::order(&self.old, self.verified, &live, &costs)
+        schedule::order(&self.old, self.verified, &vec![true; self.old.nodes.len()], &self.costs)
     }
 
     /// Finds what leaves the engine that it is on, and which outputs are written in place: those that a node of the
