@@ -8,9 +8,11 @@ use super::queued_run::QueuedRun;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::engine::Engine;
+use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::Devices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
+use crate::graph::carry::state::RunState;
 use crate::graph::compile::facts::CompileFacts;
 use crate::graph::observe::dump::{self, DumpFormat};
 use crate::graph::observe::profile;
@@ -19,6 +21,7 @@ use crate::graph::observe::{KeptPart, Subject};
 use crate::graph::plan::{Plan, Port};
 use crate::kernel::Stop;
 use crate::sync::{Mailbox, OnceLock};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Runs on streams that may be queued without an allocation.
@@ -161,6 +164,14 @@ impl Program {
     /// no profile.
     pub fn load_profile(&self, text: &str) -> Result<usize> {
         profile::load(&self.runs.compiled, text)
+    }
+}
+
+impl StateHome for Object<Program> {
+    fn give_back(&self, state: Arc<dyn Any + Send + Sync>) {
+        if let Ok(state) = state.downcast::<RunState>() {
+            self.runs.give_state(state);
+        }
     }
 }
 
