@@ -7106,6 +7106,30 @@ WEIR_NODISCARD
 weir_status weir_compile_options_get_device_control(const struct weir_compile_options *options,
                                                     int32_t *out_device_control);
 
+/**
+ * Whether devices are offered regions: 1 (the default), or 0. With 1, and where a plug-in's device takes regions
+ * (WEIR_DEVICE_REGIONS), nodes on it that have no other node between them are offered to it together, also inside of
+ * branches and loops: it may make one kernel of them, or of some, which is one node of the program then and goes by
+ * all of their names. With 0 each node is a call of its own. Results are the same where the device computes the same.
+ * The program's report (weir_program_report) says how many were offered and taken, and why one was declined.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_regions(struct weir_compile_options *options,
+                                             int32_t regions);
+
+/**
+ * What weir_compile_options_set_regions set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_regions(const struct weir_compile_options *options,
+                                             int32_t *out_regions);
+
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------
  * A run reads the program's inputs and writes its outputs. It allocates nothing from the second time on.

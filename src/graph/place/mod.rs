@@ -13,6 +13,9 @@
 //!
 //! *Memory.* `arena` gives each value a place in the engine's memory, for each run's lane (`lane`).
 //!
+//! *Regions*, nodes of one engine that its device would do as one, are offered to it before anything else is looked at
+//! (`offer`, `convex`).
+//!
 //! *Branches and loops* with nothing inside but one engine's kernels are pieces of its work (`qualify`): lists of
 //! actions with an order and places of their own (`lower`, `flow`), which the device decides in (`control`), or the
 //! host on the device's data (`driven`). The graphs inside of all others are placed each for itself: what goes in and
@@ -24,6 +27,7 @@ mod carry;
 mod choose;
 mod control;
 mod controls;
+mod convex;
 mod copies;
 mod crossings;
 mod direct;
@@ -38,6 +42,7 @@ mod lane;
 mod line;
 mod lower;
 mod neighbours;
+mod offer;
 mod on_engine;
 mod part;
 mod pass;
@@ -72,7 +77,7 @@ use part::Made;
 use pass::InPlace;
 use pick::Verdict;
 pub use placer::Placement;
-use placer::Placer;
+use placer::{Placer, Regions};
 pub use replays::RunCounts;
 use std::sync::Arc;
 
@@ -150,6 +155,7 @@ pub(super) fn place(
         wants_segments,
         way: Verdict::NoSegments,
         wants_device_control,
+        wants_regions: !options.without_regions,
         constants: Vec::new(),
         taken: Vec::new(),
         made: Made::default(),
@@ -160,6 +166,9 @@ pub(super) fn place(
     let mut contents = strip(contents, verified);
     if verified.kinds.has(Kinds::SWITCH) && placer.has_work(&contents) {
         contents = placer.structure(contents, engines)?;
+    }
+    if placer.has_work(&contents) {
+        placer.regions(&mut contents, engines)?;
     }
     if contents.nodes.iter().any(|node| node.inner().any(|inner| placer.has_work(inner))) {
         let verified = verify::verify(&contents, engines, true)?;
@@ -220,6 +229,28 @@ impl Placer {
             is_inside || matches!(node.body, Body::Kernel { .. }) && self.device_of(node).is_some()
         };
         Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
+    }
+}
+
+impl Placer {
+    /// Has devices make one kernel of several nodes, where they take that.
+    fn regions(&mut self, contents: &mut Contents, engines: &[Ref<Engine>]) -> Result<()> {
+        let takes = self.offers();
+        self.placement.regions_why = match takes {
+            _ if !self.wants_regions => Regions::Off,
+            false => Regions::NotTaken,
+            true => Regions::TooSmall,
+        };
+        if !takes {
+            return Ok(());
+        }
+        let verified = verify::verify(contents, engines, true)?;
+        let program = contents.name.clone();
+        self.offer(contents, &verified, &program, None)?;
+        if self.placement.regions_offered > 0 {
+            self.placement.regions_why = self.placement.regions_why.max(Regions::Declined);
+        }
+        Ok(())
     }
 }
 
