@@ -48,6 +48,7 @@
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine, weir_graph_set_placement
  *   segments            weir_compile_options_set_segments, weir_compile_options_set_device_control
+ *   regions             weir_compile_options_set_regions, WEIR_DEVICE_REGIONS
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait

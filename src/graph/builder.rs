@@ -1,13 +1,13 @@
 //! The builder: nodes in the order in which they were added.
 #![forbid(unsafe_code)]
 
-use super::contents::{After, Body, Contents, LoopOp, Node, Value, Work};
-use super::dump::{self, DumpFormat};
-use super::ids::{NodeId, ValueId};
-use super::nested::Nested;
-use super::options::Forwarding;
+use super::build::contents::{After, Body, Contents, LoopOp, Node, Value, Work};
+use super::build::ids::{NodeId, ValueId};
+use super::build::options::Forwarding;
+use super::observe::dump::{self, DumpFormat};
 use super::plan::MAX_DEPTH;
-use super::program::Program;
+use super::run::nested::Nested;
+use super::run::program::Program;
 use crate::base::index::{self, Index};
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Name, Ref, Result, live, with_article};

@@ -5,18 +5,20 @@
 //! node does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
 #![forbid(unsafe_code)]
 
+use super::build::contents::{Contents, Value};
+use super::build::options::{CompileOptions, RunOptions};
+use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
-use super::compile::{BYTES_PER_NODE, compile, effects, folded};
-use super::compiled::Compiled;
-use super::contents::{Contents, Value};
-use super::facts::Facts;
-use super::options::{CompileOptions, RunOptions};
-use super::partial::Parts;
-use super::place::{self, Devices};
-use super::profile;
-use super::program::Program;
-use super::raise;
-use super::verify::{self, Kinds, Verified};
+use super::carry::compiled::Compiled;
+use super::carry::device::Devices;
+use super::compile::facts::Facts;
+use super::compile::layout::{BYTES_PER_NODE, compile, folded};
+use super::compile::place;
+use super::compile::raise;
+use super::observe::profile;
+use super::plan::effects;
+use super::run::partial::Parts;
+use super::run::program::Program;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
@@ -74,13 +76,6 @@ impl Program {
     }
 }
 
-/// A part as it is told of.
-pub(super) struct KeptPart {
-    pub outputs: Box<[usize]>,
-    pub nodes: usize,
-    pub arena_bytes: usize,
-}
-
 impl Program {
     /// The program to run instead of this one, if the options ask for a part of its outputs.
     #[inline(always)]
@@ -105,16 +100,6 @@ impl Program {
         let compile = || compile_part(&parts.graph, &parts.engines, outputs, &self.runs.compiled, &parts.options);
         let program = heap::whole(compile).map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
         Ok(parts.keep(outputs, Object::shared(program)))
-    }
-
-    /// The parts that are kept, in no order.
-    pub(super) fn kept_parts(&self) -> Vec<KeptPart> {
-        let told = |outputs: &[usize], program: &Ref<Program>| KeptPart {
-            outputs: outputs.into(),
-            nodes: program.num_nodes(),
-            arena_bytes: program.plan().arena_bytes,
-        };
-        self.parts.as_ref().map_or(Vec::new(), |parts| parts.each(told))
     }
 }
 

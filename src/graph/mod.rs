@@ -1,44 +1,38 @@
 //! Dataflow graphs: building, compiling, running.
 //!
-//! `builder` collects nodes; `compile` checks them and lays a `Program` out in arrays; `exec` runs it. A program is
-//! immutable and shared; each run uses a `RunState`, which holds everything that changes, and which the program keeps
-//! for the next run.
+//! A folder imports only folders to its left (`tests/layering.rs`):
+//!
+//! `build -> plan -> loops -> carry -> compile -> observe -> run`
+//!
+//! - `build`: a graph as the host has built it, its settings, and what is checked of it.
+//! - `plan`: a program as data, which nothing changes once it is compiled.
+//! - `loops`: the protocol of loops of which several iterations run at once.
+//! - `carry`: `RunState`, which holds everything that one run changes, `Learned`, and the carriers that take a run
+//!   through its plan: threads of the host (`carry/host`) and devices (`carry/device`).
+//! - `compile`: the passes from a graph to a plan.
+//! - `observe`: reports, drawings and learned costs as text.
+//! - `run`: programs, and every way to run one.
+//!
+//! Above them stand `Graph`, which collects nodes (`builder`), and the list of passes (`create`).
 
+mod build;
 mod builder;
+mod carry;
 mod compile;
-mod compiled;
-mod contents;
-mod copy;
 mod create;
-mod dump;
-mod exec;
-mod facts;
-mod figures;
-mod ids;
-mod learned;
-mod many;
-mod nested;
-mod options;
-mod partial;
-mod place;
+mod loops;
+mod observe;
 mod plan;
-mod presence;
-mod profile;
-mod program;
-mod raise;
-mod report;
-mod run_pool;
-mod shapes;
-mod verify;
-mod ways;
+mod run;
 
+pub use build::ids::{NodeId, ValueId};
+pub use build::options::{CompileOptions, Forwarding, RunOptions};
 pub use builder::Graph;
-pub use dump::DumpFormat;
-pub use exec::{Bound, Run};
-pub use figures::{NodeStats, ProgramCounters};
-pub use ids::{NodeId, ValueId};
-pub use options::{CompileOptions, Forwarding, RunOptions};
-pub use partial::MOST_PARTS;
+pub use carry::figures::{NodeStats, ProgramCounters};
+pub use observe::dump::DumpFormat;
+pub use observe::report::ReportFormat;
 pub use plan::Port;
-pub use program::Program;
-pub use report::ReportFormat;
+pub use run::bind::Bound;
+pub use run::partial::MOST_PARTS;
+pub use run::program::Program;
+pub use run::run::Run;

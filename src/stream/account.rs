@@ -1,4 +1,5 @@
 //! What one engine's queues have in common: the list of them, and their late failures. And the list of all accounts.
+#![forbid(unsafe_code)]
 
 use super::domain::{Domain, DomainId, numbered};
 use super::late::{Failures, Reporter};

@@ -11,6 +11,7 @@
 //!
 //! A waiter enters, begins to watch the gate, looks at the turn and at what it waits for, and sleeps then: in this
 //! order, so that a change that comes after the look ends the sleep.
+#![forbid(unsafe_code)]
 
 use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
 

@@ -9,6 +9,7 @@
 //!
 //! Such waits are rare and slow anyway, so they are kept in one list under one lock. The end of the chain may change
 //! while a thread sleeps, so it looks again from time to time (`wait`).
+#![forbid(unsafe_code)]
 
 use super::queue::Queue;
 use crate::sync::{Global, MutexGuard, ambient};

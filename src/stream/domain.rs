@@ -1,4 +1,5 @@
 //! Domains: what one user of the library in a process waits for and is told of, beside other users.
+#![forbid(unsafe_code)]
 
 use crate::base::object::tag;
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};

@@ -8,6 +8,7 @@
 //! *A device's thread* runs nothing of the host's on any queue, which could hold the device up for ever: where a pool
 //! refuses what a device has brought back, or runs it at once in the thread that offers it, a lane takes it
 //! (`by_host_hands`).
+#![forbid(unsafe_code)]
 
 use super::lane::Called;
 use super::notice::tell_put_off;

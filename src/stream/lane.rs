@@ -7,6 +7,7 @@
 //!
 //! A lane's thread may come to run another queue's work: that of one which it has resumed, and whose pool refused it.
 //! If that work waits, the lane's own queue must not be held up by it, so such a wait answers calls (`answer_calls`).
+#![forbid(unsafe_code)]
 
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};

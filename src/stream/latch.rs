@@ -1,6 +1,7 @@
 //! A queue's failure: the first error sticks, and is reported once to the one who waits for the stream. Who waits for
 //! the whole device is told by the account, so that a profiler that synchronises the device does not take the error
 //! away from the stream's owner.
+#![forbid(unsafe_code)]
 
 use crate::base::Error;
 use crate::sync::{Mutex, MutexGuard};

@@ -18,6 +18,7 @@
 //! not more than queues alive, and those of queues that are gone. Of these the first that a reporter has not told is
 //! kept for that reporter, and the latest `KEPT` for scopes that began behind the first; so a host that never asks does
 //! not fill its memory.
+#![forbid(unsafe_code)]
 
 use crate::base::Error;
 use crate::sync::Mutex;

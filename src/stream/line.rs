@@ -35,10 +35,12 @@
 #![forbid(unsafe_code)]
 
 use super::lane::Called;
+use super::milestones::{Asked, Milestone, Milestones};
+use super::standing::{Giver, Standing};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::sync::{Asked, Gate, Giver, Milestone, Milestones, Mutex, MutexGuard, OnceLock, Standing};
+use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};

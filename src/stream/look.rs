@@ -3,11 +3,12 @@
 #![forbid(unsafe_code)]
 
 use super::line::{Event, Flight};
+use super::milestones::{AllLook, Look, Milestone};
 use super::queue::{Line, Op, Queue};
 use super::wait;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
-use crate::sync::{AllLook, Look, Milestone, MutexGuard, ambient};
+use crate::sync::{MutexGuard, ambient};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,5 @@
 //! One record of an event: a point in a queue that is reached once.
+#![forbid(unsafe_code)]
 
 use super::lane::Called;
 use super::notice::Notice;

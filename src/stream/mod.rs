@@ -31,13 +31,13 @@
 //!
 //! A thread that runs a queue's item may wait for another queue, unless what it waits for waits for it in turn
 //! (`cycle`).
-#![forbid(unsafe_code)]
 
 mod account;
 mod claimers;
 mod cycle;
 mod domain;
 mod drain;
+mod inbox;
 mod issue;
 mod lane;
 mod latch;
@@ -45,9 +45,15 @@ mod late;
 mod line;
 mod look;
 mod mark;
+mod milestones;
+#[cfg(all(test, loom))]
+mod models_of_milestones;
+#[cfg(all(test, loom))]
+mod models_of_standing;
 mod notice;
 mod queue;
 mod snapshot;
+mod standing;
 mod submit;
 mod synchronous;
 mod together;
@@ -57,5 +63,6 @@ pub use account::{Account, Aside, Extent};
 pub use domain::{Domain, DomainId, check_name};
 pub use notice::{Listener, Notice, What};
 pub use queue::{Doer, Joinable, Joined, Line, Mark, Op, Queue, QueueAttr, Work};
+pub use standing::MOST_WORDS;
 pub use together::{Scope, Synced, sync_all, sync_each, sync_one, time_ns};
 pub use wait::{GRACE_NS, Wait, asleep, help_briefly, until, until_reached};

@@ -1,17 +1,20 @@
 //! An in-order queue. The module's essay says who runs what.
+#![forbid(unsafe_code)]
 
 use super::account::{Account, Member};
 use super::claimers::Claimers;
 use super::domain::DomainId;
+use super::inbox::Inbox;
 use super::lane::Lane;
 use super::latch::Latch;
 use super::notice::{Listener, Notice};
+use super::standing::Giver;
 use super::{line, mark};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Fifo, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
-use crate::sync::{Gate, Giver, Inbox, Mutex, OnceLock, Turn, TurnGuard};
+use crate::sync::{Gate, Mutex, OnceLock, Turn, TurnGuard};
 use crate::threadpool::ThreadPool;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,6 @@
 //! What a wait for everything waits for, noted before the first wait: so the engines go on side by side, and what comes
 //! later is not waited for.
+#![forbid(unsafe_code)]
 
 use super::account::{Account, Aside, Member};
 use crate::base::time::Deadline;

@@ -1,4 +1,5 @@
 //! A queue whose items run in the thread that submits them, one at a time.
+#![forbid(unsafe_code)]
 
 use super::drain::{DRAINING, run_later};
 use super::queue::{Items, Op, Queue};

@@ -1,4 +1,5 @@
 //! Synchronisation of all engines, or of a domain's, with an answer for each, scopes, and time.
+#![forbid(unsafe_code)]
 
 use super::account::{Account, Extent};
 use super::domain::DomainId;

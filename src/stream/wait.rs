@@ -25,6 +25,7 @@
 //! - In a helper of a run or a region that lies so deep inside of others that what it holds up is not known, when
 //!   another thread is at it.
 //! - On a thread that a device needs, after a moment.
+#![forbid(unsafe_code)]
 
 use super::cycle::Waiting;
 use super::drain::{Hands, run_later};

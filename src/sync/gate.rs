@@ -21,7 +21,7 @@ use crate::base::time::{Deadline, now_ns};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// A 64-bit count, so that loom can run the two steps below.
-pub(super) trait Count {
+pub(crate) trait Count {
     /// ORDERING: Release, pairs with `look`.
     fn add(&self, by: u64);
     /// ORDERING: Acquire.
@@ -37,7 +37,7 @@ impl Count for AtomicU64 {
     }
 }
 
-pub(super) fn advance<W: Word>(reached: &impl Count, sleepers: &W, epoch: &W, by: u64) {
+pub(crate) fn advance<W: Word>(reached: &impl Count, sleepers: &W, epoch: &W, by: u64) {
     reached.add(by);
     // ORDERING: pairs with the fence in `sleep_until`.
     fence(SeqCst);
@@ -48,7 +48,7 @@ pub(super) fn advance<W: Word>(reached: &impl Count, sleepers: &W, epoch: &W, by
 }
 
 /// Sleeps until the count is at least `target`; `sleep(epoch)` returns false if there is no time left.
-pub(super) fn sleep_until<W: Word>(
+pub(crate) fn sleep_until<W: Word>(
     reached: &impl Count,
     sleepers: &W,
     epoch: &W,
@@ -73,7 +73,7 @@ pub(super) fn sleep_until<W: Word>(
 }
 
 /// The epoch from which on each advance and nudge ends a sleep.
-pub(super) fn watch<W: Word>(sleepers: &W, epoch: &W) -> u32 {
+pub(crate) fn watch<W: Word>(sleepers: &W, epoch: &W) -> u32 {
     sleepers.fetch_add(1, Relaxed);
     // ORDERING: pairs with the fence in `advance`. Acquire as in `sleep_until`.
     fence(SeqCst);

@@ -30,7 +30,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, Ordering::*};
 
 /// A 32-bit atomic that threads can sleep on.
-pub(super) trait Word {
+pub(crate) trait Word {
     fn load(&self, order: Ordering) -> u32;
     fn swap(&self, value: u32, order: Ordering) -> u32;
     fn fetch_add(&self, value: u32, order: Ordering) -> u32;
@@ -62,20 +62,20 @@ impl Word for AtomicU32 {
     }
 }
 
-pub(super) const FREE: u32 = 0;
-pub(super) const LOCKED: u32 = 1;
-pub(super) const CONTENDED: u32 = 2;
+pub(crate) const FREE: u32 = 0;
+pub(crate) const LOCKED: u32 = 1;
+pub(crate) const CONTENDED: u32 = 2;
 
 /// Looks at a locked word before sleeping on it: what is done under a lock takes less than a sleep.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
 
-pub(super) fn acquire(word: &impl Word) {
+pub(crate) fn acquire(word: &impl Word) {
     acquire_as(word, 0);
 }
 
 /// `mark` is 0, or says in which process: multiples of 4. A lock with another mark was left by a thread of the
 /// parent's, and is taken over.
-pub(super) fn acquire_as(word: &impl Word, mark: u32) {
+pub(crate) fn acquire_as(word: &impl Word, mark: u32) {
     // ORDERING: Acquire here and below pairs with the Release in `release_as`.
     if word.compare_exchange(FREE, LOCKED | mark, Acquire, Relaxed).is_err() {
         acquire_contended(word, mark);
@@ -101,11 +101,11 @@ fn acquire_contended(word: &impl Word, mark: u32) {
     }
 }
 
-pub(super) fn release(word: &impl Word) {
+pub(crate) fn release(word: &impl Word) {
     release_as(word, 0);
 }
 
-pub(super) fn release_as(word: &impl Word, mark: u32) {
+pub(crate) fn release_as(word: &impl Word, mark: u32) {
     // ORDERING: Release publishes what was done under the lock to the next `acquire`.
     if word.swap(FREE, Release) == CONTENDED | mark {
         word.wake(1);
@@ -113,7 +113,7 @@ pub(super) fn release_as(word: &impl Word, mark: u32) {
 }
 
 /// The mutex `lock` is held; it is held again on return.
-pub(super) fn wait(count: &impl Word, lock: &impl Word) {
+pub(crate) fn wait(count: &impl Word, lock: &impl Word) {
     // ORDERING: Relaxed; the mutex orders this read before the notification (see above), and `acquire` gives the
     // caller what was done under it.
     let seen = count.load(Relaxed);
@@ -122,7 +122,7 @@ pub(super) fn wait(count: &impl Word, lock: &impl Word) {
     acquire(lock);
 }
 
-pub(super) fn notify(count: &impl Word, sleepers: u32) {
+pub(crate) fn notify(count: &impl Word, sleepers: u32) {
     // ORDERING: Relaxed, see `wait`.
     count.fetch_add(1, Relaxed);
     count.wake(sleepers);

@@ -32,89 +32,39 @@
 //! - `fork`: whether this process is a child of one that has used the library, and what it is refused then.
 
 pub mod ambient;
-mod arrivals;
 pub mod atomic;
-mod board;
-mod budget;
 mod claim;
-mod deque;
-mod door;
 pub mod fork;
 pub mod futex;
-mod gate;
+pub(crate) mod gate;
 mod global;
 mod handoff;
-mod inbox;
 mod keepsake;
-mod loan;
-mod lock;
-mod merge;
-mod milestones;
+pub(crate) mod lock;
 mod pending;
-mod places;
 mod promise;
-mod ranges;
-mod ready_set;
-mod replaceable;
-mod ring;
 mod slots;
-mod standing;
-mod tally;
 pub mod thread;
 mod tokens;
 mod turn;
 
-pub use arrivals::{Arrival, Arrivals};
-pub use board::Board;
-pub use budget::Budget;
 pub use claim::Claim;
-pub use deque::{Deque, LEN as DEQUE_LEN, Record, WORDS as RECORD_WORDS};
-pub use door::{Door, Inside};
 pub use gate::{Gate, Watch};
 pub use global::Global;
 pub use handoff::HandOff;
-pub use inbox::Inbox;
 pub use keepsake::Keepsake;
-pub use loan::{Lent, Loan};
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
-pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
-pub use milestones::{AllLook, Asked, Look, Milestone, Milestones};
 pub use pending::{Meeting, Returns};
-pub use places::Places;
 pub use promise::Promise;
-pub use ranges::{Draw, Ranges};
-pub use ready_set::ReadySet;
-pub use replaceable::Replaceable;
-pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
-pub use standing::{Giver, MOST_WORDS, Standing};
-pub use tally::{Count, Tally};
 pub use tokens::{Entry, Exit, Tokens};
 pub use turn::{Turn, TurnGuard};
 
 #[cfg(all(test, loom))]
 pub(crate) mod models;
 #[cfg(all(test, loom))]
-mod models_of_branches;
-#[cfg(all(test, loom))]
-mod models_of_doors;
-#[cfg(all(test, loom))]
-mod models_of_groups;
-#[cfg(all(test, loom))]
-mod models_of_loops;
-#[cfg(all(test, loom))]
-mod models_of_milestones;
-#[cfg(all(test, loom))]
 mod models_of_pending;
-#[cfg(all(test, loom))]
-mod models_of_programs;
 #[cfg(all(test, loom))]
 mod models_of_promises;
 #[cfg(all(test, loom))]
-mod models_of_propagation;
-#[cfg(all(test, loom))]
-mod models_of_regions;
-#[cfg(all(test, loom))]
 mod models_of_rounds;
-#[cfg(all(test, loom))]
-mod models_of_standing;

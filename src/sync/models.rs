@@ -107,7 +107,7 @@ fn models_tokens_close_once() {
 
 /// A word to sleep on, as the operating system gives it: the compare and the falling asleep are one step. Nobody wakes
 /// early, so a lost wake is a deadlock, which loom reports. What unwinds then must not be loom's, hence std's Arc.
-pub(super) struct Futex {
+pub(crate) struct Futex {
     word: AtomicU32,
     /// One model thread runs at a time, and is only changed for another at a step of loom's; none is made while this
     /// is held.
@@ -115,7 +115,7 @@ pub(super) struct Futex {
 }
 
 impl Futex {
-    pub(super) fn new() -> Futex {
+    pub(crate) fn new() -> Futex {
         Futex { word: AtomicU32::new(0), asleep: std::sync::Mutex::default() }
     }
 }

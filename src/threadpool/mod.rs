@@ -19,14 +19,18 @@ mod backend;
 mod builtin;
 pub mod conformance;
 mod costs;
+mod door;
 mod grid;
 mod host;
 mod inline;
 mod learned;
 mod make;
 mod measure;
+#[cfg(all(test, loom))]
+mod models_of_doors;
 mod plan;
 mod pool;
+mod ranges;
 mod ring;
 mod seeded;
 mod sites;

@@ -4,11 +4,11 @@
 use super::costs::{Plan, Way};
 use super::measure;
 use super::pool::ThreadPool;
+use super::ranges::Draw;
 use super::span::Span;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::time::now_ns;
 use crate::base::{Object, Ref};
-use crate::sync::Draw;
 
 /// Smallest piece worth drawing, in nanoseconds: a hundred times what drawing it takes.
 const PIECE_NS: f32 = 1_000.0;

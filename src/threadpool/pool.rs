@@ -3,6 +3,7 @@
 
 use super::backend::Backend;
 use super::costs::{Cost, Way};
+use super::door::Door;
 use super::host::group::Crew;
 use super::host::{self, Checks, HostVtable, Life, Regions, Shell, Task, Tickets};
 use super::inline;
@@ -11,7 +12,7 @@ use crate::abi::weir_threadpool_flags as F;
 use crate::base::object::{self, tag};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
-use crate::sync::{Door, Global, ambient};
+use crate::sync::{Global, ambient};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::ops::Deref;

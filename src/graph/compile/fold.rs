@@ -11,9 +11,9 @@ mod unroll;
 
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
-use crate::graph::contents::{After, Body, Contents, Node, Value};
-use crate::graph::options::Forwarding;
-use crate::graph::verify::{Kinds, Verified, has_effects};
+use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::options::Forwarding;
+use crate::graph::build::verify::{Kinds, Verified, has_effects};
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
 use std::collections::HashMap;

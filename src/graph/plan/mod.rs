@@ -16,19 +16,27 @@
 //! the Test or the Next. A loop that runs several iterations at once has other nodes (`slots`).
 #![forbid(unsafe_code)]
 
-mod dynamics;
-mod names;
-mod node;
-mod slots;
+pub(in crate::graph) mod actions;
+pub(in crate::graph) mod arena;
+pub(in crate::graph) mod copy_node;
+pub(in crate::graph) mod dynamics;
+pub(in crate::graph) mod effects;
+pub(in crate::graph) mod jumps;
+pub(in crate::graph) mod merge;
+pub(in crate::graph) mod names;
+pub(in crate::graph) mod node;
+pub(in crate::graph) mod schedule;
+pub(in crate::graph) mod slots;
+pub(in crate::graph) mod streams;
 
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Effect, Kernel, Task};
 use crate::threadpool::ThreadPool;
-pub(super) use dynamics::{DynamicMerge, DynamicNode, Dynamics, Write};
-pub(super) use names::Names;
-pub(super) use node::*;
-pub(super) use slots::{Overlap, Slot, Start, origins};
+pub(in crate::graph) use dynamics::{DynamicMerge, DynamicNode, Dynamics, Write};
+pub(in crate::graph) use names::Names;
+pub(in crate::graph) use node::*;
+pub(in crate::graph) use slots::{Overlap, Slot, Start, origins};
 use std::ops::Range;
 use std::sync::Arc;
 

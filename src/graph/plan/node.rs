@@ -1,7 +1,7 @@
 //! What a plan's arrays consist of: nodes, edges, and where their values are.
 
+use super::merge::MergeShape;
 use crate::kernel::KernelCall;
-use crate::sync::MergeShape;
 use crate::threadpool::HostCall;
 use std::ops::Range;
 

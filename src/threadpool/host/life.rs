@@ -1,7 +1,9 @@
 //! What is known of a pool beyond its end, by those who are on their way out.
 #![forbid(unsafe_code)]
 
-use crate::sync::{Budget, Door, Gate};
+use super::budget::Budget;
+use crate::sync::Gate;
+use crate::threadpool::door::Door;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 #[derive(Debug, Default)]

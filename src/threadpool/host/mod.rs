@@ -3,6 +3,8 @@
 //!
 //! `checked`, `checks`, `keys`, `record` and `frame` are the watch that can be put between weir and a host's pool.
 
+mod board;
+mod budget;
 mod call;
 mod checked;
 mod checks;
@@ -11,6 +13,8 @@ mod frame;
 pub mod group;
 mod keys;
 mod life;
+#[cfg(all(test, loom))]
+mod models_of_regions;
 mod parallel;
 mod record;
 mod region;

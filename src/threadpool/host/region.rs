@@ -1,9 +1,11 @@
 //! A pool's regions: where those who share a loop draw its pieces. `parallel` says how a region comes and goes.
 
+use super::board::Board;
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
 use crate::sync::ambient::Lineage;
-use crate::sync::{Board, Claim, Draw, Entry, Exit, Gate, Mutex, Ranges, Slots, Tokens};
+use crate::sync::{Claim, Entry, Exit, Gate, Mutex, Slots, Tokens};
+use crate::threadpool::ranges::{Draw, Ranges};
 use crate::threadpool::span::MAX_SLOTS;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

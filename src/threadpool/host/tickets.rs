@@ -1,6 +1,7 @@
 //! Where a pool keeps its tickets, and the jobs that want a thread. `ticket` says what they are. `J` is what they bring.
 
-use crate::sync::{Board, HandOff, Slots};
+use super::board::Board;
+use crate::sync::{HandOff, Slots};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

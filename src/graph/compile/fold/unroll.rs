@@ -10,10 +10,10 @@
 use super::{Work, call, has_switch, rewrite};
 use crate::base::Ref;
 use crate::engine::Tensor;
-use crate::graph::compile::effects::is_ordered;
-use crate::graph::contents::{Body, Contents, Node, Value};
-use crate::graph::options::Forwarding;
-use crate::graph::verify::{Verified, has_effects};
+use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::options::Forwarding;
+use crate::graph::build::verify::{Verified, has_effects};
+use crate::graph::plan::effects::is_ordered;
 use std::collections::HashMap;
 
 /// Most iterations that are written out.

@@ -2,7 +2,8 @@
 //! pools; and what it keeps beside that: free cells, and the groups that were lent their pools.
 
 use super::cell::{Group, Hold};
-use crate::sync::{DEQUE_LEN, Deque, Global, Keepsake, Slots, fork};
+use super::deque::{Deque, LEN};
+use crate::sync::{Global, Keepsake, Slots, fork};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::*};
@@ -21,7 +22,7 @@ pub(super) struct Berth {
 /// What only the owner touches.
 pub(super) struct Own {
     /// What is expected of each record that lies in the deque, in nanoseconds.
-    pub(super) cost_ns: [f32; DEQUE_LEN],
+    pub(super) cost_ns: [f32; LEN],
     /// The sum of that, as far as it is known here, since somebody was last called.
     pub(super) backlog_ns: f32,
     /// Free cells, and how many.
@@ -152,7 +153,7 @@ impl Berth {
         Berth {
             deque: Deque::new(),
             own: UnsafeCell::new(Own {
-                cost_ns: [0.0; DEQUE_LEN],
+                cost_ns: [0.0; LEN],
                 backlog_ns: 0.0,
                 free: std::ptr::null_mut(),
                 count: 0,

@@ -5,10 +5,11 @@
 //! what it sees is of use if the record was still there afterwards.
 
 use super::crew::Crew;
+use super::tally::Tally;
 use crate::base::object::tag;
 use crate::base::{Error, Object, process};
+use crate::sync::Mutex;
 use crate::sync::ambient::Lineage;
-use crate::sync::{Mutex, Tally};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};

@@ -3,8 +3,8 @@
 use super::berth::{self, Here};
 use super::cell::Group;
 use super::crew::Crew;
+use super::deque::Record;
 use crate::base::time::now_ns;
-use crate::sync::Record;
 use crate::threadpool::ThreadPool;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;

@@ -32,7 +32,11 @@
 mod berth;
 mod cell;
 mod crew;
+mod deque;
 mod lie;
+#[cfg(all(test, loom))]
+mod models;
+mod tally;
 mod work;
 
 pub use berth::{alive, grow};
@@ -45,10 +49,11 @@ use super::Task;
 use super::ticket::serve;
 use super::tickets::Need;
 use crate::base::{Code, Error, Object, Ref, Result};
-use crate::sync::{Record, ambient};
+use crate::sync::ambient;
 use crate::threadpool::ThreadPool;
 use berth::{Here, here};
 use cell::Hold;
+use deque::Record;
 use lie::HOP_NS;
 use std::ffi::c_void;
 use std::sync::Arc;

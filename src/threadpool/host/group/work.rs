@@ -3,12 +3,14 @@
 use super::berth::{self, Frame, Here, here};
 use super::cell::{Group, Hold};
 use super::crew::Crew;
+use super::deque::Record;
 use super::lie::{
     BYTES, DestroyFn, TaskFn, any, any_record, group_of, is_worth_a_hop, look, site, steal, take, take_own,
 };
+use super::tally::Count;
 use crate::base::time::now_ns;
 use crate::base::{Code, Error, Object, Ref};
-use crate::sync::{Count, Record, ambient};
+use crate::sync::ambient;
 use crate::threadpool::ThreadPool;
 use crate::threadpool::host::Task;
 use crate::threadpool::host::ticket::serve;

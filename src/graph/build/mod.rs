@@ -1,0 +1,9 @@
+//! A graph as the host has built it: nodes, values, settings, and what is checked of them.
+#![forbid(unsafe_code)]
+
+pub(in crate::graph) mod contents;
+pub(in crate::graph) mod ids;
+pub(in crate::graph) mod options;
+pub(in crate::graph) mod presence;
+pub(in crate::graph) mod shapes;
+pub(in crate::graph) mod verify;

@@ -1,0 +1,492 @@
+//! Checks of a whole graph: engines, cycles, types and shapes, absent values. Every refusal names the nodes.
+#![forbid(unsafe_code)]
+
+use super::contents::{Body, Contents, Node, Value};
+use super::presence::{self, Presences};
+use super::shapes::{Answers, Shapes};
+use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::engine::Engine;
+use crate::kernel::Kernel;
+use crate::memory::heap;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A graph that passed, or one inside of it.
+pub(in crate::graph) struct Verified {
+    /// Every node comes after what it waits for.
+    pub order: Vec<u32>,
+    /// What each node waits for.
+    pub links: Links,
+    /// What it has, graphs inside of it too.
+    pub kinds: Kinds,
+    /// What each node's outputs look like.
+    pub descs: Shapes,
+    /// The graphs inside of a node: the branches, or condition and body.
+    pub inner: HashMap<usize, Vec<Verified>>,
+    /// Which values can be absent.
+    pub presences: Presences,
+}
+
+impl Verified {
+    pub fn desc(&self, (node, output): Value) -> &Desc {
+        &self.descs[node][output]
+    }
+
+    fn has_inside(&mut self, node: usize, inner: Vec<Verified>) {
+        self.kinds.add(Kinds::COMPOUND);
+        inner.iter().for_each(|inner| self.kinds.add(inner.kinds));
+        self.inner.insert(node, inner);
+    }
+}
+
+/// What there is in a graph, so that who looks for something else need not go through its nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::graph) struct Kinds(u8);
+
+impl Kinds {
+    pub const KERNEL: Kinds = Kinds(1);
+    pub const CONSTANT: Kinds = Kinds(2);
+    /// A cond, case or while.
+    pub const COMPOUND: Kinds = Kinds(4);
+    pub const SWITCH: Kinds = Kinds(8);
+    /// A kernel that does something besides its outputs.
+    pub const EFFECT: Kinds = Kinds(16);
+    /// One that may block.
+    pub const BLOCKING: Kinds = Kinds(32);
+    pub const PURE: Kinds = Kinds(64);
+    /// An input or a merge.
+    pub const OTHER: Kinds = Kinds(128);
+
+    /// Whether there is any of these.
+    pub fn has(self, any: Kinds) -> bool {
+        self.0 & any.0 != 0
+    }
+
+    /// Whether there are tasks and nothing else.
+    pub fn is_tasks(self) -> bool {
+        self.0 == 0
+    }
+
+    pub const fn or(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    fn add(&mut self, kinds: Kinds) {
+        self.0 |= kinds.0;
+    }
+}
+
+/// What each node waits for, one behind the other: data first.
+#[derive(Default)]
+pub(in crate::graph) struct Links {
+    starts: Vec<u32>,
+    before: Vec<u32>,
+}
+
+impl Links {
+    /// Also refuses nodes that are on none of the engines. And whether every node comes after what it waits for.
+    fn new(graph: &Contents, engines: &[Ref<Engine>]) -> Result<(Links, bool)> {
+        let n = graph.nodes.len();
+        let mut links = Links { starts: heap::room(n + 1, "the graph's edges")?, before: Vec::with_capacity(2 * n) };
+        let (mut goes_up, mut last) = (true, None);
+        for (index, node) in graph.nodes.iter().enumerate() {
+            check_engine(node, engines, &mut last)?;
+            links.starts.push(links.before.len() as u32);
+            for before in node.predecessors() {
+                goes_up &= before < index;
+                links.before.push(before as u32);
+            }
+        }
+        links.starts.push(links.before.len() as u32);
+        Ok((links, goes_up))
+    }
+
+    pub fn of(&self, node: usize) -> &[u32] {
+        &self.before[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+
+    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each
+    /// edge from a node that counts to one that does.
+    pub fn turned(&self, counts: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
+        let n = self.starts.len() - 1;
+        let mut starts = vec![0u32; n + 1];
+        let nodes = || (0..n).filter(|&node| counts(node));
+        nodes().for_each(|node| self.of(node).iter().for_each(|&before| starts[before as usize + 1] += 1));
+        for i in 0..n {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut list = vec![0u32; starts[n] as usize];
+        for node in nodes() {
+            for &before in self.of(node) {
+                let place = &mut next[before as usize];
+                list[*place as usize] = node as u32;
+                *place += 1;
+            }
+        }
+        (starts, list)
+    }
+}
+
+pub(in crate::graph) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_absent: bool) -> Result<Verified> {
+    if engines.is_empty() {
+        return Err(Error::invalid("num_engines is 0, a program needs at least one engine"));
+    }
+    let inputs: Vec<Desc> = graph
+        .inputs()
+        .filter_map(|index| match &graph.nodes[index].body {
+            Body::Input(desc) => Some(*desc),
+            _ => None,
+        })
+        .collect();
+    let verified = verify_inside(graph, engines, &inputs)?;
+    if !allow_absent {
+        verified.presences.check_outputs(graph, "unless the compile options allow it")?;
+    }
+    Ok(verified)
+}
+
+/// A graph whose inputs look like `inputs`, which those of an inner graph must match.
+fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
+    let (links, goes_up) = Links::new(graph, engines)?;
+    let order = if goes_up { (0..graph.nodes.len() as u32).collect() } else { order(graph, &links)? };
+    let mut verified = Verified {
+        order,
+        links,
+        kinds: Kinds::default(),
+        descs: Shapes::of(graph.nodes.len()),
+        inner: HashMap::new(),
+        presences: Presences::default(),
+    };
+    for (i, index) in graph.inputs().enumerate() {
+        let Body::Input(desc) = &graph.nodes[index].body else { continue };
+        // What a raised loop looks like is found out by looking.
+        if desc.dtype != dtype::ANY && !desc.matches(&inputs[i]) {
+            return Err(Error::invalid(format!(
+                "graph '{}' input {i} '{}': expected {}, got {}",
+                graph.name,
+                graph.nodes[index].name,
+                desc.text(),
+                inputs[i].text()
+            )));
+        }
+    }
+    // What is known outside of an inner graph is known inside, too.
+    for (index, desc) in graph.inputs().zip(inputs) {
+        verified.descs.set(index, std::slice::from_ref(desc));
+    }
+    let mut answers = Answers::default();
+    for at in 0..verified.order.len() {
+        let index = verified.order[at] as usize;
+        let node = &graph.nodes[index];
+        // "node 'conv1' input 2: expected ...", without a colon between name and input.
+        let named = |error: Error| Error::new(error.code(), format!("node '{}' {}", node.name, error.message()));
+        infer(node, &mut verified, engines, index, &mut answers).map_err(named)?;
+    }
+    if verified.kinds.has(Kinds::SWITCH) {
+        verified.presences = presence::find(graph, &verified.order);
+    }
+    Ok(verified)
+}
+
+/// `last` is the engine that was found right last.
+fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&'a Ref<Engine>>) -> Result<()> {
+    let engine = match &node.body {
+        Body::Kernel { kernel, .. } => kernel.engine(),
+        Body::Constant(tensor) => tensor.engine(),
+        _ => return Ok(()),
+    };
+    if last.is_some_and(|last| Ref::ptr_eq(last, engine)) {
+        return Ok(());
+    }
+    if !engines.iter().any(|listed| listed.is_same_device(engine)) {
+        return Err(Error::invalid(format!(
+            "node '{}': its engine {} is not among the engines of the program",
+            node.name,
+            engine.label()
+        )));
+    }
+    *last = Some(engine);
+    Ok(())
+}
+
+/// Refuses inputs and outputs on engines that the program is not compiled for.
+pub(in crate::graph) fn check_homes(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
+    let is_listed = |home: &Ref<Engine>| engines.iter().any(|engine| engine.is_same_device(home));
+    let refuse = |what: &str, name: &str, home: &Ref<Engine>| {
+        let label = home.label();
+        Err(Error::invalid(format!("{what} '{name}': its engine {label} is not among the engines of the program")))
+    };
+    for (number, index) in graph.inputs().enumerate() {
+        match graph.homes.input(number) {
+            Some(home) if !is_listed(home) => return refuse("input", &graph.nodes[index].name, home),
+            _ => {}
+        }
+    }
+    for (number, (name, _)) in graph.outputs.iter().enumerate() {
+        match graph.homes.output(number) {
+            Some(home) if !is_listed(home) => return refuse("output", name, home),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Refuses kernels that may block, for programs that have no pool for them.
+pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
+    for node in &graph.nodes {
+        if matches!(&node.body, Body::Kernel { kernel, .. } if kernel.kernel().may_block()) {
+            return Err(Error::precondition(format!(
+                "node '{}' may block a worker of the pool; give a blocking lane \
+                 (weir_compile_options_set_blocking_threadpool)",
+                node.name
+            )));
+        }
+        for inner in node.inner() {
+            check_blocking(inner)
+                .map_err(|error| Error::new(error.code(), format!("in graph '{}': {}", inner.name, error.message())))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether it matters though nobody takes what it makes.
+pub(in crate::graph) fn has_effects(node: &Node) -> bool {
+    match &node.body {
+        Body::Task { .. } => true,
+        Body::Kernel { kernel, num_outputs, .. } => {
+            let kernel = kernel.kernel();
+            *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
+        }
+        _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
+    }
+}
+
+/// An order in which every node comes after what it waits for, where that in which they were added is none: by Kahn's
+/// algorithm, first come, first served.
+fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
+    let n = graph.nodes.len();
+    let mut waiting: Vec<usize> = (0..n).map(|index| links.of(index).len()).collect();
+    let (starts, successors) = links.turned(|_| true);
+    let mut order: Vec<u32> = (0..n as u32).filter(|&index| waiting[index as usize] == 0).collect();
+    let mut at = 0;
+    while at < order.len() {
+        let from = order[at] as usize;
+        for &next in &successors[starts[from] as usize..starts[from + 1] as usize] {
+            waiting[next as usize] -= 1;
+            if waiting[next as usize] == 0 {
+                order.push(next);
+            }
+        }
+        at += 1;
+    }
+    if order.len() < n { Err(cycle(graph, &waiting)) } else { Ok(order) }
+}
+
+/// Words a cycle among the nodes that still wait: 'a' -> 'b' -> 'a'.
+fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
+    // Every node that still waits has a predecessor that does; walking back must meet a node again.
+    let mut path = Vec::new();
+    let mut seen = vec![false; graph.nodes.len()];
+    let mut at = waiting.iter().position(|&n| n > 0).unwrap_or(0);
+    while !seen[at] {
+        seen[at] = true;
+        path.push(at);
+        at = graph.nodes[at].predecessors().find(|&before| waiting[before] > 0).unwrap_or(at);
+    }
+    let start = path.iter().position(|&index| index == at).unwrap_or(0);
+    let mut text = format!("'{}'", graph.nodes[at].name);
+    for &index in path[start..].iter().rev() {
+        text.push_str(&format!(" -> '{}'", graph.nodes[index].name));
+    }
+    Error::invalid(format!("graph '{}' has a cycle: {text}", graph.name))
+}
+
+/// Finds out what a node's outputs look like. What its inputs are is known already.
+fn infer<'a>(
+    node: &'a Node,
+    verified: &mut Verified,
+    engines: &[Ref<Engine>],
+    index: usize,
+    answers: &mut Answers<'a>,
+) -> Result<()> {
+    let inputs =
+        |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
+    match &node.body {
+        Body::Task { .. } => {}
+        Body::Cyclic { .. } => return Err(Error::internal("was not raised")),
+        // What it looks like is known from outside.
+        Body::Input(_) => verified.kinds.add(Kinds::OTHER),
+        Body::Constant(tensor) => {
+            verified.kinds.add(Kinds::CONSTANT);
+            verified.descs.set(index, std::slice::from_ref(tensor.desc()));
+        }
+        Body::Kernel { kernel, inputs, .. } => {
+            verified.kinds.add(kinds_of(&**kernel.kernel()));
+            answers.inputs.clear();
+            answers.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
+            answers.set(&mut verified.descs, index, kernel, |inputs| kernel.infer_unnamed(inputs))?;
+        }
+        Body::Switch { .. } => {
+            verified.kinds.add(Kinds::SWITCH);
+            let inputs = inputs(verified);
+            check_selector("predicate", &inputs[1])?;
+            verified.descs.set(index, &[inputs[0]; 2]);
+        }
+        Body::Merge { .. } => {
+            verified.kinds.add(Kinds::OTHER);
+            let inputs = inputs(verified);
+            let mut value = inputs[0];
+            for (i, desc) in inputs.iter().enumerate() {
+                value = value.join(desc).ok_or_else(|| mismatch(&format!("input {i}"), &value, desc))?;
+            }
+            verified.descs.set(index, &[value, Desc::new(dtype::S32, &[1])]);
+        }
+        Body::Case { branches, is_cond, .. } => {
+            let inputs = inputs(verified);
+            check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
+            let inner = verify_branches(branches, engines, &inputs[1..])?;
+            verified.descs.set(index, &joined(branches, &inner)?);
+            verified.has_inside(index, inner);
+        }
+        Body::While { condition, body, num_variables, copies, .. } => {
+            let mut inputs = inputs(verified);
+            let mut inner = match is_settled(body) {
+                true => {
+                    declare_variables(body, &mut inputs[..*num_variables]);
+                    verify_loop(condition, body, engines, &inputs, *num_variables)?
+                }
+                false => settle_loop(condition, body, engines, &mut inputs)?,
+            };
+            for [condition, body] in copies {
+                inner.extend(verify_loop(condition, body, engines, &inputs, *num_variables)?);
+            }
+            verified.descs.set(index, &inputs[..*num_variables]);
+            verified.has_inside(index, inner);
+        }
+    }
+    Ok(())
+}
+
+fn kinds_of(kernel: &dyn Kernel) -> Kinds {
+    let mut kinds = Kinds::KERNEL;
+    let has = [(kernel.may_block(), Kinds::BLOCKING), (kernel.is_pure(), Kinds::PURE)];
+    has.into_iter().filter(|(has, _)| *has).for_each(|(_, kind)| kinds.add(kind));
+    if !kernel.effects().is_empty() {
+        kinds.add(Kinds::EFFECT);
+    }
+    kinds
+}
+
+fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Vec<Verified>> {
+    let mut all = Vec::with_capacity(branches.len());
+    for branch in branches {
+        all.push(verify_inner(branch, engines, inputs)?);
+    }
+    Ok(all)
+}
+
+/// The outputs of a choice: what those of all branches have in common.
+fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
+    let mut joined = outputs(&branches[0], &all[0]);
+    for (branch, verified) in branches.iter().zip(all) {
+        for (i, (want, have)) in joined.iter_mut().zip(&outputs(branch, verified)).enumerate() {
+            let Some(both) = want.join(have) else {
+                return Err(mismatch(&format!("graph '{}' output {i}", branch.name), want, have));
+            };
+            *want = both;
+        }
+    }
+    Ok(joined)
+}
+
+/// A variable is what the body declares for it, which may leave open what its first value settles. Where they do not
+/// agree, the body refuses it.
+fn declare_variables(body: &Contents, variables: &mut [Desc]) {
+    for (index, variable) in body.inputs().zip(variables) {
+        match &body.nodes[index].body {
+            Body::Input(desc) if desc.matches(variable) => *variable = *desc,
+            _ => {}
+        }
+    }
+}
+
+/// Whether it says what its inputs look like.
+fn is_settled(graph: &Contents) -> bool {
+    graph.inputs().all(|index| !matches!(&graph.nodes[index].body, Body::Input(desc) if desc.dtype == dtype::ANY))
+}
+
+/// Finds out what the variables of a loop look like of which only the first values are known: what differs from one
+/// iteration to the next is left open. Each time around leaves more open, so this ends.
+fn settle_loop(
+    condition: &Contents,
+    body: &Contents,
+    engines: &[Ref<Engine>],
+    inputs: &mut [Desc],
+) -> Result<Vec<Verified>> {
+    loop {
+        let verified = verify_inner(body, engines, inputs)?;
+        let mut is_settled = true;
+        let ports: Vec<usize> = body.inputs().collect();
+        for (i, next) in outputs(body, &verified).iter().enumerate() {
+            let Some(both) = inputs[i].widen(next) else {
+                let what = format!("loop merge '{}'", body.nodes[ports[i]].name);
+                return Err(mismatch(&what, &inputs[i], next));
+            };
+            is_settled &= both == inputs[i];
+            inputs[i] = both;
+        }
+        if is_settled {
+            // The body is not looked through again: loops inside of loops would be so often.
+            let of_condition = verify_inner(condition, engines, inputs)?;
+            check_predicate(condition, &of_condition)?;
+            return Ok(vec![of_condition, verified]);
+        }
+    }
+}
+
+fn verify_loop(
+    condition: &Contents,
+    body: &Contents,
+    engines: &[Ref<Engine>],
+    inputs: &[Desc],
+    num_variables: usize,
+) -> Result<Vec<Verified>> {
+    let all = vec![verify_inner(condition, engines, inputs)?, verify_inner(body, engines, inputs)?];
+    check_predicate(condition, &all[0])?;
+    let next = outputs(body, &all[1]);
+    for i in 0..num_variables {
+        if !inputs[i].matches(&next[i]) {
+            return Err(mismatch(&format!("graph '{}' output {i}", body.name), &inputs[i], &next[i]));
+        }
+    }
+    Ok(all)
+}
+
+fn check_predicate(condition: &Contents, verified: &Verified) -> Result<()> {
+    check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, verified)[0])
+}
+
+fn verify_inner(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
+    let named = |error: Error| Error::new(error.code(), format!("in graph '{}': {}", graph.name, error.message()));
+    let verified = verify_inside(graph, engines, inputs).map_err(named)?;
+    verified.presences.check_outputs(graph, "in a graph inside of another one")?;
+    Ok(verified)
+}
+
+fn outputs(graph: &Contents, verified: &Verified) -> Vec<Desc> {
+    graph.outputs.iter().map(|(_, value)| *verified.desc(*value)).collect()
+}
+
+/// A predicate or an index: one element of an integer type.
+fn check_selector(what: &str, desc: &Desc) -> Result<()> {
+    let legal = [dtype::BOOL, dtype::U8, dtype::S8, dtype::S32].contains(&desc.dtype);
+    if legal && desc.is_concrete() && desc.elements()? == 1 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what}: expected one element of bool, u8, s8 or s32, got {}", desc.text())))
+}
+
+fn mismatch(what: &str, want: &Desc, have: &Desc) -> Error {
+    Error::invalid(format!("{what}: expected {}, got {}", want.text(), have.text()))
+}

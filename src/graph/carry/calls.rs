@@ -1,0 +1,166 @@
+//! What a state has of its nodes that complete later. `pending` says what becomes of them.
+
+use crate::base::{Error, Ref, Result};
+use crate::graph::plan::Plan;
+use crate::kernel::{Attached, Completion, Frame, Kept, KernelContext, Pending, Scratch, Stop};
+use crate::memory::{View, heap};
+use crate::stream::Queue;
+use crate::sync::{Gate, HandOff, Mutex, Returns, Turn};
+use crate::threadpool::{Job, ThreadPool};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// One node's calls, one after the other.
+pub(in crate::graph) struct Call {
+    pub pending: Pending,
+    pub context: KernelContext<'static>,
+    /// For a kernel that may block, or has a thread to be called on.
+    pub lane: Option<Arc<Lane>>,
+    /// In this run. ORDERING: Relaxed; what brings the node back orders it.
+    pub has_failed: AtomicBool,
+}
+
+/// A run that has calls on lanes.
+pub(in crate::graph) trait OnLane: Send + Sync {
+    /// Computes call `call`, whose completion has this number.
+    fn compute_on_lane(&self, call: u32, done: usize);
+}
+
+/// A kernel on its way to the pool for such: to the run it is one that completes later.
+pub(in crate::graph) struct Lane {
+    pub call: u32,
+    /// The call and its completion, until somebody begins it: the pool, or who waits for the run.
+    pub handed: HandOff<(Arc<dyn OnLane>, usize)>,
+    /// When it was handed over. ORDERING: Relaxed; `handed` orders it, and a late look only means a later claim.
+    pub since_ns: AtomicU64,
+}
+
+impl Lane {
+    /// Does the call; false if another thread has begun it.
+    pub fn begin(&self) -> bool {
+        let handed = self.handed.take();
+        let is_mine = handed.is_some();
+        if let Some((state, done)) = handed {
+            state.compute_on_lane(self.call, done);
+        }
+        is_mine
+    }
+}
+
+impl Job for Lane {
+    /// It may come late, for a call that was begun elsewhere: then it begins the next one, or finds none.
+    fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+        self.begin();
+    }
+}
+
+/// A state's nodes that complete later. Empty for programs without.
+pub(in crate::graph) struct Calls {
+    pub list: Box<[Call]>,
+    pub returns: Returns,
+    /// Advanced when the owner, if it sleeps, must look.
+    pub news: Gate,
+    /// The owner, if it is a stream.
+    pub stream: Mutex<Option<Arc<Queue>>>,
+    /// The owner's gate, if it has several runs at once.
+    pub together: Mutex<Option<Arc<Gate>>>,
+    /// The owner, if it is a node of another run.
+    pub rounds: Rounds,
+    /// The same as the state's, shared with the calls' contexts.
+    pub stop: Arc<Stop>,
+}
+
+impl Calls {
+    /// `scratch` gives the memory of the scratch with that number.
+    pub fn create(
+        plan: &Plan,
+        args: &[View],
+        scratch: &dyn Fn(u32) -> Scratch,
+        frame: Option<&Arc<Frame>>,
+    ) -> Result<Calls> {
+        let stop = Arc::new(Stop::default());
+        let mut list = Vec::new();
+        let bytes = plan.calls.len() * size_of::<Call>();
+        list.try_reserve_exact(plan.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
+        for &(kernel, _) in &plan.calls {
+            let node = &plan.kernels[kernel as usize];
+            let kernel = plan.kernel(kernel);
+            let (inputs, outputs) = (&args[node.inputs()], &args[node.outputs()]);
+            heap::probe(size_of_val(inputs) + size_of_val(outputs), "a run's calls")?;
+            let kept = Kept {
+                // The state's views follow its tensors from run to run; so must these, which `begin_call` sees to.
+                args: inputs.iter().chain(outputs).cloned().collect(),
+                bounds: [0, inputs.len(), inputs.len() + outputs.len()],
+                pool: Mutex::new(None),
+                stop: Arc::clone(&stop),
+                frame: frame.cloned(),
+            };
+            // SAFETY: of the state's tensors, as of `RunState::compute_with`, for calls of one node, one after the other.
+            let context = unsafe { KernelContext::kept(kept, scratch(node.scratch)) };
+            let call = list.len() as u32;
+            let lane = (kernel.may_block() || kernel.launcher().is_some())
+                .then(|| Arc::new(Lane { call, handed: HandOff::default(), since_ns: AtomicU64::new(0) }));
+            list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
+        }
+        Ok(Calls {
+            list: list.into_boxed_slice(),
+            returns: Returns::new(),
+            news: Gate::new(),
+            stream: Mutex::new(None),
+            together: Mutex::new(None),
+            rounds: Rounds::new(),
+            stop,
+        })
+    }
+
+    /// Nothing is begun any more, or is begun again.
+    pub fn set_stop(&self, stop: bool) {
+        match stop {
+            _ if self.list.is_empty() => {}
+            true => self.stop.set(),
+            false => self.stop.clear(),
+        }
+    }
+
+    /// When the calls' time is over; 0 = never.
+    pub fn set_deadline(&self, at_ns: u64) {
+        if !self.list.is_empty() {
+            self.stop.set_deadline(at_ns);
+        }
+    }
+}
+
+/// What the owner of a run has to know that is a call of another one (`inner`).
+pub(in crate::graph) struct Inner {
+    /// The program.
+    pub program: Arc<dyn Any + Send + Sync>,
+    pub attached: Attached<Arc<Stop>>,
+    /// What the gate of closed runs will have reached at its end.
+    pub closed: u64,
+}
+
+/// The owner of a run that is a call of another one, in its rounds.
+pub(in crate::graph) struct Rounds {
+    pub turn: Turn<Option<Inner>>,
+    /// The handle of the round that is over when the owner is told. There while the turn is PARKED.
+    pub told: HandOff<Completion>,
+}
+
+impl Rounds {
+    pub fn new() -> Rounds {
+        Rounds { turn: Turn::new(None), told: HandOff::default() }
+    }
+
+    /// There is news for the owner. False if nobody had to be brought.
+    pub fn tell(&self) -> bool {
+        if !self.turn.resume() {
+            return false;
+        }
+        if let Some(done) = self.told.take() {
+            // Who finds the turn parked is alone with this handle.
+            let _ = done.done(Ok(()));
+        }
+        true
+    }
+}

@@ -1,0 +1,161 @@
+//! A piece of an engine's work in a run that is a stream's own (`direct`): issued to that stream with the run's
+//! tensors.
+
+use super::frame::Lane;
+use super::kernels::{Issue, Upload};
+use super::line::of;
+use super::segment::Segment;
+use crate::base::{Error, Ref, Result};
+use crate::device::{DeviceStream, PreparedLaunch};
+use crate::engine::Tensor;
+use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
+use crate::memory::View;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A node that stands for pieces of an engine's.
+#[derive(Clone)]
+pub(in crate::graph) enum Piece {
+    Issue(Arc<Issue>),
+    Segment(Arc<Segment>),
+}
+
+/// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those that no other
+/// node's work depends on: begin, end, and ends of pieces.
+#[derive(Default)]
+pub(in crate::graph) struct Made {
+    pub pieces: Vec<Piece>,
+    pub uploads: Vec<Arc<Upload>>,
+    pub bounds: Vec<Arc<dyn Kernel>>,
+}
+
+impl Piece {
+    pub fn engine(&self) -> usize {
+        match self {
+            Piece::Issue(issue) => issue.engine,
+            Piece::Segment(segment) => segment.engine,
+        }
+    }
+
+    /// Whether issuing it may take memory.
+    pub fn has_issuer(&self) -> bool {
+        match self {
+            Piece::Issue(issue) => issue.issuer.is_some(),
+            Piece::Segment(segment) => segment.issues.iter().any(|issue| issue.issuer.is_some()),
+        }
+    }
+
+    /// Whether the host decides in it.
+    pub fn is_by_host(&self) -> bool {
+        let is_by_host = |issue: &Issue| issue.control.as_ref().is_some_and(|control| !control.by_device);
+        matches!(self, Piece::Segment(segment) if segment.issues.iter().any(is_by_host))
+    }
+
+    /// Of its kernel.
+    pub fn address(&self) -> *const () {
+        match self {
+            Piece::Issue(issue) => Arc::as_ptr(issue).cast(),
+            Piece::Segment(segment) => Arc::as_ptr(segment).cast(),
+        }
+    }
+}
+
+/// A piece, and which of a run's tensors its node is given: inputs, then outputs. A run's tensors are its
+/// inputs, then its outputs.
+pub(in crate::graph) struct Part {
+    pub piece: Piece,
+    pub tensors: Vec<usize>,
+    pub num_inputs: usize,
+    /// A stream had no form of it that it keeps. ORDERING: Relaxed; who is wrong asks once more.
+    pub never_prepared: AtomicBool,
+}
+
+impl Part {
+    /// If it has branches or loops.
+    pub fn control(&self) -> Option<&Segment> {
+        match &self.piece {
+            Piece::Segment(segment) if segment.has_control() => Some(segment),
+            _ => None,
+        }
+    }
+
+    pub fn issue(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        tensors: &[Option<Ref<Tensor>>],
+        has_run: bool,
+    ) -> Result<()> {
+        if let Piece::Segment(segment) = &self.piece {
+            let given = self.tensors.iter().map(|&at| tensors[at].as_ref());
+            let addresses = given.map(|tensor| tensor.map_or(0, |tensor| tensor.data() as usize));
+            if let Some(replayed) = segment.replay_again(lane, stream, addresses) {
+                return replayed.map_err(of(&segment.label));
+            }
+        }
+        self.with(tensors, |context| {
+            let (issued, label) = match &self.piece {
+                Piece::Issue(issue) => {
+                    (issue.launch(lane, stream, context).map_err(|error| error.within(&issue.name)), &issue.label)
+                }
+                Piece::Segment(segment) => {
+                    let issued = match has_run {
+                        _ if self.control().is_some() => segment.submit_as_one(lane, Some(stream), context),
+                        true => segment.submit(lane, stream, context),
+                        false => segment.one_by_one(lane, stream, context),
+                    };
+                    (issued, &segment.label)
+                }
+            };
+            issued.map_err(of(label))
+        })
+    }
+
+    /// A kernel's call with these tensors, as the stream prepares it (`DeviceStream::prepare`). None if it is no such
+    /// call, or is none that can be prepared.
+    #[cold]
+    pub fn prepare(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        tensors: &[Option<Ref<Tensor>>],
+        before: Option<Box<dyn PreparedLaunch>>,
+    ) -> Option<Box<dyn PreparedLaunch>> {
+        let Piece::Issue(issue) = &self.piece else { return None };
+        if self.never_prepared.load(Relaxed) {
+            return None;
+        }
+        let mut prepared = None;
+        // A tensor that is missing is told of where it is launched.
+        let _ = self.with(tensors, |context| {
+            prepared = issue.prepare(lane, stream, context, before);
+            Ok(())
+        });
+        self.never_prepared.store(prepared.is_none(), Relaxed);
+        prepared
+    }
+
+    /// Launches what `prepare` gave.
+    pub fn launch_prepared(&self, stream: &dyn DeviceStream, prepared: &dyn PreparedLaunch) -> Result<()> {
+        let Piece::Issue(issue) = &self.piece else { return Err(Error::internal("a part that cannot be prepared")) };
+        let launched = stream.launch_prepared(prepared, &issue.name);
+        launched.map_err(|error| of(&issue.label)(error.within(&issue.name)))
+    }
+
+    /// What its node would be called with.
+    pub fn with(
+        &self,
+        tensors: &[Option<Ref<Tensor>>],
+        call: impl FnOnce(&KernelContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let missing = || Error::internal("a tensor that a run needs is missing");
+        let mut views: SmallVec<[View; 6]> = SmallVec::with_capacity(self.tensors.len());
+        for &at in &self.tensors {
+            views.push(tensors[at].as_ref().ok_or_else(missing)?.view().clone());
+        }
+        let (inputs, outputs) = views.split_at(self.num_inputs);
+        // SAFETY: of the run's tensors, whose addresses alone are looked at.
+        call(&unsafe { KernelContext::new(inputs, outputs, None, Scratch::none(1), &NEVER) })
+    }
+}

@@ -1,0 +1,510 @@
+//! The node that stands for a segment: several pieces of an engine's work with nothing of anybody else's between them.
+//!
+//! In a lane's first run it issues one piece after the other, each to its own stream, with waits and events between
+//! them: what is wrong with a piece shows there. In the second run it has the device record them, with the edges
+//! between them, and from then on a run submits the recording: one call, whatever the number of pieces, and one event
+//! if anybody waits for it. Copies to the engine that only this segment reads are in the recording, too; the run only
+//! stages their bytes.
+//!
+//! *Two ways, one order.* A run goes one way in all of its segments (`Lane::is_replay`), because each way has waits and
+//! events of its own: who waits for a value asks for the event of the way that the run goes. The way back is always
+//! open: a run after one that failed issues, and if a device will not record, a segment's pieces are issued one after
+//! the other on its stream, and the next runs issue all.
+
+use super::control::{Control, Made};
+use super::driven::Going;
+use super::frame::{Lane, Lanes, lane_of};
+use super::kernels::{Issue, on_engine, shape};
+use super::line::{Giving, Mark, of};
+use super::on_engine::{Before, OnEngine, Source};
+use super::replays::Recorded;
+use crate::base::{Code, Desc, Error, Result};
+use crate::device::{
+    DeviceStream, Executable, HostAddress, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
+};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
+use crate::memory::View;
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+/// A copy to the engine that is part of a segment.
+pub(in crate::graph) struct CopyIn {
+    /// Its number among the engine's.
+    pub upload: usize,
+    pub to: usize,
+    pub bytes: usize,
+    pub name: String,
+}
+
+/// Inputs: values that are a run's own tensors. Outputs: those of the pieces that are.
+pub(in crate::graph) struct Segment {
+    pub lanes: Arc<Lanes>,
+    pub engine: usize,
+    /// The engine's.
+    pub label: Arc<str>,
+    /// Among the engine's.
+    pub number: Option<usize>,
+    pub name: String,
+    pub issues: Vec<Issue>,
+    pub num_inputs: usize,
+    /// What its outputs look like.
+    pub given: Vec<Desc>,
+    /// Where it goes as one, and what that stream waits for first.
+    pub stream: usize,
+    pub before: Vec<Before>,
+    pub copies: Vec<CopyIn>,
+    /// For each step, those of the copies and then those of each piece, the steps that come before it. None: it is too
+    /// short to be recorded.
+    pub after: Option<Vec<Vec<usize>>>,
+    /// The pieces that use tensors of the runs' own, each with its first step.
+    pub own: Vec<(usize, usize)>,
+    pub me: Weak<Segment>,
+}
+
+/// What is left of a segment behind a branch or a loop that the host drives.
+struct Onward(Arc<Segment>, usize);
+
+impl Rest for Onward {
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let Onward(segment, from) = &*self;
+        let lane = lane_of(context)?;
+        segment.go(&lane, *from, context, done).map_err(of(&segment.label))
+    }
+}
+
+/// For each step of a recording those that come before it, from the same of copies and pieces.
+pub(in crate::graph) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues: &[Issue]) -> Vec<Vec<usize>> {
+    let mut all = Vec::with_capacity(after.len());
+    let mut last: Vec<Vec<usize>> = Vec::with_capacity(after.len());
+    for (at, after) in after.into_iter().enumerate() {
+        let first = all.len();
+        let issue = at.checked_sub(copies.len()).map(|at| &issues[at]);
+        let Some(control) = issue.and_then(|issue| issue.control.as_ref()) else {
+            all.push(after.iter().flat_map(|&before| last[before].iter().copied()).collect());
+            last.push(vec![first]);
+            continue;
+        };
+        // Nobody but who reads what a copy brings has to wait for it.
+        let (copied, others): (Vec<usize>, Vec<usize>) = after.into_iter().partition(|&before| before < copies.len());
+        let brought: Vec<(usize, Source)> =
+            copied.into_iter().map(|copy| (copy, Source::Arena(copies[copy].to))).collect();
+        let before: Vec<usize> = others.iter().flat_map(|&before| last[before].iter().copied()).collect();
+        last.push(control.edges(first, (before, &brought), &mut all));
+    }
+    all
+}
+
+/// The pieces that use tensors of the runs' own, each with its first step, behind so many copies.
+pub(in crate::graph) fn own(copies: usize, issues: &[Issue]) -> Vec<(usize, usize)> {
+    let mut step = copies;
+    let mut own = Vec::new();
+    for (at, issue) in issues.iter().enumerate() {
+        if issue.has_given() {
+            own.push((at, step));
+        }
+        step += issue.control.as_ref().map_or(1, |control| control.num_steps());
+    }
+    own
+}
+
+impl Segment {
+    /// A piece that is a node by itself and completes later.
+    pub fn alone(issue: Issue) -> Arc<Segment> {
+        Arc::new_cyclic(|me| Segment {
+            lanes: Arc::clone(&issue.lanes),
+            engine: issue.engine,
+            label: Arc::clone(&issue.label),
+            number: None,
+            name: issue.name.clone(),
+            num_inputs: issue.num_inputs,
+            given: issue.given.clone(),
+            stream: issue.stream,
+            before: Vec::new(),
+            copies: Vec::new(),
+            after: None,
+            own: Vec::new(),
+            me: me.clone(),
+            issues: vec![issue],
+        })
+    }
+
+    /// The pieces from one on, each on its stream, with branches and loops among them.
+    fn go(&self, lane: &Arc<Lane>, from: usize, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        for (at, issue) in self.issues.iter().enumerate().skip(from) {
+            let stream = lane.engines[self.engine].streams[issue.stream].lock();
+            let within = |error: Error| error.within(&issue.name);
+            let Some(control) = &issue.control else {
+                issue.issue(lane, &stream, context).map_err(within)?;
+                continue;
+            };
+            issue.wait(lane, &stream)?;
+            if let Some(whole) = control.whole(&lane.engines[self.engine])? {
+                issue.replay(control, &whole, &lane.engines[self.engine], &*stream, context).map_err(within)?;
+                issue.records(lane)?.map_or(Ok(()), |mark| stream.mark(mark))?;
+                continue;
+            }
+            drop(stream);
+            let segment = self.me.upgrade().filter(|_| at + 1 < self.issues.len());
+            let rest = segment.map(|segment| Arc::new(Onward(segment, at + 1)) as Arc<dyn Rest>);
+            let stream = (issue.stream, issue.records(lane)?.cloned());
+            return issue.drive(control, lane, stream, context, (done, rest));
+        }
+        done.done(Ok(()))
+    }
+
+    /// All of it, as one or driven by the host.
+    fn replay_later(&self, lane: &Arc<Lane>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        if let [issue] = &self.issues[..]
+            && let Some(control) = issue.control.as_ref().filter(|control| !control.by_device)
+        {
+            self.wait(lane, &lane.engines[self.engine].streams[self.stream].lock())?;
+            let event = self.event(lane).cloned();
+            return issue.drive(control, lane, (self.stream, event), context, (done, None));
+        }
+        self.replay(lane, context)?;
+        done.done(Ok(()))
+    }
+
+    /// Each piece on its stream.
+    fn issue(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
+        self.issues.iter().try_for_each(|issue| {
+            let stream = lane.engines[self.engine].streams[issue.stream].lock();
+            issue.issue(lane, &stream, context).map_err(|error| error.within(&issue.name))
+        })
+    }
+
+    /// All of it on one stream.
+    fn replay(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
+        let stream = lane.engines[self.engine].streams[self.stream].lock();
+        self.wait(lane, &stream)?;
+        self.submit(lane, &*stream, context)?;
+        self.event(lane).map_or(Ok(()), |mark| stream.mark(mark))
+    }
+
+    fn wait(&self, lane: &Lane, stream: &Giving<'_>) -> Result<()> {
+        let on = &lane.engines[self.engine];
+        for before in &self.before {
+            // ORDERING: Relaxed; the copy's node comes before this one, by an edge.
+            if !matches!(*before, Before::Constant(upload) if !on.uploads[upload].is_new.load(Relaxed)) {
+                stream.wait_for(before.mark(on)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is recorded behind all of it.
+    fn event<'a>(&self, lane: &'a Lane) -> Option<&'a Arc<Mark>> {
+        lane.engines[self.engine].segments[self.number?].event.as_ref()
+    }
+
+    /// Submits the recording once more. None if there is none, or it was given other addresses last.
+    pub fn replay_again(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        addresses: impl Iterator<Item = usize>,
+    ) -> Option<Result<()>> {
+        self.after.as_ref()?;
+        let recorded = lane.engines[self.engine].segments[self.number?].recorded.lock();
+        let known = recorded.as_ref().filter(|known| addresses.eq(known.given.iter().copied()))?;
+        Some(stream.replay(&known.executable))
+    }
+
+    /// Without the waits and the event.
+    pub fn submit(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+        let (Some(after), Some(number)) = (&self.after, self.number) else {
+            return self.one_by_one(lane, stream, context);
+        };
+        let mut recorded = lane.engines[self.engine].segments[number].recorded.lock();
+        match self.prepare(lane, after, &mut recorded, context) {
+            Err(error) if error.code() == Code::DeviceLost => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        match &*recorded {
+            Some(recorded) => stream.replay(&recorded.executable),
+            None => self.one_by_one(lane, stream, context),
+        }
+    }
+
+    /// By its recording or not at all, in a lane's first run too: the device decides in it, and the host has no part in
+    /// the run. Without a stream it is recorded, if it is not yet.
+    pub fn submit_as_one(
+        &self,
+        lane: &Lane,
+        stream: Option<&dyn DeviceStream>,
+        context: &KernelContext<'_>,
+    ) -> Result<()> {
+        let (Some(after), Some(number)) = (&self.after, self.number) else {
+            return Err(Error::internal("a branch or a loop of the device's that is in no recording"));
+        };
+        let mut recorded = lane.engines[self.engine].segments[number].recorded.lock();
+        self.prepare(lane, after, &mut recorded, context)?;
+        match (&*recorded, stream) {
+            (Some(recorded), Some(stream)) => stream.replay(&recorded.executable),
+            (Some(_), None) => Ok(()),
+            (None, _) => {
+                let said = lane.counts().refusal.get().map_or("", String::as_str);
+                let text = format!("{}: the device has refused a recording before: {said}", self.name);
+                Err(Error::new(Code::FailedPrecondition, text))
+            }
+        }
+    }
+
+    /// Gives the recording these addresses, and has it made if need be, and unless the device has refused one before.
+    /// What it says as it refuses is kept.
+    fn prepare(
+        &self,
+        lane: &Lane,
+        after: &[Vec<usize>],
+        recorded: &mut Option<Recorded>,
+        context: &KernelContext<'_>,
+    ) -> Result<()> {
+        if let Some(known) = recorded
+            && self.update(lane, known, context).is_err()
+            && let Some(old) = recorded.take()
+        {
+            lane.retire(old);
+        }
+        if recorded.is_some() || lane.counts().refusal.get().is_some() {
+            return Ok(());
+        }
+        let made = self.record(lane, after, context).inspect_err(|error| {
+            if error.code() != Code::DeviceLost {
+                let text = || format!("engine {}: {}: {}", self.label, self.name, error.message());
+                lane.counts().refusal.get_or_init(text);
+            }
+        });
+        *recorded = Some(made?);
+        Ok(())
+    }
+
+    /// Whether there is a branch or a loop in it.
+    pub fn has_control(&self) -> bool {
+        self.issues.iter().any(|issue| issue.control.is_some())
+    }
+
+    /// Without a recording: in the order of the pieces, which all edges allow.
+    pub fn one_by_one(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+        for copy in &self.copies {
+            stream.copy(&self.transfer(lane, copy, context))?;
+        }
+        self.issues.iter().try_for_each(|issue| {
+            let whole = issue
+                .control
+                .as_ref()
+                .map(|control| Ok((control, control.whole(&lane.engines[self.engine])?)))
+                .transpose()?;
+            let done = match whole {
+                None => issue.launch(lane, stream, context),
+                Some((control, Some(whole))) => {
+                    issue.replay(control, &whole, &lane.engines[self.engine], stream, context)
+                }
+                Some((_, None)) => Err(Error::internal("a recording of the lane's first run is not there")),
+            };
+            done.map_err(|error| error.within(&issue.name))
+        })
+    }
+
+    fn transfer<'a>(&self, lane: &Lane, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
+        let to = Source::Arena(copy.to).address(&lane.engines[self.engine], context);
+        let staging = &lane.engines[self.engine].uploads[copy.upload].staging;
+        // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+        let from = unsafe { HostAddress::new(staging.data() as usize) };
+        Transfer { name: &copy.name, to: Place::Device(to), from: Place::Host(from), bytes: copy.bytes }
+    }
+
+    fn record(&self, lane: &Lane, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<Recorded> {
+        let on = &*lane.engines[self.engine];
+        let Some(accelerator) = on.engine.accelerator() else {
+            return Err(Error::internal("a lane on the host's engine"));
+        };
+        let views = self.issues.iter().map(|issue| issue.views(lane, context)).collect::<Result<Vec<_>>>()?;
+        let made = |issue: &Issue| -> Result<Option<Made<'_>>> {
+            issue.control.as_ref().map(|control| Made::new(control, on, &control.lowered.list)).transpose()
+        };
+        let made = self.issues.iter().map(made).collect::<Result<Vec<_>>>()?;
+        let mut steps = Vec::with_capacity(after.len());
+        let mut after = after.iter();
+        let mut next = || after.next().map_or(&[][..], Vec::as_slice);
+        for copy in &self.copies {
+            steps.push(Step { work: Work::Copy(self.transfer(lane, copy, context)), after: next() });
+        }
+        for ((issue, (inputs, outputs)), made) in self.issues.iter().zip(&views).zip(&made) {
+            let Some((made, control)) = made.as_ref().zip(issue.control.as_ref()) else {
+                steps.push(Step { work: Work::Launch(issue.launch_of(inputs, outputs)?), after: next() });
+                continue;
+            };
+            let inside = made.works(control, on, &control.lowered.list)?;
+            let works = issue.copies_in(control, on, context).map(Work::Copy).chain(inside);
+            let works = works.chain(issue.copies_out(control, on, context).map(Work::Copy));
+            steps.extend(works.map(|work| Step { work, after: next() }));
+        }
+        let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
+        lane.counts().recordings.fetch_add(1, Relaxed);
+        Ok(Recorded { executable, given: given_addresses(context).collect() })
+    }
+
+    /// The runs' own tensors may be others each time.
+    fn update(&self, lane: &Lane, recorded: &mut Recorded, context: &KernelContext<'_>) -> Result<()> {
+        if given_addresses(context).eq(recorded.given.iter().copied()) {
+            return Ok(());
+        }
+        let known = recorded.given.iter_mut().zip(given_addresses(context));
+        let is_changed: SmallVec<[bool; 16]> =
+            known.map(|(known, address)| std::mem::replace(known, address) != address).collect();
+        let (inputs, outputs) = is_changed.split_at(context.inputs().len());
+        let is_changed = |source: &Source| match *source {
+            Source::Input(input) => inputs[input],
+            Source::Output(output) => outputs[output],
+            Source::Arena(_) | Source::Fixed(_) => false,
+        };
+        let on = &*lane.engines[self.engine];
+        for &(at, step) in &self.own {
+            let issue = &self.issues[at];
+            if let Some(control) = &issue.control {
+                let behind = step + control.num_steps() - control.copied_out.len();
+                let sources = control.copied_in.iter().map(|&(input, _)| &issue.inputs[input].0);
+                let copies_in = sources.zip(issue.copies_in(control, on, context)).zip(step..);
+                let sources = control.copied_out.iter().map(|&(output, _)| &issue.outputs[output].0);
+                let copies_out = sources.zip(issue.copies_out(control, on, context)).zip(behind..);
+                for ((source, transfer), step) in copies_in.chain(copies_out) {
+                    if is_changed(source) {
+                        recorded.executable.update(step, &Work::Copy(transfer))?;
+                        lane.counts().updates.fetch_add(1, Relaxed);
+                    }
+                }
+            } else if issue.inputs.iter().chain(&issue.outputs).any(|(source, _)| is_changed(source)) {
+                let (inputs, outputs) = issue.views(lane, context)?;
+                let work = Work::Launch(issue.launch_of(&inputs, &outputs)?);
+                recorded.executable.update(step, &work)?;
+                lane.counts().updates.fetch_add(1, Relaxed);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for Segment {
+    shape!("segment on a device", of self: self.num_inputs, self.given.len());
+    on_engine!();
+
+    fn is_relied_on(&self) -> bool {
+        true
+    }
+
+    /// Pieces with effects are alone in their segments.
+    fn effects(&self) -> &[Effect] {
+        self.issues.first().map_or(&[], |issue| issue.effects())
+    }
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(self.given.clone())
+    }
+
+    /// Branches and loops may be driven by the host.
+    fn is_async(&self) -> bool {
+        self.has_control()
+    }
+
+    fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
+        let lane = lane_of(context)?;
+        let is_replay = lane.is_replay();
+        let on = &lane.engines[self.engine];
+        let asks = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
+        let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
+        let mut go = || on.timed(&lane.timed, behind, asks);
+        // What is not a launch is alone in its segment.
+        let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
+        let gone = if is_issued { go() } else { on.within(&mut go) };
+        gone.map_err(of(&self.label))
+    }
+
+    fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let lane = lane_of(context)?;
+        let is_replay = lane.is_replay() && self.number.is_some();
+        let begun = lane.engines[self.engine].within(&mut || match is_replay {
+            true => self.replay_later(&lane, context, done),
+            false => self.go(&lane, 0, context, done),
+        });
+        begun.map_err(of(&self.label))
+    }
+}
+
+/// Addresses of the run's own tensors: all that the node is given.
+fn given_addresses(context: &KernelContext<'_>) -> impl Iterator<Item = usize> {
+    let outputs = (0..context.num_outputs()).map(|i| context.output_data(i));
+    context.inputs().iter().map(View::data).chain(outputs).map(|data| data as usize)
+}
+
+impl Issue {
+    /// Whether it uses tensors of the runs' own.
+    pub fn has_given(&self) -> bool {
+        let mut arguments = self.inputs.iter().chain(&self.outputs);
+        arguments.any(|(source, _)| matches!(source, Source::Input(_) | Source::Output(_)))
+    }
+
+    fn launch_of<'a>(&'a self, inputs: &'a [View], outputs: &'a [View]) -> Result<Launch<'a>> {
+        let Some(kernel) = self.kernel.on_device() else { return Err(Error::internal("a host's kernel on a device")) };
+        Ok(Launch { name: &self.name, kernel, inputs, outputs })
+    }
+
+    /// Begins a branch or a loop that the host drives: copies the run's own inputs first.
+    fn drive(
+        &self,
+        control: &Arc<Control>,
+        lane: &Lane,
+        (stream, records): (usize, Option<Arc<Mark>>),
+        context: &KernelContext<'_>,
+        (done, rest): (Completion, Option<Arc<dyn Rest>>),
+    ) -> Result<()> {
+        let on = &lane.engines[control.engine];
+        let line = on.streams[stream].lock();
+        self.copies_in(control, on, context).try_for_each(|transfer| line.copy(&transfer))?;
+        drop(line);
+        let outputs = control.copied_out.iter().map(|&(output, _)| self.outputs[output].0.address(on, context));
+        let (outputs, stop) = (outputs.collect(), context.kept_stop().cloned());
+        let (on, control) = (Arc::clone(on), Arc::clone(control));
+        let driven = &lane.driven[control.engine][control.number];
+        driven.begin(Going { on, control, stream, records, done, rest, stop, at: 0, outputs });
+        Ok(())
+    }
+
+    /// A branch or a loop that is recorded.
+    fn replay(
+        &self,
+        control: &Control,
+        whole: &Arc<dyn Executable>,
+        on: &OnEngine,
+        stream: &dyn DeviceStream,
+        context: &KernelContext<'_>,
+    ) -> Result<()> {
+        self.copies_in(control, on, context).try_for_each(|transfer| stream.copy(&transfer))?;
+        stream.replay(whole)?;
+        self.copies_out(control, on, context).try_for_each(|transfer| stream.copy(&transfer))
+    }
+
+    /// What is to be launched, as the stream prepares it (`DeviceStream::prepare`); None where that is not possible.
+    pub fn prepare(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        context: &KernelContext<'_>,
+        before: Option<Box<dyn PreparedLaunch>>,
+    ) -> Option<Box<dyn PreparedLaunch>> {
+        if self.issuer.is_some() || self.control.is_some() {
+            return None;
+        }
+        let (inputs, outputs) = self.views(lane, context).ok()?;
+        stream.prepare(&self.launch_of(&inputs, &outputs).ok()?, before)
+    }
+
+    /// Without waits and events.
+    pub fn launch(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+        let (inputs, outputs) = self.views(lane, context)?;
+        match &self.issuer {
+            Some(issuer) => issuer.issue(stream, &self.name, &inputs, &outputs),
+            None => stream.launch(&self.launch_of(&inputs, &outputs)?),
+        }
+    }
+}

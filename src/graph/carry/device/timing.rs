@@ -1,0 +1,135 @@
+//! How long the devices take for a run of a lane's, by events with timing: the run that is timed records one in front
+//! of the first thing that an engine is asked for, and one behind each segment on each of its streams. The span from
+//! the first to the last of them has the gaps in it, too, in which a device waits for the calling thread, so it is what
+//! the run is worth to somebody who waits for it.
+//!
+//! Nobody waits for these events: the lane's next run looks at them as it begins, and leaves them alone if the device
+//! has not got there yet. They are made with the lane, and a run that is not timed knows nothing of them but one flag.
+//! What goes wrong with them ends the trial, and no run.
+#![forbid(unsafe_code)]
+
+use super::line::Line;
+use super::pick::Path;
+use crate::base::Result;
+use crate::device::{Accelerator, DeviceEvent};
+use crate::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The events of a lane on one engine.
+#[derive(Debug)]
+pub(in crate::graph) struct Timing {
+    begin: Arc<dyn DeviceEvent>,
+    /// Locked until it is recorded: what another thread asks for comes behind it.
+    is_begun: Mutex<bool>,
+    /// By segment.
+    ends: Vec<Vec<End>>,
+    thread_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+struct End {
+    stream: usize,
+    event: Arc<dyn DeviceEvent>,
+    is_recorded: AtomicBool,
+}
+
+/// What a lane knows of the run that has it, or had it last. ORDERING: Relaxed; one run at a time has the lane
+/// (`Lane::begin`).
+#[derive(Debug, Default)]
+pub(in crate::graph) struct Timed {
+    /// It is timed, or was and nobody has looked yet.
+    pub path: Mutex<Option<Path>>,
+    pub is_timed: AtomicBool,
+    /// The run's number among the program's, and whether it was alone with the devices until its end.
+    pub number: AtomicU64,
+    pub is_alone: AtomicBool,
+    /// Recordings of the lane's were submitted before.
+    pub has_replayed: AtomicBool,
+}
+
+impl Timing {
+    /// `streams` has the streams of each segment.
+    pub fn make(accelerator: &dyn Accelerator, streams: &[Vec<usize>]) -> Result<Timing> {
+        let end =
+            |&stream: &usize| Ok(End { stream, event: accelerator.event(true)?, is_recorded: AtomicBool::new(false) });
+        let ends = streams.iter().map(|streams| streams.iter().map(end).collect());
+        Ok(Timing {
+            begin: accelerator.event(true)?,
+            is_begun: Mutex::new(false),
+            ends: ends.collect::<Result<_>>()?,
+            thread_ns: AtomicU64::new(0),
+        })
+    }
+
+    fn ends(&self) -> impl Iterator<Item = &End> {
+        self.ends.iter().flatten().filter(|end| end.is_recorded.load(Relaxed))
+    }
+
+    /// In front of all, on the first stream: it has nothing to do yet.
+    pub fn begin(&self, streams: &[Line]) -> Result<()> {
+        let mut is_begun = self.is_begun.lock();
+        if let (false, Some(line)) = (*is_begun, streams.first()) {
+            line.look().record(&self.begin)?;
+            *is_begun = true;
+        }
+        Ok(())
+    }
+
+    /// Behind a segment: on all of its streams, or on the one that it was submitted to. False: it is done more often
+    /// than once, and the device was not seen to be done with the last time.
+    pub fn end(&self, streams: &[Line], segment: usize, only: Option<usize>) -> Result<bool> {
+        for end in self.ends[segment].iter().filter(|end| only.is_none_or(|only| end.stream == only)) {
+            if end.is_recorded.load(Relaxed) && !end.event.is_reached()? {
+                return Ok(false);
+            }
+            streams[end.stream].look().record(&end.event)?;
+            end.is_recorded.store(true, Relaxed);
+        }
+        Ok(true)
+    }
+
+    /// From the first event to the last, in nanoseconds. None: the device has not got there yet. Less than 0: the two
+    /// are on streams that went apart.
+    pub fn span(&self) -> Result<Option<i64>> {
+        if !*self.is_begun.lock() {
+            return Ok(Some(0));
+        }
+        for event in [&self.begin].into_iter().chain(self.ends().map(|end| &end.event)) {
+            if !event.is_reached()? {
+                return Ok(None);
+            }
+        }
+        let mut last = None;
+        for end in self.ends() {
+            last = last.max(Some(end.event.elapsed_ns(&*self.begin)?));
+        }
+        Ok(last.or(Some(0)))
+    }
+
+    /// The thread that asked needed so much for it.
+    pub fn took(&self, ns: u64) {
+        self.thread_ns.fetch_add(ns, Relaxed);
+    }
+
+    pub fn thread_ns(&self) -> u64 {
+        self.thread_ns.load(Relaxed)
+    }
+
+    pub fn reset(&self) {
+        *self.is_begun.lock() = false;
+        self.ends.iter().flatten().for_each(|end| end.is_recorded.store(false, Relaxed));
+        self.thread_ns.store(0, Relaxed);
+    }
+}
+
+impl Timed {
+    pub fn is_timed(&self) -> bool {
+        self.is_timed.load(Relaxed)
+    }
+
+    pub fn spoil(&self) {
+        // No run's.
+        self.number.store(0, Relaxed);
+    }
+}

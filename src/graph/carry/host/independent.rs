@@ -1,0 +1,141 @@
+//! A run that finishes what does not depend on a failure: in one thread, along the array.
+//!
+//! A node that fails, or is left out, poisons what its edges lead to; what is poisoned is left out when its turn comes.
+//! Edges are the order of things, so this holds for data and for control edges, across branches, and however compile
+//! has thinned them. A loop that something fails in ends there, and is poison as a whole: what it would have computed
+//! next depends on what failed. Such runs are for finding out what is wrong, or for batches of work that have little to
+//! do with one another; they take one thread, which keeps all other runs free of the bookkeeping.
+#![forbid(unsafe_code)]
+
+use crate::base::time::{clock_ns, now_ns};
+use crate::base::{Error, Ref};
+use crate::graph::carry::state::RunState;
+use crate::graph::plan::Body;
+use crate::threadpool::ThreadPool;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Poison, by node.
+pub(in crate::graph) type Poisoned = Vec<bool>;
+
+impl RunState {
+    pub(in crate::graph) fn run_independent(&self, pool: Option<&Ref<ThreadPool>>) {
+        let n = self.plan().len();
+        let mut poisoned = std::mem::take(&mut *self.poisoned.lock());
+        poisoned.clear();
+        if poisoned.try_reserve_exact(n).is_err() {
+            self.keep_failure(None, Error::exhausted("what a failure leaves out", n));
+            self.stop();
+        } else {
+            poisoned.resize(n, false);
+        }
+        if self.is_stopped() {
+            self.walk_rest(0, n as u32);
+        } else {
+            self.go(0, n as u32, pool, &mut poisoned);
+        }
+        *self.poisoned.lock() = poisoned;
+        if self.failure.lock().error.is_some() {
+            self.stop();
+        }
+    }
+
+    /// Runs the nodes `node..end` that can be run. False if any could not.
+    pub(in crate::graph) fn go(
+        &self,
+        mut node: u32,
+        end: u32,
+        pool: Option<&Ref<ThreadPool>>,
+        poisoned: &mut Poisoned,
+    ) -> bool {
+        let plan = self.plan();
+        let mut whole = true;
+        while node < end {
+            self.look_at_clock(node);
+            if self.is_stopped() {
+                self.walk_rest(node, end);
+                return false;
+            }
+            let behind = plan.behind(node);
+            if poisoned[node as usize] {
+                self.note(node);
+                self.poison(node, poisoned);
+                whole = false;
+            } else if plan.absence.own.is_empty() || !self.skips(node as usize) {
+                whole &= self.go_one(node, pool, poisoned);
+            }
+            node = behind;
+        }
+        whole
+    }
+
+    fn go_one(&self, node: u32, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
+        let plan = self.plan();
+        match plan.bodies[node as usize] {
+            Body::Select(index) => {
+                let select = &plan.selects[index as usize];
+                let nodes = &self.branch(select).nodes;
+                let whole = self.go(nodes.start, nodes.end, pool, poisoned);
+                // The ends of the branches lie behind them; that of the one which ran has got its poison.
+                let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
+                for end in first_end..select.end {
+                    if poisoned[end as usize] {
+                        self.poison(end, poisoned);
+                    }
+                }
+                whole
+            }
+            Body::Enter(index) => {
+                let whole = self.go_around(index as usize, pool, poisoned);
+                if !whole {
+                    self.poison(node, poisoned);
+                }
+                whole
+            }
+            body => {
+                let start = now_ns();
+                let compute = AssertUnwindSafe(|| match body {
+                    Body::Async(call) => self.see_through(call, pool),
+                    body => self.compute(body, pool).map(|()| true),
+                });
+                let result = catch_unwind(compute).unwrap_or_else(|payload| {
+                    let error = Error::from_panic(&*payload);
+                    std::mem::forget(payload);
+                    Err(error)
+                });
+                self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
+                match result {
+                    Ok(true) => return true,
+                    // Who completed it has told.
+                    Ok(false) => {}
+                    Err(error) => self.fail_at(node, &error),
+                }
+                self.poison(node, poisoned);
+                false
+            }
+        }
+    }
+
+    fn go_around(&self, index: usize, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
+        let looped = self.enter(index);
+        if let Some(overlap) = self.plan().overlap(looped) {
+            return self.go_through_slots(overlap, pool, poisoned);
+        }
+        loop {
+            if !self.go(looped.condition.start, looped.condition.end, pool, poisoned) {
+                return false;
+            }
+            if !self.goes_on(looped) {
+                return true;
+            }
+            if !self.go(looped.body.start, looped.body.end, pool, poisoned) {
+                return false;
+            }
+            self.next(index);
+        }
+    }
+
+    /// What waits for this node can't be run.
+    fn poison(&self, node: u32, poisoned: &mut Poisoned) {
+        self.plan().edges(node as usize).iter().for_each(|edge| poisoned[edge.target as usize] = true);
+    }
+}

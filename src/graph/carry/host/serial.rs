@@ -1,0 +1,199 @@
+//! A run in one thread: along the array, without counters, lists or atomics.
+//!
+//! The array is in an order in which every node comes after what it waits for, so nothing has to be counted. A branch
+//! that is not taken is jumped over; a loop goes over its part of the array again. When the run has stopped, the rest
+//! is walked once more to note what is left out.
+#![forbid(unsafe_code)]
+
+use super::worker::{CAREFUL, FAST, MEASURED};
+use crate::base::time::{clock_ns, now_ns};
+use crate::base::tune::Rate;
+use crate::base::{Error, Ref};
+use crate::graph::carry::figures::is_measured;
+use crate::graph::carry::state::RunState;
+use crate::graph::plan::Body;
+use crate::threadpool::ThreadPool;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+/// How a node's cost follows what is measured.
+const COSTS: Rate = Rate { down: 1.0, up: 1.0, most_up: 0.5, least_up: 10.0 };
+
+impl RunState {
+    /// Runs everything here. While `is_late` says so at one of the plan's checkpoints, the rest from there on is left
+    /// to others: gives the first node of that.
+    pub(in crate::graph) fn run_alone(
+        &self,
+        pool: Option<&Ref<ThreadPool>>,
+        mode: u8,
+        is_late: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let n = self.plan().len() as u32;
+        let mut start = 0;
+        for &checkpoint in &self.plan().checkpoints {
+            self.run_part(start, checkpoint, pool, mode);
+            start = checkpoint;
+            if self.is_stopped() {
+                self.walk_rest(start, n);
+                return None;
+            }
+            if is_late(checkpoint) {
+                return Some(checkpoint);
+            }
+        }
+        self.run_part(start, n, pool, mode);
+        None
+    }
+
+    /// Runs the nodes `start..end` here, and what is inside of them.
+    pub(in crate::graph) fn run_part(&self, start: u32, end: u32, pool: Option<&Ref<ThreadPool>>, mode: u8) {
+        let at = AtomicU32::new(start);
+        let walk = || match (mode, self.plan().absence.own.is_empty()) {
+            (FAST, true) => self.walk::<FAST, false>(start, end, pool, &at),
+            (FAST, false) => self.walk::<FAST, true>(start, end, pool, &at),
+            (MEASURED, true) => self.walk::<MEASURED, false>(start, end, pool, &at),
+            (MEASURED, false) => self.walk::<MEASURED, true>(start, end, pool, &at),
+            (_, true) => self.walk::<CAREFUL, false>(start, end, pool, &at),
+            (_, false) => self.walk::<CAREFUL, true>(start, end, pool, &at),
+        };
+        // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(walk)) {
+            let error = Error::from_panic(&*payload);
+            std::mem::forget(payload);
+            let node = at.load(Relaxed);
+            self.fail_at(node, &error);
+            self.walk_rest(node + 1, end);
+        }
+    }
+
+    /// Runs the nodes `node..end`, and what is inside of them. False if the run has stopped.
+    pub(in crate::graph) fn walk<const MODE: u8, const ABSENCE: bool>(
+        &self,
+        mut node: u32,
+        end: u32,
+        pool: Option<&Ref<ThreadPool>>,
+        at: &AtomicU32,
+    ) -> bool {
+        let plan = self.plan();
+        while node < end {
+            if MODE == CAREFUL {
+                self.look_at_clock(node);
+            }
+            if self.is_stopped() {
+                self.walk_rest(node, end);
+                return false;
+            }
+            if ABSENCE && self.skips(node as usize) {
+                node = self.plan().behind(node);
+                continue;
+            }
+            at.store(node, Relaxed);
+            let body = &plan.bodies[node as usize];
+            match *body {
+                Body::Call(call) if MODE == FAST => {
+                    let status = call.run();
+                    if status != 0 {
+                        self.fail_at(node, &call.failed(status));
+                    }
+                    node += 1;
+                }
+                Body::Kernel(kernel) if MODE == FAST => {
+                    if let Err(error) = self.compute_kernel(kernel as usize, pool) {
+                        self.fail_at(node, &error);
+                    }
+                    node += 1;
+                }
+                Body::Select(index) => {
+                    let select = &plan.selects[index as usize];
+                    let branch = self.branch(select).nodes.clone();
+                    self.walk::<MODE, ABSENCE>(branch.start, branch.end, pool, at);
+                    node = select.end;
+                }
+                Body::Enter(index) => {
+                    self.walk_loop::<MODE, ABSENCE>(index as usize, pool, at);
+                    node = plan.loops[index as usize].end;
+                }
+                _ => {
+                    let start = if MODE != FAST { now_ns() } else { 0 };
+                    let result = match *body {
+                        Body::Async(call) => self.see_through(call, pool).map(drop),
+                        body => self.compute(body, pool),
+                    };
+                    if let Err(error) = result {
+                        self.fail_at(node, &error);
+                    }
+                    if MODE != FAST {
+                        self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
+                    }
+                    node += 1;
+                }
+            }
+        }
+        !self.is_stopped()
+    }
+
+    #[inline]
+    pub(in crate::graph) fn is_in_time<const MODE: u8>(&self, node: u32) -> bool {
+        if MODE == CAREFUL {
+            self.look_at_clock(node);
+        }
+        !self.is_stopped()
+    }
+
+    fn walk_loop<const MODE: u8, const ABSENCE: bool>(
+        &self,
+        index: usize,
+        pool: Option<&Ref<ThreadPool>>,
+        at: &AtomicU32,
+    ) {
+        let looped = self.enter(index);
+        if let Some(overlap) = self.plan().overlap(looped) {
+            return self.walk_slots::<MODE, ABSENCE>(looped, overlap, pool, at);
+        }
+        let (condition, body) = (&looped.condition, &looped.body);
+        // Between its parts a stopped loop ends, and leaves out nothing but itself.
+        while self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
+            && self.goes_on(looped)
+            && self.is_in_time::<MODE>(looped.first)
+            && self.walk::<MODE, ABSENCE>(body.start, body.end, pool, at)
+            && self.is_in_time::<MODE>(looped.first)
+        {
+            self.next(index);
+        }
+        if MODE != FAST {
+            let iterations = self.iterations[index].load(Relaxed);
+            self.learned().count_iterations(self.plan(), looped, iterations);
+        }
+    }
+
+    /// Notes what the run has left out.
+    #[cold]
+    pub(in crate::graph) fn walk_rest(&self, mut node: u32, end: u32) {
+        while node < end {
+            self.note(node);
+            node = self.plan().behind(node);
+        }
+    }
+
+    pub(in crate::graph) fn note(&self, node: u32) {
+        if self.plan().is_step(node) {
+            self.left_out(node);
+        }
+    }
+
+    pub(in crate::graph) fn measured(&self, node: usize, ns: u64) {
+        let plan = self.plan();
+        let cost = &self.learned().costs[plan.origin(node as u32) as usize];
+        let ns = u32::try_from(ns).unwrap_or(u32::MAX);
+        let old = cost.load(Relaxed);
+        if let Some(figures) = &self.compiled.figures
+            && is_measured(&plan.bodies[node])
+            && let Some(figures) = figures.of(plan.origin(node as u32) as usize)
+        {
+            figures.add(u64::from(ns));
+        }
+        // Who has reason to measure anew is believed.
+        let rate = if self.believes.load(Relaxed) { Rate::BELIEVE } else { COSTS };
+        cost.store(rate.moved(old as f32, ns as f32) as u32, Relaxed);
+    }
+}

@@ -1,0 +1,439 @@
+//! What workers of a run give each other: when a list is cut, how, and who is called for it.
+//!
+//! *When.* While somebody else is in the run, a worker keeps a part of its list on offer, so that whoever runs out of
+//! work finds some without waiting for the end of a node. What nobody took it takes back when it has nothing else. If
+//! it is alone it offers only what is worth calling the caller back or asking the pool for a helper.
+//!
+//! *How.* The older half of the list goes, the nodes with more behind them in a tree. Both parts are neighbours in the
+//! array as a rule, so two workers seldom write to the same cache lines. Where the newest nodes are the most urgent and
+//! others of the array lie between them (the weights that a network reads along its way), the older half would be what
+//! is needed last: there the list is dealt, in groups, and a moment's work at a time, so that both workers keep close
+//! to what is urgent.
+//!
+//! *How often.* Between two offers of a worker lies a node that it has run (`has_offered`). What it has offered it may
+//! take back itself at once, so without that rule a worker beside company that is busy would pass its list to and fro
+//! and run nothing.
+//!
+//! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
+//! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts
+//! everything on offer and comes out, to go in again with all.
+#![forbid(unsafe_code)]
+
+use super::role::Role;
+use super::shown::Show;
+use super::worker::{EMPTY, FAST, Go, NONE, SHARE_NS, Worker};
+use crate::base::time::now_ns;
+use crate::graph::carry::queue::Offer;
+use crate::sync::ambient;
+use std::sync::atomic::Ordering::*;
+
+/// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
+/// and longer than most nodes, whose end it waits for.
+const LOOK_NS: u64 = 50_000;
+/// How much cheap work a worker does, in nanoseconds, between two looks at what others show, and what each node counts
+/// for at least. Each worker that shows or takes something writes to the line that it looks at. Where costs are being
+/// measured, they may not be known yet.
+const SEE_NS: u64 = 1_000;
+const CHEAPEST_NS: u64 = 30;
+/// What is dealt at once, in nanoseconds, and in how many groups.
+const DEAL_NS: u64 = 32_000;
+const GROUPS: u64 = 4;
+/// A list is dealt if it reaches over more than 5 / 4 as many places of the array as it has nodes, later ones last.
+const SPARSE: (u64, u64) = (4, 5);
+/// Most nodes that are looked at to find the middle of a list.
+const LONGEST_WALK: usize = 256;
+/// After a list had nothing worth sharing: how many nodes later to look again.
+const PATIENCE: u32 = 64;
+/// A helper that took less than this many hops' worth of work was not worth its waking.
+const WORTHWHILE_HOPS: u64 = 4;
+
+fn clamp(worth_ns: u64) -> u32 {
+    u32::try_from(worth_ns).unwrap_or(u32::MAX)
+}
+
+impl<const MODE: u8> Worker<'_, MODE> {
+    /// Offers a part of the list, if there is somebody for it.
+    pub(in crate::graph) fn share(&mut self) -> Go {
+        let state = self.state;
+        let Some(queue) = self.own.map(|own| &state.queues[own]) else { return Go::On };
+        if self.list.first == NONE {
+            // Worths may have been weighed anew since the nodes were put on the list: the sum is an estimate.
+            self.list.worth_ns = 0;
+            return Go::On;
+        }
+        if self.patience > 0 {
+            self.patience -= 1;
+            return Go::On;
+        }
+        if self.has_offered {
+            return Go::On;
+        }
+        // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
+        let company = queue.is_empty() && state.tokens.inside() > 1;
+        let may_call = state.hands.is_away() && self.list.worth_ns > self.hop_ns();
+        let asked = state.hands.asked();
+        let may_ask = self.list.worth_ns > state.ask_above_ns.load(Relaxed)
+            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < state.hands.width() };
+        if !company && !may_ask && !may_call {
+            return Go::On;
+        }
+        if may_ask && self.role == Role::CallerInBulk {
+            return Go::Out;
+        }
+        let Some(offer) = self.cut(may_ask) else {
+            self.patience = PATIENCE;
+            return Go::On;
+        };
+        self.has_offered = queue.push(offer);
+        if !self.has_offered {
+            self.append(offer);
+        } else if may_call && state.hands.call_back() {
+            state.calls.news.advance(1);
+        } else if may_ask && !state.hands.is_hungry() {
+            self.ask();
+        }
+        Go::On
+    }
+
+    /// What to go on with where a run shows nodes: `next`, or the newest of the list, unless something more urgent is
+    /// shown. `None`: there is nothing but what others offer, which `take` finds.
+    pub(in crate::graph) fn choose(&mut self, next: Option<u32>) -> Option<u32> {
+        let state = self.state;
+        let mut next = next;
+        loop {
+            if self.out {
+                return next.or_else(|| self.pop_one());
+            }
+            let Some(node) = next.or_else(|| self.pop_one()) else {
+                // A feeder on offer may be more urgent than all that is shown.
+                let place = state.ready.first()?;
+                if self.is_offer_before(place) {
+                    return None;
+                }
+                if let Some(node) = self.takes(place) {
+                    return Some(node);
+                }
+                continue;
+            };
+            next = None;
+            let is_cheap = state.place_of(self.show, node).is_none();
+            if !is_cheap || self.has_shown || MODE != FAST || self.unseen_ns >= SEE_NS {
+                self.unseen_ns = 0;
+                if state.calls.returns.any() {
+                    // Something may wait for what has come back that is more urgent than all of this.
+                    self.push(node);
+                    return None;
+                }
+                if let Some(place) = state.ready.first()
+                    && !state.is_before(self.show, node, place)
+                {
+                    self.push(node);
+                    if let Some(node) = self.takes(place) {
+                        return Some(node);
+                    }
+                    continue;
+                }
+            }
+            if is_cheap {
+                self.unseen_ns += self.worth(node) + CHEAPEST_NS;
+                if std::mem::take(&mut self.has_shown) {
+                    self.call_others();
+                }
+                return if self.list.worth_ns > SHARE_NS { self.weigh_up(node) } else { Some(node) };
+            }
+            if self.list.first != NONE && self.is_more_urgent(self.list.first, node) {
+                self.push(node);
+            } else if state.place_of(self.show, node).is_some_and(|place| self.is_offer_before(place)) {
+                // A feeder on offer.
+                self.push(node);
+                return None;
+            } else if let Some(node) = self.go_into(node) {
+                return Some(node);
+            }
+        }
+    }
+
+    /// Takes what is shown at this place, unless somebody else has, and goes into it.
+    fn takes(&mut self, place: usize) -> Option<u32> {
+        if !self.state.ready.remove(place) {
+            return None;
+        }
+        let node = self.state.node_at(self.show, place);
+        self.taken_ns += self.worth(node).max(1);
+        self.go_into(node)
+    }
+
+    /// Before a worker goes into a dear node: what else it has is put where others see it, and somebody is called for
+    /// it. Gives the node to run; `None`: this one was put there too, and what to do is to be seen anew.
+    fn go_into(&mut self, mut node: u32) -> Option<u32> {
+        let state = self.state;
+        if let Some(older) = state.take_older(self.show, node) {
+            self.push(node);
+            node = older;
+        }
+        if self.list.first != NONE && !self.offers_list() {
+            // No room, or no queue: what is cheap comes first.
+            self.push(node);
+            return self.pop_one();
+        }
+        self.has_shown = false;
+        if !state.shows_work() || !state.hands.is_missed() {
+            return Some(node);
+        }
+        match self.role {
+            Role::BulkCaller => {
+                // It comes back late, so others may have this one as well.
+                self.push(node);
+                let place = state.place_of(self.show, node)?;
+                (!self.ask() && state.ready.remove(place)).then_some(node)
+            }
+            Role::CallerInBulk if state.hands.asked() == 0 => {
+                self.push(node);
+                self.out = true;
+                None
+            }
+            _ => {
+                self.call_one();
+                Some(node)
+            }
+        }
+    }
+
+    /// Puts the whole list on offer; false if there is no room.
+    fn offers_list(&mut self) -> bool {
+        let offer = Offer { first: self.list.first, worth_ns: clamp(self.list.worth_ns) };
+        let offered = self.own.is_some_and(|own| self.state.queues[own].push(offer));
+        if offered {
+            self.list = EMPTY;
+        }
+        offered
+    }
+
+    fn is_more_urgent(&self, node: u32, than: u32) -> bool {
+        self.show == Show::All || self.learned.rank(node) > self.learned.rank(than)
+    }
+
+    fn is_offer_before(&self, place: usize) -> bool {
+        let first = self.state.queues.iter().find_map(|queue| queue.peek());
+        first.is_some_and(|first| self.state.is_before(self.show, first, place))
+    }
+
+    /// Something is shown: sees to it that somebody comes for it.
+    fn call_others(&mut self) {
+        if self.state.hands.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
+            self.call_one();
+        }
+    }
+
+    fn call_one(&mut self) {
+        let state = self.state;
+        if state.hands.call_back() {
+            state.calls.news.advance(1);
+        } else if self.role != Role::BulkHelper {
+            self.ask();
+        }
+    }
+
+    /// Puts the whole list on offer, and is on its way out; false if there is no room.
+    #[cold]
+    pub(in crate::graph) fn offer_all(&mut self) -> bool {
+        let offered = self.offers_list();
+        if offered {
+            self.out = true;
+            self.has_offered = true;
+        }
+        offered
+    }
+
+    /// Cuts off the older half of the list (all of it if this worker asks for helpers and is about to block in
+    /// `parallel_for`). None if what would go is not worth going.
+    fn cut(&mut self, asks: bool) -> Option<Offer> {
+        if self.role == Role::BulkCaller && asks {
+            let list = std::mem::replace(&mut self.list, EMPTY);
+            return Some(Offer { first: list.first, worth_ns: clamp(list.worth_ns) });
+        }
+        let half = self.list.worth_ns / 2;
+        let mut last = self.list.first;
+        let mut kept = self.worth(last);
+        let mut count = 1;
+        // Not further than this: a long list may keep its worth far behind, and would be walked again and again.
+        for _ in 0..LONGEST_WALK {
+            let next = self.next_of(last);
+            if next == NONE || kept + self.worth(next) > half {
+                break;
+            }
+            last = next;
+            kept += self.worth(last);
+            count += 1;
+        }
+        let span = u64::from(last.saturating_sub(self.list.first));
+        if SPARSE.0 * span > SPARSE.1 * count && half >= 2 * SHARE_NS {
+            return self.deal();
+        }
+        let first = self.next_of(last);
+        if first == NONE && last == self.list.first && kept >= SHARE_NS {
+            // The only one: this worker has a node in hand, and would come to it later than a helper.
+            self.list = EMPTY;
+            return Some(Offer { first: last, worth_ns: clamp(kept) });
+        }
+        let worth_ns = self.list.worth_ns.saturating_sub(kept);
+        if first == NONE || worth_ns < SHARE_NS {
+            return None;
+        }
+        self.link(last, NONE);
+        self.list.worth_ns = kept;
+        Some(Offer { first, worth_ns: clamp(worth_ns) })
+    }
+
+    /// Cuts the list in groups, of which this worker and the offer get one each by turns. None if all that counts is
+    /// far behind.
+    fn deal(&mut self) -> Option<Offer> {
+        let most = (self.list.worth_ns / 2).min(DEAL_NS);
+        let (mut kept, mut given) = (Hand::EMPTY, Hand::EMPTY);
+        let (mut node, mut keeps, mut group_ns) = (self.list.first, true, 0);
+        for _ in 0..LONGEST_WALK {
+            let hand = if keeps { &mut kept } else { &mut given };
+            if hand.last == NONE {
+                hand.first = node;
+            } else {
+                self.link(hand.last, node);
+            }
+            hand.last = node;
+            hand.worth_ns += self.worth(node);
+            group_ns += self.worth(node);
+            node = self.next_of(node);
+            if group_ns >= most / GROUPS {
+                (keeps, group_ns) = (!keeps, 0);
+            }
+            if node == NONE || given.worth_ns >= most {
+                break;
+            }
+        }
+        self.link(kept.last, node);
+        if given.last == NONE {
+            return None;
+        }
+        self.link(given.last, NONE);
+        self.list.worth_ns = self.list.worth_ns.saturating_sub(given.worth_ns);
+        Some(Offer { first: given.first, worth_ns: clamp(given.worth_ns) })
+    }
+
+    /// Undoes `cut`.
+    #[cold]
+    fn append(&mut self, offer: Offer) {
+        self.list.worth_ns += u64::from(offer.worth_ns);
+        if self.list.first == NONE {
+            self.list.first = offer.first;
+            return;
+        }
+        let mut last = self.list.first;
+        while self.next_of(last) != NONE {
+            last = self.next_of(last);
+        }
+        self.link(last, offer.first);
+    }
+
+    /// Asks the pool for one more helper, or for all; false if nobody comes. A refusal is the last question of this
+    /// run.
+    fn ask(&mut self) -> bool {
+        let (state, Some(pool)) = (self.state, self.pool) else { return false };
+        // A pool with `parallel_for` only is asked by who is outside of it, for all.
+        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !state.hands.take_place() {
+            return false;
+        }
+        if self.role == Role::BulkCaller {
+            let job = state.invitation();
+            let helpers = pool.take_helpers(state.hands.width() as usize, pool.num_threads());
+            state.hands.come(helpers as u32);
+            if helpers == 0 {
+                self.patience = PATIENCE;
+                return false;
+            }
+            // Inside it works as another worker, with a queue of its own: there is one for each thread, not two.
+            if let Some(own) = self.own.take() {
+                state.owners.give_back(own);
+            }
+            let accepted = {
+                let _frame = ambient::enter(ambient::Work::Bulk(state.id));
+                pool.spawn_bulk_taken(job, self.generation, helpers)
+            };
+            self.own = state.owners.claim();
+            // What comes up later is worth another region.
+            match accepted {
+                true => state.hands.come(0),
+                false => state.hands.fill_places(),
+            }
+            return accepted;
+        }
+        let comes = state.bring_one(pool, self.generation, self.hop_ns());
+        if !comes {
+            self.patience = PATIENCE;
+        }
+        comes
+    }
+
+    /// Whether a worker that has found nothing may leave.
+    pub(in crate::graph) fn may_leave(&mut self) -> bool {
+        let state = self.state;
+        let was_asked_for = matches!(self.role, Role::Helper | Role::BulkHelper) && !self.has_made_room;
+        let leaves = state.hands.leaves(was_asked_for, || state.shows_work());
+        self.has_made_room |= was_asked_for && leaves;
+        leaves
+    }
+
+    /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
+    pub(in crate::graph) fn make_room(&self) {
+        let state = self.state;
+        if self.taken_ns < self.hop_ns().saturating_mul(WORTHWHILE_HOPS) {
+            let above = state.ask_above_ns.load(Relaxed);
+            state.ask_above_ns.store(above.saturating_mul(2), Relaxed);
+        }
+        if !self.has_made_room {
+            state.hands.give_place();
+        }
+    }
+
+    /// An offer, from the own queue first.
+    pub(in crate::graph) fn take(&self) -> Option<Offer> {
+        let queues = &self.state.queues;
+        let own = self.own.unwrap_or(0);
+        (0..queues.len()).find_map(|i| queues[(own + i) % queues.len()].take())
+    }
+
+    /// Reports what is done, and looks for offers for a bounded time.
+    pub(in crate::graph) fn look_around(&mut self) -> Option<Offer> {
+        let state = self.state;
+        state.tokens.finish(std::mem::take(&mut self.done));
+        if state.tokens.is_finished() || state.tokens.inside() == 1 {
+            // Alone: nobody can offer anything.
+            return self.take();
+        }
+        state.hands.looks();
+        let start = now_ns();
+        let offer = loop {
+            if let Some(offer) = self.take() {
+                break Some(offer);
+            }
+            if !state.ready.is_empty() {
+                break None;
+            }
+            if state.tokens.is_finished() || state.calls.returns.any() || now_ns() - start > LOOK_NS {
+                break None;
+            }
+            std::hint::spin_loop();
+        };
+        state.hands.has_looked();
+        offer
+    }
+}
+
+/// A part of a list that is being dealt.
+struct Hand {
+    first: u32,
+    last: u32,
+    worth_ns: u64,
+}
+
+impl Hand {
+    const EMPTY: Hand = Hand { first: NONE, last: NONE, worth_ns: 0 };
+}

@@ -1,0 +1,152 @@
+//! Which ready nodes of a run everybody sees, and in which order.
+//!
+//! A worker's list is its own: what is on it waits until the worker comes to it, or offers it (`share`). That is right
+//! for nodes that are cheaper than what it costs to show them. A *dear* node is long enough to be shown, and a worker
+//! that waits for it would wait for long: so the state has a set of the dear nodes that are ready (`sync::ReadySet`),
+//! by rank, and a worker that comes to an end takes the most urgent one, whichever worker has made it ready. And before
+//! a worker goes into a dear node it puts what is left of its list on offer. So while a worker is in a dear node
+//! nothing that is ready is out of the others' reach.
+//!
+//! *Order.* A node's place in the set is its place among the dear nodes, the longest path to the end first, as the
+//! state has found it when the nodes were last weighed. Paths are sorted by their logarithm, to two parts in a hundred,
+//! so it takes two passes over the nodes. A run whose costs are not known shows everything, in the order of the array,
+//! which is that of the longest paths as far as compile could tell.
+//!
+//! *Nobody is left waiting beside work.* Who shows something, or offers his list before he goes into a dear node, looks
+//! whether others have to be told: those who look around find it by themselves; else he calls the caller back, or asks
+//! the pool for one more worker, up to the run's width (`Worker::call_others`). Who leaves says so first and then looks
+//! once more. Between the two steps of each of them lies a fence, so that one of the two sees the other. And who takes
+//! something and sees that more is there calls the next one, so that one caller need not call all.
+#![forbid(unsafe_code)]
+
+use crate::graph::carry::figures::is_measured;
+use crate::graph::carry::learned::{Class, Rank};
+use crate::graph::carry::state::RunState;
+use std::sync::atomic::Ordering::*;
+
+/// Into how many parts of an octave paths are sorted, as a power of two; and the parts of all octaves, for each class.
+const STEPS_LOG2: u32 = 5;
+const PER_CLASS: usize = 1 << 11;
+const BUCKETS: usize = PER_CLASS * Class::COUNT;
+
+/// What a run shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(in crate::graph) enum Show {
+    /// Nothing: no node is dear.
+    Nothing,
+    /// The dear nodes, by rank, or in the order of the array.
+    ByRank,
+    InOrder,
+    /// All that computes something, in the order of the array.
+    All,
+}
+
+impl Show {
+    fn of(word: u32) -> Show {
+        match word {
+            0 => Show::Nothing,
+            1 => Show::ByRank,
+            2 => Show::InOrder,
+            _ => Show::All,
+        }
+    }
+}
+
+const NO_PLACE: u32 = u32::MAX;
+
+impl RunState {
+    /// Sees to what the next run shows. Only by the owner of a closed state.
+    pub(in crate::graph) fn set_shown(&self, all: bool) {
+        // ORDERING: Acquire pairs with the Release in `Plan::weigh`. The rest is Relaxed: the owner's, and published
+        // to others by `open`.
+        let weighed = self.learned().weighed.load(Acquire);
+        if self.ranked.load(Relaxed) != weighed {
+            let any = self.rank();
+            self.dear.store(any as u32, Relaxed);
+            self.ranked.store(weighed, Relaxed);
+        }
+        let show = if all { Show::All as u32 } else { self.dear.load(Relaxed) };
+        self.shown.store(show, Relaxed);
+    }
+
+    pub(in crate::graph) fn shown(&self) -> Show {
+        Show::of(self.shown.load(Relaxed))
+    }
+
+    /// Gives the dear nodes their places.
+    fn rank(&self) -> Show {
+        let (plan, learned) = (self.plan(), self.learned());
+        let dear = || (0..plan.len()).filter(|&node| learned.is_dear(plan, node));
+        if self.places.is_empty() {
+            return if dear().next().is_some() { Show::InOrder } else { Show::Nothing };
+        }
+        // The links of a closed state are free. Others may weigh meanwhile: what was read once stays as it was read.
+        let mut longest = [0; Class::COUNT];
+        for node in 0..plan.len() {
+            let rank = if learned.is_dear(plan, node) { learned.rank(node as u32) } else { Rank::NONE };
+            self.links[node].store(rank.bits(), Relaxed);
+            let longest = &mut longest[rank.class() as usize];
+            *longest = rank.bits().max(*longest);
+        }
+        self.places.iter().for_each(|place| place.store(NO_PLACE, Relaxed));
+        if longest == [0; Class::COUNT] {
+            return Show::Nothing;
+        }
+        let bucket = |rank: Rank| {
+            let class = rank.class() as usize;
+            let steps = (longest[class] - rank.bits()) >> (Rank::OCTAVE_SHIFT - STEPS_LOG2);
+            (Class::COUNT - 1 - class) * PER_CLASS + (steps as usize).min(PER_CLASS - 1)
+        };
+        let ranks = || {
+            let ranks = self.links.iter().map(|rank| Rank::of_bits(rank.load(Relaxed))).enumerate();
+            ranks.filter(|(_, rank)| *rank != Rank::NONE)
+        };
+        let mut starts = [0u32; BUCKETS + 1];
+        ranks().for_each(|(_, rank)| starts[bucket(rank) + 1] += 1);
+        for i in 0..BUCKETS {
+            starts[i + 1] += starts[i];
+        }
+        for (node, rank) in ranks() {
+            let place = &mut starts[bucket(rank)];
+            self.places[node].store(*place, Relaxed);
+            self.sorted[*place as usize].store(node as u32, Relaxed);
+            *place += 1;
+        }
+        Show::ByRank
+    }
+
+    /// Whether others can find something to do: what is shown, or on offer.
+    pub(in crate::graph) fn shows_work(&self) -> bool {
+        !self.ready.is_empty() || self.queues.iter().any(|queue| !queue.is_empty())
+    }
+
+    /// A node's place among those that are shown; None if it is not.
+    #[inline]
+    pub(in crate::graph) fn place_of(&self, show: Show, node: u32) -> Option<usize> {
+        match show {
+            Show::Nothing => None,
+            Show::ByRank => {
+                let place = self.places[node as usize].load(Relaxed);
+                (place != NO_PLACE).then_some(place as usize)
+            }
+            Show::InOrder => self.learned().is_dear(self.plan(), node as usize).then_some(node as usize),
+            Show::All => is_measured(&self.plan().bodies[node as usize]).then_some(node as usize),
+        }
+    }
+
+    #[inline]
+    pub(in crate::graph) fn node_at(&self, show: Show, place: usize) -> u32 {
+        if show == Show::ByRank { self.sorted[place].load(Relaxed) } else { place as u32 }
+    }
+
+    /// Whether a node comes before the one that has this place.
+    pub(in crate::graph) fn is_before(&self, show: Show, node: u32, place: usize) -> bool {
+        match (show, self.place_of(show, node)) {
+            (_, Some(own)) => own < place,
+            // Its cheap nodes only steer.
+            (Show::All, None) => true,
+            (_, None) => self.learned().rank(node) >= self.learned().rank(self.node_at(show, place)),
+        }
+    }
+}

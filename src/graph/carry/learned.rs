@@ -1,0 +1,290 @@
+//! What a program's runs have found out: what nodes cost and how often loops go round; from these, what nodes are worth
+//! and how urgent they are; and which way runs are faster. It decides who runs what and when, never what comes out.
+#![forbid(unsafe_code)]
+
+use super::ways::Ways;
+use crate::graph::plan::{Body, DIRECT, Loop, MAX_DEPTH, Plan};
+use std::sync::atomic::Ordering::{Relaxed, Release as Publish};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+/// Statistics, all of them: ORDERING Relaxed.
+#[derive(Debug)]
+pub(in crate::graph) struct Learned {
+    /// Estimated or measured run time of each node, in nanoseconds.
+    pub costs: Vec<AtomicU32>,
+    /// Iterations of each loop in the last run that was measured.
+    pub iterations: Vec<AtomicU32>,
+    /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
+    /// behind it. Nodes too cheap to be worth a thread count as nothing. Follows `costs`, as all that is next.
+    pub worth: Vec<AtomicU32>,
+    ranks: Vec<AtomicU32>,
+    /// How often the nodes were weighed.
+    pub weighed: AtomicU32,
+    pub has_dear: AtomicBool,
+    /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
+    pub total_ns: AtomicU64,
+    pub longest_ns: AtomicU64,
+    /// The costs of all nodes, those too that do not count.
+    pub all_ns: AtomicU64,
+    /// Nothing is known of what some nodes cost until a run has measured them.
+    pub is_unknown: AtomicBool,
+    /// The costs come from a profile: the first measurement is one like any other.
+    pub primed: AtomicBool,
+    /// Runs that were measured.
+    pub runs: AtomicU64,
+    pub ways: Ways,
+}
+
+/// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
+/// move cost as much. Where another thread is there already and has nothing to do, a list of such nodes is worth
+/// something to it, what they take beyond the second figure; from the first one on a node is worth what it takes.
+const WORTH_A_THREAD_NS: u32 = 150;
+const MOVED_NS: u32 = 50;
+
+/// The worth on a list of a node that takes so long.
+fn worth_of(cost_ns: u32) -> u32 {
+    if cost_ns < WORTH_A_THREAD_NS { cost_ns.saturating_sub(MOVED_NS) } else { cost_ns }
+}
+
+/// What loops are thought to go round before one has.
+const ITERATIONS: u32 = 8;
+
+/// A node as long as this, in nanoseconds, is worth what it costs to show it to all workers, about 100 ns where two of
+/// them want the same cache line.
+const DEAR_NS: u32 = 3_000;
+
+/// How urgent a node is: its class, and within that the longest path from its beginning to the run's end, in
+/// nanoseconds. Greater is more urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(u32);
+
+/// Nodes differ in this before their paths count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    #[default]
+    Other,
+    /// Something waits for it that is started here and done elsewhere.
+    Awaited,
+    /// It starts something that is done elsewhere, or is cheap and leads there by cheap nodes: whoever is elsewhere
+    /// would do nothing meanwhile.
+    Feeder,
+}
+
+impl Class {
+    pub const COUNT: usize = 3;
+}
+
+impl Rank {
+    const CLASS_SHIFT: u32 = 30;
+    /// Of a node that has none.
+    pub const NONE: Rank = Rank(0);
+
+    /// The bits of a float that is not negative are in the order of the floats. The sign bit is free, and the last one.
+    fn new(path: f32, class: Class) -> Rank {
+        Rank(path.to_bits() >> 1 | (class as u32) << Rank::CLASS_SHIFT)
+    }
+
+    fn path(self) -> f32 {
+        f32::from_bits(self.0 << 2 >> 1)
+    }
+
+    pub fn class(self) -> Class {
+        match self.0 >> Rank::CLASS_SHIFT {
+            0 => Class::Other,
+            1 => Class::Awaited,
+            _ => Class::Feeder,
+        }
+    }
+
+    pub fn of_bits(bits: u32) -> Rank {
+        Rank(bits)
+    }
+
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The octaves of two paths of one class differ by the bits above these.
+    pub const OCTAVE_SHIFT: u32 = f32::MANTISSA_DIGITS - 2;
+}
+
+/// How often nodes run in a walk from the last to the first: the product of the iterations of the loops around them.
+struct Factor<'a> {
+    plan: &'a Plan,
+    learned: &'a Learned,
+    /// Loops that the walk has not come to, by their place in `loops_by_end`.
+    next: usize,
+    /// Where each loop that the walk is in begins, and the product.
+    inside: [(u32, u64); MAX_DEPTH],
+    depth: usize,
+}
+
+impl<'a> Factor<'a> {
+    fn new(plan: &'a Plan, learned: &'a Learned) -> Factor<'a> {
+        Factor { plan, learned, next: 0, inside: [(0, 1); MAX_DEPTH], depth: 0 }
+    }
+
+    fn at(&mut self, node: u32) -> u64 {
+        while self.depth > 0 && node < self.inside[self.depth - 1].0 {
+            self.depth -= 1;
+        }
+        let mut times = if self.depth > 0 { self.inside[self.depth - 1].1 } else { 1 };
+        while let Some(&index) = self.plan.loops_by_end.get(self.next) {
+            let looped = &self.plan.loops[index as usize];
+            if looped.end != node + 1 {
+                break;
+            }
+            times = times.saturating_mul(u64::from(self.learned.rounds(self.plan, index)));
+            self.inside[self.depth] = (looped.first, times);
+            self.depth += 1;
+            self.next += 1;
+        }
+        times
+    }
+}
+
+impl Learned {
+    /// Of a program whose nodes are thought to cost this, and maybe nobody knows.
+    pub fn new(plan: &Plan, costs: &[u32], is_unknown: bool) -> Learned {
+        let zeroes = |n: usize| (0..n).map(|_| AtomicU32::new(0)).collect();
+        let learned = Learned {
+            costs: costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
+            iterations: plan.loops.iter().map(|_| AtomicU32::new(ITERATIONS)).collect(),
+            worth: zeroes(costs.len()),
+            ranks: zeroes(costs.len()),
+            weighed: AtomicU32::new(0),
+            has_dear: AtomicBool::new(false),
+            total_ns: AtomicU64::new(0),
+            longest_ns: AtomicU64::new(0),
+            all_ns: AtomicU64::new(0),
+            is_unknown: AtomicBool::new(is_unknown),
+            primed: AtomicBool::new(false),
+            runs: AtomicU64::new(0),
+            ways: Ways::default(),
+        };
+        learned.weigh(plan);
+        learned
+    }
+
+    /// Recomputes `worth`, `ranks` and the sums from `costs`. Edges go up, so one pass from the end does; where loops
+    /// have several iterations at once a second one, in which a node that feeds the next iteration has that behind it,
+    /// as the first pass has found it. Allocates nothing.
+    pub fn weigh(&self, plan: &Plan) {
+        self.spread(plan);
+        self.weigh_once(plan, false);
+        if !plan.overlaps.is_empty() {
+            self.weigh_once(plan, true);
+        }
+        self.has_dear.store((0..plan.len()).any(|node| self.is_dear(plan, node)), Relaxed);
+        // ORDERING: Release pairs with the Acquire in `RunState::rank`. A thread that looks while another one weighs has
+        // an order between the old one and the new one.
+        self.weighed.fetch_add(1, Publish);
+    }
+
+    fn weigh_once(&self, plan: &Plan, leads_back: bool) {
+        let (mut total, mut all) = (0u64, 0u64);
+        let mut longest = 0f32;
+        let mut factor = Factor::new(plan, self);
+        for node in (0..plan.len()).rev() {
+            let cost = self.costs[node].load(Relaxed);
+            let counts = if cost < WORTH_A_THREAD_NS { 0 } else { cost };
+            let times = factor.at(node as u32);
+            total = total.saturating_add(u64::from(counts).saturating_mul(times));
+            all = all.saturating_add(u64::from(cost).saturating_mul(times));
+            let mut worth = worth_of(cost);
+            let (mut behind, mut class) = (0f32, Class::Other);
+            let mut after = |target: u32| {
+                let rank = Rank(self.ranks[target as usize].load(Relaxed));
+                behind = behind.max(rank.path());
+                class = class.max(rank.class());
+            };
+            let starts = plan.started(node).iter().map(|start| &start.edge);
+            // Those to the next round of a loop's slots lead back: counted by the factor.
+            for edge in plan.edges(node).iter().chain(starts) {
+                if edge.target as usize <= node {
+                    if leads_back {
+                        after(edge.target);
+                    }
+                    continue;
+                }
+                after(edge.target);
+                if edge.counter == DIRECT {
+                    worth = worth.saturating_add(self.worth[edge.target as usize].load(Relaxed));
+                }
+            }
+            for &target in plan.released(node) {
+                // A Next releases what lies before it: another iteration, counted by the factor.
+                if target as usize > node {
+                    after(target);
+                    worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
+                }
+            }
+            for guard in plan.guards(node) {
+                after(guard.target);
+            }
+            self.worth[node].store(worth, Relaxed);
+            let path = behind + cost as f32 * times as f32;
+            if plan.starts_elsewhere(node) {
+                class = Class::Feeder;
+            } else if self.is_dear(plan, node) {
+                class = class.min(Class::Awaited);
+            }
+            self.ranks[node].store(Rank::new(path, class).0, Relaxed);
+            longest = longest.max(path);
+        }
+        self.total_ns.store(total, Relaxed);
+        self.all_ns.store(all, Relaxed);
+        // With another iteration behind it, a path that leads from one to the next counts twice.
+        if !leads_back {
+            self.longest_ns.store(longest as u64, Relaxed);
+        }
+    }
+
+    /// The most that so many threads more could save a run, in nanoseconds, if bringing them cost nothing.
+    pub fn saved_by(&self, threads: u64) -> u64 {
+        let (all, longest) = (self.all_ns.load(Relaxed), self.longest_ns.load(Relaxed));
+        let least = (all / threads.saturating_add(1)).max(longest);
+        self.total_ns.load(Relaxed).min(all.saturating_sub(least))
+    }
+
+    /// Whether a node is long enough for others to be shown that it is ready, and for its order to matter.
+    pub fn is_dear(&self, plan: &Plan, node: usize) -> bool {
+        let dear_ns = plan.hop_ns.map_or(u64::from(DEAR_NS), |hop_ns| hop_ns.max(u64::from(DEAR_NS)));
+        u64::from(self.costs[node].load(Relaxed)) >= dear_ns || plan.starts_elsewhere(node)
+    }
+
+    pub fn rank(&self, node: u32) -> Rank {
+        Rank(self.ranks[node as usize].load(Relaxed))
+    }
+
+    /// A loop went round so often. Copies of one loop count as that loop.
+    pub fn count_iterations(&self, plan: &Plan, looped: &Loop, iterations: u64) {
+        if let Body::Enter(index) = plan.bodies[plan.origin(looped.first) as usize] {
+            let iterations = u32::try_from(iterations).unwrap_or(u32::MAX);
+            self.iterations[index as usize].store(iterations, Relaxed);
+        }
+    }
+
+    /// Copies cost what the first of them does, and go round as often.
+    fn spread(&self, plan: &Plan) {
+        for (cost, &origin) in self.costs.iter().zip(&plan.origins) {
+            cost.store(self.costs[origin as usize].load(Relaxed), Relaxed);
+        }
+        for (looped, iterations) in plan.loops.iter().zip(&self.iterations).filter(|_| !plan.origins.is_empty()) {
+            if let Body::Enter(index) = plan.bodies[plan.origin(looped.first) as usize] {
+                iterations.store(self.iterations[index as usize].load(Relaxed), Relaxed);
+            }
+        }
+    }
+
+    /// How often the nodes of this loop run, by the iterations that were counted last.
+    fn rounds(&self, plan: &Plan, index: u32) -> u32 {
+        let iterations = self.iterations[index as usize].load(Relaxed).max(1);
+        plan.overlap(&plan.loops[index as usize]).map_or(iterations, |overlap| iterations.div_ceil(overlap.count()))
+    }
+
+    /// Bytes of the arrays above.
+    pub fn bytes(&self) -> usize {
+        [&self.costs, &self.iterations, &self.worth, &self.ranks].iter().map(|list| list.capacity() * 4).sum()
+    }
+}

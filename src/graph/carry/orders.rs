@@ -1,0 +1,86 @@
+//! What a run is told, beyond its tensors and its pool.
+//!
+//! Most runs are told nothing, and pay nothing: `RunState::care` is 0 then, and their loops are versions that do not ask.
+//! What is told makes a run *careful* (it looks at the clock before each node, or keeps figures), or sends it through
+//! the array in one thread.
+#![forbid(unsafe_code)]
+
+use crate::base::time::now_ns;
+use crate::base::{Error, Result};
+use crate::graph::build::options::RunOptions;
+use crate::graph::plan::Plan;
+use crate::kernel::Stop;
+use crate::memory::Flags;
+
+/// There is a deadline.
+pub(in crate::graph) const DEADLINE: u32 = 1;
+/// Figures of every node are kept.
+pub(in crate::graph) const FIGURES: u32 = 2;
+/// One thread, along the array.
+pub(in crate::graph) const SERIAL: u32 = 4;
+/// What does not depend on a failure is run.
+pub(in crate::graph) const INDEPENDENT: u32 = 8;
+/// Somebody asks what is absent.
+pub(in crate::graph) const ABSENT: u32 = 16;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::graph) struct Orders {
+    /// What is out of the ordinary, as bits.
+    pub(in crate::graph) care: u32,
+    pub(in crate::graph) deadline_ns: u64,
+    pub(in crate::graph) deadline_at_ns: u64,
+    pub(in crate::graph) absent: Option<Flags>,
+}
+
+impl Orders {
+    /// For a run inside of a call: it has no more time than that.
+    pub fn inside(stop: &Stop) -> Option<Orders> {
+        let at_ns = stop.deadline();
+        let left_ns = at_ns.saturating_sub(now_ns());
+        (at_ns > 0).then_some(Orders { care: DEADLINE, deadline_ns: left_ns, deadline_at_ns: at_ns, absent: None })
+    }
+
+    /// Whether one thread is to run everything.
+    pub fn is_serial(&self) -> bool {
+        self.care & SERIAL != 0
+    }
+
+    /// On the library's clock; 0 = never.
+    pub fn deadline_at_ns(&self) -> u64 {
+        self.deadline_at_ns
+    }
+
+    /// Whether somebody asks what is absent.
+    pub fn asks_what_is_absent(&self) -> bool {
+        self.care & ABSENT != 0
+    }
+
+    /// The clock of a deadline runs from here. None if there is nothing to tell.
+    #[inline]
+    pub fn of(options: Option<&RunOptions>, plan: &Plan) -> Result<Option<Orders>> {
+        match options {
+            None => Ok(None),
+            Some(options) => Orders::told(options, plan),
+        }
+    }
+
+    fn told(options: &RunOptions, plan: &Plan) -> Result<Option<Orders>> {
+        let bit = |told: bool, bit: u32| if told { bit } else { 0 };
+        let care = bit(options.deadline_ns > 0, DEADLINE)
+            | bit(options.deterministic, SERIAL)
+            | bit(options.finish_independent, SERIAL | INDEPENDENT)
+            | bit(options.absent.is_some(), ABSENT);
+        if care == 0 {
+            return Ok(None);
+        }
+        let outputs = plan.outputs.len();
+        if let Some(flags) = options.absent.filter(|flags| flags.count() != outputs) {
+            return Err(Error::invalid(format!(
+                "the options have {} flags for absent outputs, the program has {outputs} outputs",
+                flags.count()
+            )));
+        }
+        let deadline_at_ns = if options.deadline_ns > 0 { now_ns().saturating_add(options.deadline_ns) } else { 0 };
+        Ok(Some(Orders { care, deadline_ns: options.deadline_ns, deadline_at_ns, absent: options.absent }))
+    }
+}

@@ -1,0 +1,36 @@
+//! What only compile knows of a program; all else can be seen in the plan.
+#![forbid(unsafe_code)]
+
+use super::place::choose::Choice;
+use super::place::placer::Placement;
+
+/// Counts of compile's, for the report.
+#[derive(Clone, Debug, Default)]
+pub(in crate::graph) struct Facts {
+    /// Nodes of the graph and of those inside of it.
+    pub graph_nodes: usize,
+    pub dead_nodes: usize,
+    pub folded: usize,
+    pub parallel_edges: usize,
+    /// Edges, for data or control, that others imply.
+    pub implied_edges: usize,
+    /// Counters for more arrivals than one can take.
+    pub wide_joins: usize,
+    /// Variables of loops whose next value is written over the last one.
+    pub in_place: usize,
+    /// Outputs that took over an input's memory.
+    pub forwarded: usize,
+    /// Nodes that copy a value into an output.
+    pub copies: usize,
+    /// Nodes of loops' slots but the first.
+    pub copied: usize,
+    /// Loops that run fewer iterations at once than they may.
+    pub held_back: usize,
+    /// Loops that were unrolled.
+    pub unrolled: usize,
+    pub arena_bytes_unshared: usize,
+    /// What other engines do.
+    pub placement: Placement,
+    /// Where nodes are whose engine was open.
+    pub choices: Vec<Choice>,
+}

@@ -1,0 +1,396 @@
+//! The flat form while it grows: nodes, arrivals, storages.
+#![forbid(unsafe_code)]
+
+use crate::base::index::{Index, mix};
+use crate::base::{Desc, Ref, Result};
+use crate::engine::Tensor;
+use crate::graph::build::contents::{Body as NodeBody, Contents, Work};
+use crate::graph::build::options::Forwarding;
+use crate::graph::compile::facts::Facts;
+use crate::graph::plan::Dynamics;
+use crate::graph::plan::Names;
+use crate::graph::plan::{Absence, Body, Drop, Edge, Loop, Merge, MergeEdge, NO_BIT, Release, Select, Switch};
+use crate::graph::plan::{Overlap, Slot, Start};
+use crate::kernel::{Kernel, Task};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::descs::Descs;
+use super::joins::Joins;
+
+/// Memory that one value or several share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Storage {
+    pub bytes: usize,
+    pub kind: StorageKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StorageKind {
+    /// A place in the arena, to be found.
+    Arena,
+    Constant(usize),
+    Input(usize),
+    Output(usize),
+    /// A slot, for a shape that only a run knows.
+    Slot(usize),
+}
+
+/// Whose arrival says that a value is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// Nobody's: it is there before the graph begins.
+    Nobody,
+    Node(u32),
+    /// That of one node of a list (an index into `Flat::alternatives`).
+    OneOf(u32),
+    /// That of the iteration before, which makes the variable with this number, in a loop whose iterations overlap.
+    Carried(u32),
+    /// That of the condition, for what begins such a loop's body.
+    Guard,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Val {
+    pub storage: u32,
+    pub source: Source,
+    /// Set in a step when the value is absent.
+    pub bit: u32,
+}
+
+impl Val {
+    /// What an inner graph sees of it that begins when this is there.
+    pub fn inside(self) -> Val {
+        Val { source: Source::Nobody, bit: NO_BIT, ..self }
+    }
+
+    /// The same for one that begins without it: who uses it waits.
+    pub fn late(self) -> Val {
+        Val { bit: NO_BIT, ..self }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlatArg {
+    /// Index into `Flat::descs`.
+    pub desc: u32,
+    pub storage: u32,
+}
+
+pub(super) struct FlatKernel {
+    /// Index into `Flat::distinct`.
+    pub kernel: u32,
+    pub args: u32,
+    pub num_inputs: u16,
+    pub num_outputs: u16,
+    pub node: u32,
+    /// What the graph says of outputs that take over an input's memory.
+    pub forwarding: Vec<(u16, Forwarding)>,
+}
+
+/// The edges to a node: `first..last`. Those up to `firm` come from branches, of which another one may run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Into {
+    pub first: u32,
+    pub firm: u32,
+    pub last: u32,
+}
+
+/// A node in a branch that waits for late sources.
+pub(super) struct Entry {
+    pub counter: u32,
+    /// All arrivals that it waits for.
+    pub arrivals: u32,
+    /// Where the late sources are.
+    pub outside: Vec<u32>,
+}
+
+#[derive(Default)]
+pub(super) struct Flat {
+    pub bodies: Vec<Body>,
+    pub names: Names,
+    pub costs: Vec<u32>,
+    pub tasks: Vec<Arc<dyn Task>>,
+    pub kernels: Vec<FlatKernel>,
+    /// Their kernels, each once, and these by where they are.
+    pub distinct: Vec<Arc<dyn Kernel>>,
+    pub known: Index,
+    /// Those that complete later: index above, and node.
+    pub calls: Vec<(u32, u32)>,
+    pub selects: Vec<Select>,
+    pub loops: Vec<Loop>,
+    pub overlaps: Vec<Overlap>,
+    pub slots: Vec<Slot>,
+    pub starts: Vec<Start>,
+    /// Edges from one iteration's nodes to the next one's.
+    pub deliveries: Vec<(u32, Edge)>,
+    /// Arrivals of sources that are not nodes, until the loop around is laid out.
+    pub promised: Vec<(Source, Edge)>,
+    pub switches: Vec<Switch>,
+    pub merges: Vec<Merge>,
+    pub dynamics: Dynamics,
+    pub merge_edges: Vec<MergeEdge>,
+    pub absence: Absence,
+    pub has_absence: bool,
+    pub args: Vec<FlatArg>,
+    pub descs: Descs,
+    pub storages: Vec<Storage>,
+    pub constants: Vec<Ref<Tensor>>,
+    /// From which node, and the edge.
+    pub edges: Vec<(u32, Edge)>,
+    /// Which of them are loose: behind such an edge nobody need wait for the node that it leaves (`entries`).
+    pub loose: Vec<Range<u32>>,
+    /// Which edges lead to each node.
+    pub into: Vec<Into>,
+    /// Marks of `Flat::look_back`: the search in which a node was last met.
+    pub met: Vec<u32>,
+    pub searches: u32,
+    pub releases: Vec<u32>,
+    pub entries: Vec<Entry>,
+    pub guards: Vec<Edge>,
+    pub drops: Vec<Drop>,
+    pub joins: Joins,
+    pub alternatives: Vec<Vec<u32>>,
+    /// The node that waits for outputs which branches compute.
+    pub end: Option<u32>,
+    pub facts: Facts,
+}
+
+impl Flat {
+    /// Room for more nodes, and for two edges to each; of kernels with an input or two.
+    pub fn reserve(&mut self, nodes: usize, has_kernels: bool) {
+        if has_kernels {
+            self.kernels.reserve(nodes);
+            self.storages.reserve(nodes);
+            self.args.reserve(3 * nodes);
+        }
+        self.bodies.reserve(nodes);
+        self.costs.reserve(nodes);
+        self.into.reserve(nodes);
+        self.met.reserve(nodes);
+        self.edges.reserve(2 * nodes);
+    }
+
+    /// The number of a kernel.
+    pub fn kernel(&mut self, kernel: &Arc<dyn Kernel>) -> Result<u32> {
+        let place = |kernel: &Arc<dyn Kernel>| Arc::as_ptr(kernel).addr();
+        let last = self.distinct.len().wrapping_sub(1);
+        if self.distinct.get(last).is_some_and(|known| place(known) == place(kernel)) {
+            return Ok(last as u32);
+        }
+        let hash = mix(place(kernel) as u64, 0);
+        if let Some(number) = self.known.find(hash, |number| place(&self.distinct[number as usize]) == place(kernel)) {
+            return Ok(number);
+        }
+        let number = self.distinct.len() as u32;
+        self.known.reserve("the kernels of a program")?;
+        self.known.insert(hash, number);
+        self.distinct.push(Arc::clone(kernel));
+        Ok(number)
+    }
+
+    pub fn kernel_of(&self, node: &FlatKernel) -> &Arc<dyn Kernel> {
+        &self.distinct[node.kernel as usize]
+    }
+
+    /// Takes the live tasks, and gives a body for each, by node. In the order of the graph, which is mostly that in
+    /// which they lie in memory; the schedule's is another.
+    pub fn take_tasks(&mut self, graph: &Contents, live: &[bool]) -> Vec<Body> {
+        if !graph.nodes.iter().any(|node| matches!(node.body, NodeBody::Task { .. })) {
+            return Vec::new();
+        }
+        let bodies = graph.nodes.iter().zip(live).map(|(node, live)| match &node.body {
+            NodeBody::Task { task: Work::Call(call), .. } if *live => Body::Call(*call),
+            NodeBody::Task { task: Work::Task(task), .. } if *live => {
+                let number = self.tasks.len() as u32;
+                self.tasks.push(Arc::clone(task));
+                task.call().map_or(Body::Task(number), Body::Call)
+            }
+            _ => Body::End,
+        });
+        bodies.collect()
+    }
+
+    /// Adds a node that comes behind all others so far.
+    pub fn push(&mut self, body: Body, name: &[&str], cost: u64) -> u32 {
+        let id = self.bodies.len() as u32;
+        self.bodies.push(body);
+        self.names.push(name);
+        self.into.push(Into::default());
+        self.met.push(0);
+        self.costs.push(u32::try_from(cost).unwrap_or(u32::MAX));
+        if self.has_absence {
+            self.absence.own.push(NO_BIT);
+            self.absence.starts.push(self.absence.needs.len() as u32);
+        }
+        id
+    }
+
+    /// Makes a node wait for sources. False if there are none.
+    pub fn wait_for(&mut self, node: u32, sources: &mut Vec<Source>) -> bool {
+        self.only_needed(node, sources);
+        let n = sources.len();
+        self.link(node, sources, |joins, i| joins.counter(i, n));
+        self.joins.close(n);
+        n > 0
+    }
+
+    /// Leaves out what need not be waited for.
+    pub fn only_needed(&mut self, node: u32, sources: &mut Vec<Source>) {
+        sources.retain(|source| *source != Source::Nobody);
+        let before = sources.len();
+        sources.sort_unstable();
+        sources.dedup();
+        self.facts.parallel_edges += before - sources.len();
+        self.leave_out_implied(node, sources);
+    }
+
+    /// Draws the edges to a node; `counter` says which counter each source's arrival goes to. Those of sources that are
+    /// no nodes are promised.
+    pub fn link(&mut self, node: u32, sources: &[Source], counter: impl Fn(&Joins, usize) -> u32) {
+        let first = self.edges.len() as u32;
+        let edge = |joins: &Joins, i: usize| Edge { target: node, counter: counter(joins, i) };
+        for (i, source) in sources.iter().enumerate() {
+            if let Source::OneOf(list) = *source
+                && let Some((_, branches)) = self.alternatives[list as usize].split_last()
+            {
+                self.edges.extend(branches.iter().map(|&from| (from, edge(&self.joins, i))));
+            }
+        }
+        let firm = self.edges.len() as u32;
+        for (i, source) in sources.iter().enumerate() {
+            let edge = edge(&self.joins, i);
+            match *source {
+                Source::Carried(_) | Source::Guard => self.promised.push((*source, edge)),
+                _ => self.edges.push((self.speaks(*source), edge)),
+            }
+        }
+        self.into[node as usize] = Into { first, firm, last: self.edges.len() as u32 };
+    }
+
+    /// Leaves out sources that another one has waited for: by data or not, who waits for that one is behind them too.
+    fn leave_out_implied(&mut self, node: u32, sources: &mut Vec<Source>) {
+        let Some(earliest) = sources.iter().map(|source| self.speaks(*source)).min().filter(|_| sources.len() > 1)
+        else {
+            return;
+        };
+        self.look_back(sources, earliest);
+        debug_assert!(self.met[node as usize] != self.searches, "an edge that goes down");
+        let before = sources.len();
+        sources.retain(|source| !self.was_met(*source));
+        self.facts.implied_edges += before - sources.len();
+    }
+
+    /// Whether who waits for these sources is behind that one as well.
+    pub fn is_implied(&mut self, source: Source, by: &[Source]) -> bool {
+        if by.contains(&source) {
+            return true;
+        }
+        self.look_back(by, self.speaks(source));
+        self.was_met(source)
+    }
+
+    /// Marks what these sources have waited for. Looks back over so many edges and no further, and not beyond
+    /// `earliest`.
+    fn look_back(&mut self, sources: &[Source], earliest: u32) {
+        const MOST_EDGES: u32 = 24;
+        self.searches += 1;
+        let mut queue = [0u32; MOST_EDGES as usize];
+        let (mut at, mut end) = (0, 0);
+        let is_node = |source: &&Source| matches!(source, Source::Node(_) | Source::OneOf(_));
+        for source in sources.iter().rev().filter(is_node).take(MOST_EDGES as usize / 2) {
+            queue[end] = self.speaks(*source);
+            end += 1;
+        }
+        let mut looked_at = 0;
+        while at < end && looked_at < MOST_EDGES {
+            let Some(&Into { first, firm, last }) = self.into.get(queue[at] as usize) else { break };
+            at += 1;
+            for edge in first..last.min(first + MOST_EDGES) {
+                looked_at += 1;
+                let from = self.edges[edge as usize].0;
+                if from >= earliest && self.met[from as usize] != self.searches {
+                    self.met[from as usize] = self.searches;
+                    // What a branch has waited for, nobody has who waits for whichever branch runs.
+                    if edge >= firm && end < queue.len() {
+                        queue[end] = from;
+                        end += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the last search has met it: of one of several nodes, all.
+    fn was_met(&self, source: Source) -> bool {
+        let met = |node: u32| self.met[node as usize] == self.searches;
+        match source {
+            Source::Nobody | Source::Carried(_) | Source::Guard => false,
+            Source::Node(node) => met(node),
+            Source::OneOf(list) => self.alternatives[list as usize].iter().all(|&node| met(node)),
+        }
+    }
+
+    /// The node that a source comes behind: of one of several branches it is the Select, the last of the list.
+    pub fn speaks(&self, source: Source) -> u32 {
+        match source {
+            Source::Nobody | Source::Carried(_) | Source::Guard => u32::MAX,
+            Source::Node(node) => node,
+            Source::OneOf(list) => self.alternatives[list as usize].last().copied().unwrap_or(u32::MAX),
+        }
+    }
+
+    /// One of several sources: whichever runs.
+    pub fn one_of(&mut self, sources: &[Source], also: &[u32]) -> Source {
+        let mut nodes: Vec<u32> = Vec::new();
+        for source in sources {
+            match *source {
+                Source::Nobody | Source::Carried(_) | Source::Guard => {}
+                Source::Node(node) => nodes.push(node),
+                Source::OneOf(list) => nodes.extend_from_slice(&self.alternatives[list as usize]),
+            }
+        }
+        nodes.extend_from_slice(also);
+        self.alternatives.push(nodes);
+        Source::OneOf(self.alternatives.len() as u32 - 1)
+    }
+
+    pub fn release(&mut self, nodes: &[u32]) -> Release {
+        let first = self.releases.len() as u32;
+        self.releases.extend_from_slice(nodes);
+        Release { first, end: self.releases.len() as u32 }
+    }
+
+    pub fn guards(&mut self, edges: &[Edge]) -> Range<u32> {
+        let first = self.guards.len() as u32;
+        self.guards.extend_from_slice(edges);
+        first..self.guards.len() as u32
+    }
+
+    pub fn arg(&mut self, desc: &Desc, storage: u32) -> Result<u32> {
+        self.args.push(FlatArg { desc: self.descs.number(desc)?, storage });
+        Ok(self.args.len() as u32 - 1)
+    }
+
+    pub fn storage(&mut self, desc: &Desc, kind: StorageKind) -> Result<u32> {
+        if !desc.is_concrete() {
+            return Ok(self.slot(desc, kind));
+        }
+        let number = self.descs.number(desc)?;
+        self.storages.push(Storage { bytes: self.descs.bytes(number), kind });
+        Ok(self.storages.len() as u32 - 1)
+    }
+
+    /// A bit of its own for a node that can be skipped; `needs` are the bits of what it needs.
+    pub fn may_be_skipped(&mut self, node: u32, needs: &[u32]) -> u32 {
+        let bit = self.bit();
+        self.absence.own[node as usize] = bit;
+        self.absence.needs.extend(needs.iter().filter(|&&bit| bit != NO_BIT));
+        bit
+    }
+
+    pub fn bit(&mut self) -> u32 {
+        self.absence.bits += 1;
+        self.absence.bits - 1
+    }
+}

@@ -1,0 +1,88 @@
+//! Pieces of an engine's work that are branches or loops: their memory, and what they become.
+#![forbid(unsafe_code)]
+
+use super::placer::Placer;
+use super::region::{OnDevice, Region};
+use crate::base::{Desc, Result};
+use crate::graph::build::contents::{Body, Value};
+use crate::graph::carry::device::control::Control;
+use crate::graph::carry::device::on_engine::Source;
+use crate::graph::plan::jumps::Plan;
+use std::sync::Arc;
+
+/// Alignment of the places of tensors of the runs' own in a piece's memory.
+const ALIGNMENT: usize = 256;
+
+/// Where a piece's inputs, or outputs, are.
+type Sources = [(Source, Desc)];
+
+impl Placer {
+    /// What a piece is, if it is a branch or a loop.
+    pub(in crate::graph) fn control(
+        &mut self,
+        region: &Region<'_>,
+        on: &OnDevice,
+        (node, inputs, outputs): (usize, &Sources, &Sources),
+    ) -> Result<Option<Arc<Control>>> {
+        let Some((lowered, by_device)) = region.taken.get(&node) else { return Ok(None) };
+        let old = &region.old.nodes[node];
+        // What is a run's own has a place in the piece's memory, in the order in which `memory_of` counts.
+        let memory = on.places.get(&(node, old.num_outputs())).copied().unwrap_or(0);
+        let mut end = lowered.bytes;
+        let mut settle = |all: &Sources, copied: &mut Vec<(usize, usize)>| -> Result<Vec<Source>> {
+            let mut sources = Vec::with_capacity(all.len());
+            for (number, (source, desc)) in all.iter().enumerate() {
+                sources.push(match source {
+                    Source::Arena(_) | Source::Fixed(_) => *source,
+                    Source::Input(_) | Source::Output(_) => {
+                        let (place, bytes) = (end.next_multiple_of(ALIGNMENT), desc.bytes()?);
+                        end = place + bytes;
+                        if bytes > 0 {
+                            copied.push((number, bytes));
+                        }
+                        Source::Arena(memory + place)
+                    }
+                });
+            }
+            Ok(sources)
+        };
+        let (mut copied_in, mut copied_out) = (Vec::new(), Vec::new());
+        let inputs = settle(inputs, &mut copied_in)?;
+        let outputs = settle(outputs, &mut copied_out)?;
+        let can_record = self.devices[on.engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
+        let plan = Plan::of(&lowered.list);
+        let controls = &mut self.needs[on.engine].controls;
+        controls.push([plan.blocks.len(), plan.slots]);
+        Ok(Some(Arc::new(Control {
+            engine: on.engine,
+            number: controls.len() - 1,
+            name: format!("node '{}'", old.name),
+            memory,
+            lowered: Arc::clone(lowered),
+            by_device: *by_device,
+            is_recorded: self.wants_segments && can_record,
+            inputs,
+            outputs,
+            copied_in,
+            copied_out,
+            plan,
+        })))
+    }
+}
+
+impl Region<'_> {
+    /// How much memory a branch or a loop has beside its outputs, on the engine that it is on.
+    pub fn memory_of(&self, engine: usize, node: usize) -> Result<usize> {
+        let mut bytes = self.taken.get(&node).map_or(0, |(lowered, _)| lowered.bytes);
+        let is_own = |value: &Value| {
+            let is_port = matches!(self.old.nodes[value.0].body, Body::Input(_)) || self.in_place.contains_key(value);
+            is_port && self.device[value.0] == Some(engine)
+        };
+        let old = &self.old.nodes[node];
+        let outputs = (0..old.num_outputs()).map(|output| (node, output));
+        for value in old.inputs().iter().copied().chain(outputs).filter(is_own) {
+            bytes = bytes.next_multiple_of(ALIGNMENT) + self.verified.desc(value).bytes()?;
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,110 @@
+//! Kernels that hand values on between graphs (`keep`), and where these are.
+#![forbid(unsafe_code)]
+
+use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::device::{DeviceStream, Place, Transfer};
+use crate::engine::BoundKernel;
+use crate::graph::build::contents::Value;
+use crate::kernel::{Issuer, Kernel, KernelContext, Outputs};
+use crate::memory::View;
+use std::sync::Arc;
+
+/// Where a port's value is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) enum Port {
+    /// At a place of its own, in the engine's part of each lane.
+    Own(usize),
+    /// Where a value of the graph around is.
+    Outer(Value),
+}
+
+/// A kernel that was put beside a branch or a loop, or into it, and where its outputs are.
+pub(in crate::graph) struct Neighbour {
+    pub kernel: Ref<BoundKernel>,
+    pub role: Role,
+    pub ports: Vec<Port>,
+    /// The loop's variables that it reads, or hands on to the next iteration.
+    pub variables: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::graph) enum Role {
+    Enter,
+    Port,
+    Mark,
+    Next,
+    Leave,
+}
+
+/// Copies its inputs to its outputs, as many as there are of both.
+pub(in crate::graph) struct Handed {
+    pub role: Role,
+    pub num_inputs: usize,
+    pub outputs: Vec<Desc>,
+}
+
+impl Kernel for Handed {
+    fn name(&self) -> &str {
+        match self.role {
+            Role::Enter => "enter",
+            Role::Port => "port",
+            Role::Mark => "mark",
+            Role::Next => "next",
+            Role::Leave => "leave",
+        }
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.num_inputs
+    }
+
+    fn num_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(self.outputs.clone())
+    }
+
+    fn is_issued(&self) -> bool {
+        true
+    }
+
+    fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
+        Ok(Some(Arc::new(Copies { is_copied: matches!(self.role, Role::Enter | Role::Next) })))
+    }
+
+    fn is_relied_on(&self) -> bool {
+        true
+    }
+
+    fn is_on_host(&self) -> bool {
+        false
+    }
+
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
+        Err(Error::internal("what an engine hands on was called"))
+    }
+}
+
+struct Copies {
+    is_copied: bool,
+}
+
+impl Issuer for Copies {
+    fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
+        for (from, to) in inputs.iter().zip(outputs).filter(|_| self.is_copied) {
+            let (address, bytes) = (to.data() as usize, to.bytes());
+            if bytes > 0 && from.data() != to.data() {
+                let from = Place::Device(from.data() as usize);
+                stream.copy(&Transfer { name, to: Place::Device(address), from, bytes })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands on the host for a value that is an engine's.
+pub(in crate::graph) fn nobodys_desc() -> Desc {
+    Desc::new(dtype::S32, &[1])
+}

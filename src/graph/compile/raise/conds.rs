@@ -1,0 +1,258 @@
+//! Switches and merges of one predicate become a cond, in a graph that had frames.
+//!
+//! Such a cond is what lies behind the switches of one predicate, up to merges of its two sides. It is raised if
+//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent: then it is there
+//! when the predicate is, as a cond would be. The outermost ones go first, those inside of them are raised in their
+//! branches. Whatever is not so stays as it is, and means the same.
+
+use super::assemble::{Assembly, Origin};
+use super::frames::is_constant;
+use crate::base::Result;
+use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::options::Forwarding;
+use crate::graph::plan::MAX_DEPTH;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Most conds one behind another that are looked for.
+const MOST_ROUNDS: usize = 32;
+
+/// A cond that was found.
+struct Cond {
+    predicate: Value,
+    /// The nodes of both sides.
+    sides: [Vec<usize>; 2],
+    switches: Vec<usize>,
+    /// Each merge, and its inputs by side.
+    merges: Vec<(usize, [Value; 2])>,
+    /// What it takes, constants left out.
+    inputs: Vec<Value>,
+    after: After,
+}
+
+/// Raises the conds of a graph that lies in so many others.
+pub(super) fn raise(graph: Contents, level: usize) -> Result<Contents> {
+    let mut graph = graph;
+    for _ in 0..MOST_ROUNDS {
+        if level + 1 >= MAX_DEPTH / 2 {
+            break;
+        }
+        let conds = Search::new(&graph).conds();
+        if conds.is_empty() {
+            break;
+        }
+        graph = replace(&graph, &conds, level)?;
+    }
+    Ok(graph)
+}
+
+struct Search<'a> {
+    graph: &'a Contents,
+    successors: Vec<Vec<usize>>,
+    /// Behind any switch.
+    may_be_absent: Vec<bool>,
+    outputs: HashSet<usize>,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Contents) -> Search<'a> {
+        let n = graph.nodes.len();
+        let mut successors = vec![Vec::new(); n];
+        for (index, node) in graph.nodes.iter().enumerate() {
+            node.predecessors().for_each(|before| successors[before].push(index));
+        }
+        let is_switch = |&index: &usize| matches!(graph.nodes[index].body, Body::Switch { .. });
+        let mut to_do: Vec<usize> = (0..n).filter(is_switch).collect();
+        let mut may_be_absent = vec![false; n];
+        while let Some(index) = to_do.pop() {
+            for &next in &successors[index] {
+                if !std::mem::replace(&mut may_be_absent[next], true) {
+                    to_do.push(next);
+                }
+            }
+        }
+        let outputs = graph.outputs.iter().map(|(_, value)| value.0).collect();
+        Search { graph, successors, may_be_absent, outputs }
+    }
+
+    fn conds(&self) -> Vec<Cond> {
+        let mut groups: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
+        for (index, node) in self.graph.nodes.iter().enumerate() {
+            if let Body::Switch { inputs } = &node.body {
+                groups.entry(inputs[1]).or_default().push(index);
+            }
+        }
+        groups.into_iter().filter_map(|(predicate, switches)| self.cond(predicate, switches)).collect()
+    }
+
+    /// The cond of these switches, if they are of one.
+    fn cond(&self, predicate: Value, switches: Vec<usize>) -> Option<Cond> {
+        let nodes = &self.graph.nodes;
+        let is_plain = |&switch: &usize| {
+            nodes[switch].after.is_empty() && !self.outputs.contains(&switch) && !self.may_be_absent[switch]
+        };
+        if !switches.iter().all(is_plain) || is_constant(&nodes[predicate.0]) {
+            return None;
+        }
+        // Each node's side; a merge of both has none.
+        let mut sides: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut merges: BTreeMap<usize, [Value; 2]> = BTreeMap::new();
+        let is_ours: HashSet<usize> = switches.iter().copied().collect();
+        let mut to_do: Vec<usize> =
+            switches.iter().flat_map(|&switch| self.successors[switch].iter().copied()).collect();
+        while let Some(index) = to_do.pop() {
+            if sides.contains_key(&index) || merges.contains_key(&index) {
+                continue;
+            }
+            let node = &nodes[index];
+            let side_of = |value: &Value| match is_ours.contains(&value.0) {
+                true => Some(value.1),
+                false => sides.get(&value.0).copied(),
+            };
+            let of_inputs: Vec<Option<usize>> = node.inputs().iter().map(side_of).collect();
+            if let (Body::Merge { inputs }, [Some(a), Some(b)]) = (&node.body, &of_inputs[..])
+                && a != b
+            {
+                merges.insert(index, if *a == 0 { [inputs[0], inputs[1]] } else { [inputs[1], inputs[0]] });
+                continue;
+            }
+            if let Body::Merge { .. } = &node.body {
+                // Of one side, once all of its inputs are known; else looked at again when another one is.
+                if of_inputs.iter().any(Option::is_none) {
+                    continue;
+                }
+            }
+            let of_waits = node.after.iter().filter_map(|before| sides.get(before).copied());
+            let mut found = of_inputs.iter().flatten().copied().chain(of_waits);
+            let side = found.next()?;
+            if found.any(|other| other != side) || node.after.iter().any(|before| is_ours.contains(before)) {
+                return None;
+            }
+            sides.insert(index, side);
+            to_do.extend_from_slice(&self.successors[index]);
+        }
+        self.check(predicate, switches, &sides, merges)
+    }
+
+    fn check(
+        &self,
+        predicate: Value,
+        switches: Vec<usize>,
+        sides: &BTreeMap<usize, usize>,
+        merges: BTreeMap<usize, [Value; 2]>,
+    ) -> Option<Cond> {
+        let nodes = &self.graph.nodes;
+        let is_inside = |index: usize| sides.contains_key(&index);
+        let is_switch = |index: usize| switches.binary_search(&index).is_ok();
+        let (mut inputs, mut after) = (Vec::new(), After::new());
+        let mut known: HashSet<Value> = HashSet::new();
+        let mut take = |value: Value| {
+            if !is_inside(value.0) && !is_switch(value.0) && !is_constant(&nodes[value.0]) && known.insert(value) {
+                inputs.push(value);
+            }
+        };
+        switches.iter().for_each(|&switch| take(nodes[switch].inputs()[0]));
+        for (&index, side) in sides {
+            let node = &nodes[index];
+            // What came to a side later may have made a merge of both of what looked like one.
+            for &value in node.inputs() {
+                let there = if is_switch(value.0) { Some(value.1) } else { sides.get(&value.0).copied() };
+                if there.is_some_and(|there| there != *side) || merges.contains_key(&value.0) {
+                    return None;
+                }
+                take(value);
+            }
+            for &before in &node.after {
+                match sides.get(&before) {
+                    Some(there) if there != side => return None,
+                    Some(_) => {}
+                    None if is_switch(before) || merges.contains_key(&before) => return None,
+                    None => after.push(before),
+                }
+            }
+            let reserved =
+                |output| matches!(self.graph.forwarding.get(&(index, output)), Some(Forwarding::Reserved(_)));
+            if self.outputs.contains(&index) || (0..node.num_outputs()).any(reserved) {
+                return None;
+            }
+            let goes = |next: &usize| is_inside(*next) || merges.contains_key(next);
+            if !self.successors[index].iter().all(goes) {
+                return None;
+            }
+        }
+        let goes =
+            |switch: &usize| self.successors[*switch].iter().all(|next| is_inside(*next) || merges.contains_key(next));
+        if merges.is_empty() || !switches.iter().all(goes) {
+            return None;
+        }
+        for &merge in merges.keys() {
+            let takes_index = |next: &usize| nodes[*next].inputs().contains(&(merge, 1));
+            let is_index = self.graph.outputs.iter().any(|(_, value)| *value == (merge, 1));
+            if !nodes[merge].after.is_empty() || is_index || self.successors[merge].iter().any(takes_index) {
+                return None;
+            }
+        }
+        let given = inputs.iter().map(|value| value.0).chain(after.iter().copied()).chain([predicate.0]);
+        let can_be_absent =
+            |index: usize| self.may_be_absent[index] || matches!(nodes[index].body, Body::Switch { .. });
+        if given.into_iter().any(can_be_absent) {
+            return None;
+        }
+        let of = |which: usize| sides.iter().filter(|(_, side)| **side == which).map(|(&index, _)| index).collect();
+        let merges = merges.into_iter().collect();
+        Some(Cond { predicate, sides: [of(0), of(1)], switches, merges, inputs, after })
+    }
+}
+
+/// The graph with conds in the place of what they are made of.
+fn replace(graph: &Contents, conds: &[Cond], level: usize) -> Result<Contents> {
+    let n = graph.nodes.len();
+    let mut gone: HashSet<usize> = HashSet::new();
+    let (mut given, mut made) = (HashMap::new(), Vec::with_capacity(conds.len()));
+    for cond in conds {
+        let branches = [branch(graph, cond, 0, level)?, branch(graph, cond, 1, level)?];
+        let inputs = std::iter::once(cond.predicate).chain(cond.inputs.iter().copied()).collect();
+        let body = Body::Case { branches: branches.map(Arc::new).to_vec(), inputs, is_cond: true };
+        for (output, (merge, _)) in cond.merges.iter().enumerate() {
+            given.insert(*merge, (n + made.len(), output));
+        }
+        made.push(Node { name: graph.nodes[cond.merges[0].0].name.clone(), body, after: cond.after.clone() });
+        gone.extend(cond.sides.iter().flatten().chain(&cond.switches).chain(cond.merges.iter().map(|merge| &merge.0)));
+    }
+    let members: Vec<usize> = (0..n + made.len()).filter(|index| !gone.contains(index)).collect();
+    let node = |index: usize| if index < n { &graph.nodes[index] } else { &made[index - n] };
+    let trace = |value: Value| Origin::Node(given.get(&value.0).copied().unwrap_or(value));
+    let mut whole = Assembly::new(graph.name.clone(), &[], &members, &node, &trace);
+    whole.tie(&members, graph, &|before| Some(given.get(&before).map_or(before, |given| given.0)))?;
+    for (name, value) in &graph.outputs {
+        whole.output(name, *value)?;
+    }
+    Ok(Contents { homes: graph.homes.clone(), ..whole.finish() })
+}
+
+fn branch(graph: &Contents, cond: &Cond, side: usize, level: usize) -> Result<Contents> {
+    let name = |value: &Value| graph.nodes[value.0].name.clone();
+    let ports: Vec<_> = cond.inputs.iter().map(name).collect();
+    let numbers: HashMap<Value, usize> = cond.inputs.iter().enumerate().map(|(i, &value)| (value, i)).collect();
+    let node = |index: usize| &graph.nodes[index];
+    let trace = |value: Value| {
+        let passed = match &graph.nodes[value.0].body {
+            Body::Switch { inputs } if cond.switches.binary_search(&value.0).is_ok() => inputs[0],
+            _ => value,
+        };
+        match numbers.get(&passed) {
+            Some(&port) => Origin::Port(port),
+            None if is_constant(&graph.nodes[passed.0]) => Origin::Constant(passed.0),
+            None => Origin::Node(passed),
+        }
+    };
+    let members = &cond.sides[side];
+    let what = if side == 0 { "else" } else { "then" };
+    let name = format!("{}/{what}", graph.nodes[cond.merges[0].0].name.as_str());
+    let mut part = Assembly::new(name, &ports, members, &node, &trace);
+    part.tie(members, graph, &Some)?;
+    for (merge, values) in &cond.merges {
+        part.output(graph.nodes[*merge].name.as_str(), values[side])?;
+    }
+    raise(part.finish(), level + 1)
+}

@@ -1,0 +1,5 @@
+//! Loops of which several iterations run at once: the ring of their slots.
+
+#[cfg(all(test, loom))]
+mod models;
+pub(in crate::graph) mod ring;

@@ -1,0 +1,24 @@
+//! Readers of plans and runs: drawings, reports and learned costs as text.
+#![forbid(unsafe_code)]
+
+pub(in crate::graph) mod dump;
+pub(in crate::graph) mod profile;
+pub(in crate::graph) mod report;
+
+use crate::graph::carry::compiled::Compiled;
+use crate::graph::compile::facts::Facts;
+
+/// A part of the outputs for which the program keeps a program.
+pub(in crate::graph) struct KeptPart {
+    pub outputs: Box<[usize]>,
+    pub nodes: usize,
+    pub arena_bytes: usize,
+}
+
+/// What a report is about.
+pub(in crate::graph) struct Subject<'a> {
+    pub compiled: &'a Compiled,
+    pub facts: &'a Facts,
+    /// None: the program keeps no parts.
+    pub parts: Option<Vec<KeptPart>>,
+}

@@ -1,0 +1,383 @@
+//! A run on its way through a stream: its tensors, until their turn comes; then the state that serves it.
+//!
+//! A flight takes a state only when its turn comes, so a stream with many runs queued needs the memory of one.
+//! Flights are small, and the program keeps a stock.
+//!
+//! Who touches what: `bind` fills a flight before it is submitted; after that only the thread that has the stream's
+//! turn does. `phase` says where it is:
+//!
+//! | phase   | meaning                                                  | next                                             |
+//! |---------|----------------------------------------------------------|--------------------------------------------------|
+//! | QUEUED  | filled, not begun                                        | RUNNING by `poll`                                |
+//! | RUNNING | the state is open; the stream is parked or about to be   | CLOSED by the last worker out (`RunState::close`) |
+//! | CLOSED  | the state's result is there                              | back to the stock, by `poll`                     |
+
+use super::pool::Keeps;
+use super::run::{Run, none_begun};
+use crate::base::{Code, Error, Ref, Result};
+use crate::engine::{Tensor, scratch_slots};
+use crate::graph::carry::admission::{Accepted, Place, Queued};
+use crate::graph::carry::orders::Orders;
+use crate::graph::carry::state::{RunState, Waiter};
+use crate::memory::heap;
+use crate::stream::{Joinable, Notice, Queue, What, Work};
+use crate::sync::{Exit, HandOff};
+use crate::threadpool::ThreadPool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::task::Poll;
+
+const QUEUED: u32 = 0;
+const RUNNING: u32 = 1;
+const CLOSED: u32 = 2;
+
+#[derive(Default)]
+pub struct Flight {
+    phase: AtomicU32,
+    program: HandOff<Arc<dyn Keeps<Flight>>>,
+    /// Inputs, then outputs; None for an input that is not needed. Empty between runs, and kept for its memory.
+    tensors: HandOff<Vec<Option<Ref<Tensor>>>>,
+    pool: HandOff<Ref<ThreadPool>>,
+    handle: HandOff<Ref<Run>>,
+    state: HandOff<Arc<RunState>>,
+    orders: HandOff<Orders>,
+    /// Who is told of the end.
+    notice: HandOff<Notice>,
+    /// Whether a place has to be had before it begins (`admission`).
+    admission: AtomicU32,
+    accepted: HandOff<Accepted>,
+    place: HandOff<Place>,
+}
+
+/// It has one, or needs none.
+const FREE: u32 = 0;
+const MUST_ENTER: u32 = 1;
+/// It is in the line.
+const IN_LINE: u32 = 2;
+
+impl Flight {
+    /// An empty flight with room for the program's tensors.
+    pub fn create(num_tensors: usize) -> Result<Arc<Flight>> {
+        heap::whole(|| {
+            let flight = Flight::default();
+            let _ = flight.tensors.put(heap::room(num_tensors, "a run's tensors")?);
+            Ok(Arc::new(flight))
+        })
+    }
+
+    /// The list to fill with inputs and outputs; `board` puts it back.
+    pub(in crate::graph) fn list(&self) -> Vec<Option<Ref<Tensor>>> {
+        self.tensors.take().unwrap_or_default()
+    }
+
+    /// Fills the flight.
+    pub(in crate::graph) fn board(
+        &self,
+        program: Arc<dyn Keeps<Flight>>,
+        tensors: Vec<Option<Ref<Tensor>>>,
+        pool: Option<&Ref<ThreadPool>>,
+        handle: Option<&Ref<Run>>,
+    ) {
+        // All cells are empty: the flight came from the stock, or is new.
+        let _ = self.program.put(program);
+        let _ = self.tensors.put(tensors);
+        let _ = pool.map(|pool| self.pool.put(Ref::clone(pool)));
+        let _ = handle.map(|handle| self.handle.put(Ref::clone(handle)));
+    }
+
+    /// What the run is told.
+    pub(in crate::graph) fn order(&self, orders: Option<Orders>) {
+        let _ = orders.map(|orders| self.orders.put(orders));
+    }
+
+    /// The run's end is to be told.
+    pub(in crate::graph) fn announce(&self, notice: Option<Notice>) {
+        let _ = notice.map(|notice| self.notice.put(notice));
+    }
+
+    /// The run counts among those of a program that has no more than so many at once.
+    pub(in crate::graph) fn accept(&self, accepted: Option<Accepted>) {
+        if let Some(accepted) = accepted {
+            self.admission.store(MUST_ENTER, Relaxed);
+            let _ = self.accepted.put(accepted);
+        }
+    }
+
+    /// Whether it may begin; else it is in the line.
+    fn enters(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
+        // ORDERING: Acquire pairs with the Release in `admit`.
+        match self.admission.load(Acquire) {
+            MUST_ENTER => {}
+            state => return state == FREE,
+        }
+        let Some(program) = self.program.take() else { return true };
+        let admission = program.runs().compiled.admission.clone();
+        let _ = self.program.put(program);
+        let Some(admission) = admission else { return true };
+        self.admission.store(IN_LINE, Relaxed);
+        queue.set_program_waited_for(admission.number);
+        queue.share(Some((Arc::clone(&admission) as Arc<dyn Joinable>, 0)));
+        match admission.enter_or_wait(&(Arc::clone(self) as Arc<dyn Queued>), queue) {
+            Some(place) => {
+                self.has_place(place, queue);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn has_place(&self, place: Place, queue: &Queue) {
+        let _ = self.place.put(place);
+        queue.share(None);
+        queue.set_program_waited_for(0);
+        self.admission.store(FREE, Release);
+    }
+
+    /// Begins: takes a state, points it at the tensors, and runs.
+    fn begin(self: &Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        let handle = self.handle.take();
+        let state = match self.prepare(handle.as_ref()) {
+            Ok(state) => state,
+            Err(error) => return Poll::Ready(self.end(handle, Err(error))),
+        };
+        let own = self.pool.take();
+        let pool = own.as_ref();
+        if queue.is_synchronous() {
+            // Such a stream gives no handles: there is nobody to cancel it.
+            let result = state.run_here(pool).and_then(|()| self.publish(&state));
+            self.land(state);
+            return Poll::Ready(self.end(handle, result));
+        }
+        self.phase.store(RUNNING, Relaxed);
+        let _ = handle.map(|handle| self.handle.put(handle));
+        let _ = self.state.put(Arc::clone(&state));
+        let _ = state.waiter.put((Arc::clone(self) as Arc<dyn Waiter>, Arc::clone(queue)));
+        if state.has_calls() && !state.is_serial() {
+            *state.calls.stream.lock() = Some(Arc::clone(queue));
+        }
+        if pool.is_some() || state.has_calls() {
+            *state.visitors.lock() = own.clone();
+            queue.share(Some((Arc::clone(&state) as Arc<dyn Joinable>, state.tokens.next_generation())));
+        }
+        let exit = state.open_and_work(pool);
+        let exit = if exit == Exit::Open && state.has_calls() { state.work_until_asleep(pool) } else { exit };
+        let _ = own.map(|pool| self.pool.put(pool));
+        self.worked(&state, exit, queue)
+    }
+
+    /// Something may have come back to a run that is under way.
+    fn go_on(self: &Arc<Self>, queue: &Queue) -> Poll<Result<()>> {
+        let Some(state) = self.state.take() else { return Poll::Pending };
+        let _ = self.state.put(Arc::clone(&state));
+        if !state.has_calls() {
+            return Poll::Pending;
+        }
+        let pool = self.pool.take();
+        let exit = state.work_until_asleep(pool.as_ref());
+        let _ = pool.map(|pool| self.pool.put(pool));
+        self.worked(&state, exit, queue)
+    }
+
+    /// Nobody joins in any more.
+    fn unshare(&self, state: &RunState, queue: &Queue) {
+        let pool = state.visitors.lock().take();
+        if pool.is_some() || state.has_calls() {
+            queue.share(None);
+        }
+    }
+
+    fn worked(self: &Arc<Self>, state: &RunState, exit: Exit, queue: &Queue) -> Poll<Result<()>> {
+        match exit {
+            Exit::Open => Poll::Pending,
+            Exit::Closed => {
+                drop(state.waiter.take());
+                self.unshare(state, queue);
+                Poll::Ready(self.complete())
+            }
+        }
+    }
+
+    fn enter_and_begin(self: &Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        if self.enters(queue) { self.begin(queue) } else { Poll::Pending }
+    }
+
+    /// A state for this run, with its arguments set. A run that was cancelled before fails here.
+    fn prepare(&self, handle: Option<&Ref<Run>>) -> Result<Arc<RunState>> {
+        let (Some(program), Some(tensors)) = (self.program.take(), self.tensors.take()) else {
+            return Err(Error::internal("a run without a program"));
+        };
+        let pool = self.pool.take();
+        let mut state = program.runs().take_state(scratch_slots(pool.as_ref()));
+        if let Ok(taken) = &state
+            // SAFETY: a state that is this run's alone, and the host keeps the tensors to the run.
+            && let Err(error) = unsafe { taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view())) }
+        {
+            program.runs().give_state(Arc::clone(taken));
+            state = Err(error);
+        }
+        if let Ok(state) = &state {
+            let num_inputs = program.runs().plan().inputs.len();
+            let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
+            // SAFETY: as above; the tensors were checked.
+            unsafe { state.bind(data, |o| data(num_inputs + o)) };
+            state.obey(self.orders.take().as_ref());
+        }
+        let _ = pool.map(|pool| self.pool.put(pool));
+        let _ = self.tensors.put(tensors);
+        let _ = self.program.put(program);
+        let state = state?;
+        match handle.map_or(Ok(()), |handle| handle.attach(&state)) {
+            Ok(()) => Ok(state),
+            Err(cancelled) => {
+                self.land(state);
+                Err(cancelled)
+            }
+        }
+    }
+
+    /// The state is closed: collects its result.
+    fn complete(self: &Arc<Self>) -> Result<()> {
+        let handle = self.handle.take();
+        let Some(state) = self.state.take() else { return Err(Error::internal("a run without a state")) };
+        if let Some(handle) = &handle {
+            handle.detach();
+        }
+        if state.has_calls() {
+            drop(state.calls.stream.lock().take());
+            state.calls.returns.wake();
+        }
+        let result = state.result().and_then(|()| self.publish(&state));
+        self.land(state);
+        self.end(handle, result)
+    }
+
+    /// Hands out what has a shape of its own in this run.
+    fn publish(&self, state: &RunState) -> Result<()> {
+        if state.plan().dynamics.is_empty() {
+            return Ok(());
+        }
+        let tensors = self.tensors.take().unwrap_or_default();
+        let first = state.plan().inputs.len();
+        // SAFETY: the run is closed, and its owner is here; the host keeps the tensors to the run.
+        let result = unsafe { state.publish(|o| given(&tensors, first + o)) };
+        let _ = self.tensors.put(tensors);
+        result
+    }
+
+    /// Gives the state back. From here on it is another run's.
+    fn land(&self, state: Arc<RunState>) {
+        if let Some(program) = self.program.take() {
+            program.runs().give_state(state);
+            let _ = self.program.put(program);
+        }
+    }
+
+    /// Engines may still be at the work of a run that has failed.
+    #[cold]
+    fn keep(&self, tensors: &[Option<Ref<Tensor>>]) {
+        let Some(program) = self.program.take() else { return };
+        if let Some(lanes) = &program.runs().devices.lanes {
+            let is_there = |tensor: &&Ref<Tensor>| tensor.engine().accelerator().is_some();
+            let tensors: Vec<Ref<Tensor>> = tensors.iter().flatten().filter(is_there).cloned().collect();
+            lanes.keep(Arc::new((Arc::clone(&program), tensors)));
+        }
+        let _ = self.program.put(program);
+    }
+
+    /// Lets go of what the run held, gives the flight back, and reports: to the handle if there is one (the stream
+    /// goes on), else to the stream.
+    fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
+        drop(self.pool.take());
+        let admitted = (self.place.take(), self.accepted.take());
+        self.admission.store(FREE, Relaxed);
+        // Still there if it never began.
+        let _ = self.orders.take();
+        let notice = self.notice.take();
+        if let Some(mut tensors) = self.tensors.take() {
+            if result.is_err() {
+                self.keep(&tensors);
+            }
+            tensors.clear();
+            let _ = self.tensors.put(tensors);
+        }
+        self.phase.store(QUEUED, Relaxed);
+        if let Some(program) = self.program.take() {
+            program.keep(Arc::clone(self));
+        }
+        // Who waits for the place may be run right here: this flight is another run's by now. And before the end is
+        // told, so that who is told finds the place free.
+        drop(admitted);
+        let error = result.as_ref().err();
+        if let Some(handle) = &handle {
+            Run::complete(handle, error.cloned());
+        }
+        if let Some(notice) = notice {
+            notice.tell(error.cloned(), handle.clone().map(|run| run as What));
+        }
+        if handle.is_some() { Ok(()) } else { result }
+    }
+}
+
+impl Queued for Flight {
+    fn admit(&self, place: Place, queue: &Arc<Queue>) {
+        self.has_place(place, queue);
+        queue.resume();
+    }
+}
+
+impl Waiter for Flight {
+    fn closed(&self) {
+        // ORDERING: Release pairs with the Acquire in `poll`.
+        self.phase.store(CLOSED, Release);
+    }
+}
+
+impl Work for Flight {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        match self.phase.load(Acquire) {
+            RUNNING => self.go_on(queue),
+            CLOSED => {
+                if let Some(state) = self.state.take() {
+                    self.unshare(&state, queue);
+                    let _ = self.state.put(state);
+                }
+                Poll::Ready(self.complete())
+            }
+            _ => self.enter_and_begin(queue),
+        }
+    }
+
+    /// Its host's nodes are.
+    fn is_hosts(&self) -> bool {
+        true
+    }
+
+    fn skip(self: Arc<Self>, cause: &Error) {
+        let handle = self.handle.take();
+        let program = self.program.take();
+        if let (IN_LINE, Some(program)) = (self.admission.load(Acquire), &program) {
+            program
+                .runs()
+                .compiled
+                .admission
+                .iter()
+                .for_each(|admission| admission.withdraw(&(Arc::clone(&self) as Arc<dyn Queued>)));
+        }
+        // Only a handle hears of it: the stream has its own error.
+        let error = || not_begun(cause);
+        let error = program.as_ref().map_or_else(error, |program| none_begun(program.runs().plan(), error()));
+        let _ = program.map(|program| self.program.put(program));
+        let _ = self.end(handle, Err(error));
+    }
+}
+
+/// ABORTED: what a run ends with whose stream had failed before its turn.
+pub(in crate::graph) fn not_begun(cause: &Error) -> Error {
+    let text = format!("the run did not begin, because its stream had failed: {}", cause.message());
+    Error::new(Code::Aborted, text)
+}
+
+/// A tensor that the run was given: all are there but inputs that it does not need.
+fn given(tensors: &[Option<Ref<Tensor>>], index: usize) -> Result<&Ref<Tensor>> {
+    tensors[index].as_ref().ok_or_else(|| Error::internal("a tensor that a run needs is missing"))
+}

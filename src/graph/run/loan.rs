@@ -1,0 +1,69 @@
+//! A cell whose value is lent to one at a time.
+//!
+//! States: VACANT (there is no value yet), LENT, and HERE. Whoever turns VACANT or HERE into LENT is the borrower, and
+//! the only one who may leave LENT: to HERE with a value, or to VACANT without one. So giving back is a plain store,
+//! where a cell that anybody may fill (`HandOff`) needs a second exchange. Nobody waits: who finds the value lent goes
+//! elsewhere.
+
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::*;
+use std::cell::UnsafeCell;
+
+const VACANT: u32 = 0;
+const LENT: u32 = 1;
+const HERE: u32 = 2;
+
+#[derive(Debug)]
+pub struct Loan<T> {
+    state: AtomicU32,
+    value: UnsafeCell<Option<T>>,
+}
+
+/// What there is to borrow.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lent<T> {
+    /// The value; `give_back` or `vacate` ends the loan.
+    Value(T),
+    /// None yet, but the loan has begun: `give_back` brings the first value, or `vacate` ends it.
+    Vacant,
+    /// Somebody else has it.
+    Elsewhere,
+}
+
+// SAFETY: the value is only touched by the borrower, and there is one at a time.
+unsafe impl<T: Send> Sync for Loan<T> {}
+
+impl<T> Default for Loan<T> {
+    fn default() -> Self {
+        Loan { state: AtomicU32::new(VACANT), value: UnsafeCell::new(None) }
+    }
+}
+
+impl<T> Loan<T> {
+    #[inline]
+    pub fn borrow(&self) -> Lent<T> {
+        let state = self.state.load(Relaxed);
+        // ORDERING: Acquire pairs with the Release in `give_back` and `vacate`: the last borrower is done with it.
+        if state == LENT || self.state.compare_exchange(state, LENT, Acquire, Relaxed).is_err() {
+            return Lent::Elsewhere;
+        }
+        // SAFETY: this thread is the borrower.
+        unsafe { (*self.value.get()).take() }.map_or(Lent::Vacant, Lent::Value)
+    }
+
+    /// Ends the loan. Only by the borrower.
+    #[inline]
+    pub fn give_back(&self, value: T) {
+        debug_assert_eq!(self.state.load(Relaxed), LENT, "given back without a loan");
+        // SAFETY: this thread is the borrower, and what was here was taken out.
+        unsafe { self.value.get().write(Some(value)) };
+        // ORDERING: Release pairs with the Acquire in `borrow`.
+        self.state.store(HERE, Release);
+    }
+
+    /// Ends the loan without a value. Only by the borrower.
+    pub fn vacate(&self) {
+        // ORDERING: Release pairs with the Acquire in `borrow`.
+        self.state.store(VACANT, Release);
+    }
+}

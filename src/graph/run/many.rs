@@ -1,0 +1,159 @@
+//! Many runs of one program at once, joined: inside of a kernel's call, or from outside.
+//!
+//! Where kernels complete later, one thread goes from run to run (`exec::together`). Else they are the items of one
+//! region, so they take the pool's threads as any region does: the calling thread does its share, helpers come out of
+//! the one budget, and a pool that has one thread or runs everything inline is right too. Each run may ask for helpers
+//! of its own in turn. The first that fails stops the others, those that go on too, and its error is the one that comes
+//! back.
+#![forbid(unsafe_code)]
+
+use super::bind::Bound;
+use super::program::Program;
+use super::run::Outer;
+use super::together::Together;
+use crate::base::{Code, Error, Ref, Result};
+use crate::graph::build::options::RunOptions;
+use crate::graph::carry::admission::Asks;
+use crate::graph::carry::orders::Orders;
+use crate::kernel::{KernelContext, Stop};
+use crate::sync::{Claim, Mutex};
+use crate::threadpool::{self, Span, ThreadPool};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What is done with a run's tensors once they are checked.
+type Then<'a> = &'a dyn Fn(&Bound<'_>) -> Result<()>;
+
+/// Binds run number `i` and hands it on.
+pub type Binds<'a> = &'a (dyn Fn(usize, Then<'_>) -> Result<()> + Sync);
+
+type Region<'a> = &'a dyn Fn(&Span, &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()>;
+
+impl Program {
+    /// Runs the program `count` times in a region of a kernel's call. All tensors are checked before the first is run.
+    pub fn run_many_in(
+        program: &Ref<Program>,
+        context: &KernelContext<'_>,
+        count: usize,
+        with: Binds<'_>,
+    ) -> Result<()> {
+        let stop = context.stop();
+        let orders = Orders::inside(stop);
+        let region: Region<'_> = &|span, body| context.parallel_for(span, body);
+        if program.has_later_kernels() {
+            return context
+                .with_pool(|pool| many_later(program, stop, count, with, (pool, orders, width(pool, count))));
+        }
+        many(program, stop, count, with, region, &|bound, outer| {
+            context.with_pool(|pool| bound.run_inside(pool, orders, outer))
+        })
+    }
+
+    /// The same from outside of kernels, in this thread, with helpers from the options' pool, else the engine's.
+    pub fn run_many(program: &Ref<Program>, options: Option<&RunOptions>, count: usize, with: Binds<'_>) -> Result<()> {
+        options.map_or(Ok(()), RunOptions::refuse_listener)?;
+        let orders = Orders::of(options, program.plan())?;
+        if orders.is_some_and(|orders| orders.asks_what_is_absent()) {
+            return Err(Error::invalid("the options have flags for absent outputs, which are those of one run"));
+        }
+        let own = options.and_then(|options| options.threadpool.as_ref());
+        let pool: Option<&Ref<ThreadPool>> = own.or_else(|| program.plan().engines[0].pool());
+        pool.map_or(Ok(()), |pool| pool.usable())?;
+        // One place is waited for, and of the others those that are free are used.
+        let no_wait = options.is_some_and(|options| options.no_wait);
+        let deadline_at_ns = orders.map_or(0, |orders| orders.deadline_at_ns());
+        let asks = Asks { name: program.name(), no_wait, pool, deadline_at_ns };
+        let admission =
+            program.runs.compiled.admission.as_ref().filter(|admission| count > 0 && !admission.is_inside());
+        let _first = admission.map_or(Ok(None), |admission| admission.enter(&asks))?;
+        let width = width(pool, count);
+        let more = admission.map(|admission| admission.more(width));
+        if program.has_later_kernels() {
+            let width = more.as_ref().map_or(width, |more| more.count);
+            return many_later(program, &program.together, count, with, (pool, orders, width));
+        }
+        let max_slots = more.as_ref().map_or(0, |more| more.count + 1);
+        let region: Region<'_> =
+            &|span, body| threadpool::parallel_for_then(pool, &Span { max_slots, ..*span }, body, None);
+        many(program, &program.together, count, with, region, &|bound, outer| bound.run_inside(pool, orders, outer))?;
+        pool.map_or(Ok(()), |pool| pool.intact())
+    }
+}
+
+/// How many runs besides one may be under way.
+fn width(pool: Option<&Ref<ThreadPool>>, count: usize) -> usize {
+    pool.map_or(0, |pool| pool.num_threads()).min(count.saturating_sub(1))
+}
+
+/// Whose kernels complete later: then no thread may be kept by a run, and the calling one goes from one to the next.
+fn many_later(
+    program: &Ref<Program>,
+    stop: &Stop,
+    count: usize,
+    with: Binds<'_>,
+    (pool, orders, width): (Option<&Ref<ThreadPool>>, Option<Orders>, usize),
+) -> Result<()> {
+    check_all(program, count, with)?;
+    let failed = AtomicBool::new(false);
+    let first: Mutex<Option<Error>> = Mutex::new(None);
+    let outer = Outer { stop, failed: Some(&failed) };
+    let together = Together {
+        count,
+        width: width + 1,
+        pool,
+        orders,
+        outer,
+        with: &|i, then| with(i, then),
+        failed: &|i, error| {
+            let mut kept = first.lock();
+            if kept.is_none() {
+                *kept = Some(named(program, error, i));
+                drop(kept);
+                outer.fail();
+            }
+        },
+    };
+    together.run()?;
+    let error = first.lock().take();
+    error.map_or_else(|| pool.map_or(Ok(()), |pool| pool.intact()), Err)
+}
+
+fn named(program: &Program, error: Error, i: usize) -> Error {
+    error.within(format_args!("program '{}' instance {i}", program.name()))
+}
+
+/// All tensors of all runs, before the first is run.
+fn check_all(program: &Program, count: usize, with: Binds<'_>) -> Result<()> {
+    (0..count).try_for_each(|i| with(i, &|_| Ok(())).map_err(|error| named(program, error, i)))
+}
+
+fn many(
+    program: &Ref<Program>,
+    stop: &Stop,
+    count: usize,
+    with: Binds<'_>,
+    region: Region<'_>,
+    run: &(dyn Fn(&Bound<'_>, Outer<'_>) -> Result<()> + Sync),
+) -> Result<()> {
+    check_all(program, count, with)?;
+    // Kept here and not by the region: those that are stopped for it may be heard of there before it is.
+    let first: Mutex<Option<Error>> = Mutex::new(None);
+    let failed = AtomicBool::new(false);
+    let outer = Outer { stop, failed: Some(&failed) };
+    let one = |i: usize| {
+        if failed.load(Relaxed) {
+            return Err(Error::new(Code::Cancelled, "another run has failed"));
+        }
+        with(i, &|bound| run(bound, outer)).inspect_err(|error| {
+            let mut kept = first.lock();
+            if kept.is_none() {
+                *kept = Some(named(program, error.clone(), i));
+                drop(kept);
+                outer.fail();
+            }
+        })
+    };
+    let cost_ns = program.runs.compiled.learned.all_ns.load(Relaxed) as f32;
+    let span = Span { items: count, cost_ns, grain: 1, ..Span::default() };
+    let result = region(&span, &|claim| (claim.begin()..claim.end()).try_for_each(one));
+    result.map_err(|error| first.lock().take().unwrap_or(error))
+}

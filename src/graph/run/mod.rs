@@ -1,0 +1,26 @@
+//! Running a program.
+//!
+//! # A run
+//!
+//! `Bound` checks a run's tensors. On a stream they travel in a `Flight`, a piece of the stream's work; when its turn
+//! comes it takes a `RunState` and points it at them. The state is the run's memory: views of all arguments, the arena,
+//! counters, queues. If helpers could not save what they cost, the calling thread (or the thread that drains the
+//! stream) walks along the program's array (`serial`). Else it opens the state's `Tokens` and works (`worker`), and is
+//! joined by helpers from the pool, which come late or not at all. The last one out closes the run: if that is the
+//! caller, it goes on; else the caller is woken, or the stream resumed. What nodes do is the same in both (`ops`).
+
+pub(in crate::graph) mod bind;
+pub(in crate::graph) mod flight;
+pub(in crate::graph) mod inner;
+pub(in crate::graph) mod loan;
+pub(in crate::graph) mod many;
+#[cfg(all(test, loom))]
+mod models;
+pub(in crate::graph) mod nested;
+pub(in crate::graph) mod on_stream;
+pub(in crate::graph) mod partial;
+pub(in crate::graph) mod pool;
+pub(in crate::graph) mod program;
+pub(in crate::graph) mod replaceable;
+pub(in crate::graph) mod run;
+pub(in crate::graph) mod together;

@@ -1,0 +1,112 @@
+//! A program inside of another one: its nodes run on the pool of the kernel that they are in.
+//!
+//! The inner run has a state of its own and joins before the kernel returns. Its helpers come out of the same budget as
+//! all others of the pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops
+//! that stops it too (`kernel::Stop`), and it has no more time.
+//!
+//! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
+//! the inner run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
+
+use super::program::Program;
+use super::run::Outer;
+use crate::base::{Code, Desc, Error, Ref, Result};
+use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
+use crate::graph::plan::NO_BIT;
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, signature};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub(in crate::graph) struct Nested {
+    program: Ref<Program>,
+}
+
+impl Nested {
+    /// The program as a kernel.
+    pub fn kernel(program: &Ref<Program>) -> Result<Ref<BoundKernel>> {
+        let plan = program.plan();
+        if plan.output_bits.iter().any(|&bit| bit != NO_BIT) {
+            return Err(Error::invalid(format!("program '{}' has outputs that may be absent", plan.name)));
+        }
+        if let Some(port) = plan.inputs.iter().chain(&plan.outputs).find(|port| port.engine.is_some()) {
+            let home = port.engine.as_ref().map_or(String::new(), |engine| engine.label());
+            let text = format!("program '{}' has '{}' on engine {home}, which no node takes", plan.name, port.name);
+            return Err(Error::new(Code::Unimplemented, text));
+        }
+        let kernel = Arc::new(Nested { program: Ref::clone(program) });
+        // Devices that run functions of the host's do so on threads that must not wait.
+        let operation = Operation { is_bound: true, ..Operation::default() };
+        BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelAttr::default())
+    }
+}
+
+impl Kernel for Nested {
+    fn name(&self) -> &str {
+        self.program.name()
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.program.inputs().len()
+    }
+
+    fn num_outputs(&self) -> usize {
+        self.program.outputs().len()
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        let expected: Vec<Desc> = self.program.inputs().iter().map(|port| port.desc).collect();
+        signature::check("input", &expected, inputs)?;
+        Ok(self.program.outputs().iter().map(|port| port.desc).collect())
+    }
+
+    fn effects(&self) -> &[Effect] {
+        &self.program.plan().effects
+    }
+
+    fn is_open(&self) -> bool {
+        !self.program.plan().dynamics.is_empty()
+    }
+
+    fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        self.program.runs.compiled.learned.total_ns.load(Relaxed)
+    }
+
+    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
+        context.with_pool(|pool| {
+            let state = self.program.runs.take_state(scratch_slots(pool))?;
+            let inputs = context.inputs();
+            let outer = Outer { stop: context.stop(), failed: None };
+            // SAFETY: nobody else has the state, and the call has the tensors until the inner run is over.
+            let result = unsafe {
+                state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                    state.run_over(pool, |i| inputs[i].data(), |o| context.output_data(o), outer)?;
+                    state.publish_to(context, &mut outputs)
+                })
+            };
+            self.program.runs.give_state(state);
+            result
+        })
+    }
+
+    fn is_async(&self) -> bool {
+        !self.program.plan().calls.is_empty()
+    }
+
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        if !self.is_async() {
+            return done.done(self.compute(context, outputs));
+        }
+        let state = self.program.runs.take_state(context.with_pool(scratch_slots))?;
+        let inputs = context.inputs();
+        // SAFETY: nobody else has the state, and the call has the tensors until the inner run is over.
+        let begun = unsafe {
+            state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                state.bind(|i| inputs[i].data(), |o| context.output_data(o));
+                state.start_inside(&self.program, context, outputs, done)
+            })
+        };
+        if begun.is_err() {
+            self.program.runs.give_state(state);
+        }
+        begun
+    }
+}

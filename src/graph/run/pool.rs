@@ -1,0 +1,117 @@
+//! What runs of a program are made with, and what they leave for later ones.
+#![forbid(unsafe_code)]
+
+use super::loan::{Lent, Loan};
+use crate::base::Result;
+use crate::engine::{Apart, Place, Stream};
+use crate::graph::carry::compiled::Compiled;
+use crate::graph::carry::device::Devices;
+use crate::graph::carry::device::direct::Direct;
+use crate::graph::carry::state::RunState;
+use crate::graph::plan::Plan;
+use crate::sync::HandOff;
+use std::sync::Arc;
+
+/// States that are kept for later runs.
+const KEPT_STATES: usize = 32;
+
+/// Checks of tensors that may go on at once without an allocation.
+const KEPT_CHECKS: usize = 16;
+
+/// Puts a value into the first empty place; drops it if there is none.
+pub(in crate::graph) fn put_first<T>(places: &[HandOff<T>], value: T) {
+    let _ = places.iter().try_fold(value, |value, place| match place.put(value) {
+        Ok(()) => Err(()),
+        Err(value) => Ok(value),
+    });
+}
+
+/// The program that a run is of, as the run knows it: it keeps the run for a later one.
+pub(in crate::graph) trait Keeps<T>: Send + Sync {
+    fn runs(&self) -> &RunPool;
+
+    fn keep(&self, run: Arc<T>);
+}
+
+pub(in crate::graph) struct RunPool {
+    pub compiled: Arc<Compiled>,
+    pub devices: Devices,
+    states: [Loan<Arc<RunState>>; KEPT_STATES],
+    /// What the last checks of tensors have found.
+    checks: [HandOff<Apart>; KEPT_CHECKS],
+}
+
+impl RunPool {
+    pub fn new(compiled: Compiled, devices: Devices) -> RunPool {
+        RunPool {
+            compiled: Arc::new(compiled),
+            devices,
+            states: std::array::from_fn(|_| Loan::default()),
+            checks: std::array::from_fn(|_| HandOff::default()),
+        }
+    }
+
+    #[inline]
+    pub fn plan(&self) -> &Plan {
+        &self.compiled.plan
+    }
+
+    /// A state for a run on up to `workers` threads: one that is kept, else a new one.
+    pub fn take_state(&self, workers: usize) -> Result<Arc<RunState>> {
+        for (home, place) in self.states.iter().enumerate() {
+            match place.borrow() {
+                Lent::Value(state) if state.workers() >= workers => return Ok(state),
+                // Made for a narrower pool: let it go, the wider one serves both.
+                Lent::Value(_) | Lent::Vacant => {
+                    return RunState::create(&self.compiled, workers, Some(home)).inspect_err(|_| place.vacate());
+                }
+                Lent::Elsewhere => {}
+            }
+        }
+        RunState::create(&self.compiled, workers, None)
+    }
+
+    /// What issues runs to this stream, if anything does. Who counts nodes or runs needs the executor.
+    pub fn direct_on(&self, stream: &Stream) -> Option<&Direct> {
+        let is_plain = self.compiled.figures.is_none() && self.compiled.admission.is_none();
+        self.devices.direct.as_deref().filter(|direct| is_plain && direct.engine.is_same_device(stream.engine()))
+    }
+
+    /// Refuses a run's output that shares memory with another one of its tensors.
+    #[inline]
+    pub fn check_apart(
+        &self,
+        inputs: usize,
+        input: impl Fn(usize) -> Place,
+        outputs: usize,
+        output: impl Fn(usize) -> Place,
+    ) -> Result<()> {
+        if Apart::needs_nothing(inputs, outputs) {
+            return Apart::default().check(inputs, input, outputs, output);
+        }
+        let mut apart = self.checks.iter().find_map(HandOff::take).unwrap_or_default();
+        let result = apart.check(inputs, input, outputs, output);
+        put_first(&self.checks, apart);
+        result
+    }
+
+    /// Gives back the memory that is kept for later runs.
+    pub fn trim(&self) {
+        self.devices.direct.iter().for_each(|direct| direct.trim());
+        self.checks.iter().for_each(|check| drop(check.take()));
+        for place in &self.states {
+            match place.borrow() {
+                Lent::Elsewhere => {}
+                Lent::Value(_) | Lent::Vacant => place.vacate(),
+            }
+        }
+    }
+
+    /// Keeps a state of `take_state` for a later run, if it has a place.
+    #[inline]
+    pub fn give_state(&self, state: Arc<RunState>) {
+        if let Some(home) = state.home {
+            self.states[home].give_back(state);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A compiled graph.
+#![forbid(unsafe_code)]
+
+use super::flight::Flight;
+use super::on_stream::{DirectRun, Stock};
+use super::partial::Parts;
+use super::pool::{Keeps, RunPool, put_first};
+use crate::base::object::tag;
+use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::engine::Engine;
+use crate::graph::carry::compiled::Compiled;
+use crate::graph::carry::device::Devices;
+use crate::graph::carry::figures::{NodeStats, ProgramCounters};
+use crate::graph::compile::facts::Facts;
+use crate::graph::observe::dump::{self, DumpFormat};
+use crate::graph::observe::profile;
+use crate::graph::observe::report::{ReportFormat, report};
+use crate::graph::observe::{KeptPart, Subject};
+use crate::graph::plan::{Plan, Port};
+use crate::kernel::Stop;
+use crate::sync::{HandOff, OnceLock};
+use std::sync::Arc;
+
+/// Runs on streams that may be queued without an allocation.
+const KEPT_FLIGHTS: usize = 32;
+
+/// A compiled graph: immutable, shared, any number of runs at once.
+pub struct Program {
+    pub(in crate::graph) runs: RunPool,
+    pub(in crate::graph) facts: Facts,
+    flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
+    /// Makes the stock of flights, at the first run on a stream.
+    stock: OnceLock<()>,
+    /// What runs of a part of the outputs need.
+    pub(in crate::graph) parts: Option<Parts<Ref<Program>>>,
+    /// What runs are attached to that are made together from outside; they are only stopped group by group.
+    pub(in crate::graph) together: Stop,
+    /// Runs that were issued to streams, for later ones.
+    pub(in crate::graph) direct_runs: Stock,
+}
+
+impl Kind for Program {
+    const TAG: u32 = tag::PROGRAM;
+    const NAME: &'static str = "program";
+    const COUNTER: live::Counter = live::Counter::Programs;
+}
+
+impl Program {
+    pub(in crate::graph) fn new(
+        compiled: Compiled,
+        devices: Devices,
+        facts: Facts,
+        parts: Option<Parts<Ref<Program>>>,
+    ) -> Program {
+        Program {
+            runs: RunPool::new(compiled, devices),
+            facts,
+            flights: std::array::from_fn(|_| HandOff::default()),
+            stock: OnceLock::new(),
+            parts,
+            together: Stop::default(),
+            direct_runs: Stock::default(),
+        }
+    }
+
+    #[inline]
+    pub(in crate::graph) fn plan(&self) -> &Plan {
+        &self.runs.compiled.plan
+    }
+
+    pub fn name(&self) -> &str {
+        &self.plan().name
+    }
+
+    pub fn inputs(&self) -> &[Port] {
+        &self.plan().inputs
+    }
+
+    pub fn outputs(&self) -> &[Port] {
+        &self.plan().outputs
+    }
+
+    /// The program's own engine.
+    pub fn engine(&self) -> &Ref<Engine> {
+        &self.plan().engines[0]
+    }
+
+    /// Whether runs have kernels that complete later.
+    pub(in crate::graph) fn has_later_kernels(&self) -> bool {
+        !self.plan().calls.is_empty()
+    }
+
+    /// Number of nodes that a run executes.
+    pub fn num_nodes(&self) -> usize {
+        self.plan().len()
+    }
+
+    /// Port `index`, or an error that says how many there are.
+    pub fn port(ports: &[Port], index: usize) -> Result<&Port> {
+        ports
+            .get(index)
+            .ok_or_else(|| Error::out_of_range(format!("index is {index}, the program has {}", ports.len())))
+    }
+
+    pub fn dump(&self, format: DumpFormat) -> String {
+        dump::program(&self.runs.compiled, format)
+    }
+
+    /// Says what compile did, what the costs that are known by now mean, and what is kept for partial runs.
+    pub fn report(&self, format: ReportFormat) -> String {
+        let kept = |outputs: &[usize], program: &Ref<Program>| KeptPart {
+            outputs: outputs.into(),
+            nodes: program.num_nodes(),
+            arena_bytes: program.plan().arena_bytes,
+        };
+        let parts = self.parts.as_ref().map(|parts| parts.each(kept));
+        report(&Subject { compiled: &self.runs.compiled, facts: &self.facts, parts }, format)
+    }
+
+    /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
+    pub fn trim(&self) {
+        self.direct_runs.trim();
+        self.runs.trim();
+    }
+
+    /// An empty flight. The first call makes as many as are kept, so that later runs allocate nothing while no more
+    /// than that many are queued.
+    pub(in crate::graph) fn take_flight(&self) -> Result<Arc<Flight>> {
+        let make = || Flight::create(self.inputs().len() + self.outputs().len());
+        // Without memory for all of them there are fewer; a run that makes its own leaves it here.
+        self.stock.get_or_init(|| {
+            self.flights.iter().map_while(|_| make().ok()).for_each(|new| put_first(&self.flights, new))
+        });
+        self.flights.iter().find_map(HandOff::take).map_or_else(make, Ok)
+    }
+
+    pub fn counters(&self) -> ProgramCounters {
+        let [begun, ended, failed, cancelled] = self.runs.compiled.tallies.sums();
+        // A run may have ended between the looks at its two counters.
+        ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
+    }
+
+    /// The figures of node `index`, in the program's order.
+    pub fn node_stats(&self, index: usize) -> Result<NodeStats> {
+        let Some(figures) = &self.runs.compiled.figures else {
+            return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
+        };
+        let Some(figures) = figures.of(index) else {
+            let nodes = self.num_nodes();
+            return Err(Error::out_of_range(format!("index is {index}, the program has {nodes} nodes")));
+        };
+        Ok(figures.told(self.plan().names.get(index)))
+    }
+
+    /// What runs have learned of costs, as text.
+    pub fn save_profile(&self) -> String {
+        profile::save(&self.runs.compiled)
+    }
+
+    /// Takes costs and iterations from a profile. How many nodes it knew is returned. Nothing changes if the text is
+    /// no profile.
+    pub fn load_profile(&self, text: &str) -> Result<usize> {
+        profile::load(&self.runs.compiled, text)
+    }
+}
+
+impl Keeps<Flight> for Object<Program> {
+    fn runs(&self) -> &RunPool {
+        &self.runs
+    }
+
+    fn keep(&self, run: Arc<Flight>) {
+        put_first(&self.flights, run);
+    }
+}
+
+impl Keeps<DirectRun> for Object<Program> {
+    fn runs(&self) -> &RunPool {
+        &self.runs
+    }
+
+    fn keep(&self, run: Arc<DirectRun>) {
+        self.direct_runs.keep(run);
+    }
+}
