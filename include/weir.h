@@ -474,6 +474,18 @@ typedef enum weir_emulation_flags {
   WEIR_EMULATION_PRECISE = 4,
 } weir_emulation_flags;
 
+/** What an emulated device makes of regions: parts of a program that it may compile to one kernel. */
+typedef enum weir_emulation_regions {
+  /** It takes none of their nodes. */
+  WEIR_EMULATION_REGIONS_NONE = 0,
+  /** It compiles them. */
+  WEIR_EMULATION_REGIONS_ALL = 1,
+  /** It takes three nodes of four, in the region's order, and those from the ninth on for themselves. */
+  WEIR_EMULATION_REGIONS_SOME = 2,
+  /** It declines each as it is to compile it, with UNIMPLEMENTED. */
+  WEIR_EMULATION_REGIONS_DECLINED = 3,
+} weir_emulation_regions;
+
 /** What the checker of emulated devices reports. */
 typedef enum weir_emulated_race_kind {
   /** The second operation reads bytes that the first writes, and nothing makes it wait. */
@@ -1678,8 +1690,8 @@ typedef struct weir_device_region_value {
   /** Its type and its shape, without open dimensions. */
   struct weir_tensor_desc desc;
   /**
-   * Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. Nobody
-   * writes there. 0: it is no such constant.
+   * Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. Its bytes
+   * are there and stay as they are. 0: it is no such constant.
    */
   weir_device_address constant;
 } weir_device_region_value;

@@ -128,7 +128,7 @@ fn two_sets_that_wait_for_one_another_do_not_both_become_one() {
     builder.engine = engine.clone();
     let c = builder.op(&[a, back], |x| x[0] + x[1]);
     let d = builder.op(&[b, over], |x| x[0] + x[1]);
-    [c, d].map(|value| builder.output(value));
+    [c, d].into_iter().for_each(|value| builder.output(value));
     let program = compile(&builder.graph, &engine, &CompileOptions::default());
     assert_eq!(["regions", "region_nodes"].map(|key| fact(&program, key)), [1, 2]);
     for x in 0..3 {
@@ -284,7 +284,7 @@ fn a_device_may_take_some_of_the_nodes() {
 fn a_failure_to_compile_names_program_region_and_device() {
     let emulation = Emulation { fail_region: 1, ..all(0) };
     let (_, engine) = engine("placed-regions-fail", emulation, Mistake::None, 1);
-    let go = |options| Program::compile(&chain(&engine, 3), vec![cpu(), engine.clone()], options);
+    let go = |options: &CompileOptions| Program::compile(&chain(&engine, 3), vec![cpu(), engine.clone()], options);
     assert!(go(&without()).is_ok());
     let error = go(&CompileOptions::default()).err().unwrap();
     assert_eq!(error.code(), Code::Internal);
@@ -324,7 +324,7 @@ fn outputs_in_between_are_there_and_written_in_place() {
     let first = builder.op(&[x[0]], |x| x[0] + 1);
     let second = builder.op(&[first], |x| x[0] * 3);
     let third = builder.op(&[second, first], |x| x[0] - x[1]);
-    [second, third, second].map(|value| builder.output(value));
+    [second, third, second].into_iter().for_each(|value| builder.output(value));
     builder.graph.set_output_engine(0, Some(engine.clone())).unwrap();
     let program = compile(&builder.graph, &engine, &CompileOptions::default());
     assert_eq!(fact(&program, "regions"), 1);
