@@ -67,7 +67,7 @@ static weir_value node(weir_graph *graph, const char *name, weir_kernel *kernel,
 }
 
 /* y = relu(scale(x w + bias)) + bias, and relu(...) besides; w and bias are in the device's memory. */
-static weir_status compile(const bed *b, int32_t regions, weir_program **out_program) {
+static weir_status compile_net(const bed *b, int32_t regions, weir_program **out_program) {
     const weir_tensor_desc input = matrix_desc(1, IN);
     weir_engine *engines[2] = {b->cpu, b->engine};
     weir_tensor *w = weights(b, matrix_desc(IN, OUT), 3), *bias = weights(b, matrix_desc(1, OUT), 5);
@@ -111,7 +111,7 @@ static void run(const bed *b, weir_program *program, int seed, float *values) {
 /* Whether a program gives what it gives without regions, in each of its first runs. */
 static void compare(const bed *b, weir_program *program) {
     weir_program *plain = NULL;
-    CHECK_OK(compile(b, 0, &plain));
+    CHECK_OK(compile_net(b, 0, &plain));
     for (int seed = 0; seed < 5; seed++) {
         float expected[2 * OUT], got[2 * OUT];
         run(b, plain, seed, expected);
@@ -130,7 +130,7 @@ static void check_report(weir_program *program, const char *part) {
 static void test_whole_and_part(void) {
     bed b = begin("board-compiling");
     weir_program *program = NULL;
-    CHECK_OK(compile(&b, 1, &program));
+    CHECK_OK(compile_net(&b, 1, &program));
     test_device_counts counts = test_device_count(b.board.device);
     CHECK_EQ(counts.regions, 1);
     CHECK_EQ(counts.region_nodes, 5);
@@ -140,7 +140,7 @@ static void test_whole_and_part(void) {
 
     /* It leaves one kind of nodes alone: what is before and behind is a region each. */
     test_device_leave_alone(b.board.device, "scale");
-    CHECK_OK(compile(&b, 1, &program));
+    CHECK_OK(compile_net(&b, 1, &program));
     counts = test_device_count(b.board.device);
     CHECK_EQ(counts.regions, 3);
     CHECK_EQ(counts.region_nodes, 9);
@@ -156,7 +156,7 @@ static void test_declined(void) {
     static const char *const functions[] = {"region_claim", "region_compile"};
     for (int i = 0; i < 2; i++) {
         test_device_plan(b.board.device, functions[i], 1, WEIR_UNIMPLEMENTED);
-        CHECK_OK(compile(&b, 1, &program));
+        CHECK_OK(compile_net(&b, 1, &program));
         CHECK_EQ(test_device_count(b.board.device).regions, 0);
         char declined[128];
         snprintf(declined, sizeof declined, "\"declined\":\"engine board-declining:0: %s: as planned\"", functions[i]);
@@ -168,7 +168,7 @@ static void test_declined(void) {
         /* Any other failure is compile's. */
         program = NULL;
         test_device_plan(b.board.device, functions[i], 1, WEIR_DATA_LOSS);
-        CHECK_CODE(compile(&b, 1, &program), WEIR_DATA_LOSS, "program 'net': region of 5 nodes from 'product' to 'last' on board-declining:0: ");
+        CHECK_CODE(compile_net(&b, 1, &program), WEIR_DATA_LOSS, "program 'net': region of 5 nodes from 'product' to 'last' on board-declining:0: ");
         CHECK_TEXT(weir_last_error_message(), functions[i]);
         CHECK(program == NULL);
     }
@@ -180,7 +180,7 @@ static void test_failure(void) {
     bed b = begin("board-failing");
     weir_program *program = NULL;
     float values[2 * OUT];
-    CHECK_OK(compile(&b, 1, &program));
+    CHECK_OK(compile_net(&b, 1, &program));
     for (int round = 0; round < 3; round++) {
         weir_tensor *x = make_tensor(b.cpu, matrix_desc(1, IN));
         weir_tensor *out[2] = {make_tensor(b.cpu, matrix_desc(1, OUT)), make_tensor(b.cpu, matrix_desc(1, OUT))};
