@@ -1,10 +1,10 @@
 //! Devices that have gone: whoever waits to make one with other settings is told.
 #![forbid(unsafe_code)]
 
-use crate::sync::Gate;
+use crate::sync::EventCount;
 
 /// Advanced when a device has gone.
-pub(super) static GONE: Gate = Gate::new();
+pub(super) static GONE: EventCount = EventCount::new();
 
 /// The last part of a device that goes: then another one may be made with other settings.
 #[derive(Debug, Default)]

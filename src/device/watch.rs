@@ -10,7 +10,7 @@
 use super::{DeviceEvent, Then};
 use crate::base::time::{Deadline, now_ns};
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex, ambient};
+use crate::sync::{EventCount, Mutex, ambient};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -32,7 +32,7 @@ pub struct Watch {
 
 struct Shared {
     new: Mutex<List>,
-    called: Gate,
+    called: EventCount,
     closed: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Shared {
 
 impl Watch {
     pub fn new(owner: String) -> Watch {
-        let shared = Shared { new: Mutex::default(), called: Gate::new(), closed: AtomicBool::new(false) };
+        let shared = Shared { new: Mutex::default(), called: EventCount::new(), closed: AtomicBool::new(false) };
         Watch { shared: Arc::new(shared), owner }
     }
 

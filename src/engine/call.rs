@@ -7,9 +7,9 @@ use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
-use crate::memory::{Block, Lane, View};
+use crate::memory::{Block, StreamCache, View};
 use crate::stream::{Queue, Work};
-use crate::sync::HandOff;
+use crate::sync::Mailbox;
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Call {
     outputs: Vec<View>,
     scratch: Scratch,
     /// The scratch memory is of this lane, which has it back already: who comes behind this call may use it.
-    _lane: Arc<Lane>,
+    _lane: Arc<StreamCache>,
     _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
 }
 
@@ -72,7 +72,7 @@ pub(super) fn now(
     kernel: &BoundKernel,
     inputs: &[&Tensor],
     outputs: &[&Tensor],
-    cache: &HandOff<Block>,
+    cache: &Mailbox<Block>,
 ) -> Result<()> {
     let needs = check_named(stream, kernel, inputs, outputs)?;
     let memory = needs.memory(kernel, |bytes| match cache.take().filter(|memory| memory.bytes() >= bytes) {
@@ -107,7 +107,7 @@ pub(super) fn work(
     kernel: Ref<BoundKernel>,
     inputs: Vec<Ref<Tensor>>,
     outputs: Vec<Ref<Tensor>>,
-    lane: &Arc<Lane>,
+    lane: &Arc<StreamCache>,
 ) -> Result<(Arc<dyn Work>, Option<Block>)> {
     fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
         tensors.iter().map(|tensor| &***tensor).collect()

@@ -4,7 +4,7 @@
 use crate::abi::WEIR_TIMEOUT_INFINITE;
 use crate::base::{Code, Result};
 use crate::kernel::Task;
-use crate::stream::{Account, Doer, Op, Queue, QueueAttr};
+use crate::stream::{Account, Executor, Op, Queue, QueueAttr};
 use crate::threadpool::HostVtable;
 use crate::threadpool::conformance::{self, Bench, Line, Options, Outcome, Subject};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn wait_inside(bench: &Bench, ends: &Arc<Ends>) -> Result<(), String> {
             spin_ns: 500_000,
             priority: 0,
         };
-        Queue::create(attr, Doer::Host, Arc::clone(&account)).map_err(|error| error.message().to_owned())
+        Queue::create(attr, Executor::Host, Arc::clone(&account)).map_err(|error| error.message().to_owned())
     };
     let (outer, inner) = (stream("outer")?, stream("inner")?);
     let slow = || {

@@ -15,9 +15,9 @@ use super::kernel::BoundKernel;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
-use crate::memory::{Lane, View};
+use crate::memory::{StreamCache, View};
 use crate::stream::{Queue, Work, asleep};
-use crate::sync::{Gate, HandOff, Mutex, ambient};
+use crate::sync::{EventCount, Mailbox, Mutex, ambient};
 use crate::threadpool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,19 +31,19 @@ struct Held {
 }
 
 pub(super) struct LaterCall {
-    held: HandOff<Held>,
+    held: Mailbox<Held>,
     pending: Pending,
     context: KernelContext<'static>,
     /// ORDERING: Relaxed; by whoever has the queue's turn.
     begun: AtomicBool,
-    failure: HandOff<Error>,
+    failure: Mailbox<Error>,
     /// Advanced when a round is done and its starter has gone on to other things.
-    over: Gate,
+    over: EventCount,
     /// What the gate will have reached when the round is over that is under way. As `begun`.
     awaited: AtomicU64,
-    queue: HandOff<Arc<Queue>>,
+    queue: Mailbox<Arc<Queue>>,
     /// The scratch memory is of this lane.
-    _lane: Arc<Lane>,
+    _lane: Arc<StreamCache>,
 }
 
 impl LaterCall {
@@ -51,13 +51,13 @@ impl LaterCall {
         kernel: Ref<BoundKernel>,
         tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
         scratch: Scratch,
-        lane: Arc<Lane>,
+        lane: Arc<StreamCache>,
     ) -> Result<LaterCall> {
         let (inputs, outputs) = &tensors;
         let args: Arc<[View]> = inputs.iter().chain(outputs).map(|tensor| tensor.view().clone()).collect();
         let bounds = [0, inputs.len(), args.len()];
         let kept = Kept { args, bounds, pool: Mutex::new(None), stop: Arc::new(Stop::default()), frame: None };
-        let held = HandOff::default();
+        let held = Mailbox::default();
         let _ = held.put(Held { kernel, _tensors: tensors });
         Ok(LaterCall {
             held,
@@ -66,10 +66,10 @@ impl LaterCall {
             // keeps to the order of its work.
             context: unsafe { KernelContext::kept(kept, scratch) },
             begun: AtomicBool::new(false),
-            failure: HandOff::default(),
-            over: Gate::new(),
+            failure: Mailbox::default(),
+            over: EventCount::new(),
             awaited: AtomicU64::new(1),
-            queue: HandOff::default(),
+            queue: Mailbox::default(),
             _lane: lane,
         })
     }

@@ -4,7 +4,7 @@ use crate::base::{Desc, Result};
 use crate::device::HostFunction;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
-use crate::sync::HandOff;
+use crate::sync::Mailbox;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use std::sync::Arc;
 pub(super) struct OnHost {
     kernel: Arc<dyn Kernel>,
     /// Scratch memory of the last call.
-    scratch: HandOff<Buffer>,
+    scratch: Mailbox<Buffer>,
 }
 
 impl OnHost {
     pub fn new(kernel: Arc<dyn Kernel>) -> OnHost {
-        OnHost { kernel, scratch: HandOff::default() }
+        OnHost { kernel, scratch: Mailbox::default() }
     }
 }
 

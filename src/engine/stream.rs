@@ -5,9 +5,9 @@ use super::attr::StreamAttr;
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, with_article};
-use crate::memory::{Block, Lane, Progress};
-use crate::stream::{Doer, Queue, QueueAttr};
-use crate::sync::HandOff;
+use crate::memory::{Block, Progress, StreamCache};
+use crate::stream::{Executor, Queue, QueueAttr};
+use crate::sync::Mailbox;
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub struct Stream {
     attr: Object<StreamAttr>,
     pub(super) engine: Ref<Engine>,
     /// Scratch memory of the last call that ran in its caller, for the next one.
-    pub(super) scratch: HandOff<Block>,
+    pub(super) scratch: Mailbox<Block>,
     /// Scratch memory of what is queued.
-    pub(super) lane: Arc<Lane>,
+    pub(super) lane: Arc<StreamCache>,
 }
 
 impl Kind for Stream {
@@ -50,9 +50,9 @@ impl Stream {
         let doer = match engine.accelerator() {
             Some(accelerator) => {
                 accelerator.sweep();
-                Doer::Device(engine.device(), attr.wrapped)
+                Executor::Device(engine.device(), attr.wrapped)
             }
-            None => Doer::Host,
+            None => Executor::Host,
         };
         let pool = attr.threadpool().or(engine.pool()).cloned();
         pool.as_ref().map_or(Ok(()), |pool| pool.usable())?;
@@ -68,7 +68,7 @@ impl Stream {
             Arc::clone(engine.account()),
         )?;
         let lane = Arc::new(engine.memory().open_lane(Arc::clone(queue.progress()) as Arc<dyn Progress>));
-        Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: HandOff::default(), lane }))
+        Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: Mailbox::default(), lane }))
     }
 
     pub fn queue(&self) -> &Arc<Queue> {

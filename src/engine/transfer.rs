@@ -101,7 +101,7 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
 }
 
 /// The tensor's memory as a device sees it.
-fn place<'a>(tensor: &'a Tensor, line: &crate::stream::Line) -> Place<'a> {
+fn place<'a>(tensor: &'a Tensor, line: &crate::stream::DeviceQueue) -> Place<'a> {
     let address = tensor.data() as usize;
     match tensor.engine().accelerator() {
         // SAFETY: the work keeps the tensor, and the host keeps to the order of its work.

@@ -12,7 +12,7 @@
 
 use super::{KernelContext, Outputs};
 use crate::base::{Error, Result, process};
-use crate::sync::{Global, HandOff, Meeting, OnceLock};
+use crate::sync::{Global, Mailbox, Meeting, OnceLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -36,9 +36,9 @@ pub trait Rest: Send + Sync {
 #[derive(Default)]
 struct Place {
     meeting: Meeting,
-    caller: HandOff<Arc<dyn Caller>>,
+    caller: Mailbox<Arc<dyn Caller>>,
     /// Put by who makes a round, before it can be told to be done; taken by who goes on behind it.
-    rest: HandOff<Arc<dyn Rest>>,
+    rest: Mailbox<Arc<dyn Rest>>,
     tag: AtomicU32,
 }
 

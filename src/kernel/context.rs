@@ -42,7 +42,7 @@ use super::Stop;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Ref, Result, process};
 use crate::memory::{Bytes, BytesMut, Parts, View, overlaps};
-use crate::sync::{Claim, HandOff, Mutex};
+use crate::sync::{Claim, Mailbox, Mutex};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
 use std::any::Any;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ pub struct KernelContext<'a> {
     born: u32,
     of: Of<'a>,
     scratch: Scratch,
-    failure: HandOff<Error>,
+    failure: Mailbox<Error>,
     /// No variant of `of`: that has two, and telling them apart costs every call one comparison.
     run: Option<&'a dyn RunContext>,
 }
@@ -158,7 +158,7 @@ impl<'a> KernelContext<'a> {
             born: process::generation(),
             of,
             scratch,
-            failure: HandOff::default(),
+            failure: Mailbox::default(),
             run: None,
         }
     }
@@ -217,7 +217,7 @@ impl<'a> KernelContext<'a> {
             born: process::generation(),
             of: Of::Kept(kept),
             scratch,
-            failure: HandOff::default(),
+            failure: Mailbox::default(),
             run: None,
         }
     }

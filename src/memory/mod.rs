@@ -7,7 +7,6 @@ mod classes;
 mod element;
 mod flags;
 pub mod heap;
-mod lanes;
 mod pool;
 #[cfg(test)]
 mod pool_tests;
@@ -17,17 +16,18 @@ mod slot;
 mod source;
 mod space;
 mod stock;
+mod stream_cache;
 mod tag;
 mod view;
 
 pub use buffer::{ALIGNMENT, Buffer};
 pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
-pub use lanes::Progress;
-pub use pool::{Block, Lane, Pool, PoolAttr, Usage};
+pub use pool::{Block, Pool, PoolAttr, StreamCache, Usage};
 pub use reserve::Reserve;
 pub use slot::Slot;
 pub use source::{HostAllocator, HostMemory, Source};
 pub use stock::{Lease, Stock};
+pub use stream_cache::Progress;
 pub use tag::Tag;
 pub use view::{Bytes, BytesMut, Element, Parts, Shards, View, overlaps};

@@ -9,9 +9,9 @@
 //! themselves.
 
 use super::classes::{Size, size_of_request};
-use super::lanes::{Lanes, Last, Note, Progress, SHARED};
 use super::source::Source;
 use super::space::Space;
+use super::stream_cache::{Last, Note, Progress, SHARED, StreamCaches};
 use super::tag::Tag;
 use crate::base::Result;
 use crate::sync::{Mutex, fork};
@@ -39,7 +39,7 @@ pub struct Pool {
 #[derive(Debug)]
 pub(super) struct State {
     pub space: Space<Note>,
-    lanes: Lanes,
+    lanes: StreamCaches,
     pub usage: Usage,
 }
 
@@ -114,7 +114,7 @@ impl State {
 
 impl Pool {
     pub fn new(attr: PoolAttr, source: Box<dyn Source>) -> Arc<Pool> {
-        let state = State { space: Space::new(), lanes: Lanes::new(), usage: Usage::default() };
+        let state = State { space: Space::new(), lanes: StreamCaches::new(), usage: Usage::default() };
         Arc::new(Pool { attr, source, state: Mutex::new(state) })
     }
 
@@ -297,9 +297,9 @@ impl Pool {
     }
 
     /// A lane for the work of a stream.
-    pub fn open_lane(self: &Arc<Self>, progress: Arc<dyn Progress>) -> Lane {
+    pub fn open_lane(self: &Arc<Self>, progress: Arc<dyn Progress>) -> StreamCache {
         let lane = self.state.lock().lanes.open(progress);
-        Lane { pool: Arc::clone(self), lane }
+        StreamCache { pool: Arc::clone(self), lane }
     }
 
     /// Figures of this moment.
@@ -352,12 +352,12 @@ impl Drop for Pool {
 
 /// A stream's lane. Blocks that were got from it go back before it is dropped.
 #[derive(Debug)]
-pub struct Lane {
+pub struct StreamCache {
     pool: Arc<Pool>,
     lane: u32,
 }
 
-impl Lane {
+impl StreamCache {
     /// Memory for work that is submitted to the stream from now on. It holds anything, and may still be in use by work
     /// before.
     pub fn allocate(&self, bytes: usize, tag: Tag) -> Result<Block> {
@@ -375,7 +375,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for StreamCache {
     fn drop(&mut self) {
         if fork::forked() {
             return;

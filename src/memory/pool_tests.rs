@@ -1,6 +1,6 @@
 //! A pool against an oracle: no two users of a byte at once, figures that add up, and everything goes back.
 
-use super::pool::{Block, Lane, Pool, PoolAttr};
+use super::pool::{Block, Pool, PoolAttr, StreamCache};
 use super::source::Source;
 use super::tag::Tag;
 use super::{HostMemory, Progress};
@@ -98,7 +98,7 @@ fn random_calls_never_give_a_byte_to_two_users() {
         let (pool, numbers) = pool(alignment, [usize::MAX, 24 << 20][round as usize % 2], direct);
         let clocks: Vec<_> = (0..3).map(|_| Arc::new(Clock::default())).collect();
         let mut marks = [0u64; 3];
-        let lanes: Vec<Lane> = clocks.iter().map(|clock| pool.open_lane(Arc::clone(clock) as _)).collect();
+        let lanes: Vec<StreamCache> = clocks.iter().map(|clock| pool.open_lane(Arc::clone(clock) as _)).collect();
         let (mut users, mut blocks): (Users, Vec<(Block, Option<usize>)>) = Default::default();
         for _ in 0..4000 {
             match next(&mut seed) % 10 {

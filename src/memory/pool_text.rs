@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::heap;
-use super::lanes::SHARED;
 use super::pool::{Pool, State};
 use super::space;
+use super::stream_cache::SHARED;
 use super::tag::Tag;
 use crate::base::text::json_string;
 use crate::base::{Code, Error, Result};
@@ -40,7 +40,7 @@ impl State {
         if uses.try_reserve_exact(self.usage.blocks).is_err() {
             return Vec::new();
         }
-        let is_used = |range: &&space::Range<super::lanes::Note>| {
+        let is_used = |range: &&space::Range<super::stream_cache::Note>| {
             range.state == space::State::Taken && range.note.lane().is_none()
         };
         uses.extend(self.space.all().filter(is_used).map(|range| Use {

@@ -9,7 +9,7 @@
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
 use crate::kernel::Completion;
-use crate::sync::{Gate, Mutex, ambient};
+use crate::sync::{EventCount, Mutex, ambient};
 use smallvec::SmallVec;
 
 /// How long a worker looks whether a lock is let go of that it cannot wait for.
@@ -24,7 +24,7 @@ struct State {
 pub(super) struct Access {
     state: Mutex<State>,
     /// Advanced each time the lock is let go of.
-    releases: Gate,
+    releases: EventCount,
 }
 
 /// The lock is held until this is dropped.
@@ -39,7 +39,7 @@ impl Held<'_> {
 
 impl Access {
     pub fn new() -> Access {
-        Access { state: Mutex::default(), releases: Gate::new() }
+        Access { state: Mutex::default(), releases: EventCount::new() }
     }
 
     /// The lock; or None, and what `word` gives is completed when the lock is free.

@@ -54,7 +54,7 @@ impl Drop for Claimer<'_> {
 #[cfg(all(test, loom))]
 mod models {
     use super::Claimers;
-    use crate::sync::Turn;
+    use crate::sync::DrainLock;
     use crate::sync::atomic::{AtomicU64, Ordering::*, fence};
     use crate::sync::models::ModelGate;
     use loom::thread;
@@ -73,7 +73,7 @@ mod models {
     }
 
     struct Queue {
-        turn: Turn<()>,
+        turn: DrainLock<()>,
         claimers: Claimers,
         gate: ModelGate,
         pushed: AtomicU64,
@@ -84,7 +84,7 @@ mod models {
     impl Queue {
         fn new() -> Arc<Queue> {
             Arc::new(Queue {
-                turn: Turn::new(()),
+                turn: DrainLock::new(()),
                 claimers: Claimers::new(),
                 gate: ModelGate::new(),
                 pushed: AtomicU64::new(0),

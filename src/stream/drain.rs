@@ -10,12 +10,12 @@
 //! (`by_host_hands`).
 #![forbid(unsafe_code)]
 
-use super::lane::Called;
+use super::dedicated_thread::Called;
 use super::notice::tell_put_off;
-use super::queue::{Items, Joined, Line, Mode, Op, Queue};
+use super::queue::{DeviceQueue, Items, Joined, Mode, Op, Queue};
 use crate::base::{Error, Ref, Result};
 use crate::device::Device;
-use crate::sync::{TurnGuard, ambient};
+use crate::sync::{DrainGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -73,7 +73,7 @@ impl Queue {
         match self.mode() {
             Mode::Device(line) if !line.is_at_host() => self.drain(Hands::Issuer),
             _ if self.call_waiter() => {}
-            Mode::Lane(lane) => lane.call(Arc::clone(self) as Arc<dyn Called>),
+            Mode::DedicatedThread(lane) => lane.call(Arc::clone(self) as Arc<dyn Called>),
             Mode::Device(_) => self.call_host(),
             Mode::Pool | Mode::Synchronous => {
                 if !self.call_pool() {
@@ -169,7 +169,7 @@ impl Queue {
         let Some(mut turn) = self.turn().hold() else { return false };
         loop {
             let drained = self.drain_turn(&mut turn, hands, enough);
-            if self.line().is_some_and(Line::is_abandoned) {
+            if self.line().is_some_and(DeviceQueue::is_abandoned) {
                 self.see_off();
             }
             match drained {
@@ -264,7 +264,7 @@ impl Queue {
     /// Runs items in order.
     fn drain_turn(
         self: &Arc<Self>,
-        turn: &mut TurnGuard<'_, Items>,
+        turn: &mut DrainGuard<'_, Items>,
         hands: Hands,
         enough: &dyn Fn() -> bool,
     ) -> Drained {
@@ -316,7 +316,7 @@ impl Called for Queue {
     }
 
     fn device(&self) -> Option<&Arc<dyn Device>> {
-        self.line().map(Line::device)
+        self.line().map(DeviceQueue::device)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Items of a queue whose work a device does, on their way to the device; and the end of such a queue. `line` says how.
 #![forbid(unsafe_code)]
 
+use super::dedicated_thread::Called;
+use super::device_queue::Event;
 use super::drain::{Hands, Issued};
-use super::lane::Called;
-use super::line::Event;
-use super::queue::{Line, Op, Queue};
+use super::queue::{DeviceQueue, Op, Queue};
 use crate::base::{Error, Result};
 use crate::device::Then;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +23,7 @@ impl Drop for Left {
 
 impl Queue {
     /// Issues an item, as far as that goes; gives the event that it recorded.
-    pub(super) fn issue(self: &Arc<Self>, line: &Line, op: &Op, hands: Hands) -> Issued<Result<Option<Event>>> {
+    pub(super) fn issue(self: &Arc<Self>, line: &DeviceQueue, op: &Op, hands: Hands) -> Issued<Result<Option<Event>>> {
         let done = |result: Result<()>| Issued::Done(result.map(|()| None));
         match (op, self.cause()) {
             (Op::Record(mark), Some(cause)) => {
@@ -91,7 +91,7 @@ impl Queue {
     }
 
     /// The first item was issued, or failed to be. Without `op` it has nothing to let go of.
-    pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Event>>) {
+    pub(super) fn issued(&self, line: &DeviceQueue, op: Option<Op>, event: Result<Option<Event>>) {
         line.leave_host();
         let may_join = match &op {
             Some(Op::Wait(_)) => true,
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     /// The first item is the host's to do: None once the device has got there and these hands may do it.
-    fn may_begin<T>(self: &Arc<Self>, line: &Line, hands: Hands) -> Result<Option<Issued<T>>> {
+    fn may_begin<T>(self: &Arc<Self>, line: &DeviceQueue, hands: Hands) -> Result<Option<Issued<T>>> {
         if !line.has_got_to_host(|| Arc::clone(self) as Arc<dyn Called>, hands == Hands::Host)? {
             return Ok(Some(Issued::Pending));
         }

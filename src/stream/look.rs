@@ -2,9 +2,9 @@
 //! milestone is, `line` says.
 #![forbid(unsafe_code)]
 
-use super::line::{Event, Flight};
-use super::milestones::{AllLook, Look, Milestone};
-use super::queue::{Line, Op, Queue};
+use super::device_queue::{Event, InFlight};
+use super::fences::{AllLook, Fence, Look};
+use super::queue::{DeviceQueue, Op, Queue};
 use super::wait;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
@@ -48,7 +48,7 @@ impl Queue {
 
     fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let done = || self.has_completed(target);
-        let is_unknown = |line: &Line| {
+        let is_unknown = |line: &DeviceQueue| {
             matches!(line.is_captured(), Ok(true))
                 && !(line.is_foreseen(target) || line.is_retiring() || self.look(line, target))
         };
@@ -79,7 +79,7 @@ impl Queue {
     }
 
     /// Whether all items up to `target` are completed, after a look at the device.
-    pub(super) fn look(&self, line: &Line, target: u64) -> bool {
+    pub(super) fn look(&self, line: &DeviceQueue, target: u64) -> bool {
         if self.completed() >= target {
             return true;
         }
@@ -107,7 +107,7 @@ impl Queue {
     }
 
     /// Lets go of all that was issued, if the device says that nothing of it is left; false if it does not say.
-    fn look_at_all(&self, line: &Line) -> bool {
+    fn look_at_all(&self, line: &DeviceQueue) -> bool {
         if !line.tells_idle {
             return false;
         }
@@ -118,7 +118,7 @@ impl Queue {
         }
         let is_idle = line.stream().is_idle();
         let mut flight = line.flight();
-        let Flight { under_way, spare, .. } = &mut *flight;
+        let InFlight { under_way, spare, .. } = &mut *flight;
         let look = under_way.answer_all(last, is_idle, |milestone| {
             if milestone.is_own && Arc::strong_count(&milestone.event) == 1 {
                 spare.push(milestone.event);
@@ -134,7 +134,7 @@ impl Queue {
     }
 
     /// Completes so many items that are over, and what came before.
-    fn let_all_go(&self, line: &Line, count: u64, is_well: bool) {
+    fn let_all_go(&self, line: &DeviceQueue, count: u64, is_well: bool) {
         self.let_go(line, count, Over::Known { is_well });
         let known = std::mem::take(&mut line.flight().unknown);
         drop(known);
@@ -143,7 +143,7 @@ impl Queue {
     /// The last item made the stream take part in a capture, and has nothing to do any more. If all before it is known
     /// to be over, so is it.
     #[cold]
-    pub(super) fn has_joined(&self, line: &Line) {
+    pub(super) fn has_joined(&self, line: &DeviceQueue) {
         let last = line.joined().load(Relaxed);
         if self.completed() + 1 != last || last != line.issued() || !line.flight().under_way.begin_all(last) {
             return;
@@ -158,7 +158,7 @@ impl Queue {
     }
 
     /// Lets go of what the device has done.
-    pub(super) fn retire(&self, line: &Line) {
+    pub(super) fn retire(&self, line: &DeviceQueue) {
         loop {
             let Some(event) = line.flight().under_way.begin() else { return };
             let reached = event.is_reached();
@@ -175,9 +175,9 @@ impl Queue {
     /// Completes the items up to a milestone.
     fn complete(
         &self,
-        line: &Line,
-        mut flight: MutexGuard<'_, Flight<Op>>,
-        milestone: Milestone<Event>,
+        line: &DeviceQueue,
+        mut flight: MutexGuard<'_, InFlight<Op>>,
+        milestone: Fence<Event>,
         count: u64,
         failure: Option<Error>,
     ) {
@@ -195,7 +195,7 @@ impl Queue {
 
     /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back
     /// here: not under the lock.
-    fn let_go(&self, line: &Line, count: u64, over: Over) {
+    fn let_go(&self, line: &DeviceQueue, count: u64, over: Over) {
         let mut done = line.flight().under_way.over();
         let upto = done + count;
         while done < upto {
@@ -217,7 +217,7 @@ impl Queue {
         line.flight().under_way.end();
     }
 
-    fn let_one_go(&self, line: &Line, op: Op, over: Over) {
+    fn let_one_go(&self, line: &DeviceQueue, op: Op, over: Over) {
         if let Op::Record(mark) = &op {
             mark.reach_on_device();
         }
@@ -230,7 +230,7 @@ impl Queue {
 
     /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the
     /// device is lost, it is; if not, what it may still use is kept.
-    fn give_up(&self, line: &Line, error: Error, target: u64) {
+    fn give_up(&self, line: &DeviceQueue, error: Error, target: u64) {
         let is_lost = error.code() == Code::DeviceLost;
         self.fail_late(error);
         let count = line.flight().under_way.give_up(target, line.issued());
@@ -242,7 +242,7 @@ impl Queue {
 
     /// Waits for a moment without an event: short work is over before one would be recorded and reached. Not while
     /// others go on submitting: then it takes an event to tell where the wait ends.
-    pub(super) fn look_briefly(&self, line: &Line, target: u64, deadline: Deadline) -> Brief {
+    pub(super) fn look_briefly(&self, line: &DeviceQueue, target: u64, deadline: Deadline) -> Brief {
         if self.completed() >= target {
             return Brief::Done;
         }
@@ -265,7 +265,7 @@ impl Queue {
     }
 
     /// Waits until the items up to `target` are completed.
-    pub(super) fn sleep(&self, line: &Line, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
+    pub(super) fn sleep(&self, line: &DeviceQueue, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
         // A short wait needs no event.
         let begin = now_ns();
         while line.tells_idle && line.issued() >= target && now_ns() - begin < spin_ns && !deadline.is_past() {

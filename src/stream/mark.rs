@@ -1,12 +1,12 @@
 //! One record of an event: a point in a queue that is reached once.
 #![forbid(unsafe_code)]
 
-use super::lane::Called;
+use super::dedicated_thread::Called;
 use super::notice::Notice;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
 use crate::device::{Device, DeviceEvent, Then, Waiting, in_a_capture};
-use crate::sync::{Gate, Mutex, OnceLock};
+use crate::sync::{EventCount, Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub struct Mark<Q> {
     /// `ISSUED` once a device knows of it, `REACHED` in the end.
-    gate: Gate,
+    gate: EventCount,
     /// Whether the device is to keep the time.
     timing: bool,
     /// The device's event, of a queue whose work a device does.
@@ -56,7 +56,7 @@ impl<Q> Waiters<Q> {
 impl<Q: Called + 'static> Mark<Q> {
     pub fn new(queue: &Arc<Q>, timing: bool) -> Arc<Mark<Q>> {
         Arc::new(Mark {
-            gate: Gate::new(),
+            gate: EventCount::new(),
             timing,
             on_device: OnceLock::new(),
             time_ns: AtomicU64::new(0),

@@ -4,7 +4,7 @@
 //!
 //! A *synchronous* queue runs each item in the thread that submits it, one at a time (`queue`).
 //!
-//! An *asynchronous* queue is an inbox and a turn (`sync::turn`). Producers push; if nobody drains and nobody was
+//! An *asynchronous* queue is an inbox and a turn (`sync::drain_lock`). Producers push; if nobody drains and nobody was
 //! called, the producer calls: it asks the pool to run the queue's job once, or sends the queue to its lane, a
 //! thread of its own (`lane`). Whoever comes first and gets the turn drains the queue until it is empty. A refused
 //! call is drained by the producer itself.
@@ -35,25 +35,25 @@
 mod account;
 mod claimers;
 mod cycle;
+mod dedicated_thread;
+mod device_queue;
 mod domain;
 mod drain;
+mod fences;
 mod inbox;
 mod issue;
-mod lane;
 mod latch;
 mod late;
-mod line;
 mod look;
 mod mark;
-mod milestones;
 #[cfg(all(test, loom))]
-mod models_of_milestones;
+mod models_of_fences;
 #[cfg(all(test, loom))]
-mod models_of_standing;
+mod models_of_resubmitting;
 mod notice;
 mod queue;
+mod resubmit_table;
 mod snapshot;
-mod standing;
 mod submit;
 mod synchronous;
 mod together;
@@ -62,7 +62,7 @@ mod wait;
 pub use account::{Account, Aside, Extent};
 pub use domain::{Domain, DomainId, check_name};
 pub use notice::{Listener, Notice, What};
-pub use queue::{Doer, Joinable, Joined, Line, Mark, Op, Queue, QueueAttr, Work};
-pub use standing::MOST_WORDS;
+pub use queue::{DeviceQueue, Executor, Joinable, Joined, Mark, Op, Queue, QueueAttr, Work};
+pub use resubmit_table::MOST_WORDS;
 pub use together::{Scope, Synced, sync_all, sync_each, sync_one, time_ns};
 pub use wait::{GRACE_NS, Wait, asleep, help_briefly, until, until_reached};

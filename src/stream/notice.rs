@@ -19,7 +19,7 @@ use crate::abi::weir_notice;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::{
-    Gate, Mutex, ambient, fork,
+    EventCount, Mutex, ambient, fork,
     thread::{self, Group, Origin},
 };
 use std::any::Any;
@@ -58,7 +58,7 @@ pub struct Notice {
 enum By {
     /// Who has the queue's turn, behind the item.
     Turn,
-    Lane(Place),
+    DedicatedThread(Place),
     /// Who finds that the device is done: no function of the host's is called.
     Anybody,
 }
@@ -74,7 +74,7 @@ impl Notice {
         listener: &Arc<dyn Listener>,
         lane: impl FnOnce() -> Result<&'a Arc<NoticeLane>>,
     ) -> Result<Notice> {
-        let by = if listener.calls_host() { By::Lane(lane()?.place()?) } else { By::Anybody };
+        let by = if listener.calls_host() { By::DedicatedThread(lane()?.place()?) } else { By::Anybody };
         Ok(Notice { listener: Arc::clone(listener), by })
     }
 
@@ -88,7 +88,7 @@ impl Notice {
         let telling = Telling { listener: self.listener, error, what };
         match self.by {
             By::Turn => put_off(telling),
-            By::Lane(place) => place.send(telling),
+            By::DedicatedThread(place) => place.send(telling),
             By::Anybody => telling.make(),
         }
     }
@@ -198,7 +198,7 @@ pub(super) struct NoticeLane {
 #[derive(Default)]
 struct Shared {
     list: Mutex<List>,
-    called: Gate,
+    called: EventCount,
 }
 
 /// There is always room for as many tellings more as there are places.

@@ -3,18 +3,18 @@
 
 use super::account::{Account, Member};
 use super::claimers::Claimers;
+use super::dedicated_thread::DedicatedThread;
 use super::domain::DomainId;
 use super::inbox::Inbox;
-use super::lane::Lane;
 use super::latch::Latch;
 use super::notice::{Listener, Notice};
-use super::standing::Giver;
-use super::{line, mark};
+use super::resubmit_table::Issuer;
+use super::{device_queue, mark};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Fifo, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
-use crate::sync::{Gate, Mutex, OnceLock, Turn, TurnGuard};
+use crate::sync::{DrainGuard, DrainLock, EventCount, Mutex, OnceLock};
 use crate::threadpool::ThreadPool;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -91,7 +91,7 @@ pub enum Joined {
 pub type Mark = mark::Mark<Queue>;
 
 /// A device's half of a queue.
-pub type Line = line::Line<Op, Arc<dyn Work>>;
+pub type DeviceQueue = device_queue::DeviceQueue<Op, Arc<dyn Work>>;
 
 /// An item of a queue.
 pub enum Op {
@@ -104,7 +104,7 @@ pub enum Op {
 /// What whoever drains has: items in order, and on a queue whose work a device does, who gives again what stands.
 pub(super) struct Items {
     ops: Fifo<Op>,
-    pub(super) giver: Option<Giver<Arc<dyn Work>>>,
+    pub(super) giver: Option<Issuer<Arc<dyn Work>>>,
 }
 
 impl Deref for Items {
@@ -128,9 +128,9 @@ pub enum Mode {
     /// By whoever the pool sends.
     Pool,
     /// By a thread of the queue's own.
-    Lane(Lane),
+    DedicatedThread(DedicatedThread),
     /// By a device.
-    Device(Box<Line>),
+    Device(Box<DeviceQueue>),
 }
 
 /// What a queue is made from.
@@ -144,7 +144,7 @@ pub struct QueueAttr {
 }
 
 /// Whose work a queue's is.
-pub enum Doer<'a> {
+pub enum Executor<'a> {
     Host,
     /// On a stream of the device's own, or on one of the host's.
     Device(&'a Arc<dyn Device>, Option<u64>),
@@ -155,17 +155,17 @@ pub struct Queue {
     name: String,
     mode: Mode,
     /// See `spare_lane`.
-    spare: OnceLock<Lane>,
+    spare: OnceLock<DedicatedThread>,
     pool: Option<Ref<ThreadPool>>,
     spin_ns: u64,
     priority: i32,
     account: Arc<Account>,
     submitted: AtomicU64,
     /// Shared with those who must know how far the queue got and must not keep it.
-    completed: Arc<Gate>,
+    completed: Arc<EventCount>,
     inbox: Inbox<Op>,
     /// Items taken from the inbox and not done.
-    turn: Turn<Items>,
+    turn: DrainLock<Items>,
     latch: Latch,
     /// The queue whose event the first item waits for, or has waited for.
     parked_on: Mutex<Weak<Queue>>,
@@ -191,7 +191,7 @@ impl std::fmt::Debug for Queue {
 impl Queue {
     /// Makes a queue. An asynchronous one of the host's gets a lane if its pool cannot take single jobs; a device's is
     /// always asynchronous.
-    pub fn create(attr: QueueAttr, doer: Doer<'_>, account: Arc<Account>) -> Result<Arc<Queue>> {
+    pub fn create(attr: QueueAttr, doer: Executor<'_>, account: Arc<Account>) -> Result<Arc<Queue>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Relaxed);
         let (name, label) = match attr.name {
@@ -199,8 +199,8 @@ impl Queue {
             name => (name.clone(), name),
         };
         let mut giver = None;
-        let mode = if let Doer::Device(device, wrapped) = doer {
-            let (line, its_giver) = Line::create(device, &name, attr.priority, wrapped)?;
+        let mode = if let Executor::Device(device, wrapped) = doer {
+            let (line, its_giver) = DeviceQueue::create(device, &name, attr.priority, wrapped)?;
             giver = Some(its_giver);
             Mode::Device(Box::new(line))
         } else if !attr.asynchronous {
@@ -208,7 +208,7 @@ impl Queue {
         } else if attr.pool.as_ref().is_some_and(|pool| pool.can_spawn()) {
             Mode::Pool
         } else {
-            Mode::Lane(Lane::start(&name, &label)?)
+            Mode::DedicatedThread(DedicatedThread::start(&name, &label)?)
         };
         let queue = Arc::new(Queue {
             id,
@@ -220,9 +220,9 @@ impl Queue {
             priority: attr.priority,
             account,
             submitted: AtomicU64::new(0),
-            completed: Arc::new(Gate::new()),
+            completed: Arc::new(EventCount::new()),
             inbox: Inbox::default(),
-            turn: Turn::new(Items { ops: Fifo::with_capacity(64), giver }),
+            turn: DrainLock::new(Items { ops: Fifo::with_capacity(64), giver }),
             latch: Latch::default(),
             parked_on: Mutex::default(),
             program_waited_for: AtomicU32::new(0),
@@ -262,14 +262,14 @@ impl Queue {
 
     /// Whether its items are done by a certain thread: the one that submits them, or a lane.
     pub(super) fn has_own_thread(&self) -> bool {
-        matches!(self.mode, Mode::Synchronous | Mode::Lane(_))
+        matches!(self.mode, Mode::Synchronous | Mode::DedicatedThread(_))
     }
 
     pub(super) fn mode(&self) -> &Mode {
         &self.mode
     }
 
-    pub(super) fn turn(&self) -> &Turn<Items> {
+    pub(super) fn turn(&self) -> &DrainLock<Items> {
         &self.turn
     }
 
@@ -296,7 +296,7 @@ impl Queue {
     }
 
     /// The device's half, if a device does its work.
-    pub fn line(&self) -> Option<&Line> {
+    pub fn line(&self) -> Option<&DeviceQueue> {
         match &self.mode {
             Mode::Device(line) => Some(line),
             _ => None,
@@ -304,10 +304,10 @@ impl Queue {
     }
 
     /// The thread for what a device's must not do and no pool takes, started with the first such item.
-    pub(super) fn spare_lane(&self) -> Result<&Lane> {
+    pub(super) fn spare_lane(&self) -> Result<&DedicatedThread> {
         if self.spare.get().is_none() {
             // If two come here, one thread ends at once.
-            let _ = self.spare.set(Lane::start(&self.name, &self.id.to_string())?);
+            let _ = self.spare.set(DedicatedThread::start(&self.name, &self.id.to_string())?);
         }
         self.spare.get().ok_or_else(|| Error::internal("a lane that is not there"))
     }
@@ -331,7 +331,7 @@ impl Queue {
     }
 
     /// The count of completed items alone.
-    pub fn progress(&self) -> &Arc<Gate> {
+    pub fn progress(&self) -> &Arc<EventCount> {
         &self.completed
     }
 
@@ -359,7 +359,7 @@ impl Queue {
     }
 
     /// The turn, if nobody has it.
-    pub(super) fn try_hold(&self) -> Option<TurnGuard<'_, Items>> {
+    pub(super) fn try_hold(&self) -> Option<DrainGuard<'_, Items>> {
         self.turn.hold()
     }
 
@@ -396,7 +396,7 @@ impl Queue {
 
     /// Whether there are items that a thread of the host's has to do, or to give to a device.
     pub(super) fn has_more_on_host(&self) -> bool {
-        self.line().map_or_else(|| self.completed(), Line::issued) < self.submitted()
+        self.line().map_or_else(|| self.completed(), DeviceQueue::issued) < self.submitted()
     }
 
     /// By the first item: others may join in, or no more.
@@ -417,8 +417,8 @@ impl Queue {
     }
 
     /// What tells that the queue got on, was called, or is parked.
-    pub(super) fn progress_gate(&self) -> &Gate {
-        self.line().map_or(&*self.completed, Line::issued_gate)
+    pub(super) fn progress_gate(&self) -> &EventCount {
+        self.line().map_or(&*self.completed, DeviceQueue::issued_gate)
     }
 
     /// Whoever waits for the queue is to look again.
@@ -491,7 +491,7 @@ impl Queue {
     /// Why the item in hand must be skipped, if it must.
     #[inline]
     pub(super) fn cause(&self) -> Option<Error> {
-        let before = self.line().map_or_else(|| self.completed(), Line::issued);
+        let before = self.line().map_or_else(|| self.completed(), DeviceQueue::issued);
         self.latch.cause(before + 1)
     }
 

@@ -3,10 +3,10 @@
 #![forbid(unsafe_code)]
 
 use super::drain::Hands;
-use super::queue::{Items, Line, Mode, Op, Queue, Work};
+use super::queue::{DeviceQueue, Items, Mode, Op, Queue, Work};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::sync::{TurnGuard, ambient};
+use crate::sync::{DrainGuard, ambient};
 use std::sync::Arc;
 
 /// How long a capture waits for another thread that drains.
@@ -68,7 +68,7 @@ impl Queue {
 
     /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox.
     /// Gives it back if not.
-    pub(super) fn issue_now(self: &Arc<Self>, line: &Line, op: Op, key: &[usize]) -> Option<Op> {
+    pub(super) fn issue_now(self: &Arc<Self>, line: &DeviceQueue, op: Op, key: &[usize]) -> Option<Op> {
         let Op::Work(work) = &op else { return Some(op) };
         if !self.has_no_news() {
             return Some(op);
@@ -104,7 +104,7 @@ impl Queue {
     /// Gives an item to a stream that the host captures. It becomes part of what the host collects, which keeps what it
     /// holds, and is none of the queue's.
     #[cold]
-    pub(super) fn capture(self: &Arc<Self>, line: &Line, op: Op) -> Result<()> {
+    pub(super) fn capture(self: &Arc<Self>, line: &DeviceQueue, op: Op) -> Result<()> {
         let turn = self.turn_in_capture(line);
         let _frame = ambient::enter(ambient::Work::Queue(self.id()));
         let captured = self.named(|| {
@@ -138,7 +138,7 @@ impl Queue {
     }
 
     /// The turn, if the device was given all that came before. Another thread may have it that is about to be done.
-    fn turn_in_capture(self: &Arc<Self>, line: &Line) -> Option<TurnGuard<'_, Items>> {
+    fn turn_in_capture(self: &Arc<Self>, line: &DeviceQueue) -> Option<DrainGuard<'_, Items>> {
         let deadline = Deadline::after(PATIENCE_NS);
         let is_at_host = || line.is_at_host() || ambient::within(ambient::Work::Queue(self.id()));
         loop {
@@ -207,7 +207,7 @@ impl Queue {
 
     /// Ends a turn in which something was issued.
     #[inline]
-    fn leave(self: &Arc<Self>, line: &Line, turn: TurnGuard<'_, Items>) {
+    fn leave(self: &Arc<Self>, line: &DeviceQueue, turn: DrainGuard<'_, Items>) {
         drop(turn);
         // Who has pushed meanwhile has found the turn taken, and left it to this thread.
         if !self.has_no_news() || line.is_abandoned() {

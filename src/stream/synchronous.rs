@@ -6,7 +6,7 @@ use super::queue::{Items, Op, Queue};
 use super::wait;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::sync::{TurnGuard, ambient};
+use crate::sync::{DrainGuard, ambient};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -63,7 +63,7 @@ impl Queue {
 
     /// Takes a synchronous queue's turn; waits while another thread is at work with it, where no circle can close
     /// unseen.
-    fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, Items>> {
+    fn hold(self: &Arc<Self>) -> Result<DrainGuard<'_, Items>> {
         loop {
             let seen = self.completed();
             if let Some(turn) = self.try_hold() {

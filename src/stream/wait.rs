@@ -28,8 +28,8 @@
 #![forbid(unsafe_code)]
 
 use super::cycle::Waiting;
+use super::dedicated_thread::answer_calls;
 use super::drain::{Hands, run_later};
-use super::lane::answer_calls;
 use super::queue::{Joined, Mark, Queue};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};

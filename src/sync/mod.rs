@@ -3,14 +3,14 @@
 //!
 //! - `futex`: sleep on a word with a time-out, wake sleepers. Nothing else in the library blocks a thread.
 //! - `Mutex`, `Condvar`, `OnceLock`: for lists and errors that are touched only when something fails or is created.
-//! - `Gate`: a counter that others wait for.
+//! - `EventCount`: a counter that others wait for.
 //! - `Promise`: a value that one thread makes and others wait for.
-//! - `Turn`: who drains a queue.
+//! - `DrainLock`: who drains a queue.
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
-//! - `HandOff`: a cell that is empty or full.
+//! - `Mailbox`: a cell that is empty or full.
 //! - `Loan`: a cell whose value is lent to one at a time.
 //! - `Replaceable`: a cell that many read and one replaces while nobody does.
-//! - `Tokens`: who is in a run, how much of it is left, who closes it.
+//! - `RunLatch`: who is in a run, how much of it is left, who closes it.
 //! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
 //! - `Places`: so many may be in, and the others wait in a line.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
@@ -34,31 +34,31 @@
 pub mod ambient;
 pub mod atomic;
 mod claim;
+mod drain_lock;
+pub(crate) mod event_count;
 pub mod fork;
 pub mod futex;
-pub(crate) mod gate;
 mod global;
-mod handoff;
 mod keepsake;
 pub(crate) mod lock;
+mod mailbox;
 mod pending;
 mod promise;
+mod run_latch;
 mod slots;
 pub mod thread;
-mod tokens;
-mod turn;
 
 pub use claim::Claim;
-pub use gate::{Gate, Watch};
+pub use drain_lock::{DrainGuard, DrainLock};
+pub use event_count::{EventCount, Watch};
 pub use global::Global;
-pub use handoff::HandOff;
 pub use keepsake::Keepsake;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
+pub use mailbox::Mailbox;
 pub use pending::{Meeting, Returns};
 pub use promise::Promise;
+pub use run_latch::{Entry, Exit, RunLatch};
 pub use slots::Slots;
-pub use tokens::{Entry, Exit, Tokens};
-pub use turn::{Turn, TurnGuard};
 
 #[cfg(all(test, loom))]
 pub(crate) mod models;

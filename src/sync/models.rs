@@ -1,9 +1,9 @@
 //! loom models of the protocols: `RUSTFLAGS="--cfg loom" cargo test --release --lib models`.
 
 use super::atomic::{AtomicU32, AtomicU64, Ordering, Ordering::*};
-use super::gate::{self, Count};
+use super::event_count::{self, Count};
 use super::lock::{self, CONTENDED, FREE, LOCKED, Word};
-use super::{Entry, Exit, Tokens, Turn};
+use super::{DrainLock, Entry, Exit, RunLatch};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -12,9 +12,9 @@ use loom::thread;
 #[test]
 fn models_turn_push_against_release() {
     loom::model(|| {
-        let turn = Arc::new(Turn::new(()));
+        let turn = Arc::new(DrainLock::new(()));
         let queue = Arc::new(AtomicU32::new(0));
-        let drain = |turn: &Turn<()>, queue: &AtomicU32| {
+        let drain = |turn: &DrainLock<()>, queue: &AtomicU32| {
             while let Some(guard) = turn.hold() {
                 queue.swap(0, SeqCst);
                 drop(guard);
@@ -45,7 +45,7 @@ fn models_turn_push_against_release() {
 #[test]
 fn models_turn_resume_against_park() {
     loom::model(|| {
-        let turn = Arc::new(Turn::new(()));
+        let turn = Arc::new(DrainLock::new(()));
         let fired = Arc::new(AtomicU32::new(0));
         // The holder registers with the event while it holds the turn, so the event fires after that.
         let mut guard = turn.hold().unwrap();
@@ -77,7 +77,7 @@ fn models_turn_resume_against_park() {
 #[test]
 fn models_tokens_close_once() {
     loom::model(|| {
-        let tokens = Arc::new(Tokens::new());
+        let tokens = Arc::new(RunLatch::new());
         let inside = Arc::new(AtomicU32::new(1));
         let generation = tokens.open(2);
         let helper = {
@@ -160,7 +160,7 @@ impl Count for AtomicU64 {
     }
 }
 
-/// A gate whose words are loom's, and whose steps are `Gate`'s.
+/// A gate whose words are loom's, and whose steps are `EventCount`'s.
 pub(crate) struct ModelGate {
     reached: AtomicU64,
     epoch: Futex,
@@ -182,11 +182,11 @@ impl ModelGate {
     }
 
     pub(crate) fn advance(&self, by: u64) {
-        gate::advance(&self.reached, &self.sleepers, &self.epoch, by);
+        event_count::advance(&self.reached, &self.sleepers, &self.epoch, by);
     }
 
     pub(crate) fn watch(&self) -> ModelWatch<'_> {
-        ModelWatch { gate: self, seen: gate::watch(&self.sleepers, &self.epoch) }
+        ModelWatch { gate: self, seen: event_count::watch(&self.sleepers, &self.epoch) }
     }
 }
 

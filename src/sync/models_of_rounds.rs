@@ -1,13 +1,13 @@
 //! loom models of calls that are made in rounds (`graph::exec::inner`), and their broken twins.
 //!
-//! `Turn`, `Meeting` and `Returns` together: the owner of an inner run works in rounds; one thread brings something
+//! `DrainLock`, `Meeting` and `Returns` together: the owner of an inner run works in rounds; one thread brings something
 //! back to the run, another one closes it. Each may find the owner at work, about to park, parked, or on its way.
 
 use super::atomic::{AtomicU32, Ordering::*};
 use super::lock::Word;
 use super::models::Futex;
 use super::pending::{Meeting, Returns};
-use super::{Turn, TurnGuard};
+use super::{DrainGuard, DrainLock};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 struct Call {
     returns: Returns,
     closed: AtomicU32,
-    turn: Turn<()>,
+    turn: DrainLock<()>,
     /// The handle of the round; the turn's.
     told: UnsafeCell<Option<u32>>,
     meeting: Meeting,
@@ -55,9 +55,9 @@ impl Call {
 }
 
 /// Parks, and leaves the handle for who tells.
-type Park = for<'a> fn(&'a Call, TurnGuard<'a, ()>, u32) -> Result<(), TurnGuard<'a, ()>>;
+type Park = for<'a> fn(&'a Call, DrainGuard<'a, ()>, u32) -> Result<(), DrainGuard<'a, ()>>;
 
-fn park<'a>(call: &'a Call, turn: TurnGuard<'a, ()>, generation: u32) -> Result<(), TurnGuard<'a, ()>> {
+fn park<'a>(call: &'a Call, turn: DrainGuard<'a, ()>, generation: u32) -> Result<(), DrainGuard<'a, ()>> {
     call.set_told(Some(generation));
     turn.park().inspect_err(|_| call.set_told(None))
 }
@@ -66,7 +66,7 @@ fn go_round(close: fn(&Call), park: Park) {
     let call = Arc::new(Call {
         returns: Returns::new(),
         closed: AtomicU32::new(0),
-        turn: Turn::new(()),
+        turn: DrainLock::new(()),
         told: UnsafeCell::new(None),
         meeting: Meeting::new(),
         brought: Futex::new(),

@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::time::Deadline;
-use crate::sync::Gate;
+use crate::sync::EventCount;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::*;
 
@@ -22,7 +22,7 @@ const OWED: u64 = 1 << 32;
 #[derive(Debug)]
 pub struct Door {
     word: AtomicU64,
-    empty: Gate,
+    empty: EventCount,
 }
 
 /// Somebody is inside while this lives.
@@ -44,7 +44,7 @@ impl Default for Door {
 
 impl Door {
     pub fn new() -> Door {
-        Door { word: AtomicU64::new(0), empty: Gate::new() }
+        Door { word: AtomicU64::new(0), empty: EventCount::new() }
     }
 
     /// None if the door is closed.

@@ -13,7 +13,7 @@ use super::costs::{Cost, PRIOR, SLOWEST_NS, Way};
 use super::pool::{Job, ThreadPool};
 use crate::base::Ref;
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::{Gate, Global, thread};
+use crate::sync::{EventCount, Global, thread};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -36,7 +36,7 @@ const NOBODY_NS: f32 = 1_000_000.0;
 struct Visitors {
     caller: u64,
     work_ns: u64,
-    all_came: Gate,
+    all_came: EventCount,
     /// The first and the last arrival, the last end; in nanoseconds of `now_ns`.
     first: AtomicU64,
     last: AtomicU64,
@@ -66,7 +66,7 @@ impl Visitors {
         Visitors {
             caller: thread::me(),
             work_ns,
-            all_came: Gate::new(),
+            all_came: EventCount::new(),
             first: AtomicU64::new(u64::MAX),
             last: AtomicU64::new(0),
             end: AtomicU64::new(0),

@@ -21,7 +21,7 @@
 //! unclaimed at that moment, which is all it has to know.
 //!
 //! A thread that finds all words empty may miss a range that a thief is about to store. The thief does it then; the
-//! loop's end is counted elsewhere (`Tokens`), not here.
+//! loop's end is counted elsewhere (`RunLatch`), not here.
 #![forbid(unsafe_code)]
 
 use crate::sync::atomic::AtomicU64;
@@ -71,11 +71,17 @@ impl Ranges {
         Ranges { homes: (0..most.max(1)).map(|_| Home(AtomicU64::new(0))).collect() }
     }
 
+    /// A home's word, for the models' broken twins.
+    #[cfg(all(test, loom))]
+    pub(super) fn word(&self, home: usize) -> &AtomicU64 {
+        &self.homes[home].0
+    }
+
     /// Gives each home of a team its share of the units `0..units`. Only while nobody draws.
     pub fn fill(&self, team: usize, units: u32) {
         let bound = |i: usize| (i as u64 * u64::from(units) / team as u64) as u32;
         for (i, home) in self.homes[..team].iter().enumerate() {
-            // ORDERING: Relaxed; published by whatever lets the team in (`Tokens::open`).
+            // ORDERING: Relaxed; published by whatever lets the team in (`RunLatch::open`).
             home.0.store(pack(bound(i), bound(i + 1)), Relaxed);
         }
     }
@@ -85,7 +91,7 @@ impl Ranges {
         self.take(home, draw).or_else(|| (1..draw.team).find_map(|i| self.steal((home + i) % draw.team, home, draw)))
     }
 
-    // ORDERING: Relaxed throughout; the words only divide the units, `Tokens` orders what is done with them.
+    // ORDERING: Relaxed throughout; the words only divide the units, `RunLatch` orders what is done with them.
 
     fn take(&self, home: usize, draw: Draw) -> Option<(u32, u32)> {
         let word = &self.homes[home].0;

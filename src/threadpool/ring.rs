@@ -6,13 +6,13 @@
 #![forbid(unsafe_code)]
 
 use super::host::Task;
-use crate::sync::HandOff;
+use crate::sync::Mailbox;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 #[derive(Debug)]
 struct Cell {
     sequence: AtomicUsize,
-    task: HandOff<Task>,
+    task: Mailbox<Task>,
 }
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Ring {
     /// Room for `capacity` tasks, a power of two.
     pub fn new(capacity: usize) -> Ring {
         assert!(capacity.is_power_of_two());
-        let cell = |i| Cell { sequence: AtomicUsize::new(i), task: HandOff::default() };
+        let cell = |i| Cell { sequence: AtomicUsize::new(i), task: Mailbox::default() };
         Ring {
             cells: (0..capacity).map(cell).collect(),
             mask: capacity - 1,

@@ -251,18 +251,18 @@ fn a_long_capture_holds_nobody_up() {
 }
 
 /// A function that ends when it is told to.
-struct Gate(Mutex<Receiver<()>>);
+struct EventCount(Mutex<Receiver<()>>);
 
-impl Task for Gate {
+impl Task for EventCount {
     fn run(&self) -> Result<()> {
         let _ = self.0.lock().unwrap().recv();
         Ok(())
     }
 }
 
-fn gate() -> (Arc<Gate>, Sender<()>) {
+fn gate() -> (Arc<EventCount>, Sender<()>) {
     let (open, is_open) = channel();
-    (Arc::new(Gate(Mutex::new(is_open))), open)
+    (Arc::new(EventCount(Mutex::new(is_open))), open)
 }
 
 fn spin(bench: &Bench, stream: &Ref<Stream>, us: u64) {

@@ -5,7 +5,7 @@ use crate::kit::random::Random;
 use crate::kit::run;
 use crate::lower::{Flat, Kind, lower, name};
 use crate::program;
-use crate::tokens::Tokens;
+use crate::tokens::RunLatch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use weir::base::Code;
@@ -109,7 +109,7 @@ fn broken_graphs_are_refused_by_name_or_compute_what_they_mean_now() {
                 let got = run::run(&program, &inputs, &limited);
                 ran += 1;
                 let Ok(got) = got else { continue };
-                let mut tokens = Tokens::new(&flat, &inputs);
+                let mut tokens = RunLatch::new(&flat, &inputs);
                 let expected: Vec<_> = flat.outputs.iter().map(|&value| tokens.value(value, &Vec::new())).collect();
                 if tokens.is_unclear {
                     continue;

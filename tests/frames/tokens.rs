@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// The frame of each iteration around a value, and its number.
 type Place = Vec<usize>;
 
-pub struct Tokens<'a> {
+pub struct RunLatch<'a> {
     flat: &'a Flat,
     inputs: &'a [i32],
     known: HashMap<(usize, Place), [Option<i32>; 2]>,
@@ -38,9 +38,9 @@ fn frames(flat: &Flat) -> Vec<Option<Vec<&str>>> {
     found
 }
 
-impl<'a> Tokens<'a> {
-    pub fn new(flat: &'a Flat, inputs: &'a [i32]) -> Tokens<'a> {
-        Tokens { flat, inputs, known: HashMap::new(), is_unclear: false, left: 100_000, frames: frames(flat) }
+impl<'a> RunLatch<'a> {
+    pub fn new(flat: &'a Flat, inputs: &'a [i32]) -> RunLatch<'a> {
+        RunLatch { flat, inputs, known: HashMap::new(), is_unclear: false, left: 100_000, frames: frames(flat) }
     }
 
     /// None: absent.

@@ -1,7 +1,7 @@
 //! How the driver's graph of a recording is filled. A step is one node or more: a kernel's launches one behind the
 //! other, a copy, a fill; what launches nothing is an empty node, so that edges through it stay. A branch or a loop is a
 //! conditional node, whose bodies are filled in the same way. No device runtime library takes part: kernels of the
-//! library's own (`kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a
+//! library's own (`gpu/kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a
 //! function that the driver puts in when it loads their module.
 //!
 //! *A loop* is a kernel that sets the condition, and a WHILE node behind it; the same kernel is in the body again,

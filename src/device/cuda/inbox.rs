@@ -3,7 +3,7 @@
 //! A kernel that can find one is given an *inbox*: a place in pinned memory of the host's, which it writes when it has
 //! found something and does not touch otherwise. Each stream has one, made by the first such launch, and so has each
 //! recording, because its parameters stay what they are. The first finding stays, with the launch's number, the
-//! launch's site and what was found (`Fault` in kernels/gather.cu).
+//! launch's site and what was found (`Fault` in gpu/kernels/gather.cu).
 //!
 //! Nobody waits for a kernel to say something: a stream keeps a list of inboxes that its work may have written to
 //! (`Reports`), an event takes the list along as it is recorded, a stream that waits for an event adds that to its own,
@@ -27,7 +27,7 @@ const MOST_PAST: usize = 16;
 /// `state` of an inbox that has been written.
 const WRITTEN: u32 = 2;
 
-/// As in kernels/gather.cu. The device writes it while the host does not look.
+/// As in gpu/kernels/gather.cu. The device writes it while the host does not look.
 #[derive(Debug)]
 #[repr(C)]
 struct Fault {

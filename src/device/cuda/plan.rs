@@ -1,7 +1,7 @@
 //! What a CUDA device is to launch for a built-in operation: which kernels of the library's own modules, on which grid,
 //! with which parameters. Pure: nothing here calls the driver, so all of it is tested without one.
 //!
-//! Each kernel takes one struct by value (`kernels/*.cu`). `Params` lays it out as C does, in a buffer on the stack, so
+//! Each kernel takes one struct by value (`gpu/kernels/*.cu`). `Params` lays it out as C does, in a buffer on the stack, so
 //! a call allocates nothing.
 #![forbid(unsafe_code)]
 

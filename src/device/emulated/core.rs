@@ -2,7 +2,7 @@
 
 use super::checker::Point;
 use crate::base::Error;
-use crate::sync::{Gate, Mutex};
+use crate::sync::{EventCount, Mutex};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -37,7 +37,7 @@ pub(super) struct Core {
     /// Times that it was recorded.
     recorded: AtomicU64,
     /// Times that it was reached.
-    pub gate: Gate,
+    pub gate: EventCount,
     state: Mutex<State>,
 }
 
@@ -53,7 +53,7 @@ struct State {
 
 impl Core {
     pub(super) fn new(id: u64) -> Core {
-        Core { id, recorded: AtomicU64::new(0), gate: Gate::new(), state: Mutex::default() }
+        Core { id, recorded: AtomicU64::new(0), gate: EventCount::new(), state: Mutex::default() }
     }
 
     /// Times that it was recorded.

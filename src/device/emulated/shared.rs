@@ -8,7 +8,7 @@ use super::state::{Asked, Demand, State};
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
 use crate::memory::{Reserve, View};
-use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
+use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -24,12 +24,12 @@ pub(super) struct Shared {
     pub pins: Mutex<Pins>,
     pub state: Mutex<State>,
     /// There may be something to do.
-    pub called: Gate,
+    pub called: EventCount,
     /// Who puts off telling so, and whether there is anything.
     pub holding: AtomicUsize,
     pub is_put_off: AtomicBool,
     /// Advances as demands are met, and at the end.
-    pub met: Gate,
+    pub met: EventCount,
     pub lost: OnceLock<Error>,
     /// How many it was to compile, and has compiled.
     pub regions_asked: AtomicU64,

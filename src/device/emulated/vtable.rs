@@ -22,7 +22,7 @@ use crate::base::text::{fixed, head};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::memory::Reserve;
-use crate::sync::{Gate, Mutex, OnceLock};
+use crate::sync::{EventCount, Mutex, OnceLock};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -237,10 +237,10 @@ fn open(index: u32, settings: Emulation) -> Result<Arc<Shared>> {
         pins: Mutex::new(Pins::default()),
         state: Mutex::new(State::new(&label, settings.seed, settings.checks())?),
         label,
-        called: Gate::new(),
+        called: EventCount::new(),
         holding: AtomicUsize::new(0),
         is_put_off: AtomicBool::new(false),
-        met: Gate::new(),
+        met: EventCount::new(),
         lost: OnceLock::new(),
         regions_asked: AtomicU64::new(0),
         regions: AtomicU64::new(0),

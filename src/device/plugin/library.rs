@@ -3,7 +3,7 @@
 
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::sync::{Gate, Global, thread};
+use crate::sync::{EventCount, Global, thread};
 use std::ffi::{CStr, CString, c_void};
 
 /// A library that is open.
@@ -22,7 +22,7 @@ enum State {
 
 static LIBRARIES: Global<Vec<Library>> = Global::new(Vec::new);
 /// Counts libraries that have answered.
-static ANSWERED: Gate = Gate::new();
+static ANSWERED: EventCount = EventCount::new();
 
 /// What the caller found about a library that it wants to load.
 enum Turn {

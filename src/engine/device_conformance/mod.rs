@@ -20,7 +20,7 @@ use crate::base::Result;
 use crate::base::time::Deadline;
 use crate::device::{self, Device, DeviceKind, Settings};
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex};
+use crate::sync::{EventCount, Mutex};
 use crate::threadpool::conformance::{Line, Options, Verdict};
 use bench::{Bench, Finding, Seen};
 use keep::Keep;
@@ -113,7 +113,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
 /// Runs a probe in a thread of its own.
 fn run(threads: &Arc<Group>, bench: Bench, probe: Probe, stuck: &mut bool) -> Finding {
     let limit_ns = bench.budget_ns().saturating_mul(PROBE_BUDGETS);
-    let report = Arc::new((Mutex::new(None), Gate::new()));
+    let report = Arc::new((Mutex::new(None), EventCount::new()));
     let done = Arc::clone(&report);
     let steps = bench.steps();
     let started = thread::spawn(threads, None, move || {

@@ -7,7 +7,7 @@ use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
 use crate::device::{self, Place, Then, plugin};
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex};
+use crate::sync::{EventCount, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
@@ -216,7 +216,7 @@ pub(super) fn threads(bench: &Bench) -> Finding {
         owner: device::label(&*bench.device),
         pool: 0,
     });
-    let ended = Arc::new((Mutex::new(Vec::new()), Gate::new()));
+    let ended = Arc::new((Mutex::new(Vec::new()), EventCount::new()));
     let mut refused = None;
     let mut started = 0;
     while started < THREADS && refused.is_none() {

@@ -177,6 +177,29 @@ impl Node {
             _ => Vec::new(),
         }
     }
+
+    /// Has it read another value in the place of one.
+    pub(in crate::graph) fn reread(&mut self, from: Value, to: Value) {
+        self.inputs_mut().iter_mut().filter(|value| **value == from).for_each(|value| *value = to);
+    }
+
+    /// How many iterations have graphs of their own, if it is a loop.
+    pub(in crate::graph) fn num_slots(&self) -> usize {
+        match &self.body {
+            Body::While { copies, .. } => copies.len() + 1,
+            _ => 1,
+        }
+    }
+
+    /// Leaves a loop so many slots: one iteration after the other, if there are not two beside the one that ends.
+    pub(in crate::graph) fn limit_slots(&mut self, slots: usize) {
+        if let Body::While { parallel_iterations, copies, .. } = &mut self.body {
+            copies.truncate(if slots < 3 { 0 } else { slots - 1 });
+            if copies.is_empty() {
+                *parallel_iterations = 1;
+            }
+        }
+    }
 }
 
 /// What a graph is made of, as compile and enclosing graphs see it.
@@ -217,6 +240,12 @@ impl Contents {
     pub fn forwarding_of(&self, node: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
         let outputs = if self.forwarding.is_empty() { 0 } else { num_outputs };
         (0..outputs).filter_map(|output| Some((output as u16, *self.forwarding.get(&(node, output))?))).collect()
+    }
+
+    /// Has all that read a value read another one.
+    pub(in crate::graph) fn rewire(&mut self, from: Value, to: Value) {
+        self.nodes.iter_mut().for_each(|node| node.reread(from, to));
+        self.outputs.iter_mut().filter(|(_, value)| *value == from).for_each(|(_, value)| *value = to);
     }
 }
 

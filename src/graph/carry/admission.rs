@@ -1,6 +1,6 @@
 //! A program that has no more than so many runs at once: who may begin, who waits, and who may not wait.
 //!
-//! A run takes a place when it begins and gives it back when it is over (`sync::Places`). When all are taken,
+//! A run takes a place when it begins and gives it back when it is over (`sync::Semaphore`). When all are taken,
 //!
 //! - a run in the calling thread sleeps until its turn comes, if the thread is inside of nothing of the library's: then
 //!   it holds nothing that others could wait for, so no circle can close. Inside of a task of a pool, of a stream's
@@ -20,11 +20,11 @@
 //! refused (`stream::wait`).
 #![forbid(unsafe_code)]
 
-use super::places::Places;
+use super::semaphore::Semaphore;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::stream::{Joinable, Joined, Queue, help_briefly};
-use crate::sync::{Gate, Mutex, ambient};
+use crate::sync::{EventCount, Mutex, ambient};
 use crate::threadpool::{self, PoolAttr, ThreadPool};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -43,7 +43,7 @@ pub(in crate::graph) trait Queued: Send + Sync {
 
 /// Who waits.
 pub(in crate::graph) enum Waiter {
-    Thread(Arc<Gate>),
+    Thread(Arc<EventCount>),
     Queued(Arc<dyn Queued>, Arc<Queue>),
 }
 
@@ -51,7 +51,7 @@ pub(in crate::graph) struct Admission {
     /// In the upper half of the runs' ids; never 0.
     pub number: u32,
     most: u32,
-    places: Places<Waiter>,
+    places: Semaphore<Waiter>,
     /// Runs that are queued, wait or go on. ORDERING: Relaxed; it limits.
     accepted: AtomicU32,
     /// The streams of runs that are in the line or have a place.
@@ -112,7 +112,7 @@ impl Admission {
         let admission = || Admission {
             number,
             most,
-            places: Places::new(most),
+            places: Semaphore::new(most),
             accepted: AtomicU32::new(0),
             queues: Mutex::default(),
         };
@@ -156,7 +156,7 @@ impl Admission {
         if asks.no_wait {
             return Err(self.full(asks));
         }
-        let gate = Arc::new(Gate::new());
+        let gate = Arc::new(EventCount::new());
         if self.places.enter_or_wait(|| Waiter::Thread(Arc::clone(&gate))) {
             return Ok(Some(self.admitted()));
         }
@@ -247,7 +247,7 @@ impl Joinable for Admission {
     }
 }
 
-/// Places that are given back together.
+/// Semaphore that are given back together.
 pub(in crate::graph) struct More {
     of: Arc<Admission>,
     pub count: usize,

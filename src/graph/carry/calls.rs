@@ -5,7 +5,7 @@ use crate::graph::plan::Plan;
 use crate::kernel::{Attached, Completion, Frame, Kept, KernelContext, Pending, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::Queue;
-use crate::sync::{Gate, HandOff, Mutex, Returns, Turn};
+use crate::sync::{DrainLock, EventCount, Mailbox, Mutex, Returns};
 use crate::threadpool::{Job, ThreadPool};
 use std::any::Any;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ pub(in crate::graph) struct Call {
     pub pending: Pending,
     pub context: KernelContext<'static>,
     /// For a kernel that may block, or has a thread to be called on.
-    pub lane: Option<Arc<Lane>>,
+    pub lane: Option<Arc<CallChain>>,
     /// In this run. ORDERING: Relaxed; what brings the node back orders it.
     pub has_failed: AtomicBool,
 }
 
 /// A run that has calls on lanes.
-pub(in crate::graph) trait OnLane: Send + Sync {
+pub(in crate::graph) trait OnChain: Send + Sync {
     /// Computes call `call`, whose completion has this number.
     fn compute_on_lane(&self, call: u32, done: usize);
 }
 
 /// A kernel on its way to the pool for such: to the run it is one that completes later.
-pub(in crate::graph) struct Lane {
+pub(in crate::graph) struct CallChain {
     pub call: u32,
     /// The call and its completion, until somebody begins it: the pool, or who waits for the run.
-    pub handed: HandOff<(Arc<dyn OnLane>, usize)>,
+    pub handed: Mailbox<(Arc<dyn OnChain>, usize)>,
     /// When it was handed over. ORDERING: Relaxed; `handed` orders it, and a late look only means a later claim.
     pub since_ns: AtomicU64,
 }
 
-impl Lane {
+impl CallChain {
     /// Does the call; false if another thread has begun it.
     pub fn begin(&self) -> bool {
         let handed = self.handed.take();
@@ -48,7 +48,7 @@ impl Lane {
     }
 }
 
-impl Job for Lane {
+impl Job for CallChain {
     /// It may come late, for a call that was begun elsewhere: then it begins the next one, or finds none.
     fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
         self.begin();
@@ -60,11 +60,11 @@ pub(in crate::graph) struct Calls {
     pub list: Box<[Call]>,
     pub returns: Returns,
     /// Advanced when the owner, if it sleeps, must look.
-    pub news: Gate,
+    pub news: EventCount,
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
     /// The owner's gate, if it has several runs at once.
-    pub together: Mutex<Option<Arc<Gate>>>,
+    pub together: Mutex<Option<Arc<EventCount>>>,
     /// The owner, if it is a node of another run.
     pub rounds: Rounds,
     /// The same as the state's, shared with the calls' contexts.
@@ -100,13 +100,13 @@ impl Calls {
             let context = unsafe { KernelContext::kept(kept, scratch(node.scratch)) };
             let call = list.len() as u32;
             let lane = (kernel.may_block() || kernel.launcher().is_some())
-                .then(|| Arc::new(Lane { call, handed: HandOff::default(), since_ns: AtomicU64::new(0) }));
+                .then(|| Arc::new(CallChain { call, handed: Mailbox::default(), since_ns: AtomicU64::new(0) }));
             list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
         }
         Ok(Calls {
             list: list.into_boxed_slice(),
             returns: Returns::new(),
-            news: Gate::new(),
+            news: EventCount::new(),
             stream: Mutex::new(None),
             together: Mutex::new(None),
             rounds: Rounds::new(),
@@ -131,10 +131,16 @@ impl Calls {
     }
 }
 
+/// A program, for a run that is a call of another one.
+pub(in crate::graph) trait StateHome: Send + Sync {
+    /// Keeps a `RunState` of this program for a later run.
+    fn give_back(&self, state: Arc<dyn Any + Send + Sync>);
+}
+
 /// What the owner of a run has to know that is a call of another one (`inner`).
 pub(in crate::graph) struct Inner {
-    /// The program.
-    pub program: Arc<dyn Any + Send + Sync>,
+    /// Keeps the program alive, and takes the state back.
+    pub home: Arc<dyn StateHome>,
     pub attached: Attached<Arc<Stop>>,
     /// What the gate of closed runs will have reached at its end.
     pub closed: u64,
@@ -142,14 +148,14 @@ pub(in crate::graph) struct Inner {
 
 /// The owner of a run that is a call of another one, in its rounds.
 pub(in crate::graph) struct Rounds {
-    pub turn: Turn<Option<Inner>>,
+    pub turn: DrainLock<Option<Inner>>,
     /// The handle of the round that is over when the owner is told. There while the turn is PARKED.
-    pub told: HandOff<Completion>,
+    pub told: Mailbox<Completion>,
 }
 
 impl Rounds {
     pub fn new() -> Rounds {
-        Rounds { turn: Turn::new(None), told: HandOff::default() }
+        Rounds { turn: DrainLock::new(None), told: Mailbox::default() }
     }
 
     /// There is news for the owner. False if nobody had to be brought.

@@ -16,8 +16,8 @@ mod models_of_branches;
 #[cfg(all(test, loom))]
 pub(in crate::graph) mod models_of_propagation;
 pub(in crate::graph) mod orders;
-pub(in crate::graph) mod places;
 pub(in crate::graph) mod queue;
 pub(in crate::graph) mod ready_set;
+pub(in crate::graph) mod semaphore;
 pub(in crate::graph) mod state;
 pub(in crate::graph) mod ways;

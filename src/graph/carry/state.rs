@@ -17,7 +17,7 @@ use crate::kernel::{Frame, RunContext, Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
-use crate::sync::{Gate, HandOff, Mutex, OnceLock, Slots, Tokens};
+use crate::sync::{EventCount, Mailbox, Mutex, OnceLock, RunLatch, Slots};
 use crate::threadpool::{Job, MAX_SLOTS, ThreadPool, Want};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -128,7 +128,7 @@ pub struct RunState {
     pub(in crate::graph) ranked: AtomicU32,
     /// Which queues have an owner.
     pub(in crate::graph) owners: Slots,
-    pub(in crate::graph) tokens: Tokens,
+    pub(in crate::graph) tokens: RunLatch,
     /// What the owner is inside of. As `runs`.
     pub(in crate::graph) lineage: Lineage,
     pub(in crate::graph) hands: Hands,
@@ -138,7 +138,7 @@ pub struct RunState {
     /// How much must be waiting for another helper to be asked for, in nanoseconds; grows when helpers find too little.
     pub(in crate::graph) ask_above_ns: AtomicU64,
     /// Advanced when somebody else than the caller closed the run.
-    pub(in crate::graph) closed: Gate,
+    pub(in crate::graph) closed: EventCount,
 
     /// Nodes that complete later.
     pub(in crate::graph) calls: Calls,
@@ -175,7 +175,7 @@ pub struct RunState {
     /// The pool of a run that is shared with those who wait for its stream.
     pub(in crate::graph) visitors: Mutex<Option<Ref<ThreadPool>>>,
     /// Who goes on when somebody else than the flight's thread closed the run.
-    pub(in crate::graph) waiter: HandOff<(Arc<dyn Waiter>, Arc<Queue>)>,
+    pub(in crate::graph) waiter: Mailbox<(Arc<dyn Waiter>, Arc<Queue>)>,
 }
 
 impl RunState {
@@ -247,13 +247,13 @@ impl RunState {
             ranked: AtomicU32::new(0),
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),
-            tokens: Tokens::new(),
+            tokens: RunLatch::new(),
             lineage: Lineage::default(),
             hands: Hands::default(),
             want: Mutex::default(),
             has_want: AtomicBool::new(false),
             ask_above_ns: AtomicU64::new(0),
-            closed: Gate::new(),
+            closed: EventCount::new(),
             calls,
             values: {
                 let mut descs = plan.dynamics.slots.iter();
@@ -276,7 +276,7 @@ impl RunState {
             tally: compiled.tallies.open(),
             poisoned: Mutex::default(),
             visitors: Mutex::default(),
-            waiter: HandOff::default(),
+            waiter: Mailbox::default(),
         });
         state.invitation.sign(&state);
         Ok(state)

@@ -1,20 +1,21 @@
 //! A run's tensors: checked, and put where the state's arguments point.
 
-use super::flight::Flight;
 use super::on_stream::{DirectRun, Tensors};
 use super::pool::Keeps;
 use super::program::Program;
-use super::run::{Outer, Run};
+use super::queued_run::QueuedRun;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Engine, Key, Place, Stream, Tensor, check_tensor, scratch_slots};
 use crate::graph::build::options::RunOptions;
 use crate::graph::carry::admission::{Admitted, Asks};
 use crate::graph::carry::device::direct::Direct;
 use crate::graph::carry::host::dynamic;
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::host::one_by_one;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Port;
+use crate::graph::run::handle::Run;
 use crate::kernel::signature;
 use crate::memory::{View, heap};
 use crate::stream::{Listener, Notice, Op};
@@ -271,8 +272,8 @@ impl Bound<'_> {
 
     fn given_back(&self, state: Arc<RunState>, result: Result<()>) -> Result<()> {
         self.program.runs.give_state(state);
-        if let (Err(_), Some(lanes)) = (&result, &self.program.runs.devices.lanes) {
-            lanes.keep(Arc::new((Ref::clone(self.program), self.on_devices())));
+        if let (Err(_), Some(frames)) = (&result, &self.program.runs.devices.frames) {
+            frames.keep(Arc::new((Ref::clone(self.program), self.on_devices())));
         }
         result
     }
@@ -355,7 +356,7 @@ impl Bound<'_> {
         for i in 0..self.outputs.0 {
             tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
         }
-        flight.board(Arc::clone(self.program) as Arc<dyn Keeps<Flight>>, tensors, pool, handle);
+        flight.board(Arc::clone(self.program) as Arc<dyn Keeps<QueuedRun>>, tensors, pool, handle);
         flight.order(orders);
         flight.accept(accepted);
         // From here on nothing fails: who has been refused hears of nothing.

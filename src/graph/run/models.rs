@@ -1,8 +1,8 @@
 //! loom models of what programs share between their runs (see `models`).
 
-use super::loan::{Lent, Loan};
-use super::replaceable::Readers;
-use crate::graph::carry::places::Door;
+use super::checkout_cell::{CheckoutCell, Lent};
+use super::rcu_cell::Readers;
+use crate::graph::carry::semaphore::Door;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::SeqCst;
 use loom::cell::UnsafeCell;
@@ -116,10 +116,10 @@ fn models_broken_places_look_and_join() {
 }
 
 /// Borrowers of one value: each has it alone, and the last one's work is seen by the next.
-fn lend(give_back: fn(&Loan<Arc<UnsafeCell<u32>>>, Arc<UnsafeCell<u32>>)) {
+fn lend(give_back: fn(&CheckoutCell<Arc<UnsafeCell<u32>>>, Arc<UnsafeCell<u32>>)) {
     loom::model(move || {
-        let loan = Arc::new(Loan::default());
-        let borrow = move |loan: &Loan<Arc<UnsafeCell<u32>>>| {
+        let loan = Arc::new(CheckoutCell::default());
+        let borrow = move |loan: &CheckoutCell<Arc<UnsafeCell<u32>>>| {
             let value = match loan.borrow() {
                 Lent::Value(value) => value,
                 Lent::Vacant => Arc::new(UnsafeCell::new(0)),

@@ -6,15 +6,15 @@
 //! (`stream::Work::again`).
 #![forbid(unsafe_code)]
 
-use super::flight::not_begun;
 use super::pool::Keeps;
+use super::queued_run::not_begun;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
 use crate::engine::{Stream, Tensor};
 use crate::graph::carry::device::direct::{Direct, Lent};
 use crate::memory::heap;
 use crate::stream::{Notice, Queue, Work};
-use crate::sync::{HandOff, Mutex};
+use crate::sync::{Mailbox, Mutex};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
@@ -28,8 +28,8 @@ pub(in crate::graph) type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
 /// Who is told when the device is done with the run, and the event behind it.
 struct Told {
     event: Arc<dyn DeviceEvent>,
-    notice: HandOff<Notice>,
-    queue: HandOff<Weak<Queue>>,
+    notice: Mailbox<Notice>,
+    queue: Mailbox<Weak<Queue>>,
 }
 
 impl Told {
@@ -127,7 +127,7 @@ impl Held {
 pub(in crate::graph) struct Stock(Mutex<Vec<Arc<DirectRun>>>);
 
 impl Stock {
-    /// Lets go of them, and of what they remember of lanes.
+    /// Lets go of them, and of what they remember of frames.
     pub fn trim(&self) {
         drop(std::mem::take(&mut *self.0.lock()));
     }

@@ -1,14 +1,14 @@
 //! Runs that compute a part of a program's outputs, and the parts that a program keeps compiled for them.
 //!
 //! A part is a program of its own (`create`), made when a run first asks for its list of outputs, and found
-//! again by that list. Finding it takes no lock: the places are cells that many may read (`sync::Replaceable`), and
+//! again by that list. Finding it takes no lock: the places are cells that many may read (`sync::RcuCell`), and
 //! each says by a mark whether it is worth a look. Who finds nothing compiles, outside of any lock, since compiling
 //! asks the host's kernels; of two threads that compile the same part one puts it in, and the other takes it over. When
 //! all places are full a part goes that was not asked for since the hand came by last (the clock algorithm); runs of it
 //! that go on hold it until they end.
 #![forbid(unsafe_code)]
 
-use super::replaceable::Replaceable;
+use super::rcu_cell::RcuCell;
 use crate::base::{Ref, Result};
 use crate::engine::Engine;
 use crate::graph::build::contents::Contents;
@@ -29,12 +29,12 @@ struct Place<P> {
     mark: AtomicU64,
     /// Since the hand came by.
     asked_for: AtomicBool,
-    part: Replaceable<Part<P>>,
+    part: RcuCell<Part<P>>,
 }
 
 impl<P> Default for Place<P> {
     fn default() -> Place<P> {
-        Place { mark: AtomicU64::new(0), asked_for: AtomicBool::new(false), part: Replaceable::default() }
+        Place { mark: AtomicU64::new(0), asked_for: AtomicBool::new(false), part: RcuCell::default() }
     }
 }
 

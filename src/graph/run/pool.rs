@@ -1,7 +1,7 @@
 //! What runs of a program are made with, and what they leave for later ones.
 #![forbid(unsafe_code)]
 
-use super::loan::{Lent, Loan};
+use super::checkout_cell::{CheckoutCell, Lent};
 use crate::base::Result;
 use crate::engine::{Apart, Place, Stream};
 use crate::graph::carry::compiled::Compiled;
@@ -9,7 +9,7 @@ use crate::graph::carry::device::Devices;
 use crate::graph::carry::device::direct::Direct;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
-use crate::sync::HandOff;
+use crate::sync::Mailbox;
 use std::sync::Arc;
 
 /// States that are kept for later runs.
@@ -19,7 +19,7 @@ const KEPT_STATES: usize = 32;
 const KEPT_CHECKS: usize = 16;
 
 /// Puts a value into the first empty place; drops it if there is none.
-pub(in crate::graph) fn put_first<T>(places: &[HandOff<T>], value: T) {
+pub(in crate::graph) fn put_first<T>(places: &[Mailbox<T>], value: T) {
     let _ = places.iter().try_fold(value, |value, place| match place.put(value) {
         Ok(()) => Err(()),
         Err(value) => Ok(value),
@@ -36,9 +36,9 @@ pub(in crate::graph) trait Keeps<T>: Send + Sync {
 pub(in crate::graph) struct RunPool {
     pub compiled: Arc<Compiled>,
     pub devices: Devices,
-    states: [Loan<Arc<RunState>>; KEPT_STATES],
+    states: [CheckoutCell<Arc<RunState>>; KEPT_STATES],
     /// What the last checks of tensors have found.
-    checks: [HandOff<Apart>; KEPT_CHECKS],
+    checks: [Mailbox<Apart>; KEPT_CHECKS],
 }
 
 impl RunPool {
@@ -46,8 +46,8 @@ impl RunPool {
         RunPool {
             compiled: Arc::new(compiled),
             devices,
-            states: std::array::from_fn(|_| Loan::default()),
-            checks: std::array::from_fn(|_| HandOff::default()),
+            states: std::array::from_fn(|_| CheckoutCell::default()),
+            checks: std::array::from_fn(|_| Mailbox::default()),
         }
     }
 
@@ -89,7 +89,7 @@ impl RunPool {
         if Apart::needs_nothing(inputs, outputs) {
             return Apart::default().check(inputs, input, outputs, output);
         }
-        let mut apart = self.checks.iter().find_map(HandOff::take).unwrap_or_default();
+        let mut apart = self.checks.iter().find_map(Mailbox::take).unwrap_or_default();
         let result = apart.check(inputs, input, outputs, output);
         put_first(&self.checks, apart);
         result

@@ -1,16 +1,18 @@
 //! A compiled graph.
 #![forbid(unsafe_code)]
 
-use super::flight::Flight;
 use super::on_stream::{DirectRun, Stock};
 use super::partial::Parts;
 use super::pool::{Keeps, RunPool, put_first};
+use super::queued_run::QueuedRun;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::engine::Engine;
+use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::Devices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
+use crate::graph::carry::state::RunState;
 use crate::graph::compile::facts::Facts;
 use crate::graph::observe::dump::{self, DumpFormat};
 use crate::graph::observe::profile;
@@ -18,7 +20,8 @@ use crate::graph::observe::report::{ReportFormat, report};
 use crate::graph::observe::{KeptPart, Subject};
 use crate::graph::plan::{Plan, Port};
 use crate::kernel::Stop;
-use crate::sync::{HandOff, OnceLock};
+use crate::sync::{Mailbox, OnceLock};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Runs on streams that may be queued without an allocation.
@@ -28,7 +31,7 @@ const KEPT_FLIGHTS: usize = 32;
 pub struct Program {
     pub(in crate::graph) runs: RunPool,
     pub(in crate::graph) facts: Facts,
-    flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
+    flights: [Mailbox<Arc<QueuedRun>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
     /// What runs of a part of the outputs need.
@@ -55,7 +58,7 @@ impl Program {
         Program {
             runs: RunPool::new(compiled, devices),
             facts,
-            flights: std::array::from_fn(|_| HandOff::default()),
+            flights: std::array::from_fn(|_| Mailbox::default()),
             stock: OnceLock::new(),
             parts,
             together: Stop::default(),
@@ -125,13 +128,13 @@ impl Program {
 
     /// An empty flight. The first call makes as many as are kept, so that later runs allocate nothing while no more
     /// than that many are queued.
-    pub(in crate::graph) fn take_flight(&self) -> Result<Arc<Flight>> {
-        let make = || Flight::create(self.inputs().len() + self.outputs().len());
+    pub(in crate::graph) fn take_flight(&self) -> Result<Arc<QueuedRun>> {
+        let make = || QueuedRun::create(self.inputs().len() + self.outputs().len());
         // Without memory for all of them there are fewer; a run that makes its own leaves it here.
         self.stock.get_or_init(|| {
             self.flights.iter().map_while(|_| make().ok()).for_each(|new| put_first(&self.flights, new))
         });
-        self.flights.iter().find_map(HandOff::take).map_or_else(make, Ok)
+        self.flights.iter().find_map(Mailbox::take).map_or_else(make, Ok)
     }
 
     pub fn counters(&self) -> ProgramCounters {
@@ -164,12 +167,20 @@ impl Program {
     }
 }
 
-impl Keeps<Flight> for Object<Program> {
+impl StateHome for Object<Program> {
+    fn give_back(&self, state: Arc<dyn Any + Send + Sync>) {
+        if let Ok(state) = state.downcast::<RunState>() {
+            self.runs.give_state(state);
+        }
+    }
+}
+
+impl Keeps<QueuedRun> for Object<Program> {
     fn runs(&self) -> &RunPool {
         &self.runs
     }
 
-    fn keep(&self, run: Arc<Flight>) {
+    fn keep(&self, run: Arc<QueuedRun>) {
         put_first(&self.flights, run);
     }
 }

@@ -7,16 +7,16 @@
 #![forbid(unsafe_code)]
 
 use super::bind::Bound;
-use super::run::Outer;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::host::pending::LOOK_AGAIN_NS;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Attached, Begun, Stop};
 use crate::memory::heap;
 use crate::stream::GRACE_NS;
-use crate::sync::{Exit, Gate};
+use crate::sync::{EventCount, Exit};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(in crate::graph) struct Together<'a> {
 impl Together<'_> {
     /// Makes all of them. Those that fail are told of; after the first no other is begun.
     pub fn run(&self) -> Result<()> {
-        let news = Arc::new(Gate::new());
+        let news = Arc::new(EventCount::new());
         let mut under_way = heap::room(self.width, "runs at once")?;
         let (mut next, mut has_failed, mut slice_ns) = (0, false, GRACE_NS);
         loop {
@@ -119,7 +119,7 @@ impl Together<'_> {
         }
     }
 
-    fn begin(&self, number: usize, news: &Arc<Gate>) -> Result<UnderWay<'_>> {
+    fn begin(&self, number: usize, news: &Arc<EventCount>) -> Result<UnderWay<'_>> {
         let begun = std::cell::RefCell::new(None);
         (self.with)(number, &|bound| {
             let state = bound.prepared(self.pool, self.orders.as_ref())?;

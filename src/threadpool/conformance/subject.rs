@@ -3,7 +3,7 @@
 use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex};
+use crate::sync::{EventCount, Mutex};
 use crate::threadpool::ThreadPool;
 use crate::threadpool::host::{Checks, HostVtable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -202,7 +202,7 @@ impl Subject {
         if self.stuck.load(Relaxed) {
             return Err((Verdict::NotChecked, "a call before this one has not returned".to_owned()));
         }
-        let report = Arc::new((Mutex::new(None), Gate::new()));
+        let report = Arc::new((Mutex::new(None), EventCount::new()));
         let (done, bench) = (Arc::clone(&report), Arc::clone(&self.bench));
         bench.step("a call of the pool");
         let started = self.bench.start(None, move || {

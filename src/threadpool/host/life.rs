@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::budget::Budget;
-use crate::sync::Gate;
+use crate::sync::EventCount;
 use crate::threadpool::door::Door;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
@@ -18,7 +18,7 @@ pub struct Life {
     pub(in crate::threadpool) door: Door,
     /// Whether somebody sees to the end of the closed pool, and when that has come.
     pub(in crate::threadpool) ending: AtomicBool,
-    pub(in crate::threadpool) ended: Gate,
+    pub(in crate::threadpool) ended: EventCount,
 }
 
 impl Life {

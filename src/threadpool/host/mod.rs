@@ -3,7 +3,6 @@
 //!
 //! `checked`, `checks`, `keys`, `record` and `frame` are the watch that can be put between weir and a host's pool.
 
-mod board;
 mod budget;
 mod call;
 mod checked;
@@ -11,6 +10,7 @@ mod checks;
 mod export;
 mod frame;
 pub mod group;
+mod help_wanted;
 mod keys;
 mod life;
 #[cfg(all(test, loom))]

@@ -1,14 +1,14 @@
 //! loom models of what a region is made of: the division of its units, its join, and the budget of helpers. Each has
 //! broken twins, which loom must find.
 
-use super::board::Board;
 use super::budget::Budget;
+use super::help_wanted::HelpWanted;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::*;
-use crate::sync::gate::{self, Count};
+use crate::sync::event_count::{self, Count};
 use crate::sync::lock::Word;
 use crate::sync::models::Futex;
-use crate::sync::{Entry, Exit, Tokens};
+use crate::sync::{Entry, Exit, RunLatch};
 use crate::threadpool::ranges::{Draw, Ranges};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -76,7 +76,7 @@ fn models_broken_ranges_take_without_comparing() {
 
 /// A region with one home, for which two come: the caller and a helper.
 struct Home {
-    tokens: Tokens,
+    tokens: RunLatch,
     free: AtomicU64,
     ranges: Ranges,
     drawn: Vec<UnsafeCell<u32>>,
@@ -86,7 +86,7 @@ const UNITS: u32 = 2;
 
 fn two_come_for_one_home(draw: fn(&Home) -> u32) {
     let home = Arc::new(Home {
-        tokens: Tokens::new(),
+        tokens: RunLatch::new(),
         free: AtomicU64::new(1),
         ranges: Ranges::new(1),
         drawn: (0..UNITS).map(|_| UnsafeCell::new(0)).collect(),
@@ -143,7 +143,7 @@ fn models_broken_homes_are_left_with_units() {
 
 /// A region's join: the caller and a helper each do a unit; the last one out tells the caller.
 struct Join {
-    tokens: Tokens,
+    tokens: RunLatch,
     reached: AtomicU64,
     sleepers: Futex,
     epoch: Futex,
@@ -153,9 +153,9 @@ struct Join {
     epilogue: UnsafeCell<u32>,
 }
 
-fn join(wait: fn(&Join), leave: fn(&Tokens) -> Exit) {
+fn join(wait: fn(&Join), leave: fn(&RunLatch) -> Exit) {
     let region = Arc::new(Join {
-        tokens: Tokens::new(),
+        tokens: RunLatch::new(),
         reached: AtomicU64::new(0),
         sleepers: Futex::new(),
         epoch: Futex::new(),
@@ -177,7 +177,7 @@ fn join(wait: fn(&Join), leave: fn(&Tokens) -> Exit) {
             region.result.with_mut(|result| unsafe { *result = 7 });
             if leave(&region.tokens) == Exit::Closed {
                 close(&region);
-                gate::advance(&region.reached, &region.sleepers, &region.epoch, 1);
+                event_count::advance(&region.reached, &region.sleepers, &region.epoch, 1);
             }
             true
         })
@@ -196,7 +196,7 @@ fn join(wait: fn(&Join), leave: fn(&Tokens) -> Exit) {
 }
 
 fn wait_asleep(region: &Join) {
-    gate::sleep_until(&region.reached, &region.sleepers, &region.epoch, 1, |epoch| {
+    event_count::sleep_until(&region.reached, &region.sleepers, &region.epoch, 1, |epoch| {
         region.epoch.sleep(epoch);
         true
     });
@@ -228,7 +228,7 @@ fn models_broken_join_looks_too_early() {
 #[should_panic(expected = "Causality violation")]
 fn models_broken_join_closes_by_two_steps() {
     // Both count their units first and then look whether all are done: either may find so while the other is inside.
-    fn leave(tokens: &Tokens) -> Exit {
+    fn leave(tokens: &RunLatch) -> Exit {
         tokens.finish(1);
         if tokens.is_finished() { Exit::Closed } else { Exit::Open }
     }
@@ -289,7 +289,7 @@ fn models_broken_budget_looks_and_then_adds() {
 
 /// A region begins while the only helper is on its way out: the region gets the budget, or the helper sees the board.
 fn begin_while_one_leaves() {
-    let shared = Arc::new((Board::new(), Budget::new()));
+    let shared = Arc::new((HelpWanted::new(), Budget::new()));
     assert_eq!(shared.1.take(1, 1), 1);
     let helper = {
         let shared = Arc::clone(&shared);
@@ -314,7 +314,7 @@ fn models_board_misses_nobody() {
 #[should_panic(expected = "left alone")]
 fn models_broken_board_looks_too_early() {
     loom::model(|| {
-        let shared = Arc::new((Board::new(), Budget::new()));
+        let shared = Arc::new((HelpWanted::new(), Budget::new()));
         assert_eq!(shared.1.take(1, 1), 1);
         let helper = {
             let shared = Arc::clone(&shared);

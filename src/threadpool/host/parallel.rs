@@ -2,15 +2,15 @@
 //!
 //! The caller plans (`plan`: alone, or how many helpers), opens a region, asks for the helpers, and works itself.
 //! Whoever comes in claims a slot, which is its home in the loop too, and draws pieces (`Ranges`) until none is left.
-//! `Tokens` says when all units are done *and* no helper touches the region any more; the last one out closes it,
+//! `RunLatch` says when all units are done *and* no helper touches the region any more; the last one out closes it,
 //! runs the epilogue if there is one, and, if that is a helper, opens the gate on which the caller waits. There is no
 //! barrier: nobody waits inside a region, and what comes after all pieces is done by whoever comes out last.
 //!
 //! | state  | what may be touched                               | who leads to the next one                 |
 //! |--------|---------------------------------------------------|-------------------------------------------|
 //! | free   | nothing                                           | the caller claims the place               |
-//! | set up | everything, by the caller                         | the caller: `Tokens::open`                |
-//! | open   | `work` (to read), ranges and slots, by all inside | the last one out: `Tokens::leave` says so |
+//! | set up | everything, by the caller                         | the caller: `RunLatch::open`                |
+//! | open   | `work` (to read), ranges and slots, by all inside | the last one out: `RunLatch::leave` says so |
 //! | closed | everything, by that last one                      | it: the epilogue, then the gate           |
 //! | over   | everything, by the caller                         | the caller gives the place back           |
 //!

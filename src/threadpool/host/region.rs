@@ -1,10 +1,10 @@
 //! A pool's regions: where those who share a loop draw its pieces. `parallel` says how a region comes and goes.
 
-use super::board::Board;
+use super::help_wanted::HelpWanted;
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
 use crate::sync::ambient::Lineage;
-use crate::sync::{Claim, Entry, Exit, Gate, Mutex, Slots, Tokens};
+use crate::sync::{Claim, Entry, EventCount, Exit, Mutex, RunLatch, Slots};
 use crate::threadpool::ranges::{Draw, Ranges};
 use crate::threadpool::span::MAX_SLOTS;
 use std::cell::UnsafeCell;
@@ -19,11 +19,11 @@ pub type Epilogue<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(super) struct Region {
-    pub(super) tokens: Tokens,
+    pub(super) tokens: RunLatch,
     /// What the caller is inside of.
     pub(super) lineage: Lineage,
     pub(super) slots: Slots,
-    pub(super) gate: Gate,
+    pub(super) gate: EventCount,
     /// The pool whose region it is (`parallel`), set when it is first opened.
     pub(super) pool: AtomicPtr<()>,
     pub(super) failed: AtomicBool,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Work {
     }
 }
 
-// SAFETY: `work` is written by the caller before `open` and read by those inside (`Tokens`); the body is Sync.
+// SAFETY: `work` is written by the caller before `open` and read by those inside (`RunLatch`); the body is Sync.
 unsafe impl Sync for Region {}
 // SAFETY: as above.
 unsafe impl Send for Region {}
@@ -66,10 +66,10 @@ unsafe impl Send for Region {}
 impl Region {
     fn new(most_threads: usize) -> Region {
         Region {
-            tokens: Tokens::new(),
+            tokens: RunLatch::new(),
             lineage: Lineage::default(),
             slots: Slots::new(most_threads),
-            gate: Gate::new(),
+            gate: EventCount::new(),
             pool: AtomicPtr::new(std::ptr::null_mut()),
             ranges: Ranges::new(most_threads),
             failed: AtomicBool::new(false),
@@ -178,7 +178,7 @@ pub struct Regions {
     pub(super) free: Slots,
     pub(super) all: Box<[Region]>,
     /// Regions that were worth more helpers than there were.
-    pub(super) board: Board,
+    pub(super) board: HelpWanted,
     pub(super) most_threads: usize,
 }
 
@@ -194,7 +194,7 @@ impl Regions {
     pub fn new(wanted: usize) -> Regions {
         let most_threads = most_threads(wanted);
         let all = (0..PLACES).map(|_| Region::new(most_threads)).collect();
-        Regions { free: Slots::new(PLACES), all, board: Board::new(), most_threads }
+        Regions { free: Slots::new(PLACES), all, board: HelpWanted::new(), most_threads }
     }
 
     /// Largest team.

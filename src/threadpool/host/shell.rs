@@ -7,7 +7,7 @@ use super::group::Crew;
 use super::life::Life;
 use super::region::{self, Regions};
 use super::tickets::Tickets;
-use crate::sync::HandOff;
+use crate::sync::Mailbox;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
@@ -42,11 +42,11 @@ impl<J: ?Sized + Send + Sync> std::ops::Deref for Shell<J> {
 const KEPT: usize = 16;
 
 /// What ended pools have left.
-pub struct Store<J: ?Sized>([HandOff<Box<Parts<J>>>; KEPT]);
+pub struct Store<J: ?Sized>([Mailbox<Box<Parts<J>>>; KEPT]);
 
 impl<J: ?Sized> Store<J> {
     pub const fn new() -> Store<J> {
-        Store([const { HandOff::new() }; KEPT])
+        Store([const { Mailbox::new() }; KEPT])
     }
 }
 

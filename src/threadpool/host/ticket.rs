@@ -11,7 +11,7 @@
 //! A job that finds the budget used up may say that it wants a thread all the same (`Want`): a closure that is done with
 //! what it came for, and has given back its part of the budget, does such a job before it leaves the pool's thread. So
 //! a run that begins while the helpers of the last one are on their way out is not left alone. Nobody is missed, as on
-//! the board of regions (`sync::Board`).
+//! the board of regions (`sync::HelpWanted`).
 
 use super::Task;
 use super::tickets::{Body, MOST_WANTS, Need, Ticket, Wants};

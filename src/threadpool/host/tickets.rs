@@ -1,7 +1,7 @@
 //! Where a pool keeps its tickets, and the jobs that want a thread. `ticket` says what they are. `J` is what they bring.
 
-use super::board::Board;
-use crate::sync::{HandOff, Slots};
+use super::help_wanted::HelpWanted;
+use crate::sync::{Mailbox, Slots};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -118,12 +118,12 @@ impl<J: ?Sized> Tickets<J> {
 /// Jobs that want a thread, with their tags.
 pub(super) struct Wants<J: ?Sized> {
     pub(super) free: Slots,
-    pub(super) jobs: [HandOff<(Arc<J>, u64)>; MOST_WANTS],
-    pub(super) board: Board,
+    pub(super) jobs: [Mailbox<(Arc<J>, u64)>; MOST_WANTS],
+    pub(super) board: HelpWanted,
 }
 
 impl<J: ?Sized> Default for Wants<J> {
     fn default() -> Self {
-        Wants { free: Slots::new(MOST_WANTS), jobs: [const { HandOff::new() }; MOST_WANTS], board: Board::new() }
+        Wants { free: Slots::new(MOST_WANTS), jobs: [const { Mailbox::new() }; MOST_WANTS], board: HelpWanted::new() }
     }
 }

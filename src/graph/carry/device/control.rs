@@ -4,7 +4,7 @@
 //! issues its pieces one by one. *By the host* it goes on as `driven` says. Addresses inside stay in both cases, so
 //! what is a run's own tensor is copied from and to memory of the piece's, before and behind.
 
-use super::on_engine::{OnEngine, Source};
+use super::device_frame::{DeviceFrame, Source};
 use crate::base::{Code, Desc, Error, Reach, Result};
 use crate::device::{
     Branch, Comparison, DeviceStream, Executable, Integer, Launch, Loop, Place, Predicate, Recording, Step, Transfer,
@@ -41,7 +41,7 @@ pub(in crate::graph) struct Control {
 }
 
 impl Control {
-    pub fn address(&self, on: &OnEngine, at: Where) -> usize {
+    pub fn address(&self, on: &DeviceFrame, at: Where) -> usize {
         let source = match at {
             Where::Inner(value) => Source::Arena(self.memory + self.lowered.offsets[value]),
             Where::Input(input) => self.inputs[input],
@@ -51,11 +51,11 @@ impl Control {
         source.lasting(on)
     }
 
-    fn integer(&self, on: &OnEngine, selector: &Selector) -> Integer {
+    fn integer(&self, on: &DeviceFrame, selector: &Selector) -> Integer {
         Integer { address: self.address(on, selector.at), dtype: selector.desc.dtype }
     }
 
-    fn predicate(&self, on: &OnEngine, test: &Test) -> Predicate {
+    fn predicate(&self, on: &DeviceFrame, test: &Test) -> Predicate {
         match test {
             Test::Integer(selector) => self.integer(on, selector).into(),
             Test::Comparison(relation, both) => Predicate::Comparison(Comparison {
@@ -66,9 +66,9 @@ impl Control {
         }
     }
 
-    fn views(&self, on: &OnEngine, all: &[(Where, Desc)]) -> Result<Vec<View>> {
+    fn views(&self, on: &DeviceFrame, all: &[(Where, Desc)]) -> Result<Vec<View>> {
         let view = |&(at, desc): &(Where, Desc)| -> Result<View> {
-            // SAFETY: the device's memory, which the lane keeps; the host only hands the address on.
+            // SAFETY: the device's memory, which the frame keeps; the host only hands the address on.
             Ok(unsafe { View::new(self.address(on, at) as *mut u8, desc.bytes()?, desc) })
         };
         all.iter().map(view).collect()
@@ -121,7 +121,7 @@ impl Control {
     }
 
     /// All of it as one, for a run that issues its pieces; made if need be. None if the host drives it.
-    pub fn whole(&self, on: &OnEngine) -> Result<Option<Arc<dyn Executable>>> {
+    pub fn whole(&self, on: &DeviceFrame) -> Result<Option<Arc<dyn Executable>>> {
         if !self.by_device {
             return Ok(None);
         }
@@ -134,7 +134,7 @@ impl Control {
 
     /// Has the device record a list, with copies to the host behind it if some are given. None if it will not, or has
     /// refused a recording before.
-    pub fn record(&self, on: &OnEngine, list: &List, fetch: &[Transfer<'_>]) -> Result<Option<Arc<dyn Executable>>> {
+    pub fn record(&self, on: &DeviceFrame, list: &List, fetch: &[Transfer<'_>]) -> Result<Option<Arc<dyn Executable>>> {
         let (Some(accelerator), None) = (on.engine.accelerator(), on.counts.refusal.get()) else { return Ok(None) };
         let made = Made::new(self, on, list)?;
         let mut steps = made.steps(self, on, list)?.to_vec();
@@ -155,7 +155,7 @@ impl Control {
     }
 
     /// Issues the actions of a list that has no lists inside, one after the other.
-    pub fn issue(&self, on: &OnEngine, stream: &dyn DeviceStream, list: &List) -> Result<()> {
+    pub fn issue(&self, on: &DeviceFrame, stream: &dyn DeviceStream, list: &List) -> Result<()> {
         for action in &list.actions {
             match &action.what {
                 What::Launch { kernel, inputs, outputs } => {
@@ -170,7 +170,7 @@ impl Control {
         Ok(())
     }
 
-    fn transfer<'a>(&self, on: &OnEngine, action: &'a Action, from: Where, to: Where, bytes: usize) -> Transfer<'a> {
+    fn transfer<'a>(&self, on: &DeviceFrame, action: &'a Action, from: Where, to: Where, bytes: usize) -> Transfer<'a> {
         let place = |at| Place::Device(self.address(on, at));
         Transfer { name: &action.name, to: place(to), from: place(from), bytes }
     }
@@ -189,7 +189,7 @@ pub(in crate::graph) struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    pub fn new(control: &Control, on: &OnEngine, list: &List) -> Result<Made<'a>> {
+    pub fn new(control: &Control, on: &DeviceFrame, list: &List) -> Result<Made<'a>> {
         let views = |action: &Action| match &action.what {
             What::Launch { inputs, outputs, .. } => Ok([control.views(on, inputs)?, control.views(on, outputs)?]),
             _ => Ok([Vec::new(), Vec::new()]),
@@ -205,7 +205,7 @@ impl<'a> Made<'a> {
     }
 
     /// What each action of the list is to a device.
-    pub fn works(&'a self, control: &'a Control, on: &OnEngine, list: &'a List) -> Result<Vec<Work<'a>>> {
+    pub fn works(&'a self, control: &'a Control, on: &DeviceFrame, list: &'a List) -> Result<Vec<Work<'a>>> {
         let mut works = Vec::with_capacity(list.actions.len());
         for (at, action) in list.actions.iter().enumerate() {
             let name = &action.name;
@@ -233,7 +233,7 @@ impl<'a> Made<'a> {
         Ok(works)
     }
 
-    fn steps(&'a self, control: &'a Control, on: &OnEngine, list: &'a List) -> Result<&'a [Step<'a>]> {
+    fn steps(&'a self, control: &'a Control, on: &DeviceFrame, list: &'a List) -> Result<&'a [Step<'a>]> {
         let works = self.works(control, on, list)?;
         let step = |(work, action): (Work<'a>, &'a Action)| Step { work, after: &action.after };
         Ok(self.steps.get_or_init(|| works.into_iter().zip(&list.actions).map(step).collect()))

@@ -5,7 +5,7 @@
 //! *Which.* All that is left of the graph but inputs, constants and the frame of begin and end are pieces of one
 //! engine, and all tensors are in its memory (`Made::direct`; `Why` has the words for those that are not).
 //!
-//! *What.* A lane's first run copies the constants and issues one piece after the other, the second has the device
+//! *What.* A frame's first run copies the constants and issues one piece after the other, the second has the device
 //! record them, and from then on a run submits the recording: one call (`segment`). One piece alone is never recorded:
 //! its launch costs what that of a recording would.
 //!
@@ -14,20 +14,20 @@
 //! of a program's first run (`try_out`): if the device refuses, that run and all later ones go through the executor,
 //! and the host decides (`driven`).
 //!
-//! *Lanes.* A run's values lie in a lane's memory, and a recording is given to one stream at a time. So a lane belongs
+//! *DeviceFrames.* A run's values lie in a frame's memory, and a recording is given to one stream at a time. So a frame belongs
 //! to the stream that had it last, whose order is the order of its runs: the next run there takes it without waiting
 //! for anything. A run on another stream takes one that is known to have nothing under way, else a new one; where there
-//! are `MOST` of them, its stream waits on the device for the stream that has it. Who issues a run holds the lane
+//! are `MOST` of them, its stream waits on the device for the stream that has it. Who issues a run holds the frame
 //! (`State`) meanwhile, and looks first whether it is still its own.
 //!
 //! *Constants.* That they were issued does not say that they are there: behind a failure a stream does nothing until
 //! its error is cleared. They are there for the stream that copied them, as long as nobody has cleared its error since
 //! (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
 
-use super::frame::{Lane, Lanes};
+use super::device_frame::{Needs, Way};
+use super::frame_stream::of;
+use super::frames::{DeviceFrames, RunFrame};
 use super::kernels::Upload;
-use super::line::of;
-use super::on_engine::{Needs, Way};
 use super::part::{Made, Part, Piece};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
@@ -41,7 +41,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// Most lanes of a program.
+/// Most frames of a program.
 const MOST: usize = 32;
 /// The number of no queue.
 const NOBODY: u64 = 0;
@@ -75,7 +75,7 @@ impl Why {
 
 /// A program whose runs are issued to a stream of its engine's.
 pub(in crate::graph) struct Direct {
-    shared: Arc<Lanes>,
+    shared: Arc<DeviceFrames>,
     pub engine: Ref<Engine>,
     /// Its number.
     number: usize,
@@ -88,11 +88,11 @@ pub(in crate::graph) struct Direct {
     /// made is behind other locks.
     is_tried: AtomicBool,
     trial: Mutex<()>,
-    lanes: Mutex<Vec<Arc<DirectLane>>>,
+    frames: Mutex<Vec<Arc<DirectLane>>>,
 }
 
 struct DirectLane {
-    lane: Lane,
+    frame: RunFrame,
     /// The number of the queue that it belongs to. Written with the state locked.
     of: AtomicU64,
     /// Runs that were issued and are not known to be over. Counted up with the state locked.
@@ -107,7 +107,7 @@ struct DirectLane {
 struct State {
     /// The queue that the last run was issued to, and its number.
     last: (u64, Weak<Queue>),
-    /// Constants were copied to the lane by this one.
+    /// Constants were copied to the frame by this one.
     copied: Option<Copied>,
     has_run: bool,
 }
@@ -127,15 +127,15 @@ struct Copied {
     epoch: u64,
 }
 
-/// What a run has of a lane until it is over; and which lane that was, for the next run.
+/// What a run has of a frame until it is over; and which frame that was, for the next run.
 #[derive(Default)]
 pub(in crate::graph) struct Lent {
-    lane: Option<Arc<DirectLane>>,
+    frame: Option<Arc<DirectLane>>,
     is_used: bool,
     copied: Option<Copied>,
     /// What its stream waits for first.
     event: Option<Arc<dyn DeviceEvent>>,
-    /// Of a run of one kernel: its launch in that lane, with the run's tensors, if the run was given again and so
+    /// Of a run of one kernel: its launch in that frame, with the run's tensors, if the run was given again and so
     /// `is_prepared`; else one of before.
     prepared: Option<Box<dyn PreparedLaunch>>,
     is_prepared: bool,
@@ -146,16 +146,19 @@ impl Lent {
     pub fn over(&mut self, is_well: bool) {
         self.event = None;
         self.is_prepared = false;
-        let Some(lane) = self.lane.as_ref().filter(|_| std::mem::take(&mut self.is_used)) else { return };
-        if is_well && !lane.is_proven.load(Relaxed) && self.copied.is_some() && lane.state.lock().copied == self.copied
+        let Some(frame) = self.frame.as_ref().filter(|_| std::mem::take(&mut self.is_used)) else { return };
+        if is_well
+            && !frame.is_proven.load(Relaxed)
+            && self.copied.is_some()
+            && frame.state.lock().copied == self.copied
         {
-            lane.is_proven.store(true, Relaxed);
+            frame.is_proven.store(true, Relaxed);
         }
-        // ORDERING: Release pairs with the Acquire of who takes a lane that has nothing under way.
-        lane.under_way.fetch_sub(1, Release);
+        // ORDERING: Release pairs with the Acquire of who takes a frame that has nothing under way.
+        frame.under_way.fetch_sub(1, Release);
         // Nobody else has had it, and nobody will.
-        if lane.of.load(Relaxed) == NOBODY {
-            self.lane = None;
+        if frame.of.load(Relaxed) == NOBODY {
+            self.frame = None;
         }
     }
 }
@@ -173,7 +176,7 @@ impl Made {
         contents: &Contents,
         devices: &[Ref<Engine>],
         needs: &[Needs],
-        lanes: &Arc<Lanes>,
+        frames: &Arc<DeviceFrames>,
     ) -> Result<Direct, Why> {
         let number = match &self.pieces[..] {
             [] => return Err(Why::NoDevices),
@@ -236,11 +239,11 @@ impl Made {
         if needs[number].num_streams > 1 && self.pieces.iter().any(is_issued) {
             return Err(Why::Streams);
         }
-        let (shared, lanes) = (Arc::clone(lanes), Mutex::default());
+        let (shared, frames) = (Arc::clone(frames), Mutex::default());
         let has_issuers = self.pieces.iter().any(Piece::has_issuer);
         let has_control = parts.iter().any(|part| part.control().is_some());
         let (engine, is_tried, trial) = (Ref::clone(home), AtomicBool::new(false), Mutex::default());
-        Ok(Direct { shared, engine, number, parts, constants, has_issuers, has_control, is_tried, trial, lanes })
+        Ok(Direct { shared, engine, number, parts, constants, has_issuers, has_control, is_tried, trial, frames })
     }
 }
 
@@ -255,7 +258,7 @@ impl Direct {
         }
     }
 
-    /// Has the device record the branches and loops for a lane of this queue's, with the tensors of the first run;
+    /// Has the device record the branches and loops for a frame of this queue's, with the tensors of the first run;
     /// whether it has.
     #[cold]
     pub fn try_out(&self, queue: &Arc<Queue>, tensors: &[Option<Ref<Tensor>>]) -> Result<bool> {
@@ -264,17 +267,17 @@ impl Direct {
             return Ok(is_possible);
         }
         let made = self.make(queue.id())?;
-        let lane = &made.lane;
+        let frame = &made.frame;
         let mut record = || {
             let mut controls = self.parts.iter().filter_map(|part| Some((part, part.control()?)));
             controls.try_for_each(|(part, segment)| {
-                part.with(tensors, |context| segment.submit_as_one(lane, None, context))
+                part.with(tensors, |context| segment.submit_as_one(frame, None, context))
             })
         };
-        let recorded = lane.engines[self.number].within(&mut record);
+        let recorded = frame.engines[self.number].within(&mut record);
         match recorded {
             Ok(()) => {
-                self.lanes.lock().push(made);
+                self.frames.lock().push(made);
                 self.is_tried.store(true, Relaxed);
                 Ok(true)
             }
@@ -283,7 +286,7 @@ impl Direct {
         }
     }
 
-    /// Issues a run to a stream, whose queue's turn the caller has. `lent` keeps what the run has of a lane, whatever
+    /// Issues a run to a stream, whose queue's turn the caller has. `lent` keeps what the run has of a frame, whatever
     /// comes of it.
     pub fn issue(
         &self,
@@ -293,33 +296,33 @@ impl Direct {
         lent: &mut Lent,
     ) -> Result<()> {
         self.shared.counts.direct.fetch_add(1, Relaxed);
-        let mut before = lent.lane.take().filter(|lane| lane.of.load(Relaxed) == queue.id());
+        let mut before = lent.frame.take().filter(|frame| frame.of.load(Relaxed) == queue.id());
         loop {
-            let lane = match before.take() {
-                Some(lane) => lane,
-                None => self.lane(queue)?,
+            let frame = match before.take() {
+                Some(frame) => frame,
+                None => self.frame(queue)?,
             };
-            let mut state = lane.state.lock();
-            if lane.of.load(Relaxed) != queue.id() {
+            let mut state = frame.state.lock();
+            if frame.of.load(Relaxed) != queue.id() {
                 continue;
             }
-            if state.is_anothers_in_a_capture(queue) && lane.under_way.load(Acquire) > 0 {
+            if state.is_anothers_in_a_capture(queue) && frame.under_way.load(Acquire) > 0 {
                 // Nobody can wait for that stream now.
-                lane.of.store(state.last.0, Relaxed);
+                frame.of.store(state.last.0, Relaxed);
                 drop(state);
                 let made = self.make(queue.id())?;
-                self.lanes.lock().push(Arc::clone(&made));
+                self.frames.lock().push(Arc::clone(&made));
                 before = Some(made);
                 continue;
             }
-            let issued = self.issue_in(&lane, &mut state, (queue, stream), tensors, lent);
+            let issued = self.issue_in(&frame, &mut state, (queue, stream), tensors, lent);
             drop(state);
-            lent.lane = Some(lane);
+            lent.frame = Some(frame);
             return issued;
         }
     }
 
-    /// Issues a run once more that is under way, with the same tensors, in the lane that it has. None if that is
+    /// Issues a run once more that is under way, with the same tensors, in the frame that it has. None if that is
     /// another queue's by now, or there is more to do than to issue the pieces: then it is to be issued anew.
     pub fn again(
         &self,
@@ -328,24 +331,24 @@ impl Direct {
         tensors: &[Option<Ref<Tensor>>],
         lent: &mut Lent,
     ) -> Option<Result<()>> {
-        let lane = lent.lane.as_ref().filter(|_| lent.is_used && self.is_possible() == Some(true))?;
-        let state = lane.state.lock();
+        let frame = lent.frame.as_ref().filter(|_| lent.is_used && self.is_possible() == Some(true))?;
+        let state = frame.state.lock();
         let now = Copied { queue: queue.id(), epoch: queue.epoch() };
-        let has_constants = lane.is_proven.load(Relaxed) || state.copied == Some(now);
-        let is_own = lane.of.load(Relaxed) == queue.id() && state.last.0 == queue.id();
+        let has_constants = frame.is_proven.load(Relaxed) || state.copied == Some(now);
+        let is_own = frame.of.load(Relaxed) == queue.id() && state.last.0 == queue.id();
         if !is_own || !has_constants || !state.has_run {
             return None;
         }
         self.shared.counts.direct.fetch_add(1, Relaxed);
         if let [part] = &self.parts[..] {
             if !std::mem::replace(&mut lent.is_prepared, true) {
-                lent.prepared = part.prepare(&lane.lane, stream, tensors, lent.prepared.take());
+                lent.prepared = part.prepare(&frame.frame, stream, tensors, lent.prepared.take());
             }
             if let Some(prepared) = &lent.prepared {
                 return Some(part.launch_prepared(stream, &**prepared));
             }
         }
-        let mut issue = || self.parts.iter().try_for_each(|part| part.issue(&lane.lane, stream, tensors, true));
+        let mut issue = || self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, true));
         // One look at what is current is for all pieces; one piece has its own.
         Some(match self.engine.accelerator().filter(|_| !self.has_issuers && self.parts.len() > 1) {
             Some(accelerator) => accelerator.within(&mut issue),
@@ -355,17 +358,17 @@ impl Direct {
 
     fn issue_in(
         &self,
-        lane: &DirectLane,
+        frame: &DirectLane,
         state: &mut State,
         (queue, stream): (&Arc<Queue>, &dyn DeviceStream),
         tensors: &[Option<Ref<Tensor>>],
         lent: &mut Lent,
     ) -> Result<()> {
         // ORDERING: Acquire pairs with the Release in `Lent::over`.
-        let under_way = lane.under_way.fetch_add(1, Acquire);
+        let under_way = frame.under_way.fetch_add(1, Acquire);
         lent.is_used = true;
         if under_way == 0 {
-            lane.lane.drop_retired();
+            frame.frame.drop_retired();
         }
         if state.last.0 != queue.id() {
             let last = std::mem::replace(&mut state.last, (queue.id(), Arc::downgrade(queue)));
@@ -374,13 +377,13 @@ impl Direct {
             }
         }
         let now = Copied { queue: queue.id(), epoch: queue.epoch() };
-        let must_copy = !lane.is_proven.load(Relaxed) && state.copied != Some(now);
+        let must_copy = !frame.is_proven.load(Relaxed) && state.copied != Some(now);
         let mut issue = || {
             if must_copy {
-                self.copy_constants(&lane.lane, stream)?;
+                self.copy_constants(&frame.frame, stream)?;
                 state.copied = Some(now);
             }
-            self.parts.iter().try_for_each(|part| part.issue(&lane.lane, stream, tensors, state.has_run))?;
+            self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, state.has_run))?;
             state.has_run = true;
             Ok(())
         };
@@ -406,7 +409,7 @@ impl Direct {
         Ok(())
     }
 
-    /// Issues a run to a stream that the host captures, each piece by itself, in a lane of the run's own: nobody knows
+    /// Issues a run to a stream that the host captures, each piece by itself, in a frame of the run's own: nobody knows
     /// when and how often what the host captures is done. It is the run's until the run is over.
     pub fn capture(&self, stream: &dyn DeviceStream, tensors: &[Option<Ref<Tensor>>], lent: &mut Lent) -> Result<()> {
         let Some(accelerator) = self.engine.accelerator() else { return Err(Error::internal("a run on the host")) };
@@ -417,42 +420,42 @@ impl Direct {
             let name = format!("constants of stream {}", self.engine.label());
             let aside = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
             let copied = accelerator.event(false)?;
-            self.copy_constants(&made.lane, &*aside)?;
+            self.copy_constants(&made.frame, &*aside)?;
             aside.record(&copied)?;
             copied.synchronize(Deadline::NEVER)?;
         }
         made.under_way.fetch_add(1, Relaxed);
         lent.is_used = true;
-        let lane = lent.lane.insert(made);
-        self.parts.iter().try_for_each(|part| part.issue(&lane.lane, stream, tensors, false))
+        let frame = lent.frame.insert(made);
+        self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, false))
     }
 
-    /// A lane that belongs to this queue from now on, until another one takes it.
-    fn lane(&self, queue: &Arc<Queue>) -> Result<Arc<DirectLane>> {
-        let lanes = self.lanes.lock();
-        if let Some(lane) = lanes.iter().find(|lane| lane.of.load(Relaxed) == queue.id()) {
-            return Ok(Arc::clone(lane));
+    /// A frame that belongs to this queue from now on, until another one takes it.
+    fn frame(&self, queue: &Arc<Queue>) -> Result<Arc<DirectLane>> {
+        let frames = self.frames.lock();
+        if let Some(frame) = frames.iter().find(|frame| frame.of.load(Relaxed) == queue.id()) {
+            return Ok(Arc::clone(frame));
         }
-        let is_free = |lane: &&Arc<DirectLane>| lane.under_way.load(Relaxed) == 0;
-        let free = lanes.iter().find(is_free);
+        let is_free = |frame: &&Arc<DirectLane>| frame.under_way.load(Relaxed) == 0;
+        let free = frames.iter().find(is_free);
         // The one that fewest use, if there may be no more.
-        let any = || lanes.iter().min_by_key(|lane| lane.under_way.load(Relaxed)).filter(|_| lanes.len() >= MOST);
-        if let Some(lane) = free.or_else(any) {
+        let any = || frames.iter().min_by_key(|frame| frame.under_way.load(Relaxed)).filter(|_| frames.len() >= MOST);
+        if let Some(frame) = free.or_else(any) {
             // Who issues a run to it is waited for.
-            let _state = lane.state.lock();
-            lane.of.store(queue.id(), Relaxed);
-            return Ok(Arc::clone(lane));
+            let _state = frame.state.lock();
+            frame.of.store(queue.id(), Relaxed);
+            return Ok(Arc::clone(frame));
         }
         // Not under the lock: devices, and allocators of the host's, may be slow.
-        drop(lanes);
+        drop(frames);
         let made = self.make(queue.id())?;
-        self.lanes.lock().push(Arc::clone(&made));
+        self.frames.lock().push(Arc::clone(&made));
         Ok(made)
     }
 
     fn make(&self, queue: u64) -> Result<Arc<DirectLane>> {
         Ok(Arc::new(DirectLane {
-            lane: self.shared.make(Way::Direct)?,
+            frame: self.shared.make(Way::Direct)?,
             of: AtomicU64::new(queue),
             under_way: AtomicUsize::new(0),
             is_proven: AtomicBool::new(self.constants.is_empty()),
@@ -471,8 +474,8 @@ impl Direct {
         Ok(Some(event))
     }
 
-    fn copy_constants(&self, lane: &Lane, stream: &dyn DeviceStream) -> Result<()> {
-        let on = &lane.engines[self.number];
+    fn copy_constants(&self, frame: &RunFrame, stream: &dyn DeviceStream) -> Result<()> {
+        let on = &frame.engines[self.number];
         for (upload, value) in &self.constants {
             let there = &on.uploads[upload.number];
             let bytes = value.bytes();
@@ -490,20 +493,20 @@ impl Direct {
                 }
             }
             let to = Place::Device(on.arena.data() as usize + upload.to);
-            // SAFETY: the lane keeps it, and it is not written again.
+            // SAFETY: the frame keeps it, and it is not written again.
             let from = Place::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
             stream.copy(&Transfer { name: &upload.name, to, from, bytes })?;
         }
         Ok(())
     }
 
-    /// Lets go of the memory of lanes that have nothing under way.
+    /// Lets go of the memory of frames that have nothing under way.
     pub fn trim(&self) {
-        let mut lanes = self.lanes.lock();
-        let all = std::mem::take(&mut *lanes);
-        let (busy, free): (Vec<_>, Vec<_>) = all.into_iter().partition(|lane| lane.under_way.load(Acquire) > 0);
-        *lanes = busy;
-        drop(lanes);
+        let mut frames = self.frames.lock();
+        let all = std::mem::take(&mut *frames);
+        let (busy, free): (Vec<_>, Vec<_>) = all.into_iter().partition(|frame| frame.under_way.load(Acquire) > 0);
+        *frames = busy;
+        drop(frames);
         drop(free);
     }
 }

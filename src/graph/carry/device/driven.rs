@@ -14,8 +14,8 @@
 //! | LEFT  | the asker is gone                                 | ARMED by who is told, who goes on                       |
 
 use super::control::Control;
-use super::line::{Giving, Mark, of};
-use super::on_engine::OnEngine;
+use super::device_frame::DeviceFrame;
+use super::frame_stream::{Giving, Mark, of};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Place, Reached, Then, Transfer};
 use crate::engine::Engine;
@@ -38,7 +38,7 @@ const ARMED: u32 = 0;
 const TOLD: u32 = 1;
 const LEFT: u32 = 2;
 
-/// What a lane has for it.
+/// What a frame has for it.
 #[derive(Debug)]
 pub(in crate::graph) struct Driven {
     event: Arc<dyn DeviceEvent>,
@@ -54,7 +54,7 @@ pub(in crate::graph) struct Driven {
 
 /// One run's way through it.
 pub(in crate::graph) struct Going {
-    pub on: Arc<OnEngine>,
+    pub on: Arc<DeviceFrame>,
     pub control: Arc<Control>,
     pub stream: usize,
     /// What is recorded behind all of it.
@@ -204,7 +204,7 @@ impl Driven {
         }
     }
 
-    fn block(&self, on: &OnEngine, control: &Control, number: usize, stream: &dyn DeviceStream) -> Result<()> {
+    fn block(&self, on: &DeviceFrame, control: &Control, number: usize, stream: &dyn DeviceStream) -> Result<()> {
         let Section { list, fetch } = &control.plan.blocks[number];
         let fetch: SmallVec<[Transfer<'_>; 2]> = fetch
             .iter()

@@ -3,13 +3,13 @@
 //!
 //! | node   | waits for (edges)                              | does                                                     |
 //! |--------|------------------------------------------------|----------------------------------------------------------|
-//! | Begin  | nothing                                        | waits until the run's lane is clean                      |
+//! | Begin  | nothing                                        | waits until the run's frame is clean                      |
 //! | Upload | the value, on the host                         | stages it, issues the copy, records                      |
 //! | Issue  | what it reads to be *issued*, and the piece before it on its stream | has its stream wait, launches, records |
 //! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`); later, if the host decides in one (`driven`) |
 //! | Carry  | the piece that writes the value to be issued   | issues the copy; completes when it is there (`carry`)    |
 //! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
-//! | End    | all of the above                               | completes when the lane's streams are done with all that they were given: the lane is clean |
+//! | End    | all of the above                               | completes when the frame's streams are done with all that they were given: the frame is clean |
 //!
 //! Carry, Issue and Segment are called though nobody uses what they make (`is_relied_on`): others count on their having
 //! been, as `ends` does.
@@ -18,9 +18,9 @@
 //! knows their addresses.
 
 use super::control::Control;
-use super::frame::{Lane, Lanes, lane_of};
-use super::line::{Giving, Mark, mark_of, of};
-use super::on_engine::{Before, OnEngine, Source};
+use super::device_frame::{Before, DeviceFrame, Source};
+use super::frame_stream::{Giving, Mark, mark_of, of};
+use super::frames::{DeviceFrames, RunFrame, lane_of};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{HostAddress, Place, Transfer};
 use crate::engine::BoundKernel;
@@ -56,13 +56,13 @@ macro_rules! shape {
 }
 
 /// Those that do an engine's work.
-macro_rules! on_engine {
+macro_rules! device_frame {
     () => {
         fn engine(&self) -> Option<&str> {
             Some(&self.label)
         }
         fn launcher(&self) -> Option<&$crate::base::Ref<$crate::threadpool::ThreadPool>> {
-            self.lanes.launcher(self.engine)
+            self.frames.launcher(self.engine)
         }
     };
 }
@@ -79,7 +79,7 @@ macro_rules! later {
     };
 }
 
-pub(in crate::graph) use {later, on_engine, shape};
+pub(in crate::graph) use {device_frame, later, shape};
 
 pub(in crate::graph) struct Begin;
 
@@ -113,7 +113,7 @@ impl Kernel for End {
 
 /// Input: the value.
 pub(in crate::graph) struct Upload {
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     pub engine: usize,
     /// The engine's.
     pub label: Arc<str>,
@@ -129,17 +129,17 @@ pub(in crate::graph) struct Upload {
 
 impl Kernel for Upload {
     shape!("copy to a device", 1, 0);
-    on_engine!();
+    device_frame!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(Vec::new())
     }
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
-        let lane = lane_of(context)?;
-        let on = &lane.engines[self.engine];
+        let frame = lane_of(context)?;
+        let on = &frame.engines[self.engine];
         let upload = &on.uploads[self.number];
-        // ORDERING: Relaxed; one run at a time has the lane, and edges order its nodes.
+        // ORDERING: Relaxed; one run at a time has the frame, and edges order its nodes.
         let is_old = self.is_constant && upload.is_there.swap(true, Relaxed);
         upload.is_new.store(!is_old, Relaxed);
         if is_old {
@@ -147,17 +147,17 @@ impl Kernel for Upload {
         }
         let bytes = context.inputs()[0].bytes();
         let line = on.upload_stream()?;
-        let copied = on.timed(&lane.timed, None, || {
+        let copied = on.timed(&frame.timed, None, || {
             on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
-            // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the lane.
+            // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the frame.
             let staging = unsafe { View::new(upload.staging.data(), bytes, self.desc) };
             // SAFETY: as above.
             unsafe { staging.as_bytes_mut() }.copy_from(context.input(0));
-            if self.is_recorded && lane.is_replay() {
+            if self.is_recorded && frame.is_replay() {
                 return Ok(());
             }
             let to = Source::Arena(self.to).address(on, context);
-            // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+            // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
             let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
             let stream = line.lock();
             let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
@@ -172,7 +172,7 @@ impl Kernel for Upload {
 
 /// A kernel on its engine. Inputs: values that are a run's own tensors. Outputs: those of the kernel that are.
 pub(in crate::graph) struct Issue {
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     pub engine: usize,
     /// The engine's.
     pub label: Arc<str>,
@@ -198,29 +198,29 @@ pub(in crate::graph) struct Issue {
 type Views = SmallVec<[View; 4]>;
 
 impl Issue {
-    pub fn issue(&self, lane: &Lane, stream: &Giving<'_>, context: &KernelContext<'_>) -> Result<()> {
-        self.wait(lane, stream)?;
-        self.launch(lane, &**stream, context)?;
-        self.records(lane)?.map_or(Ok(()), |mark| stream.mark(mark))
+    pub fn issue(&self, frame: &RunFrame, stream: &Giving<'_>, context: &KernelContext<'_>) -> Result<()> {
+        self.wait(frame, stream)?;
+        self.launch(frame, &**stream, context)?;
+        self.records(frame)?.map_or(Ok(()), |mark| stream.mark(mark))
     }
 
     /// Has the stream wait for what comes before.
-    pub fn wait(&self, lane: &Lane, stream: &Giving<'_>) -> Result<()> {
-        let on = &lane.engines[self.engine];
+    pub fn wait(&self, frame: &RunFrame, stream: &Giving<'_>) -> Result<()> {
+        let on = &frame.engines[self.engine];
         self.before.iter().try_for_each(|before| stream.wait_for(before.mark(on)?))
     }
 
     /// What is recorded behind it.
-    pub fn records<'a>(&self, lane: &'a Lane) -> Result<Option<&'a Arc<Mark>>> {
-        self.records.then(|| mark_of(&lane.engines[self.engine].events[self.piece])).transpose()
+    pub fn records<'a>(&self, frame: &'a RunFrame) -> Result<Option<&'a Arc<Mark>>> {
+        self.records.then(|| mark_of(&frame.engines[self.engine].events[self.piece])).transpose()
     }
 
     /// Inputs and outputs.
-    pub fn views(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<(Views, Views)> {
+    pub fn views(&self, frame: &RunFrame, context: &KernelContext<'_>) -> Result<(Views, Views)> {
         let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
-            // SAFETY: the device's memory, which the lane or the run keeps; the host only hands the address on.
+            // SAFETY: the device's memory, which the frame or the run keeps; the host only hands the address on.
             Ok(unsafe {
-                View::new(source.address(&lane.engines[self.engine], context) as *mut u8, desc.bytes()?, desc)
+                View::new(source.address(&frame.engines[self.engine], context) as *mut u8, desc.bytes()?, desc)
             })
         };
         Ok((
@@ -233,7 +233,7 @@ impl Issue {
     pub fn copies_in<'a>(
         &'a self,
         control: &'a Control,
-        on: &'a OnEngine,
+        on: &'a DeviceFrame,
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_in.iter().map(move |&(input, bytes)| {
@@ -246,7 +246,7 @@ impl Issue {
     pub fn copies_out<'a>(
         &'a self,
         control: &'a Control,
-        on: &'a OnEngine,
+        on: &'a DeviceFrame,
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_out.iter().map(move |&(output, bytes)| {
@@ -259,7 +259,7 @@ impl Issue {
 
 impl Kernel for Issue {
     shape!("launch on a device", of self: self.num_inputs, self.given.len());
-    on_engine!();
+    device_frame!();
 
     fn effects(&self) -> &[Effect] {
         self.kernel.kernel().effects()
@@ -274,10 +274,10 @@ impl Kernel for Issue {
     }
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
-        let lane = lane_of(context)?;
-        let on = &lane.engines[self.engine];
+        let frame = lane_of(context)?;
+        let on = &frame.engines[self.engine];
         let stream = on.streams[self.stream].lock();
-        let mut issue = || self.issue(&lane, &stream, context);
+        let mut issue = || self.issue(&frame, &stream, context);
         let issued = if self.issuer.is_some() { issue() } else { on.within(&mut issue) };
         issued.map_err(of(&self.label))
     }

@@ -1,9 +1,9 @@
 //! A piece of an engine's work in a run that is a stream's own (`direct`): issued to that stream with the run's
 //! tensors.
 
-use super::frame::Lane;
+use super::frame_stream::of;
+use super::frames::RunFrame;
 use super::kernels::{Issue, Upload};
-use super::line::of;
 use super::segment::Segment;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceStream, PreparedLaunch};
@@ -82,7 +82,7 @@ impl Part {
 
     pub fn issue(
         &self,
-        lane: &Lane,
+        frame: &RunFrame,
         stream: &dyn DeviceStream,
         tensors: &[Option<Ref<Tensor>>],
         has_run: bool,
@@ -90,20 +90,20 @@ impl Part {
         if let Piece::Segment(segment) = &self.piece {
             let given = self.tensors.iter().map(|&at| tensors[at].as_ref());
             let addresses = given.map(|tensor| tensor.map_or(0, |tensor| tensor.data() as usize));
-            if let Some(replayed) = segment.replay_again(lane, stream, addresses) {
+            if let Some(replayed) = segment.replay_again(frame, stream, addresses) {
                 return replayed.map_err(of(&segment.label));
             }
         }
         self.with(tensors, |context| {
             let (issued, label) = match &self.piece {
                 Piece::Issue(issue) => {
-                    (issue.launch(lane, stream, context).map_err(|error| error.within(&issue.name)), &issue.label)
+                    (issue.launch(frame, stream, context).map_err(|error| error.within(&issue.name)), &issue.label)
                 }
                 Piece::Segment(segment) => {
                     let issued = match has_run {
-                        _ if self.control().is_some() => segment.submit_as_one(lane, Some(stream), context),
-                        true => segment.submit(lane, stream, context),
-                        false => segment.one_by_one(lane, stream, context),
+                        _ if self.control().is_some() => segment.submit_as_one(frame, Some(stream), context),
+                        true => segment.submit(frame, stream, context),
+                        false => segment.one_by_one(frame, stream, context),
                     };
                     (issued, &segment.label)
                 }
@@ -117,7 +117,7 @@ impl Part {
     #[cold]
     pub fn prepare(
         &self,
-        lane: &Lane,
+        frame: &RunFrame,
         stream: &dyn DeviceStream,
         tensors: &[Option<Ref<Tensor>>],
         before: Option<Box<dyn PreparedLaunch>>,
@@ -129,7 +129,7 @@ impl Part {
         let mut prepared = None;
         // A tensor that is missing is told of where it is launched.
         let _ = self.with(tensors, |context| {
-            prepared = issue.prepare(lane, stream, context, before);
+            prepared = issue.prepare(frame, stream, context, before);
             Ok(())
         });
         self.never_prepared.store(prepared.is_none(), Relaxed);

@@ -9,16 +9,16 @@
 //! streams take its place if they are faster by more than `MARGIN` in a hundred. Equals are a recording's, which leaves
 //! more of the calling thread's time.
 //!
-//! *Once.* The verdict is kept for the program's life, for all of its lanes: what a device does with a graph depends on
+//! *Once.* The verdict is kept for the program's life, for all of its frames: what a device does with a graph depends on
 //! the two, and not, as on the CPU (`graph::ways`), on a pool whose threads come and go. A host that thinks otherwise
 //! compiles anew.
 //!
-//! *Which runs.* One that issues because it has to, and the first of a lane that submits recordings, since it makes
+//! *Which runs.* One that issues because it has to, and the first of a frame that submits recordings, since it makes
 //! them, are not timed. Nor is one beside which another one of the program is under way: that goes as all runs do that
 //! nobody has timed. After `TRIES` attempts without enough times, and if the device fails to tell one, it is the
 //! default.
 //!
-//! It changes how long runs take, never what comes out: both ways are open to every run of a lane that is warm.
+//! It changes how long runs take, never what comes out: both ways are open to every run of a frame that is warm.
 #![forbid(unsafe_code)]
 
 use crate::base::tune::{Contest, Policy, Rate, Way};
@@ -87,7 +87,7 @@ pub struct Pick {
     verdict: AtomicU32,
     tries: AtomicU32,
     /// Runs that were begun, and those that are under way, while the verdict is open. A run that fails is under way
-    /// until the next one of its lane.
+    /// until the next one of its frame.
     begun: AtomicU64,
     under_way: AtomicU64,
     /// By the device's time.
@@ -119,7 +119,7 @@ impl Pick {
         let _ = self.verdict.compare_exchange(Verdict::Open as u32, Verdict::Untold as u32, Relaxed, Relaxed);
     }
 
-    /// A run begins; on a lane whose last run did not come to its end it takes that one's place. Gives its number if no
+    /// A run begins; on a frame whose last run did not come to its end it takes that one's place. Gives its number if no
     /// other one is under way.
     pub(in crate::graph) fn begin(&self, is_clean: bool) -> Option<u64> {
         let number = self.begun.fetch_add(1, Relaxed) + 1;
@@ -230,7 +230,7 @@ mod tests {
         assert!(!pick.end(first), "one has begun");
         assert_eq!(pick.begin(true), None);
         pick.end(0);
-        // The second one has failed: the next of its lane takes its place.
+        // The second one has failed: the next of its frame takes its place.
         let third = pick.begin(false).unwrap();
         assert!(pick.end(third));
     }

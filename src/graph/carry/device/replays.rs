@@ -1,14 +1,14 @@
-//! What a lane keeps of its segments, and what a program counts of its runs.
+//! What a frame keeps of its segments, and what a program counts of its runs.
 #![forbid(unsafe_code)]
 
-use super::line::Mark;
+use super::frame_stream::Mark;
 use super::pick::Pick;
 use crate::device::Executable;
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// A segment of a lane's.
+/// A segment of a frame's.
 #[derive(Debug)]
 pub(in crate::graph) struct OfSegment {
     /// Behind all of it.

@@ -1,22 +1,22 @@
 //! The node that stands for a segment: several pieces of an engine's work with nothing of anybody else's between them.
 //!
-//! In a lane's first run it issues one piece after the other, each to its own stream, with waits and events between
+//! In a frame's first run it issues one piece after the other, each to its own stream, with waits and events between
 //! them: what is wrong with a piece shows there. In the second run it has the device record them, with the edges
 //! between them, and from then on a run submits the recording: one call, whatever the number of pieces, and one event
 //! if anybody waits for it. Copies to the engine that only this segment reads are in the recording, too; the run only
 //! stages their bytes.
 //!
-//! *Two ways, one order.* A run goes one way in all of its segments (`Lane::is_replay`), because each way has waits and
+//! *Two ways, one order.* A run goes one way in all of its segments (`RunFrame::is_replay`), because each way has waits and
 //! events of its own: who waits for a value asks for the event of the way that the run goes. The way back is always
 //! open: a run after one that failed issues, and if a device will not record, a segment's pieces are issued one after
 //! the other on its stream, and the next runs issue all.
 
 use super::control::{Control, Made};
+use super::device_frame::{Before, DeviceFrame, Source};
 use super::driven::Going;
-use super::frame::{Lane, Lanes, lane_of};
-use super::kernels::{Issue, on_engine, shape};
-use super::line::{Giving, Mark, of};
-use super::on_engine::{Before, OnEngine, Source};
+use super::frame_stream::{Giving, Mark, of};
+use super::frames::{DeviceFrames, RunFrame, lane_of};
+use super::kernels::{Issue, device_frame, shape};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{
@@ -39,7 +39,7 @@ pub(in crate::graph) struct CopyIn {
 
 /// Inputs: values that are a run's own tensors. Outputs: those of the pieces that are.
 pub(in crate::graph) struct Segment {
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     pub engine: usize,
     /// The engine's.
     pub label: Arc<str>,
@@ -68,8 +68,8 @@ struct Onward(Arc<Segment>, usize);
 impl Rest for Onward {
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let Onward(segment, from) = &*self;
-        let lane = lane_of(context)?;
-        segment.go(&lane, *from, context, done).map_err(of(&segment.label))
+        let frame = lane_of(context)?;
+        segment.go(&frame, *from, context, done).map_err(of(&segment.label))
     }
 }
 
@@ -112,7 +112,7 @@ impl Segment {
     /// A piece that is a node by itself and completes later.
     pub fn alone(issue: Issue) -> Arc<Segment> {
         Arc::new_cyclic(|me| Segment {
-            lanes: Arc::clone(&issue.lanes),
+            frames: Arc::clone(&issue.frames),
             engine: issue.engine,
             label: Arc::clone(&issue.label),
             number: None,
@@ -130,60 +130,60 @@ impl Segment {
     }
 
     /// The pieces from one on, each on its stream, with branches and loops among them.
-    fn go(&self, lane: &Arc<Lane>, from: usize, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn go(&self, frame: &Arc<RunFrame>, from: usize, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         for (at, issue) in self.issues.iter().enumerate().skip(from) {
-            let stream = lane.engines[self.engine].streams[issue.stream].lock();
+            let stream = frame.engines[self.engine].streams[issue.stream].lock();
             let within = |error: Error| error.within(&issue.name);
             let Some(control) = &issue.control else {
-                issue.issue(lane, &stream, context).map_err(within)?;
+                issue.issue(frame, &stream, context).map_err(within)?;
                 continue;
             };
-            issue.wait(lane, &stream)?;
-            if let Some(whole) = control.whole(&lane.engines[self.engine])? {
-                issue.replay(control, &whole, &lane.engines[self.engine], &*stream, context).map_err(within)?;
-                issue.records(lane)?.map_or(Ok(()), |mark| stream.mark(mark))?;
+            issue.wait(frame, &stream)?;
+            if let Some(whole) = control.whole(&frame.engines[self.engine])? {
+                issue.replay(control, &whole, &frame.engines[self.engine], &*stream, context).map_err(within)?;
+                issue.records(frame)?.map_or(Ok(()), |mark| stream.mark(mark))?;
                 continue;
             }
             drop(stream);
             let segment = self.me.upgrade().filter(|_| at + 1 < self.issues.len());
             let rest = segment.map(|segment| Arc::new(Onward(segment, at + 1)) as Arc<dyn Rest>);
-            let stream = (issue.stream, issue.records(lane)?.cloned());
-            return issue.drive(control, lane, stream, context, (done, rest));
+            let stream = (issue.stream, issue.records(frame)?.cloned());
+            return issue.drive(control, frame, stream, context, (done, rest));
         }
         done.done(Ok(()))
     }
 
     /// All of it, as one or driven by the host.
-    fn replay_later(&self, lane: &Arc<Lane>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+    fn replay_later(&self, frame: &Arc<RunFrame>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         if let [issue] = &self.issues[..]
             && let Some(control) = issue.control.as_ref().filter(|control| !control.by_device)
         {
-            self.wait(lane, &lane.engines[self.engine].streams[self.stream].lock())?;
-            let event = self.event(lane).cloned();
-            return issue.drive(control, lane, (self.stream, event), context, (done, None));
+            self.wait(frame, &frame.engines[self.engine].streams[self.stream].lock())?;
+            let event = self.event(frame).cloned();
+            return issue.drive(control, frame, (self.stream, event), context, (done, None));
         }
-        self.replay(lane, context)?;
+        self.replay(frame, context)?;
         done.done(Ok(()))
     }
 
     /// Each piece on its stream.
-    fn issue(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
+    fn issue(&self, frame: &RunFrame, context: &KernelContext<'_>) -> Result<()> {
         self.issues.iter().try_for_each(|issue| {
-            let stream = lane.engines[self.engine].streams[issue.stream].lock();
-            issue.issue(lane, &stream, context).map_err(|error| error.within(&issue.name))
+            let stream = frame.engines[self.engine].streams[issue.stream].lock();
+            issue.issue(frame, &stream, context).map_err(|error| error.within(&issue.name))
         })
     }
 
     /// All of it on one stream.
-    fn replay(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
-        let stream = lane.engines[self.engine].streams[self.stream].lock();
-        self.wait(lane, &stream)?;
-        self.submit(lane, &*stream, context)?;
-        self.event(lane).map_or(Ok(()), |mark| stream.mark(mark))
+    fn replay(&self, frame: &RunFrame, context: &KernelContext<'_>) -> Result<()> {
+        let stream = frame.engines[self.engine].streams[self.stream].lock();
+        self.wait(frame, &stream)?;
+        self.submit(frame, &*stream, context)?;
+        self.event(frame).map_or(Ok(()), |mark| stream.mark(mark))
     }
 
-    fn wait(&self, lane: &Lane, stream: &Giving<'_>) -> Result<()> {
-        let on = &lane.engines[self.engine];
+    fn wait(&self, frame: &RunFrame, stream: &Giving<'_>) -> Result<()> {
+        let on = &frame.engines[self.engine];
         for before in &self.before {
             // ORDERING: Relaxed; the copy's node comes before this one, by an edge.
             if !matches!(*before, Before::Constant(upload) if !on.uploads[upload].is_new.load(Relaxed)) {
@@ -194,57 +194,57 @@ impl Segment {
     }
 
     /// What is recorded behind all of it.
-    fn event<'a>(&self, lane: &'a Lane) -> Option<&'a Arc<Mark>> {
-        lane.engines[self.engine].segments[self.number?].event.as_ref()
+    fn event<'a>(&self, frame: &'a RunFrame) -> Option<&'a Arc<Mark>> {
+        frame.engines[self.engine].segments[self.number?].event.as_ref()
     }
 
     /// Submits the recording once more. None if there is none, or it was given other addresses last.
     pub fn replay_again(
         &self,
-        lane: &Lane,
+        frame: &RunFrame,
         stream: &dyn DeviceStream,
         addresses: impl Iterator<Item = usize>,
     ) -> Option<Result<()>> {
         self.after.as_ref()?;
-        let recorded = lane.engines[self.engine].segments[self.number?].recorded.lock();
+        let recorded = frame.engines[self.engine].segments[self.number?].recorded.lock();
         let known = recorded.as_ref().filter(|known| addresses.eq(known.given.iter().copied()))?;
         Some(stream.replay(&known.executable))
     }
 
     /// Without the waits and the event.
-    pub fn submit(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+    pub fn submit(&self, frame: &RunFrame, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
         let (Some(after), Some(number)) = (&self.after, self.number) else {
-            return self.one_by_one(lane, stream, context);
+            return self.one_by_one(frame, stream, context);
         };
-        let mut recorded = lane.engines[self.engine].segments[number].recorded.lock();
-        match self.prepare(lane, after, &mut recorded, context) {
+        let mut recorded = frame.engines[self.engine].segments[number].recorded.lock();
+        match self.prepare(frame, after, &mut recorded, context) {
             Err(error) if error.code() == Code::DeviceLost => return Err(error),
             Ok(()) | Err(_) => {}
         }
         match &*recorded {
             Some(recorded) => stream.replay(&recorded.executable),
-            None => self.one_by_one(lane, stream, context),
+            None => self.one_by_one(frame, stream, context),
         }
     }
 
-    /// By its recording or not at all, in a lane's first run too: the device decides in it, and the host has no part in
+    /// By its recording or not at all, in a frame's first run too: the device decides in it, and the host has no part in
     /// the run. Without a stream it is recorded, if it is not yet.
     pub fn submit_as_one(
         &self,
-        lane: &Lane,
+        frame: &RunFrame,
         stream: Option<&dyn DeviceStream>,
         context: &KernelContext<'_>,
     ) -> Result<()> {
         let (Some(after), Some(number)) = (&self.after, self.number) else {
             return Err(Error::internal("a branch or a loop of the device's that is in no recording"));
         };
-        let mut recorded = lane.engines[self.engine].segments[number].recorded.lock();
-        self.prepare(lane, after, &mut recorded, context)?;
+        let mut recorded = frame.engines[self.engine].segments[number].recorded.lock();
+        self.prepare(frame, after, &mut recorded, context)?;
         match (&*recorded, stream) {
             (Some(recorded), Some(stream)) => stream.replay(&recorded.executable),
             (Some(_), None) => Ok(()),
             (None, _) => {
-                let said = lane.counts().refusal.get().map_or("", String::as_str);
+                let said = frame.counts().refusal.get().map_or("", String::as_str);
                 let text = format!("{}: the device has refused a recording before: {said}", self.name);
                 Err(Error::new(Code::FailedPrecondition, text))
             }
@@ -255,24 +255,24 @@ impl Segment {
     /// What it says as it refuses is kept.
     fn prepare(
         &self,
-        lane: &Lane,
+        frame: &RunFrame,
         after: &[Vec<usize>],
         recorded: &mut Option<Recorded>,
         context: &KernelContext<'_>,
     ) -> Result<()> {
         if let Some(known) = recorded
-            && self.update(lane, known, context).is_err()
+            && self.update(frame, known, context).is_err()
             && let Some(old) = recorded.take()
         {
-            lane.retire(old);
+            frame.retire(old);
         }
-        if recorded.is_some() || lane.counts().refusal.get().is_some() {
+        if recorded.is_some() || frame.counts().refusal.get().is_some() {
             return Ok(());
         }
-        let made = self.record(lane, after, context).inspect_err(|error| {
+        let made = self.record(frame, after, context).inspect_err(|error| {
             if error.code() != Code::DeviceLost {
                 let text = || format!("engine {}: {}: {}", self.label, self.name, error.message());
-                lane.counts().refusal.get_or_init(text);
+                frame.counts().refusal.get_or_init(text);
             }
         });
         *recorded = Some(made?);
@@ -285,41 +285,41 @@ impl Segment {
     }
 
     /// Without a recording: in the order of the pieces, which all edges allow.
-    pub fn one_by_one(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+    pub fn one_by_one(&self, frame: &RunFrame, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
         for copy in &self.copies {
-            stream.copy(&self.transfer(lane, copy, context))?;
+            stream.copy(&self.transfer(frame, copy, context))?;
         }
         self.issues.iter().try_for_each(|issue| {
             let whole = issue
                 .control
                 .as_ref()
-                .map(|control| Ok((control, control.whole(&lane.engines[self.engine])?)))
+                .map(|control| Ok((control, control.whole(&frame.engines[self.engine])?)))
                 .transpose()?;
             let done = match whole {
-                None => issue.launch(lane, stream, context),
+                None => issue.launch(frame, stream, context),
                 Some((control, Some(whole))) => {
-                    issue.replay(control, &whole, &lane.engines[self.engine], stream, context)
+                    issue.replay(control, &whole, &frame.engines[self.engine], stream, context)
                 }
-                Some((_, None)) => Err(Error::internal("a recording of the lane's first run is not there")),
+                Some((_, None)) => Err(Error::internal("a recording of the frame's first run is not there")),
             };
             done.map_err(|error| error.within(&issue.name))
         })
     }
 
-    fn transfer<'a>(&self, lane: &Lane, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
-        let to = Source::Arena(copy.to).address(&lane.engines[self.engine], context);
-        let staging = &lane.engines[self.engine].uploads[copy.upload].staging;
-        // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+    fn transfer<'a>(&self, frame: &RunFrame, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
+        let to = Source::Arena(copy.to).address(&frame.engines[self.engine], context);
+        let staging = &frame.engines[self.engine].uploads[copy.upload].staging;
+        // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
         let from = unsafe { HostAddress::new(staging.data() as usize) };
         Transfer { name: &copy.name, to: Place::Device(to), from: Place::Host(from), bytes: copy.bytes }
     }
 
-    fn record(&self, lane: &Lane, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<Recorded> {
-        let on = &*lane.engines[self.engine];
+    fn record(&self, frame: &RunFrame, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<Recorded> {
+        let on = &*frame.engines[self.engine];
         let Some(accelerator) = on.engine.accelerator() else {
-            return Err(Error::internal("a lane on the host's engine"));
+            return Err(Error::internal("a frame on the host's engine"));
         };
-        let views = self.issues.iter().map(|issue| issue.views(lane, context)).collect::<Result<Vec<_>>>()?;
+        let views = self.issues.iter().map(|issue| issue.views(frame, context)).collect::<Result<Vec<_>>>()?;
         let made = |issue: &Issue| -> Result<Option<Made<'_>>> {
             issue.control.as_ref().map(|control| Made::new(control, on, &control.lowered.list)).transpose()
         };
@@ -328,7 +328,7 @@ impl Segment {
         let mut after = after.iter();
         let mut next = || after.next().map_or(&[][..], Vec::as_slice);
         for copy in &self.copies {
-            steps.push(Step { work: Work::Copy(self.transfer(lane, copy, context)), after: next() });
+            steps.push(Step { work: Work::Copy(self.transfer(frame, copy, context)), after: next() });
         }
         for ((issue, (inputs, outputs)), made) in self.issues.iter().zip(&views).zip(&made) {
             let Some((made, control)) = made.as_ref().zip(issue.control.as_ref()) else {
@@ -341,12 +341,12 @@ impl Segment {
             steps.extend(works.map(|work| Step { work, after: next() }));
         }
         let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
-        lane.counts().recordings.fetch_add(1, Relaxed);
+        frame.counts().recordings.fetch_add(1, Relaxed);
         Ok(Recorded { executable, given: given_addresses(context).collect() })
     }
 
     /// The runs' own tensors may be others each time.
-    fn update(&self, lane: &Lane, recorded: &mut Recorded, context: &KernelContext<'_>) -> Result<()> {
+    fn update(&self, frame: &RunFrame, recorded: &mut Recorded, context: &KernelContext<'_>) -> Result<()> {
         if given_addresses(context).eq(recorded.given.iter().copied()) {
             return Ok(());
         }
@@ -359,7 +359,7 @@ impl Segment {
             Source::Output(output) => outputs[output],
             Source::Arena(_) | Source::Fixed(_) => false,
         };
-        let on = &*lane.engines[self.engine];
+        let on = &*frame.engines[self.engine];
         for &(at, step) in &self.own {
             let issue = &self.issues[at];
             if let Some(control) = &issue.control {
@@ -371,14 +371,14 @@ impl Segment {
                 for ((source, transfer), step) in copies_in.chain(copies_out) {
                     if is_changed(source) {
                         recorded.executable.update(step, &Work::Copy(transfer))?;
-                        lane.counts().updates.fetch_add(1, Relaxed);
+                        frame.counts().updates.fetch_add(1, Relaxed);
                     }
                 }
             } else if issue.inputs.iter().chain(&issue.outputs).any(|(source, _)| is_changed(source)) {
-                let (inputs, outputs) = issue.views(lane, context)?;
+                let (inputs, outputs) = issue.views(frame, context)?;
                 let work = Work::Launch(issue.launch_of(&inputs, &outputs)?);
                 recorded.executable.update(step, &work)?;
-                lane.counts().updates.fetch_add(1, Relaxed);
+                frame.counts().updates.fetch_add(1, Relaxed);
             }
         }
         Ok(())
@@ -387,7 +387,7 @@ impl Segment {
 
 impl Kernel for Segment {
     shape!("segment on a device", of self: self.num_inputs, self.given.len());
-    on_engine!();
+    device_frame!();
 
     fn is_relied_on(&self) -> bool {
         true
@@ -408,12 +408,12 @@ impl Kernel for Segment {
     }
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
-        let lane = lane_of(context)?;
-        let is_replay = lane.is_replay();
-        let on = &lane.engines[self.engine];
-        let asks = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
+        let frame = lane_of(context)?;
+        let is_replay = frame.is_replay();
+        let on = &frame.engines[self.engine];
+        let asks = || if is_replay { self.replay(&frame, context) } else { self.issue(&frame, context) };
         let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
-        let mut go = || on.timed(&lane.timed, behind, asks);
+        let mut go = || on.timed(&frame.timed, behind, asks);
         // What is not a launch is alone in its segment.
         let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
         let gone = if is_issued { go() } else { on.within(&mut go) };
@@ -421,11 +421,11 @@ impl Kernel for Segment {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(context)?;
-        let is_replay = lane.is_replay() && self.number.is_some();
-        let begun = lane.engines[self.engine].within(&mut || match is_replay {
-            true => self.replay_later(&lane, context, done),
-            false => self.go(&lane, 0, context, done),
+        let frame = lane_of(context)?;
+        let is_replay = frame.is_replay() && self.number.is_some();
+        let begun = frame.engines[self.engine].within(&mut || match is_replay {
+            true => self.replay_later(&frame, context, done),
+            false => self.go(&frame, 0, context, done),
         });
         begun.map_err(of(&self.label))
     }
@@ -453,19 +453,19 @@ impl Issue {
     fn drive(
         &self,
         control: &Arc<Control>,
-        lane: &Lane,
+        frame: &RunFrame,
         (stream, records): (usize, Option<Arc<Mark>>),
         context: &KernelContext<'_>,
         (done, rest): (Completion, Option<Arc<dyn Rest>>),
     ) -> Result<()> {
-        let on = &lane.engines[control.engine];
+        let on = &frame.engines[control.engine];
         let line = on.streams[stream].lock();
         self.copies_in(control, on, context).try_for_each(|transfer| line.copy(&transfer))?;
         drop(line);
         let outputs = control.copied_out.iter().map(|&(output, _)| self.outputs[output].0.address(on, context));
         let (outputs, stop) = (outputs.collect(), context.kept_stop().cloned());
         let (on, control) = (Arc::clone(on), Arc::clone(control));
-        let driven = &lane.driven[control.engine][control.number];
+        let driven = &frame.driven[control.engine][control.number];
         driven.begin(Going { on, control, stream, records, done, rest, stop, at: 0, outputs });
         Ok(())
     }
@@ -475,7 +475,7 @@ impl Issue {
         &self,
         control: &Control,
         whole: &Arc<dyn Executable>,
-        on: &OnEngine,
+        on: &DeviceFrame,
         stream: &dyn DeviceStream,
         context: &KernelContext<'_>,
     ) -> Result<()> {
@@ -487,7 +487,7 @@ impl Issue {
     /// What is to be launched, as the stream prepares it (`DeviceStream::prepare`); None where that is not possible.
     pub fn prepare(
         &self,
-        lane: &Lane,
+        frame: &RunFrame,
         stream: &dyn DeviceStream,
         context: &KernelContext<'_>,
         before: Option<Box<dyn PreparedLaunch>>,
@@ -495,13 +495,13 @@ impl Issue {
         if self.issuer.is_some() || self.control.is_some() {
             return None;
         }
-        let (inputs, outputs) = self.views(lane, context).ok()?;
+        let (inputs, outputs) = self.views(frame, context).ok()?;
         stream.prepare(&self.launch_of(&inputs, &outputs).ok()?, before)
     }
 
     /// Without waits and events.
-    pub fn launch(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
-        let (inputs, outputs) = self.views(lane, context)?;
+    pub fn launch(&self, frame: &RunFrame, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+        let (inputs, outputs) = self.views(frame, context)?;
         match &self.issuer {
             Some(issuer) => issuer.issue(stream, &self.name, &inputs, &outputs),
             None => stream.launch(&self.launch_of(&inputs, &outputs)?),

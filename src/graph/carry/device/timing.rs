@@ -1,14 +1,14 @@
-//! How long the devices take for a run of a lane's, by events with timing: the run that is timed records one in front
+//! How long the devices take for a run of a frame's, by events with timing: the run that is timed records one in front
 //! of the first thing that an engine is asked for, and one behind each segment on each of its streams. The span from
 //! the first to the last of them has the gaps in it, too, in which a device waits for the calling thread, so it is what
 //! the run is worth to somebody who waits for it.
 //!
-//! Nobody waits for these events: the lane's next run looks at them as it begins, and leaves them alone if the device
-//! has not got there yet. They are made with the lane, and a run that is not timed knows nothing of them but one flag.
+//! Nobody waits for these events: the frame's next run looks at them as it begins, and leaves them alone if the device
+//! has not got there yet. They are made with the frame, and a run that is not timed knows nothing of them but one flag.
 //! What goes wrong with them ends the trial, and no run.
 #![forbid(unsafe_code)]
 
-use super::line::Line;
+use super::frame_stream::FrameStream;
 use super::pick::Path;
 use crate::base::Result;
 use crate::device::{Accelerator, DeviceEvent};
@@ -16,7 +16,7 @@ use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// The events of a lane on one engine.
+/// The events of a frame on one engine.
 #[derive(Debug)]
 pub(in crate::graph) struct Timing {
     begin: Arc<dyn DeviceEvent>,
@@ -34,8 +34,8 @@ struct End {
     is_recorded: AtomicBool,
 }
 
-/// What a lane knows of the run that has it, or had it last. ORDERING: Relaxed; one run at a time has the lane
-/// (`Lane::begin`).
+/// What a frame knows of the run that has it, or had it last. ORDERING: Relaxed; one run at a time has the frame
+/// (`RunFrame::begin`).
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Timed {
     /// It is timed, or was and nobody has looked yet.
@@ -44,7 +44,7 @@ pub(in crate::graph) struct Timed {
     /// The run's number among the program's, and whether it was alone with the devices until its end.
     pub number: AtomicU64,
     pub is_alone: AtomicBool,
-    /// Recordings of the lane's were submitted before.
+    /// Recordings of the frame's were submitted before.
     pub has_replayed: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl Timing {
     }
 
     /// In front of all, on the first stream: it has nothing to do yet.
-    pub fn begin(&self, streams: &[Line]) -> Result<()> {
+    pub fn begin(&self, streams: &[FrameStream]) -> Result<()> {
         let mut is_begun = self.is_begun.lock();
         if let (false, Some(line)) = (*is_begun, streams.first()) {
             line.look().record(&self.begin)?;
@@ -78,7 +78,7 @@ impl Timing {
 
     /// Behind a segment: on all of its streams, or on the one that it was submitted to. False: it is done more often
     /// than once, and the device was not seen to be done with the last time.
-    pub fn end(&self, streams: &[Line], segment: usize, only: Option<usize>) -> Result<bool> {
+    pub fn end(&self, streams: &[FrameStream], segment: usize, only: Option<usize>) -> Result<bool> {
         for end in self.ends[segment].iter().filter(|end| only.is_none_or(|only| end.stream == only)) {
             if end.is_recorded.load(Relaxed) && !end.event.is_reached()? {
                 return Ok(false);

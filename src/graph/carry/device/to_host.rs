@@ -5,10 +5,10 @@
 //! value and for nothing else. To the host's memory and from it they go through pinned memory, if the device knows
 //! such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
 
-use super::frame::{Lane, Lanes, lane_of};
-use super::kernels::{later, on_engine, shape};
-use super::line::of;
-use super::on_engine::{Call, Source};
+use super::device_frame::{Call, Source};
+use super::frame_stream::of;
+use super::frames::{DeviceFrames, RunFrame, lane_of};
+use super::kernels::{device_frame, later, shape};
 use super::replays::Writer;
 use crate::base::{Desc, Error, Result};
 use crate::device::{DeviceStream, HostAddress, Place, Reached, Then, Transfer};
@@ -28,16 +28,16 @@ pub(in crate::graph) enum Point {
 }
 
 impl Point {
-    fn place<'a>(self, lane: &'a Lane, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
+    fn place<'a>(self, frame: &'a RunFrame, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
         Ok(match self {
             Point::Host(source) => {
-                let address = source.address(&lane.engines[own], context);
+                let address = source.address(&frame.engines[own], context);
                 // SAFETY: a tensor that the node is given, until it is done.
                 Place::Host(unsafe { HostAddress::new(address) })
             }
-            Point::Own(source) => Place::Device(source.address(&lane.engines[own], context)),
+            Point::Own(source) => Place::Device(source.address(&frame.engines[own], context)),
             Point::Peer(engine, source) => {
-                let on = &lane.engines[engine];
+                let on = &frame.engines[engine];
                 let peer = on.engine.accelerator();
                 let peer = peer.ok_or_else(|| Error::internal("a copy to an engine of the host's"))?;
                 Place::Peer(peer, source.address(on, context))
@@ -48,7 +48,7 @@ impl Point {
 
 /// Input: the value, if a node has it. Output: the value, if it becomes one here.
 pub(in crate::graph) struct Carry {
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     /// The engine that copies.
     pub engine: usize,
     /// The engine's.
@@ -66,7 +66,7 @@ pub(in crate::graph) struct Carry {
 
 impl Kernel for Carry {
     shape!("copy that is waited for", of self: self.num_inputs, usize::from(self.has_output));
-    on_engine!();
+    device_frame!();
     later!();
 
     fn is_relied_on(&self) -> bool {
@@ -78,15 +78,15 @@ impl Kernel for Carry {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(context)?;
+        let frame = lane_of(context)?;
         let bytes = self.desc.bytes()?;
-        let on = &lane.engines[self.engine];
+        let on = &frame.engines[self.engine];
         let (mut from, mut to) =
-            (self.from.place(&lane, self.engine, context)?, self.to.place(&lane, self.engine, context)?);
+            (self.from.place(&frame, self.engine, context)?, self.to.place(&frame, self.engine, context)?);
         let mut rest = None;
         if let Some(staging) = &on.fetched[self.number].staging {
             let staged = staging.data().expose_provenance();
-            // SAFETY: the lane keeps it, and the next run on the lane comes behind this one.
+            // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
             let place = Place::Host(unsafe { HostAddress::new(staged) });
             match (from, to) {
                 (Place::Host(address), _) => {
@@ -110,12 +110,12 @@ impl Kernel for Carry {
             0 => Ok(()),
             _ => stream.copy(&Transfer { name: &self.name, to, from, bytes }),
         };
-        complete(&lane, (self.engine, self.number), self.writer, copy, (done, rest)).map_err(of(&self.label))
+        complete(&frame, (self.engine, self.number), self.writer, copy, (done, rest)).map_err(of(&self.label))
     }
 }
 
 pub(in crate::graph) struct Done {
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     pub engine: usize,
     /// The engine's.
     pub label: Arc<str>,
@@ -125,7 +125,7 @@ pub(in crate::graph) struct Done {
 
 impl Kernel for Done {
     shape!("done on a device", 0, 0);
-    on_engine!();
+    device_frame!();
     later!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
@@ -133,9 +133,9 @@ impl Kernel for Done {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(context)?;
+        let frame = lane_of(context)?;
         let number = (self.engine, self.number);
-        complete(&lane, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
+        complete(&frame, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
     }
 }
 
@@ -145,7 +145,7 @@ const AHEAD: u64 = 64;
 /// In a loop whose iterations wait for nothing on the host: keeps it from issuing without end. A stream's queue is
 /// bounded by twice the work of so many iterations.
 pub(in crate::graph) struct Pace {
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     pub engine: usize,
     /// The engine's.
     pub label: Arc<str>,
@@ -156,7 +156,7 @@ pub(in crate::graph) struct Pace {
 
 impl Kernel for Pace {
     shape!("pace of a loop", 0, 0);
-    on_engine!();
+    device_frame!();
     later!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
@@ -164,9 +164,9 @@ impl Kernel for Pace {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(context)?;
-        let on = &lane.engines[self.engine];
-        // ORDERING: Relaxed; one run at a time has the lane, and edges order its nodes.
+        let frame = lane_of(context)?;
+        let on = &frame.engines[self.engine];
+        // ORDERING: Relaxed; one run at a time has the frame, and edges order its nodes.
         let iteration = on.paces[self.number].fetch_add(1, Relaxed);
         if !iteration.is_multiple_of(AHEAD) {
             return done.done(Ok(()));
@@ -178,7 +178,7 @@ impl Kernel for Pace {
         }
         let before = &on.fetched[self.marks[1 - turn]];
         let Some(accelerator) = on.engine.accelerator() else {
-            return Err(Error::internal("a lane on the host's engine"));
+            return Err(Error::internal("a frame on the host's engine"));
         };
         *before.call.lock() = Some(Call { done, written: None, rest: None });
         accelerator.when_reached(&before.event.event, Then::shared(Arc::clone(before) as Arc<dyn Reached>));
@@ -189,16 +189,18 @@ impl Kernel for Pace {
 /// Has the stream of fetches wait for what writes a value, does something on it, and tells when that is done. By an
 /// engine's number, and the number among what it is asked for. What is left to the host is done before.
 fn complete(
-    lane: &Arc<Lane>,
+    frame: &Arc<RunFrame>,
     (engine, number): (usize, usize),
     writer: Option<Writer>,
     work: impl Fn(&dyn DeviceStream) -> Result<()>,
     (done, rest): (Completion, Option<Arc<dyn Rest>>),
 ) -> Result<()> {
-    let on = &lane.engines[engine];
+    let on = &frame.engines[engine];
     let fetched = &on.fetched[number];
-    let written = writer.map(|writer| lane.mark_behind(engine, writer).cloned()).transpose()?;
-    let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
+    let written = writer.map(|writer| frame.mark_behind(engine, writer).cloned()).transpose()?;
+    let Some(accelerator) = on.engine.accelerator() else {
+        return Err(Error::internal("a frame on the host's engine"));
+    };
     let stream = on.fetch_stream()?.lock();
     on.within(&mut || {
         if let Some(written) = &written {

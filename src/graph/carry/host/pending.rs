@@ -10,7 +10,7 @@
 //! | done after | the state's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
 //! | a round done, a rest left | as done before or after                 | gone on with, as a ready node, and then started again                |
 //!
-//! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `Tokens` has ends
+//! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `RunLatch` has ends
 //! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside.
 //! The completing thread enters only to hand over. It runs no node: it may be a thread of some driver's, with a small
 //! stack and better things to do.
@@ -50,7 +50,7 @@
 use super::role::Role;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::carry::calls::{Call, Lane, OnLane};
+use crate::graph::carry::calls::{Call, CallChain, OnChain};
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Begun, Caller, Completion, Kernel, Rest};
 use crate::stream::{GRACE_NS, Queue};
@@ -163,7 +163,7 @@ impl RunState {
     /// it, unless it is a worker that would be blocked.
     fn send_to_lane(
         self: &Arc<Self>,
-        lane: &Arc<Lane>,
+        lane: &Arc<CallChain>,
         done: Completion,
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
@@ -172,7 +172,7 @@ impl RunState {
             return Err(Error::internal("no pool for what blocks"));
         };
         lane.since_ns.store(now_ns(), Relaxed);
-        let _ = lane.handed.put((Arc::clone(self) as Arc<dyn OnLane>, done.into_number()));
+        let _ = lane.handed.put((Arc::clone(self) as Arc<dyn OnChain>, done.into_number()));
         if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, 0, 0, 0) {
             return Ok(());
         }
@@ -324,7 +324,7 @@ impl RunState {
     }
 }
 
-impl OnLane for RunState {
+impl OnChain for RunState {
     fn compute_on_lane(&self, call: u32, number: usize) {
         let kernel = self.kernel_of(call);
         let Some(done) = Completion::from_number(number) else { return };

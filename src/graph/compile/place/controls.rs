@@ -6,7 +6,7 @@ use super::region::{OnDevice, Region};
 use crate::base::{Desc, Result};
 use crate::graph::build::contents::{Body, Value};
 use crate::graph::carry::device::control::Control;
-use crate::graph::carry::device::on_engine::Source;
+use crate::graph::carry::device::device_frame::Source;
 use crate::graph::plan::jumps::Plan;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::region::Segments;
 use super::region::{OnDevice, Region};
 use crate::base::{Error, Result};
 use crate::graph::build::contents::Value;
-use crate::graph::carry::device::on_engine::Source;
+use crate::graph::carry::device::device_frame::Source;
 use crate::graph::carry::device::replays::Writer;
 use crate::graph::carry::device::to_host::{Carry, Done, Point};
 use crate::kernel::Kernel;
@@ -108,7 +108,7 @@ impl Placer {
                 let from = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
                 let number = self.next_fetch(home, region.verified.desc(value).bytes()?);
                 let copy = Carry {
-                    lanes: Arc::clone(&self.lanes),
+                    frames: Arc::clone(&self.frames),
                     engine: home,
                     label: self.label(home),
                     number,
@@ -147,7 +147,7 @@ impl Placer {
         let mut inputs = Vec::new();
         let from = Point::Own(region.source_on(&all[engine], value, &mut inputs));
         let copy = Carry {
-            lanes: Arc::clone(&self.lanes),
+            frames: Arc::clone(&self.frames),
             engine,
             label: self.label(engine),
             number,
@@ -192,7 +192,7 @@ impl Placer {
             return Err(Error::internal("the end of work that nobody does"));
         };
         let name = format!("end of '{}'", region.old.nodes[before].name);
-        let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, writer };
+        let done = Done { frames: Arc::clone(&self.frames), engine, label: self.label(engine), number, writer };
         let done: Arc<dyn Kernel> = Arc::new(done);
         self.made.bounds.push(Arc::clone(&done));
         let mut node = self.node(&name, done, Vec::new(), 0)?;

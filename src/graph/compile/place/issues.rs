@@ -8,8 +8,8 @@ use super::region::{OnDevice, Region};
 use super::segments::Issued;
 use crate::base::Result;
 use crate::graph::build::contents::{Body, Value};
+use crate::graph::carry::device::device_frame::{Before, Source};
 use crate::graph::carry::device::kernels::{Issue, Upload};
-use crate::graph::carry::device::on_engine::{Before, Source};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -45,9 +45,9 @@ impl Placer {
             let name = region.copy_name(value, &label);
             let is_recorded = on.segments.as_ref().is_some_and(|segments| segments.is_copy(value));
             let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
-            let (lanes, desc) = (Arc::clone(&self.lanes), *region.verified.desc(value));
+            let (frames, desc) = (Arc::clone(&self.frames), *region.verified.desc(value));
             let upload = Arc::new(Upload {
-                lanes,
+                frames,
                 engine,
                 label: self.label(engine),
                 number,
@@ -140,7 +140,7 @@ impl Placer {
             let control = self.control(region, on, (node, &inputs, &outputs))?;
             let issue = Issue {
                 control,
-                lanes: Arc::clone(&self.lanes),
+                frames: Arc::clone(&self.frames),
                 engine,
                 label: self.label(engine),
                 stream: placed.stream,

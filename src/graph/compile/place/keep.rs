@@ -382,7 +382,7 @@ impl Placer {
         Ok(())
     }
 
-    /// Memory of an engine's in each lane, for one value alone.
+    /// Memory of an engine's in each frame, for one value alone.
     fn place_on(&mut self, engine: usize, desc: &Desc) -> Result<usize> {
         let alignment = self.devices[engine].device().alignment().max(64);
         let needs = &mut self.needs[engine];

@@ -11,7 +11,7 @@
 //! order, and that an event is recorded before anybody waits for it. No edge of the host's waits for work that is
 //! merely to be ordered behind other work of the same engine.
 //!
-//! *Memory.* `arena` gives each value a place in the engine's memory, for each run's lane (`lane`).
+//! *Memory.* `arena` gives each value a place in the engine's memory, for each run's frame (`frame`).
 //!
 //! *Regions*, nodes of one engine that its device would do as one, are offered to it before anything else is looked at
 //! (`offer`, `convex`).
@@ -50,10 +50,10 @@ use crate::graph::build::options::CompileOptions;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::compiled::Frames;
 use crate::graph::carry::device::Devices;
+use crate::graph::carry::device::device_frame::Needs;
 use crate::graph::carry::device::direct::{Direct, Why};
-pub(in crate::graph) use crate::graph::carry::device::frame::Lanes;
+pub(in crate::graph) use crate::graph::carry::device::frames::DeviceFrames;
 use crate::graph::carry::device::kernels::{Begin, End};
-use crate::graph::carry::device::on_engine::Needs;
 use crate::graph::carry::device::part::Made;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::plan::schedule::live;
@@ -70,18 +70,18 @@ pub(in crate::graph) struct Placed {
     /// Those of the host, and those that work on their own.
     pub engines: Vec<Ref<Engine>>,
     pub devices: Vec<Ref<Engine>>,
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     pub direct: Option<Arc<Direct>>,
     pub placement: Placement,
 }
 
 impl Placed {
     pub fn frames(&self) -> Option<Arc<dyn Frames>> {
-        Some(Arc::clone(&self.lanes) as Arc<dyn Frames>)
+        Some(Arc::clone(&self.frames) as Arc<dyn Frames>)
     }
 
     pub fn into_devices(self) -> Devices {
-        Devices { engines: self.devices, lanes: Some(self.lanes), direct: self.direct }
+        Devices { engines: self.devices, frames: Some(self.frames), direct: self.direct }
     }
 }
 
@@ -114,7 +114,7 @@ pub(in crate::graph) fn place(
         uploads: Vec::new(),
         fetches: Vec::new(),
     };
-    let lanes = Arc::new(Lanes::new(format!("program '{}'", contents.name)));
+    let frames = Arc::new(DeviceFrames::new(format!("program '{}'", contents.name)));
     let needs = devices.iter().map(needs).collect();
     let peers = peers(&devices);
     let wants_segments = !options.without_segments;
@@ -123,7 +123,7 @@ pub(in crate::graph) fn place(
         host,
         devices,
         peers,
-        lanes,
+        frames,
         needs,
         wants_segments,
         way: Verdict::NoSegments,
@@ -150,11 +150,11 @@ pub(in crate::graph) fn place(
         placer.keep(&mut contents, &verified)?;
     }
     if !placer.has_work(&contents) && contents.homes.is_empty() {
-        let Placer { devices, lanes, placement, .. } = placer;
-        return Ok(Some(Placed { contents, engines: hosts, devices, lanes, direct: None, placement }));
+        let Placer { devices, frames, placement, .. } = placer;
+        return Ok(Some(Placed { contents, engines: hosts, devices, frames, direct: None, placement }));
     }
     let verified = verify::verify(&contents, engines, true)?;
-    let lanes = Arc::clone(&placer.lanes);
+    let frames = Arc::clone(&placer.frames);
     let bounds: [Arc<dyn Kernel>; 2] = [Arc::new(Begin), Arc::new(End)];
     let [begin, end] = bounds.clone();
     placer.made.bounds.extend(bounds);
@@ -173,17 +173,17 @@ pub(in crate::graph) fn place(
     contents.nodes.push(last);
 
     let Placer { needs, devices, made, mut placement, way, constants, .. } = placer;
-    let direct = made.direct(&contents, &devices, &needs, &lanes);
+    let direct = made.direct(&contents, &devices, &needs, &frames);
     placement.direct = direct.as_ref().map_or_else(|why| *why, |_| Why::Direct);
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
     let way = if way == Verdict::Open && options.without_trial { Verdict::Fixed } else { way };
-    lanes.counts.pick.set(way);
-    placement.runs = Some(Arc::clone(&lanes.counts));
+    frames.counts.pick.set(way);
+    placement.runs = Some(Arc::clone(&frames.counts));
     placement.arena_bytes = needs.iter().map(|needs| needs.arena_bytes as u64).sum();
     needs.iter().try_for_each(|needs| needs.engine.start_launcher())?;
-    let _ = lanes.constants.set(constants);
-    let _ = lanes.needs.set(needs);
-    Ok(Some(Placed { contents, engines: hosts, devices, lanes, direct: direct.ok().map(Arc::new), placement }))
+    let _ = frames.constants.set(constants);
+    let _ = frames.needs.set(needs);
+    Ok(Some(Placed { contents, engines: hosts, devices, frames, direct: direct.ok().map(Arc::new), placement }))
 }
 
 impl Placer {

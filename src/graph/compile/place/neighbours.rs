@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Where a port's value is.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum Port {
-    /// At a place of its own, in the engine's part of each lane.
+    /// At a place of its own, in the engine's part of each frame.
     Own(usize),
     /// Where a value of the graph around is.
     Outer(Value),

@@ -5,9 +5,9 @@ use super::neighbours::{Neighbour, nobodys_desc};
 use crate::base::{Error, Ref, Result};
 use crate::engine::{BoundKernel, Engine, Tensor};
 use crate::graph::build::contents::{After, Body, Contents, Node};
+use crate::graph::carry::device::device_frame::Needs;
 use crate::graph::carry::device::direct;
-use crate::graph::carry::device::frame::Lanes;
-use crate::graph::carry::device::on_engine::Needs;
+use crate::graph::carry::device::frames::DeviceFrames;
 use crate::graph::carry::device::part::Made;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::carry::device::replays::RunCounts;
@@ -151,7 +151,7 @@ pub(in crate::graph) struct Placer {
     pub devices: Vec<Ref<Engine>>,
     /// For each of them, the others that can copy to it.
     pub peers: Vec<Vec<usize>>,
-    pub lanes: Arc<Lanes>,
+    pub frames: Arc<DeviceFrames>,
     /// One for each of them.
     pub needs: Vec<Needs>,
     pub wants_segments: bool,

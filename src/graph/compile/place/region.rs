@@ -8,7 +8,7 @@ use super::units::{self, Units};
 use crate::base::Result;
 use crate::graph::build::contents::{Body, Contents, Node, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::carry::device::on_engine::Source;
+use crate::graph::carry::device::device_frame::Source;
 use crate::graph::plan::actions::Lowered;
 use crate::graph::plan::arena::Stored;
 use crate::graph::plan::schedule;

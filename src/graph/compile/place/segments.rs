@@ -7,8 +7,8 @@ use super::region::{OnDevice, Region, Segments};
 use super::units::{self, FEWEST, FEWEST_ALONE, Role, Units};
 use crate::base::{Reach, Result};
 use crate::graph::build::contents::{Body, Value};
+use crate::graph::carry::device::device_frame::{Before, Source};
 use crate::graph::carry::device::kernels::Issue;
-use crate::graph::carry::device::on_engine::{Before, Source};
 use crate::graph::carry::device::part;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::carry::device::segment::{self, CopyIn, Segment};
@@ -219,7 +219,7 @@ impl Placer {
             let steps = edges.map(|edges| segment::steps(edges, &copies, &issues));
             let own = segment::own(copies.len(), &issues);
             let node = Arc::new_cyclic(|me| Segment {
-                lanes: Arc::clone(&self.lanes),
+                frames: Arc::clone(&self.frames),
                 engine: on.engine,
                 label: self.label(on.engine),
                 number: Some(segments.first + segment),

@@ -2,7 +2,7 @@
 //!
 //! States: VACANT (there is no value yet), LENT, and HERE. Whoever turns VACANT or HERE into LENT is the borrower, and
 //! the only one who may leave LENT: to HERE with a value, or to VACANT without one. So giving back is a plain store,
-//! where a cell that anybody may fill (`HandOff`) needs a second exchange. Nobody waits: who finds the value lent goes
+//! where a cell that anybody may fill (`Mailbox`) needs a second exchange. Nobody waits: who finds the value lent goes
 //! elsewhere.
 
 use crate::sync::atomic::AtomicU32;
@@ -14,7 +14,7 @@ const LENT: u32 = 1;
 const HERE: u32 = 2;
 
 #[derive(Debug)]
-pub struct Loan<T> {
+pub struct CheckoutCell<T> {
     state: AtomicU32,
     value: UnsafeCell<Option<T>>,
 }
@@ -31,15 +31,15 @@ pub enum Lent<T> {
 }
 
 // SAFETY: the value is only touched by the borrower, and there is one at a time.
-unsafe impl<T: Send> Sync for Loan<T> {}
+unsafe impl<T: Send> Sync for CheckoutCell<T> {}
 
-impl<T> Default for Loan<T> {
+impl<T> Default for CheckoutCell<T> {
     fn default() -> Self {
-        Loan { state: AtomicU32::new(VACANT), value: UnsafeCell::new(None) }
+        CheckoutCell { state: AtomicU32::new(VACANT), value: UnsafeCell::new(None) }
     }
 }
 
-impl<T> Loan<T> {
+impl<T> CheckoutCell<T> {
     #[inline]
     pub fn borrow(&self) -> Lent<T> {
         let state = self.state.load(Relaxed);

@@ -1,7 +1,7 @@
-//! What the runs of a program have on engines that work on their own: memory, streams and events. One *lane* for each
+//! What the runs of a program have on engines that work on their own: memory, streams and events. One *frame* for each
 //! step instance, so that runs side by side do not meet; it is made by the first run and kept.
 //!
-//! Kernels are handed the lane of their run by their context (`KernelContext::frame`).
+//! Kernels are handed the frame of their run by their context (`KernelContext::frame`).
 //!
 //! | state | meaning                                                  | next                                             |
 //! |-------|----------------------------------------------------------|--------------------------------------------------|
@@ -9,17 +9,17 @@
 //! | USED  | a run has it                                             | CLEAN by `end`, the last node of a run that went well |
 //!
 //! The end of a run looks at the streams themselves (`line`), and waits, without holding a thread, for what no node has
-//! waited for. So work that was issued is never behind a lane that counts as clean, nor hidden from a wait for
+//! waited for. So work that was issued is never behind a frame that counts as clean, nor hidden from a wait for
 //! everything.
 //!
-//! A run that fails does not come to its end, and devices may still be at its work when the next one takes the lane, in
-//! the same streams, with the same staging memory. So who finds a lane USED waits for its streams first, without
+//! A run that fails does not come to its end, and devices may still be at its work when the next one takes the frame, in
+//! the same streams, with the same staging memory. So who finds a frame USED waits for its streams first, without
 //! holding a thread.
 #![forbid(unsafe_code)]
 
+use super::device_frame::{DeviceFrame, Needs, Way};
 use super::driven::Driven;
-use super::line::{Line, Mark, mark_of, of};
-use super::on_engine::{Needs, OnEngine, Way};
+use super::frame_stream::{FrameStream, Mark, mark_of, of};
 use super::pick::Path;
 use super::replays::{Recorded, RunCounts, Writer};
 use super::timing::{Timed, Timing};
@@ -37,20 +37,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 /// What all nodes of a program's that have to do with devices share.
 #[derive(Debug)]
-pub(in crate::graph) struct Lanes {
+pub(in crate::graph) struct DeviceFrames {
     /// "program 'digits'"
     owner: String,
     /// Known once all of the program has been placed.
     pub(in crate::graph) needs: OnceLock<Vec<Needs>>,
-    lanes: Mutex<Vec<Arc<Lane>>>,
+    frames: Mutex<Vec<Arc<RunFrame>>>,
     pub(in crate::graph) counts: Arc<RunCounts>,
     /// Constants in the engines' memory. Nodes have their addresses.
     pub(in crate::graph) constants: OnceLock<Vec<Ref<Tensor>>>,
 }
 
 #[derive(Debug)]
-pub(in crate::graph) struct Lane {
-    pub engines: Vec<Arc<OnEngine>>,
+pub(in crate::graph) struct RunFrame {
+    pub engines: Vec<Arc<DeviceFrame>>,
     /// By engine: what the host drives branches and loops with.
     pub driven: Vec<Vec<Arc<Driven>>>,
     is_used: AtomicBool,
@@ -66,12 +66,12 @@ pub(in crate::graph) struct Lane {
     has_retired: AtomicBool,
 }
 
-impl Lanes {
-    pub(in crate::graph) fn new(owner: String) -> Lanes {
-        Lanes {
+impl DeviceFrames {
+    pub(in crate::graph) fn new(owner: String) -> DeviceFrames {
+        DeviceFrames {
             owner,
             needs: OnceLock::new(),
-            lanes: Mutex::default(),
+            frames: Mutex::default(),
             counts: Arc::default(),
             constants: OnceLock::new(),
         }
@@ -85,8 +85,8 @@ impl Lanes {
     /// What the work of a run on engines may still use, which has failed, goes when the engines have done all that they
     /// were asked for: its own tensors, and the program with its constants and kernels.
     pub fn keep(&self, held: Arc<dyn Any + Send + Sync>) {
-        for lane in self.lanes.lock().iter().filter(|lane| lane.is_busy()) {
-            for on in &lane.engines {
+        for frame in self.frames.lock().iter().filter(|frame| frame.is_busy()) {
+            for on in &frame.engines {
                 let Some(accelerator) = on.engine.accelerator() else { continue };
                 for line in on.lines() {
                     // A device that takes no event is lost, and touches nothing any more.
@@ -100,18 +100,18 @@ impl Lanes {
         }
     }
 
-    pub(in crate::graph) fn make(&self, way: Way) -> Result<Lane> {
+    pub(in crate::graph) fn make(&self, way: Way) -> Result<RunFrame> {
         let needs = self.needs.get().map_or(&[][..], |needs| needs);
         let (mut engines, mut driven) = (Vec::new(), Vec::new());
         for needs in needs {
-            let made = OnEngine::make(needs, &self.owner, way, &self.counts).and_then(|on| {
+            let made = DeviceFrame::make(needs, &self.owner, way, &self.counts).and_then(|on| {
                 let make = |&sizes: &[usize; 2]| Driven::make(&needs.engine, sizes, &self.owner);
                 driven.push(needs.controls.iter().map(make).collect::<Result<_>>()?);
                 Ok(Arc::new(on))
             });
             engines.push(made.map_err(of(&needs.engine.label()))?);
         }
-        Ok(Lane {
+        Ok(RunFrame {
             engines,
             driven,
             owner: self.owner.clone(),
@@ -126,42 +126,42 @@ impl Lanes {
     }
 }
 
-impl Frames for Lanes {
+impl Frames for DeviceFrames {
     fn make(&self) -> Result<Arc<Frame>> {
         // Not under the lock: devices may be slow.
-        let lane = Arc::new(self.make(Way::Streams).map_err(|error| error.within(format_args!("{}", self.owner)))?);
-        lane.engines.iter().for_each(|on| on.engine.account().add_aside(&lane));
-        let mut lanes = self.lanes.lock();
+        let frame = Arc::new(self.make(Way::Streams).map_err(|error| error.within(format_args!("{}", self.owner)))?);
+        frame.engines.iter().for_each(|on| on.engine.account().add_aside(&frame));
+        let mut frames = self.frames.lock();
         // Others, of which the runs' memory is gone.
-        let gone = lanes.extract_if(.., |lane| Arc::strong_count(lane) == 1 && !lane.is_busy()).collect::<Vec<_>>();
-        lanes.push(Arc::clone(&lane));
-        drop(lanes);
+        let gone = frames.extract_if(.., |frame| Arc::strong_count(frame) == 1 && !frame.is_busy()).collect::<Vec<_>>();
+        frames.push(Arc::clone(&frame));
+        drop(frames);
         drop(gone);
-        Ok(lane)
+        Ok(frame)
     }
 }
 
-/// The program goes. What devices may still be at, behind a run that failed, keeps its lane until it is done.
-impl Drop for Lanes {
+/// The program goes. What devices may still be at, behind a run that failed, keeps its frame until it is done.
+impl Drop for DeviceFrames {
     fn drop(&mut self) {
-        for lane in self.lanes.lock().drain(..) {
-            if !lane.is_busy() || fork::forked() {
+        for frame in self.frames.lock().drain(..) {
+            if !frame.is_busy() || fork::forked() {
                 continue;
             }
-            let kept = Arc::clone(&lane);
-            if let Err(error) = lane.begin(move |_| drop(kept))
+            let kept = Arc::clone(&frame);
+            if let Err(error) = frame.begin(move |_| drop(kept))
                 && error.code() != Code::DeviceLost
             {
                 // Nobody will say when.
-                std::mem::forget(lane);
+                std::mem::forget(frame);
             }
         }
     }
 }
 
-/// A wait for everything covers what a lane's streams were given: a run that failed has left that behind, and one under
+/// A wait for everything covers what a frame's streams were given: a run that failed has left that behind, and one under
 /// way in another thread may wait for it.
-impl Aside for Lane {
+impl Aside for RunFrame {
     fn owner(&self) -> &str {
         &self.owner
     }
@@ -183,10 +183,10 @@ impl Aside for Lane {
     }
 }
 
-impl Lane {
-    /// A run begins: `then` is told when the lane is free for it, maybe at once and in this call.
+impl RunFrame {
+    /// A run begins: `then` is told when the frame is free for it, maybe at once and in this call.
     pub fn begin(&self, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
-        // ORDERING: Acquire pairs with the Release in `end`; one run at a time has the step, and so the lane.
+        // ORDERING: Acquire pairs with the Release in `end`; one run at a time has the step, and so the frame.
         let is_clean = !self.is_used.swap(true, Acquire);
         self.choose(is_clean);
         if is_clean {
@@ -204,7 +204,7 @@ impl Lane {
     /// this call; with the first failure among them. `clears` has their streams work again after one.
     fn when_done(
         &self,
-        which: impl Fn(&OnEngine, &Line) -> bool,
+        which: impl Fn(&DeviceFrame, &FrameStream) -> bool,
         clears: bool,
         then: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
@@ -254,7 +254,7 @@ impl Lane {
         if self.engines.iter().all(|on| on.segments.is_empty()) {
             return;
         }
-        // ORDERING: Relaxed, here and in `end`; one run at a time has the lane, `is_used` orders them, and edges order
+        // ORDERING: Relaxed, here and in `end`; one run at a time has the frame, `is_used` orders them, and edges order
         // a run's nodes.
         let is_warm = is_clean && self.is_warm.load(Relaxed);
         self.is_warm.store(false, Relaxed);
@@ -291,7 +291,7 @@ impl Lane {
 
     /// No launch of what was replaced is under way.
     pub fn drop_retired(&self) {
-        // ORDERING: Relaxed; by who has the lane.
+        // ORDERING: Relaxed; by who has the frame.
         if self.has_retired.load(Relaxed) {
             self.has_retired.store(false, Relaxed);
             drop(std::mem::take(&mut *self.retired.lock()));
@@ -301,18 +301,18 @@ impl Lane {
     /// A run has come to its end: `then` is told when the devices are done with all of it, maybe at once and in this
     /// call. As a rule the run's nodes have waited for all of it, and no device is asked.
     pub fn end(self: &Arc<Self>, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
-        let is_left = |on: &OnEngine, line: &Line| !line.is_done(&on.done);
+        let is_left = |on: &DeviceFrame, line: &FrameStream| !line.is_done(&on.done);
         if !self.engines.iter().any(|on| on.lines().any(|line| is_left(on, line))) {
             self.is_clean();
             then(Ok(()));
             return Ok(());
         }
-        let lane = Arc::clone(self);
+        let frame = Arc::clone(self);
         self.when_done(is_left, false, move |result| {
             if result.is_ok() {
-                lane.is_clean();
+                frame.is_clean();
             }
-            drop(lane);
+            drop(frame);
             then(result);
         })
     }
@@ -326,7 +326,7 @@ impl Lane {
     }
 
     /// Whether the run that begins submits recordings, which it may if `can_replay`. The devices are done with the
-    /// lane's last run if it `is_clean`.
+    /// frame's last run if it `is_clean`.
     pub(in crate::graph) fn pick(&self, is_clean: bool, can_replay: bool) -> bool {
         let pick = &self.counts().pick;
         self.timed.is_timed.store(false, Relaxed);
@@ -351,7 +351,7 @@ impl Lane {
         path == Path::Recording
     }
 
-    /// Takes the times of the lane's last run. Whether its events are free for the next one.
+    /// Takes the times of the frame's last run. Whether its events are free for the next one.
     fn look_back(&self, is_clean: bool) -> bool {
         let mut path = self.timed.path.lock();
         let Some(took) = *path else { return true };
@@ -386,6 +386,6 @@ impl Lane {
     }
 }
 
-pub(in crate::graph) fn lane_of(context: &KernelContext<'_>) -> Result<Arc<Lane>> {
-    context.frame().ok_or_else(|| Error::internal("a run without a lane"))
+pub(in crate::graph) fn lane_of(context: &KernelContext<'_>) -> Result<Arc<RunFrame>> {
+    context.frame().ok_or_else(|| Error::internal("a run without a frame"))
 }

@@ -7,7 +7,7 @@
 //!
 //! # Who ends a round
 //!
-//! The owner's place is a `Turn`, and the handle of the round that is under way lies beside it:
+//! The owner's place is a `DrainLock`, and the handle of the round that is under way lies beside it:
 //!
 //! | turn     | meaning                                        | leaves it by                                                       |
 //! |----------|------------------------------------------------|--------------------------------------------------------------------|
@@ -33,13 +33,12 @@
 //! that. A node that is under way is gone on with in a stopped run too: what it has started is waited for, and only
 //! then is the outer run over.
 
-use super::program::Program;
-use crate::base::{Error, Object, Ref, Result};
-use crate::graph::carry::calls::Inner;
+use crate::base::{Error, Result};
+use crate::graph::carry::calls::{Inner, StateHome};
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stoppable};
-use crate::sync::{Exit, TurnGuard};
+use crate::sync::{DrainGuard, Exit};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -50,7 +49,7 @@ impl RunState {
     /// The caller owns the state, which is closed, and has pointed it at these tensors.
     pub(in crate::graph) unsafe fn start_inside(
         self: &Arc<Self>,
-        program: &Ref<Program>,
+        home: Arc<dyn StateHome>,
         context: &KernelContext<'_>,
         outputs: Outputs<'_>,
         done: Completion,
@@ -59,7 +58,7 @@ impl RunState {
         let Some(mut turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a state in use")) };
         self.obey(Orders::inside(stop).as_ref());
         *turn = Some(Inner {
-            program: Ref::clone(program) as Arc<dyn Any + Send + Sync>,
+            home,
             attached: stop.attach_kept(Arc::clone(self) as Arc<dyn Stoppable>),
             closed: self.closed.reached() + 1,
         });
@@ -71,7 +70,7 @@ impl RunState {
     /// Works until the run is closed, which ends the call, or until the owner must be told of something.
     fn round(
         self: &Arc<Self>,
-        mut turn: TurnGuard<'_, Option<Inner>>,
+        mut turn: DrainGuard<'_, Option<Inner>>,
         mut exit: Exit,
         (context, outputs): (&KernelContext<'_>, Outputs<'_>),
         done: Completion,
@@ -109,16 +108,14 @@ impl RunState {
         self.calls.returns.wake();
         let result = match inner {
             None => Err(Error::internal("a run without a program")),
-            Some(Inner { program, attached, .. }) => {
+            Some(Inner { home, attached, .. }) => {
                 // Before the result is taken: a stop is part of it or does nothing; else it would hit the state's next
                 // run.
                 drop(attached);
                 // SAFETY: the run is closed, and its owner is here.
                 let mut publish = || unsafe { self.publish_to(context, &mut outputs) };
                 let result = self.result().and_then(|()| publish());
-                if let Ok(program) = program.downcast::<Object<Program>>() {
-                    program.runs.give_state(Arc::clone(self));
-                }
+                home.give_back(Arc::clone(self) as Arc<dyn Any + Send + Sync>);
                 result
             }
         };

@@ -1,11 +1,11 @@
 //! loom models of queues whose work a device does (`stream::line`), and their broken twins.
 //!
 //! A device does what it is given in order, on a thread of its own: an item, which only then may count as completed, or
-//! an event. The steps of every second item are those of one that stands already (`sync::Standing`), which takes no
+//! an event. The steps of every second item are those of one that stands already (`sync::ResubmitTable`), which takes no
 //! lock. The steps are those of `Queue::retire`, `look`, `look_at_all`, `sleep` and `see_off`; there are no time-outs,
 //! so whoever is forgotten is a deadlock.
 
-use super::milestones::{AllLook, Asked, Look, Milestone, Milestones};
+use super::fences::{AllLook, Asked, Fence, Fences, Look};
 use crate::sync::atomic::Ordering::*;
 use crate::sync::atomic::{AtomicU32, fence};
 use crate::sync::lock::Word;
@@ -25,8 +25,8 @@ enum Given {
     End,
 }
 
-struct Line {
-    under_way: Mutex<Milestones<usize, u32>>,
+struct DeviceQueue {
+    under_way: Mutex<Fences<usize, u32>>,
     issued: Futex,
     completed: Futex,
     /// 1: somebody waits for a milestone that is not there.
@@ -45,15 +45,15 @@ struct Line {
 }
 
 // SAFETY: loom checks the cells.
-unsafe impl Sync for Line {}
+unsafe impl Sync for DeviceQueue {}
 // SAFETY: as above.
-unsafe impl Send for Line {}
+unsafe impl Send for DeviceQueue {}
 
 /// The steps that the broken twins have otherwise.
 #[derive(Clone, Copy)]
 struct Rules {
-    begin: fn(&mut Milestones<usize, u32>) -> Option<u32>,
-    answer: fn(&mut Milestones<usize, u32>, bool) -> Look<u32>,
+    begin: fn(&mut Fences<usize, u32>) -> Option<u32>,
+    answer: fn(&mut Fences<usize, u32>, bool) -> Look<u32>,
     idle: Idle,
 }
 
@@ -67,10 +67,10 @@ enum Idle {
     ToldTooSoon,
 }
 
-impl Line {
-    fn new(rules: Rules) -> Line {
-        Line {
-            under_way: Mutex::new(Milestones::default()),
+impl DeviceQueue {
+    fn new(rules: Rules) -> DeviceQueue {
+        DeviceQueue {
+            under_way: Mutex::new(Fences::default()),
             issued: Futex::new(),
             completed: Futex::new(),
             has_wishes: AtomicU32::new(0),
@@ -126,7 +126,7 @@ impl Line {
         event
     }
 
-    /// `Queue::issue` and `Line::note`.
+    /// `Queue::issue` and `DeviceQueue::note`.
     fn issue(&self, item: usize) {
         self.give(Given::Item(item));
         let number = item as u64 + 1;
@@ -145,7 +145,7 @@ impl Line {
         let is_wanted = under_way.is_wanted(number);
         self.has_wishes.store(under_way.has_wishes().into(), Relaxed);
         if is_wanted {
-            under_way.put(Milestone { item: number, event: self.record(), is_own: true });
+            under_way.put(Fence { item: number, event: self.record(), is_own: true });
         }
     }
 
@@ -156,7 +156,7 @@ impl Line {
             fence(SeqCst);
         };
         if let Asked::Wanted(item) = under_way.ask(target, || self.issued.load(Acquire).into(), announce) {
-            under_way.put(Milestone { item, event: self.record(), is_own: true });
+            under_way.put(Fence { item, event: self.record(), is_own: true });
         }
     }
 
@@ -241,7 +241,7 @@ impl Line {
             if let Some(event) = event {
                 wait(&self.reached[event as usize], 1);
             }
-            let is_looking = |line: &Line| line.under_way.lock().unwrap().is_looking();
+            let is_looking = |line: &DeviceQueue| line.under_way.lock().unwrap().is_looking();
             if !self.look(target) && is_looking(self) {
                 wait(&self.completed, target);
             }
@@ -274,22 +274,22 @@ fn wait(count: &Futex, target: u32) {
     }
 }
 
-const RULES: Rules = Rules { begin: Milestones::begin, answer: Milestones::answer, idle: Idle::Untold };
+const RULES: Rules = Rules { begin: Fences::begin, answer: Fences::answer, idle: Idle::Untold };
 
 /// Issues so many items here while others do what they do; then all must be completed. Time for each of them to see to
 /// that.
-fn issue_beside(rules: Rules, items: u32, others: &'static [fn(&Line)]) {
+fn issue_beside(rules: Rules, items: u32, others: &'static [fn(&DeviceQueue)]) {
     let mut model = loom::model::Builder::new();
     // Four threads at every second step are too many orders, with looks at all as well.
     let is_large = items * others.len() as u32 > 2 || (rules.idle != Idle::Untold && others.len() > 1);
     model.preemption_bound = Some(if is_large { 1 } else { 2 });
     model.check(move || {
-        let line = Arc::new(Line::new(rules));
-        let spawn = |f: fn(&Line)| {
+        let line = Arc::new(DeviceQueue::new(rules));
+        let spawn = |f: fn(&DeviceQueue)| {
             let line = Arc::clone(&line);
             thread::spawn(move || f(&line))
         };
-        let device = spawn(Line::work);
+        let device = spawn(DeviceQueue::work);
         let others: Vec<_> = others.iter().map(|&other| spawn(other)).collect();
         (0..items as usize).for_each(|item| line.issue(item));
         others.into_iter().for_each(|other| other.join().unwrap());
@@ -360,7 +360,7 @@ fn models_broken_milestones_ask_for_all_too_soon() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_broken_milestones_leave_without_another_look() {
-    fn answer(under_way: &mut Milestones<usize, u32>, is_reached: bool) -> Look<u32> {
+    fn answer(under_way: &mut Fences<usize, u32>, is_reached: bool) -> Look<u32> {
         match under_way.answer(is_reached) {
             Look::Again => Look::Over,
             look => look,
@@ -382,7 +382,7 @@ fn models_broken_milestones_leave_without_another_look() {
 #[test]
 #[should_panic]
 fn models_broken_milestones_are_looked_at_by_two() {
-    fn begin(under_way: &mut Milestones<usize, u32>) -> Option<u32> {
+    fn begin(under_way: &mut Fences<usize, u32>) -> Option<u32> {
         if under_way.is_looking() {
             under_way.end();
         }

@@ -31,7 +31,7 @@ const GENERATION_SHIFT: u32 = LEFT_BITS + INSIDE_BITS;
 const MAX_INSIDE: u64 = (1 << INSIDE_BITS) - 1;
 
 #[derive(Debug)]
-pub struct Tokens(AtomicU64);
+pub struct RunLatch(AtomicU64);
 
 /// The answer to a helper at the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +52,9 @@ pub enum Exit {
     Closed,
 }
 
-impl Tokens {
-    pub fn new() -> Tokens {
-        Tokens(AtomicU64::new(0))
+impl RunLatch {
+    pub fn new() -> RunLatch {
+        RunLatch(AtomicU64::new(0))
     }
 
     /// Opens a run of `nodes` nodes with the caller inside; gives its generation. Only by the owner of a closed word.
@@ -118,9 +118,9 @@ impl Tokens {
     }
 }
 
-impl Default for Tokens {
+impl Default for RunLatch {
     fn default() -> Self {
-        Tokens::new()
+        RunLatch::new()
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_last_one_out_closes() {
-        let tokens = Tokens::new();
+        let tokens = RunLatch::new();
         let generation = tokens.open(3);
         assert_eq!(tokens.enter(generation), Entry::Inside);
         tokens.finish(2);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_late_helper_does_not_enter_the_next_run() {
-        let tokens = Tokens::new();
+        let tokens = RunLatch::new();
         let first = tokens.open(1);
         assert_eq!(tokens.leave(1), Exit::Closed);
         let second = tokens.open(1);

@@ -1,6 +1,6 @@
 //! What a run has on one engine: memory, streams and events, and where values are in them.
 
-use super::line::{Clock, Line, Mark, mark_of};
+use super::frame_stream::{Clock, FrameStream, Mark, mark_of};
 use super::replays::{OfSegment, RunCounts};
 use super::timing::{Timed, Timing};
 use crate::base::time::now_ns;
@@ -48,7 +48,7 @@ pub(in crate::graph) enum Source {
 }
 
 impl Source {
-    pub fn address(self, on: &OnEngine, context: &KernelContext<'_>) -> usize {
+    pub fn address(self, on: &DeviceFrame, context: &KernelContext<'_>) -> usize {
         match self {
             Source::Arena(_) | Source::Fixed(_) => self.lasting(on),
             Source::Input(input) => context.inputs()[input].data() as usize,
@@ -57,7 +57,7 @@ impl Source {
     }
 
     /// The address of what is no run's own.
-    pub fn lasting(self, on: &OnEngine) -> usize {
+    pub fn lasting(self, on: &DeviceFrame) -> usize {
         match self {
             Source::Arena(offset) => on.arena.data() as usize + offset,
             Source::Fixed(address) => address,
@@ -77,7 +77,7 @@ pub(in crate::graph) enum Before {
 }
 
 impl Before {
-    pub fn mark(self, on: &OnEngine) -> Result<&Arc<Mark>> {
+    pub fn mark(self, on: &DeviceFrame) -> Result<&Arc<Mark>> {
         match self {
             Before::Piece(piece) => mark_of(&on.events[piece]),
             Before::Segment(segment) => mark_of(&on.segments[segment].event),
@@ -86,23 +86,23 @@ impl Before {
     }
 }
 
-/// What runs of a lane do with its streams.
+/// What runs of a frame do with its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Way {
-    /// The host's executor issues to streams of the lane's.
+    /// The host's executor issues to streams of the frame's.
     Streams,
     /// All goes to a stream of the caller's (`direct`).
     Direct,
 }
 
 #[derive(Debug)]
-pub(in crate::graph) struct OnEngine {
+pub(in crate::graph) struct DeviceFrame {
     pub engine: Ref<Engine>,
     pub arena: Block,
-    pub streams: Vec<Line>,
+    pub streams: Vec<FrameStream>,
     /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are
     /// on a stream of the caller's.
-    copies: Option<[Line; 2]>,
+    copies: Option<[FrameStream; 2]>,
     pub events: Vec<Option<Arc<Mark>>>,
     pub segments: Vec<OfSegment>,
     /// If the program's runs are still timed.
@@ -186,11 +186,11 @@ pub(in crate::graph) struct Upload {
     pub is_new: AtomicBool,
 }
 
-impl OnEngine {
-    pub fn make(needs: &Needs, owner: &str, way: Way, counts: &Arc<RunCounts>) -> Result<OnEngine> {
+impl DeviceFrame {
+    pub fn make(needs: &Needs, owner: &str, way: Way, counts: &Arc<RunCounts>) -> Result<DeviceFrame> {
         let engine = &needs.engine;
         let Some(accelerator) = engine.accelerator() else {
-            return Err(Error::internal("a lane on the host's engine"));
+            return Err(Error::internal("a frame on the host's engine"));
         };
         let has_streams = way == Way::Streams;
         // Those for work, that for copies to the engine and that for copies from it.
@@ -198,7 +198,7 @@ impl OnEngine {
         let stream = |what: &str, number: usize| {
             let name = format!("{owner} {what}");
             let stream = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
-            Ok::<_, Error>(Line::new(stream, (number, lines)))
+            Ok::<_, Error>(FrameStream::new(stream, (number, lines)))
         };
         let mark = || Mark::new(accelerator, lines);
         let shared = || mark().map(Arc::new);
@@ -222,7 +222,7 @@ impl OnEngine {
                 engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
             Ok(Upload { event: shared()?, staging, is_there: AtomicBool::new(false), is_new: AtomicBool::new(false) })
         });
-        Ok(OnEngine {
+        Ok(DeviceFrame {
             arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
             streams: (0..num_streams).map(|i| stream(&format!("stream {i}"), i)).collect::<Result<_>>()?,
             copies: has_streams
@@ -243,7 +243,7 @@ impl OnEngine {
         })
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub fn lines(&self) -> impl Iterator<Item = &FrameStream> {
         self.streams.iter().chain(self.copies.iter().flatten())
     }
 
@@ -255,11 +255,11 @@ impl OnEngine {
         }
     }
 
-    pub fn upload_stream(&self) -> Result<&Line> {
+    pub fn upload_stream(&self) -> Result<&FrameStream> {
         self.copies.as_ref().map(|[uploads, _]| uploads).ok_or_else(without_streams)
     }
 
-    pub fn fetch_stream(&self) -> Result<&Line> {
+    pub fn fetch_stream(&self) -> Result<&FrameStream> {
         self.copies.as_ref().map(|[_, fetches]| fetches).ok_or_else(without_streams)
     }
 
@@ -287,5 +287,5 @@ impl OnEngine {
 }
 
 fn without_streams() -> Error {
-    Error::internal("a lane without streams of its own was asked for one")
+    Error::internal("a frame without streams of its own was asked for one")
 }

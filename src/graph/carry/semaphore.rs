@@ -67,20 +67,20 @@ impl Door {
     }
 }
 
-pub struct Places<W> {
+pub struct Semaphore<W> {
     door: Door,
     line: Mutex<VecDeque<W>>,
 }
 
-impl<W> fmt::Debug for Places<W> {
+impl<W> fmt::Debug for Semaphore<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Places({} of {})", self.door.inside(), self.door.most)
+        write!(f, "Semaphore({} of {})", self.door.inside(), self.door.most)
     }
 }
 
-impl<W> Places<W> {
-    pub fn new(most: u32) -> Places<W> {
-        Places { door: Door::new(most), line: Mutex::new(VecDeque::new()) }
+impl<W> Semaphore<W> {
+    pub fn new(most: u32) -> Semaphore<W> {
+        Semaphore { door: Door::new(most), line: Mutex::new(VecDeque::new()) }
     }
 
     /// Takes a place if one is free and nobody waits.
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_line_is_served_in_order() {
-        let places = Places::new(2);
+        let places = Semaphore::new(2);
         assert!(places.try_enter() && places.enter_or_wait(|| 0));
         assert!(!places.try_enter());
         for i in 1..=3 {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn never_more_than_so_many() {
-        let places = Arc::new(Places::<Arc<AtomicBool>>::new(2));
+        let places = Arc::new(Semaphore::<Arc<AtomicBool>>::new(2));
         let inside = Arc::new(AtomicU32::new(0));
         let threads: Vec<_> = (0..4)
             .map(|_| {

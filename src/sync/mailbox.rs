@@ -11,23 +11,23 @@ const BUSY: u8 = 1;
 const FULL: u8 = 2;
 
 #[derive(Debug)]
-pub struct HandOff<T> {
+pub struct Mailbox<T> {
     state: AtomicU8,
     value: UnsafeCell<Option<T>>,
 }
 
 // SAFETY: the value is only touched between a successful step to BUSY and the step out of it, by one thread at a time.
-unsafe impl<T: Send> Sync for HandOff<T> {}
+unsafe impl<T: Send> Sync for Mailbox<T> {}
 
-impl<T> Default for HandOff<T> {
+impl<T> Default for Mailbox<T> {
     fn default() -> Self {
-        HandOff::new()
+        Mailbox::new()
     }
 }
 
-impl<T> HandOff<T> {
-    pub const fn new() -> HandOff<T> {
-        HandOff { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(None) }
+impl<T> Mailbox<T> {
+    pub const fn new() -> Mailbox<T> {
+        Mailbox { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(None) }
     }
 
     /// Puts a value in; gives it back if the cell is not empty.

@@ -25,7 +25,7 @@ use crate::base::Fifo;
 const STRIDE: u64 = 64;
 
 #[derive(Debug)]
-pub struct Milestone<E> {
+pub struct Fence<E> {
     /// The number of the item that it is behind; the first item is 1.
     pub item: u64,
     pub event: E,
@@ -50,7 +50,7 @@ pub enum Look<E> {
     /// Look again: somebody has left word.
     Again,
     /// So many items are to be taken out, and then the look has an `end`.
-    Reached(Milestone<E>, u64),
+    Reached(Fence<E>, u64),
 }
 
 /// What became of a look at all items.
@@ -65,12 +65,12 @@ pub enum AllLook {
 }
 
 #[derive(Debug)]
-pub struct Milestones<T, E> {
+pub struct Fences<T, E> {
     /// The last item that is over.
     over: u64,
     /// Items that are not taken out and have something to let go of, with their numbers, oldest first.
     items: Fifo<(u64, T)>,
-    milestones: Fifo<Milestone<E>>,
+    milestones: Fifo<Fence<E>>,
     /// Items behind which a milestone is wanted as soon as they are issued; ascending.
     asked: Vec<u64>,
     is_looking: bool,
@@ -78,9 +78,9 @@ pub struct Milestones<T, E> {
     has_word: bool,
 }
 
-impl<T, E> Default for Milestones<T, E> {
+impl<T, E> Default for Fences<T, E> {
     fn default() -> Self {
-        Milestones {
+        Fences {
             over: 0,
             items: Fifo::default(),
             milestones: Fifo::default(),
@@ -91,7 +91,7 @@ impl<T, E> Default for Milestones<T, E> {
     }
 }
 
-impl<T, E: Clone> Milestones<T, E> {
+impl<T, E: Clone> Fences<T, E> {
     /// Items under way, of so many that were issued.
     pub fn count(&self, issued: u64) -> u64 {
         issued.saturating_sub(self.over)
@@ -126,7 +126,7 @@ impl<T, E: Clone> Milestones<T, E> {
     }
 
     /// Puts a milestone behind an item, which is not in front of the last one.
-    pub fn put(&mut self, milestone: Milestone<E>) {
+    pub fn put(&mut self, milestone: Fence<E>) {
         self.milestones.push_back(milestone);
     }
 
@@ -201,7 +201,7 @@ impl<T, E: Clone> Milestones<T, E> {
 
     /// Comes back with the answer for all items up to `last`; the events of milestones that this leaves behind go to
     /// `spare`.
-    pub fn answer_all(&mut self, last: u64, is_over: bool, mut spare: impl FnMut(Milestone<E>)) -> AllLook {
+    pub fn answer_all(&mut self, last: u64, is_over: bool, mut spare: impl FnMut(Fence<E>)) -> AllLook {
         if !is_over {
             self.is_looking = false;
             return if std::mem::take(&mut self.has_word) { AllLook::Again } else { AllLook::Over };
@@ -251,12 +251,12 @@ impl<T, E: Clone> Milestones<T, E> {
 mod tests {
     use super::*;
 
-    fn own(item: u64, event: u32) -> Milestone<u32> {
-        Milestone { item, event, is_own: true }
+    fn own(item: u64, event: u32) -> Fence<u32> {
+        Fence { item, event, is_own: true }
     }
 
     /// Takes out all up to there, as who looks does.
-    fn taken(it: &mut Milestones<u64, u32>, upto: u64) -> Vec<u64> {
+    fn taken(it: &mut Fences<u64, u32>, upto: u64) -> Vec<u64> {
         let items = std::iter::from_fn(|| it.take(upto)).map(|(number, item)| {
             assert_eq!(number, item);
             item
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_look_at_all_needs_no_milestone_and_leaves_none_behind() {
-        let mut it = Milestones::<u64, u32>::default();
+        let mut it = Fences::<u64, u32>::default();
         assert!(!it.begin_all(0));
         // The second one has nothing to let go of.
         it.add(1, 1);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn items_are_over_in_order_and_wishes_are_found() {
-        let mut it = Milestones::<u64, u32>::default();
+        let mut it = Fences::<u64, u32>::default();
         let announced = std::cell::Cell::new(0);
         let announce = || announced.set(announced.get() + 1);
         assert_eq!(it.ask(2, || 0, announce), Asked::Seen);
@@ -309,7 +309,7 @@ mod tests {
         it.put(own(3, 30));
         assert_eq!((it.covering(1), it.covering(3), it.covering(4)), (Some(20), Some(30), None));
         assert_eq!(it.begin(), Some(20));
-        assert!(matches!(it.answer(true), Look::Reached(Milestone { item: 2, .. }, 2)));
+        assert!(matches!(it.answer(true), Look::Reached(Fence { item: 2, .. }, 2)));
         assert_eq!(taken(&mut it, 2), [1, 2]);
         assert_eq!(it.ask(2, || 3, announce), Asked::Seen);
         assert_eq!(it.count(3), 1);
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn who_asks_while_it_is_issued_puts_the_milestone() {
-        let mut it = Milestones::<u64, u32>::default();
+        let mut it = Fences::<u64, u32>::default();
         let issued = std::cell::Cell::new(1);
         // Issued by somebody who has not seen the wish.
         assert_eq!(it.ask(2, || issued.get(), || issued.set(3)), Asked::Wanted(3));
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn who_comes_meanwhile_has_the_other_one_look_again() {
-        let mut it = Milestones::<u64, u32>::default();
+        let mut it = Fences::<u64, u32>::default();
         assert_eq!(it.begin(), None);
         it.add(1, 1);
         it.put(own(1, 10));
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn giving_up_is_for_one_thread_and_for_what_nothing_covers() {
-        let mut it = Milestones::<u64, u32>::default();
+        let mut it = Fences::<u64, u32>::default();
         it.add(1, 1);
         assert_eq!(it.give_up(2, 1), None);
         it.put(own(1, 10));

@@ -38,23 +38,23 @@ const PARKED: u32 = 4;
 
 /// A turn, and the consumer's data, which only the holder touches.
 #[derive(Debug)]
-pub struct Turn<T> {
+pub struct DrainLock<T> {
     state: AtomicU32,
     data: UnsafeCell<T>,
 }
 
-// SAFETY: `data` is reached only through a TurnGuard, of which one exists at a time (HELD or NOTIFIED).
-unsafe impl<T: Send> Sync for Turn<T> {}
+// SAFETY: `data` is reached only through a DrainGuard, of which one exists at a time (HELD or NOTIFIED).
+unsafe impl<T: Send> Sync for DrainLock<T> {}
 
 /// The right to drain. Dropping it releases the turn.
 #[derive(Debug)]
-pub struct TurnGuard<'a, T> {
-    turn: &'a Turn<T>,
+pub struct DrainGuard<'a, T> {
+    turn: &'a DrainLock<T>,
 }
 
-impl<T> Turn<T> {
-    pub fn new(data: T) -> Turn<T> {
-        Turn { state: AtomicU32::new(IDLE), data: UnsafeCell::new(data) }
+impl<T> DrainLock<T> {
+    pub fn new(data: T) -> DrainLock<T> {
+        DrainLock { state: AtomicU32::new(IDLE), data: UnsafeCell::new(data) }
     }
 
     /// After a push: true if the caller must now see to it that a closure comes which holds the turn.
@@ -64,11 +64,11 @@ impl<T> Turn<T> {
     }
 
     /// Takes the turn, unless another thread has it or it waits for something.
-    pub fn hold(&self) -> Option<TurnGuard<'_, T>> {
+    pub fn hold(&self) -> Option<DrainGuard<'_, T>> {
         let mut state = self.state.load(SeqCst);
         while state == IDLE || state == CALLED {
             match self.state.compare_exchange(state, HELD, SeqCst, SeqCst) {
-                Ok(_) => return Some(TurnGuard { turn: self }),
+                Ok(_) => return Some(DrainGuard { turn: self }),
                 Err(now) => state = now,
             }
         }
@@ -112,7 +112,7 @@ impl<T> Turn<T> {
     }
 }
 
-impl<T> TurnGuard<'_, T> {
+impl<T> DrainGuard<'_, T> {
     /// Leaves the turn to whoever `resume`s it. False if that has happened already: the caller keeps the turn and
     /// looks again.
     pub fn park(self) -> Result<(), Self> {
@@ -130,13 +130,13 @@ impl<T> TurnGuard<'_, T> {
     }
 }
 
-impl<T> Drop for TurnGuard<'_, T> {
+impl<T> Drop for DrainGuard<'_, T> {
     fn drop(&mut self) {
         self.turn.state.store(IDLE, SeqCst);
     }
 }
 
-impl<T> Deref for TurnGuard<'_, T> {
+impl<T> Deref for DrainGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: this guard is the only one.
@@ -144,7 +144,7 @@ impl<T> Deref for TurnGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for TurnGuard<'_, T> {
+impl<T> DerefMut for DrainGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard is the only one.
         unsafe { &mut *self.turn.data.get() }

@@ -11,13 +11,13 @@
 //!
 //! # Completing
 //!
-//! Nobody is told of each item. *Milestones* (`sync::Milestones`) are events behind items: those that the host records
+//! Nobody is told of each item. *Fences* (`sync::Fences`) are events behind items: those that the host records
 //! itself, one behind every 64 items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first
 //! milestone that covers what it waits for; who looks, asks the oldest. Then the items up to there are let go, with the
 //! tensors that they hold, and count as completed.
 //!
 //! A call that is given again while an earlier time of it is under way is a number and no more: what it uses is held
-//! already, and stands where it is until its last time is over (`sync::Standing`). Nothing is added to what is under
+//! already, and stands where it is until its last time is over (`sync::ResubmitTable`). Nothing is added to what is under
 //! way, and no lock is taken, unless a milestone is wanted (`note`). One thread at a time does that, so that items
 //! complete in order; others leave it to that one, which looks again for them, and wait for the count.
 //!
@@ -34,13 +34,13 @@
 //! and the answer holds the queue until then (`see_off`).
 #![forbid(unsafe_code)]
 
-use super::lane::Called;
-use super::milestones::{Asked, Milestone, Milestones};
-use super::standing::{Giver, Standing};
+use super::dedicated_thread::Called;
+use super::fences::{Asked, Fence, Fences};
+use super::resubmit_table::{Issuer, ResubmitTable};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
+use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
@@ -52,16 +52,16 @@ const LOOK_EVERY: u64 = 64;
 
 /// Of items `I`, of which those that may be given again are `W`.
 #[derive(Debug)]
-pub struct Line<I, W> {
+pub struct DeviceQueue<I, W> {
     device: Arc<dyn Device>,
     stream: Box<dyn DeviceStream>,
     /// Whether the device can say that nothing of a stream is left.
     pub(super) tells_idle: bool,
     /// Items issued or skipped.
-    issued: Gate,
-    flight: Mutex<Flight<I>>,
+    issued: EventCount,
+    flight: Mutex<InFlight<I>>,
     /// Calls that may be given again; and whether somebody waits for a milestone that is not there, see `note`.
-    standing: Arc<Standing<W>>,
+    standing: Arc<ResubmitTable<W>>,
     has_wishes: AtomicBool,
     /// What the first item, a function or a run of the host's, begins behind. Made once it is needed.
     halt: OnceLock<Arc<Halt>>,
@@ -104,8 +104,8 @@ impl Reached for Halt {
 pub(super) type Event = Arc<dyn DeviceEvent>;
 
 /// What the device may still be at.
-pub(super) struct Flight<I> {
-    pub(super) under_way: Milestones<I, Event>,
+pub(super) struct InFlight<I> {
+    pub(super) under_way: Fences<I, Event>,
     /// Items that count as completed although nobody knows whether the device is done with them. They go with the next
     /// milestone that is reached, or behind the stream.
     pub(super) unknown: Vec<I>,
@@ -113,19 +113,19 @@ pub(super) struct Flight<I> {
     pub(super) spare: Vec<Event>,
 }
 
-impl<I> Default for Flight<I> {
-    fn default() -> Flight<I> {
-        Flight { under_way: Milestones::default(), unknown: Vec::new(), spare: Vec::new() }
+impl<I> Default for InFlight<I> {
+    fn default() -> InFlight<I> {
+        InFlight { under_way: Fences::default(), unknown: Vec::new(), spare: Vec::new() }
     }
 }
 
-impl<I> Debug for Flight<I> {
+impl<I> Debug for InFlight<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "under way behind item {}", self.under_way.over())
     }
 }
 
-impl<I, W> Line<I, W> {
+impl<I, W> DeviceQueue<I, W> {
     /// A line to a stream of the device's, or to one of the host's; and who gives again what was given before, for the
     /// queue's turn.
     pub(super) fn create(
@@ -133,7 +133,7 @@ impl<I, W> Line<I, W> {
         name: &str,
         priority: i32,
         wrapped: Option<u64>,
-    ) -> Result<(Line<I, W>, Giver<W>)> {
+    ) -> Result<(DeviceQueue<I, W>, Issuer<W>)> {
         let Some(accelerator) = device.accelerator() else {
             return Err(Error::internal("a line to a device without streams"));
         };
@@ -142,12 +142,12 @@ impl<I, W> Line<I, W> {
             Some(handle) => accelerator.wrap_stream(&attr, handle)?,
             None => accelerator.stream(&attr)?,
         };
-        let (giver, standing) = Standing::new();
-        let line = Line {
+        let (giver, standing) = ResubmitTable::new();
+        let line = DeviceQueue {
             device: Arc::clone(device),
             tells_idle: stream.tells_idle(),
             stream,
-            issued: Gate::new(),
+            issued: EventCount::new(),
             flight: Mutex::default(),
             standing,
             has_wishes: AtomicBool::new(false),
@@ -185,7 +185,7 @@ impl<I, W> Line<I, W> {
         self.issued.wait(target, spin_ns, deadline);
     }
 
-    pub(super) fn issued_gate(&self) -> &Gate {
+    pub(super) fn issued_gate(&self) -> &EventCount {
         &self.issued
     }
 
@@ -262,7 +262,7 @@ impl<I, W> Line<I, W> {
         }
     }
 
-    pub(super) fn flight(&self) -> MutexGuard<'_, Flight<I>> {
+    pub(super) fn flight(&self) -> MutexGuard<'_, InFlight<I>> {
         self.flight.lock()
     }
 
@@ -287,13 +287,13 @@ impl<I, W> Line<I, W> {
         let flight = (op.is_some() || event.is_some()).then(|| {
             let mut flight = self.flight();
             op.into_iter().for_each(|op| flight.under_way.add(number, op));
-            event.into_iter().for_each(|event| flight.under_way.put(Milestone { item: number, event, is_own: false }));
+            event.into_iter().for_each(|event| flight.under_way.put(Fence { item: number, event, is_own: false }));
             flight
         });
         self.issued.advance(1);
         // ORDERING: Relaxed; the fence in `advance` pairs with that in `ask`: either this sees the flag, or who asks
         // sees the count.
-        if flight.is_none() && !Milestones::<I, Event>::is_stride(number) && !self.has_wishes.load(Relaxed) {
+        if flight.is_none() && !Fences::<I, Event>::is_stride(number) && !self.has_wishes.load(Relaxed) {
             return Ok(());
         }
         let mut flight = flight.unwrap_or_else(|| self.flight());
@@ -303,7 +303,7 @@ impl<I, W> Line<I, W> {
     }
 
     /// Records a milestone behind item `item`, the last one that was issued.
-    fn milestone(&self, flight: &mut Flight<I>, item: u64) -> Result<()> {
+    fn milestone(&self, flight: &mut InFlight<I>, item: u64) -> Result<()> {
         // It would be a part of what the host captures. Who wants to know asks again.
         if self.is_captured()? {
             return Ok(());
@@ -315,7 +315,7 @@ impl<I, W> Line<I, W> {
         self.stream.record(&event)?;
         // The host may have begun just now: then it is a part of that, and is never reached.
         if !event.is_captured() {
-            flight.under_way.put(Milestone { item, event, is_own: true });
+            flight.under_way.put(Fence { item, event, is_own: true });
         }
         Ok(())
     }
@@ -325,7 +325,7 @@ impl<I, W> Line<I, W> {
         let mut flight = self.flight();
         let announce = || {
             self.has_wishes.store(true, Relaxed);
-            // ORDERING: pairs with the fence in `Gate::advance`, see `note`.
+            // ORDERING: pairs with the fence in `EventCount::advance`, see `note`.
             fence(SeqCst);
         };
         match flight.under_way.ask(target, || self.issued(), announce) {
@@ -340,7 +340,7 @@ impl<I, W> Line<I, W> {
     }
 
     /// Calls that may be given again.
-    pub(super) fn standing(&self) -> &Standing<W> {
+    pub(super) fn standing(&self) -> &ResubmitTable<W> {
         &self.standing
     }
 

@@ -1,10 +1,10 @@
-//! A lane's streams, and how far a device is known to have got in each: so the end of a run looks at what the streams
+//! A frame's streams, and how far a device is known to have got in each: so the end of a run looks at what the streams
 //! were given, and not at who says that he is done.
 //!
 //! Whoever gives a stream work locks its *line*, which counts that. A line keeps a *clock*: for every line of the
 //! engine, behind how much of it this one is. An event takes the clock of the line that records it (`Mark`), and a line
 //! that waits for it takes the event's. When a node is told that an event was reached, the event's clock says what is
-//! over (`Clock` of `OnEngine`). So a line is done when all that it counted is over, whoever gave it, and whether or
+//! over (`Clock` of `DeviceFrame`). So a line is done when all that it counted is over, whoever gave it, and whether or
 //! not somebody waited for that very piece.
 //!
 //! ORDERING: Relaxed throughout; a line's clock changes under its lock, the edges of a run order a record and who waits
@@ -59,7 +59,7 @@ impl Mark {
 
 /// A stream, to which one thread at a time issues.
 #[derive(Debug)]
-pub(in crate::graph) struct Line {
+pub(in crate::graph) struct FrameStream {
     stream: Mutex<Box<dyn DeviceStream>>,
     /// Among those of the engine.
     number: usize,
@@ -94,10 +94,10 @@ impl Giving<'_> {
     }
 }
 
-impl Line {
+impl FrameStream {
     /// `number` of so many.
-    pub fn new(stream: Box<dyn DeviceStream>, (number, lines): (usize, usize)) -> Line {
-        Line { stream: Mutex::new(stream), number, clock: Clock::new(lines) }
+    pub fn new(stream: Box<dyn DeviceStream>, (number, lines): (usize, usize)) -> FrameStream {
+        FrameStream { stream: Mutex::new(stream), number, clock: Clock::new(lines) }
     }
 
     /// For who may give it work.
@@ -151,7 +151,7 @@ mod tests {
         let accelerator = &*device;
         let line = |number| {
             let stream = accelerator.stream(&StreamAttr { name: "line", priority: 0 }).unwrap();
-            Line::new(stream, (number, 3))
+            FrameStream::new(stream, (number, 3))
         };
         let lines = [line(0), line(1), line(2)];
         let (done, marks) = (Clock::new(3), [0, 1].map(|_| Mark::new(accelerator, 3).unwrap()));

@@ -83,7 +83,7 @@ pub(crate) fn watch<W: Word>(sleepers: &W, epoch: &W) -> u32 {
 /// A look at something that a gate tells the changes of.
 #[derive(Debug)]
 pub struct Watch<'a> {
-    gate: &'a Gate,
+    gate: &'a EventCount,
     seen: u32,
 }
 
@@ -108,15 +108,15 @@ impl Drop for Watch<'_> {
 }
 
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct EventCount {
     reached: AtomicU64,
     epoch: AtomicU32,
     sleepers: AtomicU32,
 }
 
-impl Gate {
-    pub const fn new() -> Gate {
-        Gate { reached: AtomicU64::new(0), epoch: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
+impl EventCount {
+    pub const fn new() -> EventCount {
+        EventCount { reached: AtomicU64::new(0), epoch: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
     }
 
     /// ORDERING: Acquire pairs with the Release in `Count::add`: who sees the count sees what was done before it.

@@ -14,17 +14,17 @@ use crate::sync::atomic::Ordering::*;
 use crate::sync::atomic::{AtomicU64, fence};
 
 #[derive(Debug)]
-pub struct Board(AtomicU64);
+pub struct HelpWanted(AtomicU64);
 
-impl Default for Board {
+impl Default for HelpWanted {
     fn default() -> Self {
-        Board::new()
+        HelpWanted::new()
     }
 }
 
-impl Board {
-    pub fn new() -> Board {
-        Board(AtomicU64::new(0))
+impl HelpWanted {
+    pub fn new() -> HelpWanted {
+        HelpWanted(AtomicU64::new(0))
     }
 
     /// Hands are wanted at this place; look at the budget after this.

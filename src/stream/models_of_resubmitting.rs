@@ -1,9 +1,9 @@
-//! loom models of work that is given again while it is under way (`Standing`), and their broken twins.
+//! loom models of work that is given again while it is under way (`ResubmitTable`), and their broken twins.
 //!
 //! One thread gives the same work as items 1 to 3, and counts each; another one lets go of what is over, which here is
 //! all that counts as issued.
 
-use super::standing::{Giver, Standing};
+use super::resubmit_table::{Issuer, ResubmitTable};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::*;
 use loom::cell::UnsafeCell;
@@ -33,7 +33,7 @@ impl Work {
 const ITEMS: u64 = 3;
 
 /// `Queue::submit_again`, and `issue_now` where nothing stands.
-fn give(giver: &mut Giver<Arc<Work>>, item: u64, put: &AtomicU64) {
+fn give(giver: &mut Issuer<Arc<Work>>, item: u64, put: &AtomicU64) {
     if let Some(work) = giver.again(&[7], item) {
         work.give();
         return;
@@ -52,7 +52,7 @@ fn give_beside(early: bool) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
-        let (mut giver, standing) = Standing::<Arc<Work>>::new();
+        let (mut giver, standing) = ResubmitTable::<Arc<Work>>::new();
         let (issued, put) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let sweeper = thread::spawn({
             let issued = Arc::clone(&issued);

@@ -13,7 +13,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::Device;
 use crate::sync::{
-    Gate,
+    EventCount,
     thread::{self, Group, Origin},
 };
 use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, bounded};
@@ -36,24 +36,24 @@ pub trait Called: Send + Sync {
 }
 
 #[derive(Debug)]
-pub struct Lane {
+pub struct DedicatedThread {
     /// None only while the lane is being dropped.
     calls: Option<Sender<Arc<dyn Called>>>,
-    called: Arc<Gate>,
+    called: Arc<EventCount>,
 }
 
-impl Lane {
+impl DedicatedThread {
     /// Starts the thread. It holds no queue between calls, and ends when the lane is dropped. `label` tells it from
     /// other lanes in few letters.
-    pub fn start(name: &str, label: &str) -> Result<Lane> {
+    pub fn start(name: &str, label: &str) -> Result<DedicatedThread> {
         let (calls, inbox) = bounded(CALLS);
-        let called = Arc::new(Gate::new());
+        let called = Arc::new(EventCount::new());
         let gate = Arc::clone(&called);
         let group = Group { origin: Origin::Lane, name: format!("weir-lane-{label}"), owner: name.to_owned(), pool: 0 };
         thread::spawn(&Arc::new(group), None, move || work(inbox, &gate)).map_err(|error| {
             Error::new(Code::ResourceExhausted, format!("cannot start the lane of stream '{name}': {error}"))
         })?;
-        Ok(Lane { calls: Some(calls), called })
+        Ok(DedicatedThread { calls: Some(calls), called })
     }
 
     /// Has the thread drain the queue. A full channel is no loss: a call that waits in it will do.
@@ -66,7 +66,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for DedicatedThread {
     fn drop(&mut self) {
         drop(self.calls.take());
         self.called.advance(1);
@@ -96,7 +96,7 @@ pub(super) fn answer_calls() -> bool {
     }
 }
 
-fn work(calls: Calls, called: &Gate) {
+fn work(calls: Calls, called: &EventCount) {
     OWN.with(|own| own.replace(Some(calls)));
     loop {
         let seen = called.reached();

@@ -47,28 +47,28 @@ impl Readers {
     }
 }
 
-pub struct Replaceable<T> {
+pub struct RcuCell<T> {
     readers: Readers,
     value: UnsafeCell<Option<T>>,
 }
 
 // SAFETY: the value is written only by who has claimed the cell, and read only by those who have entered it; the two
 // exclude each other. Readers in several threads share it.
-unsafe impl<T: Send + Sync> Sync for Replaceable<T> {}
+unsafe impl<T: Send + Sync> Sync for RcuCell<T> {}
 
-impl<T> Default for Replaceable<T> {
+impl<T> Default for RcuCell<T> {
     fn default() -> Self {
-        Replaceable { readers: Readers::new(), value: UnsafeCell::new(None) }
+        RcuCell { readers: Readers::new(), value: UnsafeCell::new(None) }
     }
 }
 
-impl<T> fmt::Debug for Replaceable<T> {
+impl<T> fmt::Debug for RcuCell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Replaceable(..)")
+        f.write_str("RcuCell(..)")
     }
 }
 
-impl<T> Replaceable<T> {
+impl<T> RcuCell<T> {
     /// Reads the value; None if there is none, or it is being replaced. `read` must not come back here, and should be
     /// short.
     pub fn read<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_value_is_read_whole_or_not_at_all() {
-        let cell = Arc::new(Replaceable::default());
+        let cell = Arc::new(RcuCell::default());
         let over = Arc::new(AtomicBool::new(false));
         let readers: Vec<_> = (0..2)
             .map(|_| {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn it_is_not_replaced_under_a_reader() {
-        let cell = Replaceable::default();
+        let cell = RcuCell::default();
         assert_eq!(cell.read(|value: &u32| *value), None);
         assert_eq!(cell.replace(1), Ok(None));
         assert_eq!(cell.read(|_| cell.replace(2)), Some(Err(2)));

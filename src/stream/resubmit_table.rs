@@ -6,8 +6,8 @@
 //! meanwhile), with the number of the last item that it was given as. Giving it again is to write another number. When
 //! items are over, what was last given as one of them is taken out.
 //!
-//! One thread at a time gives (`Giver`, which is the queue's turn's), and one takes out what is over
-//! (`Standing::sweep`), side by side. A place's word:
+//! One thread at a time gives (`Issuer`, which is the queue's turn's), and one takes out what is over
+//! (`ResubmitTable::sweep`), side by side. A place's word:
 //!
 //! | word   | meaning                                         | leaves it by                                                        |
 //! |--------|-------------------------------------------------|---------------------------------------------------------------------|
@@ -46,7 +46,7 @@ struct Place<T> {
 }
 
 /// What stands.
-pub struct Standing<T> {
+pub struct ResubmitTable<T> {
     occupied: AtomicU64,
     places: Box<[Place<T>]>,
 }
@@ -54,12 +54,12 @@ pub struct Standing<T> {
 // SAFETY: keys are reached through the one giver. Work is reached by who has taken its place out of EMPTY (the giver,
 // before it writes a number) or to IN_USE or LEAVING, of which there is one at a time; the giver only lends it where it
 // is IN_USE.
-unsafe impl<T: Send + Sync> Sync for Standing<T> {}
+unsafe impl<T: Send + Sync> Sync for ResubmitTable<T> {}
 // SAFETY: nothing of it belongs to a thread.
-unsafe impl<T: Send> Send for Standing<T> {}
+unsafe impl<T: Send> Send for ResubmitTable<T> {}
 
 /// The one who gives.
-pub struct Giver<T>(Arc<Standing<T>>);
+pub struct Issuer<T>(Arc<ResubmitTable<T>>);
 
 /// Work that is being given once more. When this is dropped, it has been given as the item that it was asked for.
 pub struct Again<'a, T> {
@@ -67,16 +67,17 @@ pub struct Again<'a, T> {
     item: u64,
 }
 
-impl<T> Standing<T> {
+impl<T> ResubmitTable<T> {
     /// Nothing stands yet.
-    pub fn new() -> (Giver<T>, Arc<Standing<T>>) {
+    pub fn new() -> (Issuer<T>, Arc<ResubmitTable<T>>) {
         let place = |_| Place {
             word: AtomicU64::new(EMPTY),
             key: UnsafeCell::new((0, [0; MOST_WORDS])),
             work: UnsafeCell::new(None),
         };
-        let standing = Arc::new(Standing { occupied: AtomicU64::new(0), places: (0..PLACES).map(place).collect() });
-        (Giver(Arc::clone(&standing)), standing)
+        let standing =
+            Arc::new(ResubmitTable { occupied: AtomicU64::new(0), places: (0..PLACES).map(place).collect() });
+        (Issuer(Arc::clone(&standing)), standing)
     }
 
     /// Whether nothing stands, as far as the caller knows.
@@ -111,9 +112,9 @@ impl<T> Standing<T> {
     }
 }
 
-impl<T> fmt::Debug for Standing<T> {
+impl<T> fmt::Debug for ResubmitTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Standing({} places taken)", self.occupied.load(Relaxed).count_ones())
+        write!(f, "ResubmitTable({} places taken)", self.occupied.load(Relaxed).count_ones())
     }
 }
 
@@ -123,7 +124,7 @@ fn first(key: &[usize]) -> usize {
     (sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.trailing_zeros())) as usize
 }
 
-impl<T> Giver<T> {
+impl<T> Issuer<T> {
     /// What stands under this key, to be given as item `item`, which is later than all before. None: it is to be put.
     #[inline]
     pub fn again(&mut self, key: &[usize], item: u64) -> Option<Again<'_, T>> {
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_given_again_stays_until_the_last_time_is_over() {
-        let (mut giver, standing) = Standing::new();
+        let (mut giver, standing) = ResubmitTable::new();
         let swept = |upto| {
             let mut out = Vec::new();
             standing.sweep(upto, |work: &str| out.push(work));
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn where_there_is_no_place_work_comes_back() {
-        let (mut giver, standing) = Standing::new();
+        let (mut giver, standing) = ResubmitTable::new();
         let refused = (1..=1000).filter(|&i| giver.put(&[i], i, i as u64).is_err()).count();
         assert!((1000 - PLACES..1000).contains(&refused), "{refused}");
         let mut out = 0;

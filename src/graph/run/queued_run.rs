@@ -13,15 +13,16 @@
 //! | CLOSED  | the state's result is there                              | back to the stock, by `poll`                     |
 
 use super::pool::Keeps;
-use super::run::{Run, none_begun};
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
 use crate::graph::carry::admission::{Accepted, Place, Queued};
+use crate::graph::carry::host::execute::none_begun;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::{RunState, Waiter};
+use crate::graph::run::handle::Run;
 use crate::memory::heap;
 use crate::stream::{Joinable, Notice, Queue, What, Work};
-use crate::sync::{Exit, HandOff};
+use crate::sync::{Exit, Mailbox};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -32,21 +33,21 @@ const RUNNING: u32 = 1;
 const CLOSED: u32 = 2;
 
 #[derive(Default)]
-pub struct Flight {
+pub struct QueuedRun {
     phase: AtomicU32,
-    program: HandOff<Arc<dyn Keeps<Flight>>>,
+    program: Mailbox<Arc<dyn Keeps<QueuedRun>>>,
     /// Inputs, then outputs; None for an input that is not needed. Empty between runs, and kept for its memory.
-    tensors: HandOff<Vec<Option<Ref<Tensor>>>>,
-    pool: HandOff<Ref<ThreadPool>>,
-    handle: HandOff<Ref<Run>>,
-    state: HandOff<Arc<RunState>>,
-    orders: HandOff<Orders>,
+    tensors: Mailbox<Vec<Option<Ref<Tensor>>>>,
+    pool: Mailbox<Ref<ThreadPool>>,
+    handle: Mailbox<Ref<Run>>,
+    state: Mailbox<Arc<RunState>>,
+    orders: Mailbox<Orders>,
     /// Who is told of the end.
-    notice: HandOff<Notice>,
+    notice: Mailbox<Notice>,
     /// Whether a place has to be had before it begins (`admission`).
     admission: AtomicU32,
-    accepted: HandOff<Accepted>,
-    place: HandOff<Place>,
+    accepted: Mailbox<Accepted>,
+    place: Mailbox<Place>,
 }
 
 /// It has one, or needs none.
@@ -55,11 +56,11 @@ const MUST_ENTER: u32 = 1;
 /// It is in the line.
 const IN_LINE: u32 = 2;
 
-impl Flight {
+impl QueuedRun {
     /// An empty flight with room for the program's tensors.
-    pub fn create(num_tensors: usize) -> Result<Arc<Flight>> {
+    pub fn create(num_tensors: usize) -> Result<Arc<QueuedRun>> {
         heap::whole(|| {
-            let flight = Flight::default();
+            let flight = QueuedRun::default();
             let _ = flight.tensors.put(heap::room(num_tensors, "a run's tensors")?);
             Ok(Arc::new(flight))
         })
@@ -73,7 +74,7 @@ impl Flight {
     /// Fills the flight.
     pub(in crate::graph) fn board(
         &self,
-        program: Arc<dyn Keeps<Flight>>,
+        program: Arc<dyn Keeps<QueuedRun>>,
         tensors: Vec<Option<Ref<Tensor>>>,
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
@@ -276,10 +277,10 @@ impl Flight {
     #[cold]
     fn keep(&self, tensors: &[Option<Ref<Tensor>>]) {
         let Some(program) = self.program.take() else { return };
-        if let Some(lanes) = &program.runs().devices.lanes {
+        if let Some(frames) = &program.runs().devices.frames {
             let is_there = |tensor: &&Ref<Tensor>| tensor.engine().accelerator().is_some();
             let tensors: Vec<Ref<Tensor>> = tensors.iter().flatten().filter(is_there).cloned().collect();
-            lanes.keep(Arc::new((Arc::clone(&program), tensors)));
+            frames.keep(Arc::new((Arc::clone(&program), tensors)));
         }
         let _ = self.program.put(program);
     }
@@ -318,21 +319,21 @@ impl Flight {
     }
 }
 
-impl Queued for Flight {
+impl Queued for QueuedRun {
     fn admit(&self, place: Place, queue: &Arc<Queue>) {
         self.has_place(place, queue);
         queue.resume();
     }
 }
 
-impl Waiter for Flight {
+impl Waiter for QueuedRun {
     fn closed(&self) {
         // ORDERING: Release pairs with the Acquire in `poll`.
         self.phase.store(CLOSED, Release);
     }
 }
 
-impl Work for Flight {
+impl Work for QueuedRun {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.phase.load(Acquire) {
             RUNNING => self.go_on(queue),

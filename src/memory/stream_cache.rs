@@ -11,7 +11,7 @@
 use super::classes::{CLASSES, Size};
 use super::space::{NONE, Space};
 use super::tag::Tag;
-use crate::sync::Gate;
+use crate::sync::EventCount;
 use std::sync::Arc;
 
 /// How far a stream has got.
@@ -22,9 +22,9 @@ pub trait Progress: Send + Sync {
 }
 
 /// A count of what is done. It is dropped under the lock, too, so it must be all that is kept of a stream.
-impl Progress for Gate {
+impl Progress for EventCount {
     fn reached(&self) -> u64 {
-        Gate::reached(self)
+        EventCount::reached(self)
     }
 }
 
@@ -64,7 +64,7 @@ const LARGE: usize = CLASSES;
 /// So many large blocks of a lane are looked at.
 const LOOKS: usize = 16;
 
-struct Lane {
+struct StreamCache {
     lists: [List; LISTS],
     /// None for lane 0, and for a lane whose number is free.
     progress: Option<Arc<dyn Progress>>,
@@ -73,9 +73,9 @@ struct Lane {
     is_closed: bool,
 }
 
-impl Lane {
-    fn new(progress: Option<Arc<dyn Progress>>) -> Lane {
-        Lane { lists: [List { newest: NONE, oldest: NONE }; LISTS], progress, blocks: 0, is_closed: false }
+impl StreamCache {
+    fn new(progress: Option<Arc<dyn Progress>>) -> StreamCache {
+        StreamCache { lists: [List { newest: NONE, oldest: NONE }; LISTS], progress, blocks: 0, is_closed: false }
     }
 
     fn has_reached(&self, mark: u64) -> bool {
@@ -89,28 +89,28 @@ pub(super) type Last = Option<(u32, u64)>;
 /// Nobody's lane.
 pub(super) const SHARED: u32 = 0;
 
-pub(super) struct Lanes {
-    all: Vec<Lane>,
+pub(super) struct StreamCaches {
+    all: Vec<StreamCache>,
     /// Bytes in all lists.
     pub bytes: usize,
 }
 
-impl Lanes {
-    pub fn new() -> Lanes {
-        Lanes { all: vec![Lane::new(None)], bytes: 0 }
+impl StreamCaches {
+    pub fn new() -> StreamCaches {
+        StreamCaches { all: vec![StreamCache::new(None)], bytes: 0 }
     }
 
     /// A lane for a stream. Without memory for one it shares everybody's.
     pub fn open(&mut self, progress: Arc<dyn Progress>) -> u32 {
-        let unused = |lane: &Lane| lane.is_closed && lane.blocks == 0;
+        let unused = |lane: &StreamCache| lane.is_closed && lane.blocks == 0;
         if let Some(at) = self.all.iter().position(unused) {
-            self.all[at] = Lane::new(Some(progress));
+            self.all[at] = StreamCache::new(Some(progress));
             return at as u32;
         }
         if self.all.try_reserve(1).is_err() {
             return SHARED;
         }
-        self.all.push(Lane::new(Some(progress)));
+        self.all.push(StreamCache::new(Some(progress)));
         self.all.len() as u32 - 1
     }
 
@@ -244,8 +244,8 @@ impl Lanes {
     }
 }
 
-impl std::fmt::Debug for Lanes {
+impl std::fmt::Debug for StreamCaches {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Lanes({} lanes, {} bytes)", self.all.len(), self.bytes)
+        write!(f, "StreamCaches({} lanes, {} bytes)", self.all.len(), self.bytes)
     }
 }
