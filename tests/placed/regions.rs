@@ -260,7 +260,7 @@ fn chain(engine: &Ref<Engine>, count: i32) -> Graph {
     let (mut builder, mut x) = Builder::of("chain", 1);
     builder.engine = engine.clone();
     for node in 1..=count {
-        x[0] = builder.named(&format!("c{node}"), &x, move |x| Ok(x[0] * 2 + node)).into();
+        x[0] = builder.named(&format!("c{node}"), &x, move |x| Ok(x[0] * 2 + node));
     }
     builder.output(x[0]);
     builder.graph
