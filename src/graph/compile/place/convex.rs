@@ -9,11 +9,12 @@
 //!
 //! *Joining.* What the levels keep apart may still become one: a candidate that is on a higher level for the sake of
 //! another set. So two sets with an edge between them are joined where no path leads from the one to the other but that
-//! edge. Looking for paths has a limit.
+//! edge, again and again until nothing is joined any more. Looking for paths has a limit.
 #![forbid(unsafe_code)]
 
-/// Steps that looking for paths may take, for each node and edge.
+/// Steps that looking for paths may take, for each node and edge; and how many it may take at least.
 const STEPS: usize = 16;
+const LEAST_STEPS: usize = 1 << 20;
 
 /// Which set a node is in.
 struct Sets {
@@ -84,7 +85,9 @@ pub(super) fn convex(before: &[Vec<usize>], is_candidate: &[bool]) -> Vec<Vec<us
             }
         }
     }
-    join(before, &order, is_candidate, &mut sets);
+    let edges: usize = before.iter().map(Vec::len).sum();
+    let mut left = LEAST_STEPS.max(STEPS * (before.len() + edges));
+    while join(before, &order, is_candidate, &mut sets, &mut left) {}
     let mut found: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
     for &node in order.iter().filter(|&&node| is_candidate[node]) {
         found[sets.find(node)].push(node);
@@ -93,11 +96,11 @@ pub(super) fn convex(before: &[Vec<usize>], is_candidate: &[bool]) -> Vec<Vec<us
     found
 }
 
-/// Joins sets of candidates with an edge between them, where that leaves no circle.
-fn join(before: &[Vec<usize>], order: &[usize], is_candidate: &[bool], sets: &mut Sets) {
+/// Joins sets of candidates with an edge between them, where that leaves no circle. Gives whether it has joined any,
+/// and may join more; `left` counts steps.
+fn join(before: &[Vec<usize>], order: &[usize], is_candidate: &[bool], sets: &mut Sets, left: &mut usize) -> bool {
     let followers = followers(before);
-    let edges: usize = before.iter().map(Vec::len).sum();
-    let mut left = STEPS * (before.len() + edges);
+    let mut has_joined = false;
     let mut members: Vec<Vec<usize>> = (0..before.len()).map(|node| vec![node]).collect();
     for node in 0..before.len() {
         let set = sets.find(node);
@@ -122,34 +125,36 @@ fn join(before: &[Vec<usize>], order: &[usize], is_candidate: &[bool], sets: &mu
                     followers[member].iter().map(|&next| sets.find(next)).filter(|&next| next != a && next != b),
                 );
             }
-            left = left.saturating_sub(members[a].len() + open.len());
+            *left = left.saturating_sub(members[a].len() + open.len());
             while let Some(set) = open.pop() {
                 if std::mem::replace(&mut seen[set], search) == search {
                     continue;
                 }
                 for &member in &members[set] {
-                    left = left.saturating_sub(1 + followers[member].len());
+                    *left = left.saturating_sub(1 + followers[member].len());
                     for &next in &followers[member] {
                         let next = sets.find(next);
                         is_apart |= next == b;
                         open.push(next);
                     }
                 }
-                if is_apart || left == 0 {
+                if is_apart || *left == 0 {
                     break;
                 }
             }
-            if left == 0 {
-                return;
+            if *left == 0 {
+                return false;
             }
             if !is_apart {
                 sets.join(a, b);
                 let (kept, gone) = (a.min(b), a.max(b));
                 let gone = std::mem::take(&mut members[gone]);
                 members[kept].extend(gone);
+                has_joined = true;
             }
         }
     }
+    has_joined
 }
 
 #[cfg(test)]
