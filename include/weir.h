@@ -1690,8 +1690,8 @@ typedef struct weir_device_region_value {
   /** Its type and its shape, without open dimensions. */
   struct weir_tensor_desc desc;
   /**
-   * Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. Its bytes
-   * are there and stay as they are. 0: it is no such constant.
+   * Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. The
+   * bytes are there, and stay as they are. 0: it is no such constant.
    */
   weir_device_address constant;
 } weir_device_region_value;

@@ -12,8 +12,8 @@ use std::ffi::{c_char, c_void};
 pub struct weir_device_region_value {
     /// Its type and its shape, without open dimensions.
     pub desc: weir_tensor_desc,
-    /// Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. Its bytes
-    /// are there and stay as they are. 0: it is no such constant.
+    /// Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. The
+    /// bytes are there, and stay as they are. 0: it is no such constant.
     pub constant: weir_device_address,
 }
 
