@@ -80,7 +80,7 @@ mod tests {
         let successors = Successors::new(7, edges.into_iter());
         assert_eq!((successors.of(0), successors.of(6)), (&[3, 1][..], &[][..]));
         assert_eq!(successors.order(0..7, |node| node), [0, 2, 3, 1]);
-        assert_eq!(successors.order(0..7, |node| Reverse(node)), [2, 0, 3, 1]);
+        assert_eq!(successors.order(0..7, Reverse), [2, 0, 3, 1]);
         assert_eq!(successors.first_come(0..7), [0, 2, 3, 1]);
     }
 }

@@ -100,8 +100,9 @@ fn best<U>(free: &FreeBlocks<U>, bytes: usize, is_free: impl Fn(&U) -> bool) -> 
 
 /// Only where no block is large enough: blocks of equal sizes fit again as they are, and can go different ways.
 fn join_neighbours<U: Users>(free: &mut FreeBlocks<U>, is_free: impl Fn(&U) -> bool) {
-    let mut first = free.len().saturating_sub(WINDOW);
-    for at in first..free.len() {
+    let from = free.len().saturating_sub(WINDOW);
+    let mut first = from;
+    for at in from..free.len() {
         if !is_free(&free[at].users) {
             free.swap(first, at);
             first += 1;
