@@ -20,8 +20,10 @@ pub struct BoundKernel {
     name: Box<str>,
     label: OnceLock<Box<str>>,
     cost_ns: u64,
-    /// What other engines make it from; None: it is for its engine alone.
+    /// What engines make it from; None: that does not stay.
     recipe: Option<OwnRecipe>,
+    /// It is for its engine alone.
+    is_bound: bool,
     /// The engine's form of it, where a device does the work.
     on_device: Option<Arc<dyn DeviceKernel>>,
     /// The first that a call was found right with. Most kernels see no other.
@@ -36,6 +38,8 @@ pub struct Operation<'a> {
     pub attributes: &'a [u8],
     /// It is for its engine alone: what it is made from does not stay, or belongs there.
     pub is_bound: bool,
+    /// What it is made from stays though it is for its engine alone, which may be given it again.
+    pub stays: bool,
 }
 
 /// An operation that is kept.
@@ -49,6 +53,11 @@ struct Signature {
     inputs: Vec<Desc>,
     outputs: Vec<Desc>,
     scratch_bytes: usize,
+}
+
+/// A kernel as a function of the host's, if it is one.
+fn host_form(kernel: &Arc<dyn Kernel>) -> Option<Arc<dyn HostFunction>> {
+    kernel.is_on_host().then(|| Arc::new(OnHost::new(Arc::clone(kernel))) as Arc<dyn HostFunction>)
 }
 
 impl Kind for BoundKernel {
@@ -80,25 +89,70 @@ impl BoundKernel {
                 );
                 return Err(Error::new(Code::Unimplemented, text));
             }
-            let host = kernel.is_on_host().then(|| Arc::new(OnHost::new(Arc::clone(&kernel))) as Arc<dyn HostFunction>);
             let recipe = Recipe {
                 name: kernel.name(),
                 operation: operation.name,
                 attributes: operation.attributes,
                 num_inputs: kernel.num_inputs(),
                 num_outputs: kernel.num_outputs(),
-                host,
+                host: host_form(&kernel),
             };
             accelerator
                 .kernel(&recipe)
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;
-        let recipe = (!operation.is_bound)
+        let is_bound = operation.is_bound;
+        let recipe = (!is_bound || operation.stays)
             .then(|| OwnRecipe { name: operation.name.into(), attributes: operation.attributes.into() });
         let (cost_ns, known, scratch_tag) = (attr.cost_ns, OnceLock::new(), OnceLock::new());
         let label = OnceLock::new();
-        Ok(Object::shared(BoundKernel { kernel, engine, name, label, cost_ns, recipe, on_device, known, scratch_tag }))
+        Ok(Object::shared(BoundKernel {
+            kernel,
+            engine,
+            name,
+            label,
+            cost_ns,
+            recipe,
+            is_bound,
+            on_device,
+            known,
+            scratch_tag,
+        }))
+    }
+
+    /// A kernel that the engine's device has made of others. `kernel` says what it takes and gives.
+    pub fn of_region(
+        engine: Ref<Engine>,
+        kernel: Arc<dyn Kernel>,
+        on_device: Arc<dyn DeviceKernel>,
+        name: &str,
+    ) -> Ref<BoundKernel> {
+        Object::shared(BoundKernel {
+            kernel,
+            engine,
+            name: name.into(),
+            label: OnceLock::new(),
+            cost_ns: 0,
+            recipe: None,
+            is_bound: true,
+            on_device: Some(on_device),
+            known: OnceLock::new(),
+            scratch_tag: OnceLock::new(),
+        })
+    }
+
+    /// What its engine's device has made it from, to be told again; None: that does not stay.
+    pub fn recipe(&self) -> Option<Recipe<'_>> {
+        let recipe = self.recipe.as_ref()?;
+        Some(Recipe {
+            name: self.kernel.name(),
+            operation: &recipe.name,
+            attributes: &recipe.attributes,
+            num_inputs: self.num_inputs(),
+            num_outputs: self.num_outputs(),
+            host: host_form(&self.kernel),
+        })
     }
 
     /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to where it is.
@@ -107,14 +161,16 @@ impl BoundKernel {
             let label = self.engine.label();
             Err(Error::new(Code::Unimplemented, format!("kernel '{}' of engine {label} {why}", self.name())))
         };
-        let Some(recipe) = &self.recipe else { return refuse("is for that engine alone") };
+        let Some(recipe) = self.recipe.as_ref().filter(|_| !self.is_bound) else {
+            return refuse("is for that engine alone");
+        };
         if !self.kernel.effects().is_empty() || self.kernel.may_block() {
             return refuse("touches what is the host's");
         }
         if engine.accelerator().is_none() && !self.kernel.is_on_host() {
             return refuse("has no function of the host's");
         }
-        let operation = Operation { name: &recipe.name, attributes: &recipe.attributes, is_bound: false };
+        let operation = Operation { name: &recipe.name, attributes: &recipe.attributes, ..Operation::default() };
         let attr = KernelAttr { name: self.name.to_string(), cost_ns: self.cost_ns };
         BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &attr)
     }

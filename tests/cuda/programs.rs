@@ -32,7 +32,7 @@ pub fn bound<T>(engine: &Ref<Engine>, kernel: Arc<dyn Kernel>, name: &str, desc:
     BoundKernel::create_as(
         engine.clone(),
         kernel,
-        Operation { name, attributes, is_bound: false },
+        Operation { name, attributes, ..Operation::default() },
         &KernelAttr::default(),
     )
     .unwrap()

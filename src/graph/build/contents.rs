@@ -153,7 +153,7 @@ impl Node {
     }
 
     /// All predecessors, by data and by control edges.
-    pub fn predecessors(&self) -> impl Iterator<Item = usize> {
+    pub fn predecessors(&self) -> impl Iterator<Item = usize> + Clone {
         self.inputs().iter().map(|&(producer, _)| producer).chain(self.after.iter().copied())
     }
 
@@ -235,6 +235,47 @@ impl Contents {
     pub fn inputs(&self) -> impl Iterator<Item = usize> {
         let is_input = |(_, node): &(usize, &Node)| matches!(node.body, Body::Input(_));
         self.nodes.iter().enumerate().filter(is_input).map(|(index, _)| index)
+    }
+
+    /// The graph of some of its nodes, with some of its outputs in this order; and the new number of each node that is
+    /// kept. Nodes that are kept depend only on each other.
+    pub fn part(&self, is_kept: &[bool], outputs: &[usize]) -> (Contents, Vec<usize>) {
+        let mut number = vec![usize::MAX; self.nodes.len()];
+        let kept = (0..self.nodes.len()).filter(|&node| is_kept[node]);
+        kept.enumerate().for_each(|(new, old)| number[old] = new);
+        let moved = |(node, output): Value| (number[node], output);
+        let nodes = self.nodes.iter().zip(is_kept).filter(|(_, is_kept)| **is_kept).map(|(node, _)| {
+            let mut node = node.clone();
+            node.inputs_mut().iter_mut().for_each(|value| *value = moved(*value));
+            node.after.iter_mut().for_each(|before| *before = number[*before]);
+            node
+        });
+        let outputs_of = outputs.iter().map(|&output| &self.outputs[output]);
+        let part = Contents {
+            name: self.name.clone(),
+            nodes: nodes.collect(),
+            outputs: outputs_of.map(|(name, value)| (name.clone(), moved(*value))).collect(),
+            forwarding: self
+                .forwarding
+                .iter()
+                .filter(|(v, _)| is_kept[v.0])
+                .map(|(v, how)| (moved(*v), *how))
+                .collect(),
+            homes: self.homes.of_outputs(outputs),
+            depth: self.depth,
+        };
+        (part, number)
+    }
+
+    /// Whether a kernel may write an output over its own inputs, of which `is_there` says which lie there.
+    pub fn may_write_over(&self, (node, output): Value, is_there: impl Fn(&Value) -> bool) -> bool {
+        let Body::Kernel { kernel, inputs, .. } = &self.nodes[node].body else { return false };
+        kernel.kernel().in_place()
+            && match self.forwarding.get(&(node, output)) {
+                None | Some(Forwarding::ByLastUse) => output == 0,
+                Some(Forwarding::Never) => false,
+                Some(Forwarding::Reserved(input)) => is_there(&inputs[usize::from(*input)]),
+            }
     }
 
     /// The settings of a node's outputs.

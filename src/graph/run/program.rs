@@ -13,7 +13,7 @@ use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::ProgramDevices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
 use crate::graph::carry::state::RunState;
-use crate::graph::compile::facts::Facts;
+use crate::graph::compile::facts::CompileFacts;
 use crate::graph::observe::dump::{self, DumpFormat};
 use crate::graph::observe::profile;
 use crate::graph::observe::report::{ReportFormat, report};
@@ -30,7 +30,7 @@ const KEPT_QUEUED_RUNS: usize = 32;
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
     pub(in crate::graph) runs: RunPool,
-    pub(in crate::graph) facts: Facts,
+    pub(in crate::graph) facts: CompileFacts,
     queued_runs: [Mailbox<Arc<QueuedRun>>; KEPT_QUEUED_RUNS],
     /// Fills the pool of queued runs, at the first run on a stream.
     stock: OnceLock<()>,
@@ -52,7 +52,7 @@ impl Program {
     pub(in crate::graph) fn new(
         compiled: Compiled,
         devices: ProgramDevices,
-        facts: Facts,
+        facts: CompileFacts,
         parts: Option<PartialPrograms<Ref<Program>>>,
     ) -> Program {
         Program {

@@ -6,11 +6,11 @@ use crate::graph::build::contents::{Node, Value};
 /// Where nodes go that are made one with others: for each node the one that it becomes, and which of its outputs is the
 /// first one's.
 #[derive(Default)]
-pub(in crate::graph) struct Joined(Vec<(usize, usize)>);
+pub(in crate::graph) struct JoinedNodes(Vec<(usize, usize)>);
 
-impl Joined {
-    pub fn none(nodes: usize) -> Joined {
-        Joined((0..nodes).map(|node| (node, 0)).collect())
+impl JoinedNodes {
+    pub fn none(nodes: usize) -> JoinedNodes {
+        JoinedNodes((0..nodes).map(|node| (node, 0)).collect())
     }
 
     /// `node` is part of `into` from now on.
