@@ -1,7 +1,7 @@
 //! The builder: nodes in the order in which they were added.
 #![forbid(unsafe_code)]
 
-use super::build::contents::{After, Body, Contents, LoopOp, Node, TaskWork, Value};
+use super::build::contents::{After, Contents, LoopOp, Node, NodeBody, TaskWork, Value};
 use super::build::ids::{NodeId, ValueId};
 use super::build::options::Forwarding;
 use super::observe::dump::{self, DumpFormat};
@@ -68,11 +68,11 @@ impl Graph {
 
     pub fn add_input(&mut self, name: &str, desc: Desc) -> Result<ValueId> {
         let desc = desc.check_open().map_err(|error| error.within(format_args!("input '{name}': desc")))?;
-        Ok(self.add(name, Body::Input(desc))?.output(0))
+        Ok(self.add(name, NodeBody::Input(desc))?.output(0))
     }
 
     pub fn add_constant(&mut self, name: &str, tensor: Ref<Tensor>) -> Result<ValueId> {
-        Ok(self.add(name, Body::Constant(tensor))?.output(0))
+        Ok(self.add(name, NodeBody::Constant(tensor))?.output(0))
     }
 
     pub fn add_kernel(
@@ -86,7 +86,7 @@ impl Graph {
         signature::check_count("input", kernel.num_inputs(), inputs.len()).map_err(named)?;
         signature::check_count("output", kernel.num_outputs(), num_outputs).map_err(named)?;
         let inputs = self.resolve_all(name, "input", inputs)?;
-        self.add(name, Body::Kernel { kernel, inputs, num_outputs })
+        self.add(name, NodeBody::Kernel { kernel, inputs, num_outputs })
     }
 
     /// Another program as one node.
@@ -137,7 +137,7 @@ impl Graph {
             self.check_inner(name, branch, inputs.len(), first.contents.outputs.len())?;
         }
         let branches = branches.iter().map(|branch| Arc::new(branch.contents.clone())).collect();
-        self.add(name, Body::Case { branches, inputs: all, is_cond })
+        self.add(name, NodeBody::Case { branches, inputs: all, is_cond })
     }
 
     /// A loop: while `condition` of the variables is true, `body` gives their next values. Both graphs' inputs are the
@@ -160,14 +160,14 @@ impl Graph {
         self.check_inner(name, body, inputs.len(), variables.len())?;
         let (condition, body) = (Arc::new(condition.contents.clone()), Arc::new(body.contents.clone()));
         let (num_variables, copies) = (variables.len(), Vec::new());
-        self.add(name, Body::While { condition, body, inputs, num_variables, parallel_iterations, copies })
+        self.add(name, NodeBody::While { condition, body, inputs, num_variables, parallel_iterations, copies })
     }
 
     /// Passes a value on to output 0 (false) or 1 (true); the other output is absent.
     pub fn add_switch(&mut self, name: &str, value: ValueId, predicate: ValueId) -> Result<NodeId> {
         let value = self.resolve(value, &|| format!("node '{name}' value"))?;
         let predicate = self.resolve(predicate, &|| format!("node '{name}' predicate"))?;
-        self.add(name, Body::Switch { inputs: [value, predicate] })
+        self.add(name, NodeBody::Switch { inputs: [value, predicate] })
     }
 
     /// Passes on the one input that is present; output 1 is its index.
@@ -176,7 +176,7 @@ impl Graph {
         if inputs.is_empty() {
             return Err(Error::invalid(format!("node '{name}': num_inputs is 0")));
         }
-        self.add(name, Body::Merge { inputs })
+        self.add(name, NodeBody::Merge { inputs })
     }
 
     /// Brings a value into the frame with this name; the frame's loop is written as edges.
@@ -207,7 +207,7 @@ impl Graph {
         let index = self.index(merge, "merge")?;
         let (nodes, name) = (&self.contents.nodes, &self.contents.nodes[index].name);
         let value = self.resolve(next, &|| format!("node '{name}' back edge"))?;
-        let Body::Cyclic { op: LoopOp::Merge, inputs } = &nodes[index].body else {
+        let NodeBody::Cyclic { op: LoopOp::Merge, inputs } = &nodes[index].body else {
             let kind = with_article(nodes[index].kind());
             return Err(Error::invalid(format!("node '{name}' is {kind}, expected a loop merge")));
         };
@@ -215,12 +215,12 @@ impl Graph {
             return Err(Error::new(Code::AlreadyExists, format!("node '{name}' has a back edge already")));
         }
         let from = &nodes[value.0];
-        if !matches!(from.body, Body::Cyclic { op: LoopOp::NextIteration, .. }) {
+        if !matches!(from.body, NodeBody::Cyclic { op: LoopOp::NextIteration, .. }) {
             let kind = with_article(from.kind());
             let text = format!("node '{name}' back edge: node '{}' is {kind}, expected a next iteration", from.name);
             return Err(Error::invalid(text));
         }
-        if let Body::Cyclic { inputs, .. } = &mut self.contents.nodes[index].body {
+        if let NodeBody::Cyclic { inputs, .. } = &mut self.contents.nodes[index].body {
             inputs.push(value);
         }
         Ok(())
@@ -242,7 +242,7 @@ impl Graph {
     fn add_cyclic(&mut self, name: &str, op: LoopOp, value: ValueId) -> Result<NodeId> {
         let mut inputs = heap::room(2, "a node's inputs")?;
         inputs.push(self.resolve(value, &|| format!("node '{name}' value"))?);
-        self.add(name, Body::Cyclic { op, inputs })
+        self.add(name, NodeBody::Cyclic { op, inputs })
     }
 
     /// Checks a graph that is to be nested in this one.
@@ -271,12 +271,12 @@ impl Graph {
     }
 
     pub fn add_task(&mut self, name: &str, task: Arc<dyn Task>, cost_ns: u64) -> Result<NodeId> {
-        self.add(name, Body::Task { task: TaskWork::Task(task), cost_ns })
+        self.add(name, NodeBody::Task { task: TaskWork::Task(task), cost_ns })
     }
 
     /// As `add_task`, for a host function that needs no reference counting.
     pub fn add_call(&mut self, name: &str, call: HostCall, cost_ns: u64) -> Result<NodeId> {
-        self.add(name, Body::Task { task: TaskWork::Call(call), cost_ns })
+        self.add(name, NodeBody::Task { task: TaskWork::Call(call), cost_ns })
     }
 
     pub fn add_control_edge(&mut self, from: NodeId, to: NodeId) -> Result<()> {
@@ -285,7 +285,7 @@ impl Graph {
         if from == to {
             return Err(Error::invalid(format!("node '{}' cannot wait for itself", node.name)));
         }
-        if matches!(node.body, Body::Input(_) | Body::Constant(_)) {
+        if matches!(node.body, NodeBody::Input(_) | NodeBody::Constant(_)) {
             return Err(Error::invalid(format!(
                 "to: node '{}' is {} and waits for nothing",
                 node.name,
@@ -318,7 +318,7 @@ impl Graph {
     pub fn set_forwarding(&mut self, node: NodeId, output: usize, forwarding: Forwarding) -> Result<()> {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];
-        let Body::Kernel { inputs, num_outputs, .. } = &node.body else {
+        let NodeBody::Kernel { inputs, num_outputs, .. } = &node.body else {
             return Err(Error::invalid(format!(
                 "node '{}' is {}, expected a kernel",
                 node.name,
@@ -341,7 +341,7 @@ impl Graph {
         Ok(())
     }
 
-    fn add(&mut self, name: &str, body: Body) -> Result<NodeId> {
+    fn add(&mut self, name: &str, body: NodeBody) -> Result<NodeId> {
         check_name(name)?;
         let (hash, nodes) = (index::hash(self.seed, name.as_bytes()), &self.contents.nodes);
         if self.names.find(hash, |node| nodes[node as usize].name.as_bytes() == name.as_bytes()).is_some() {
@@ -359,7 +359,7 @@ impl Graph {
         let node = Node { name: Name::from(name), body, after: After::new() };
         let inner = node.inner().map(|inner| inner.depth + 1).max().unwrap_or(0);
         self.contents.depth = self.contents.depth.max(inner);
-        self.num_inputs += usize::from(matches!(node.body, Body::Input(_)));
+        self.num_inputs += usize::from(matches!(node.body, NodeBody::Input(_)));
         self.contents.nodes.push(node);
         self.names.insert(hash, index as u32);
         Ok(NodeId::new(self.serial, index))
@@ -396,7 +396,7 @@ impl Graph {
     pub fn set_open(&mut self, node: NodeId, open: Option<bool>) -> Result<()> {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];
-        if !matches!(node.body, Body::Kernel { .. }) {
+        if !matches!(node.body, NodeBody::Kernel { .. }) {
             return Err(Error::invalid(format!(
                 "node '{}' is {}, expected a kernel",
                 node.name,

@@ -23,7 +23,7 @@ pub(in crate::graph) type After = SmallVec<[usize; 2]>;
 
 /// The operation of a node.
 #[derive(Clone)]
-pub(in crate::graph) enum Body {
+pub(in crate::graph) enum NodeBody {
     Input(Desc),
     Constant(Ref<Tensor>),
     Kernel {
@@ -87,7 +87,7 @@ pub(in crate::graph) type Value = (usize, usize);
 #[derive(Clone)]
 pub(in crate::graph) struct Node {
     pub name: Name,
-    pub body: Body,
+    pub body: NodeBody,
     /// Predecessors by control edges.
     pub after: After,
 }
@@ -96,16 +96,16 @@ impl Node {
     /// The word for drawings.
     pub fn kind(&self) -> &str {
         match &self.body {
-            Body::Input(_) => "input",
-            Body::Constant(_) => "constant",
-            Body::Kernel { kernel, .. } => kernel.kernel().name(),
-            Body::Task { .. } => "task",
-            Body::Case { is_cond: true, .. } => "cond",
-            Body::Case { .. } => "case",
-            Body::While { .. } => "while",
-            Body::Switch { .. } => "switch",
-            Body::Merge { .. } => "merge",
-            Body::Cyclic { op, .. } => match op {
+            NodeBody::Input(_) => "input",
+            NodeBody::Constant(_) => "constant",
+            NodeBody::Kernel { kernel, .. } => kernel.kernel().name(),
+            NodeBody::Task { .. } => "task",
+            NodeBody::Case { is_cond: true, .. } => "cond",
+            NodeBody::Case { .. } => "case",
+            NodeBody::While { .. } => "while",
+            NodeBody::Switch { .. } => "switch",
+            NodeBody::Merge { .. } => "merge",
+            NodeBody::Cyclic { op, .. } => match op {
                 LoopOp::Enter { .. } => "enter",
                 LoopOp::Merge => "loop merge",
                 LoopOp::LoopCond => "loop cond",
@@ -117,38 +117,38 @@ impl Node {
 
     pub fn num_outputs(&self) -> usize {
         match &self.body {
-            Body::Input(_) | Body::Constant(_) | Body::Cyclic { .. } => 1,
-            Body::Kernel { num_outputs, .. } => *num_outputs,
-            Body::Task { .. } => 0,
-            Body::Case { branches, .. } => branches[0].outputs.len(),
-            Body::While { num_variables, .. } => *num_variables,
-            Body::Switch { .. } | Body::Merge { .. } => 2,
+            NodeBody::Input(_) | NodeBody::Constant(_) | NodeBody::Cyclic { .. } => 1,
+            NodeBody::Kernel { num_outputs, .. } => *num_outputs,
+            NodeBody::Task { .. } => 0,
+            NodeBody::Case { branches, .. } => branches[0].outputs.len(),
+            NodeBody::While { num_variables, .. } => *num_variables,
+            NodeBody::Switch { .. } | NodeBody::Merge { .. } => 2,
         }
     }
 
     /// Node and output of each data input.
     pub fn inputs(&self) -> &[Value] {
         match &self.body {
-            Body::Kernel { inputs, .. }
-            | Body::Case { inputs, .. }
-            | Body::While { inputs, .. }
-            | Body::Cyclic { inputs, .. }
-            | Body::Merge { inputs } => inputs,
-            Body::Switch { inputs } => inputs,
-            Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &[],
+            NodeBody::Kernel { inputs, .. }
+            | NodeBody::Case { inputs, .. }
+            | NodeBody::While { inputs, .. }
+            | NodeBody::Cyclic { inputs, .. }
+            | NodeBody::Merge { inputs } => inputs,
+            NodeBody::Switch { inputs } => inputs,
+            NodeBody::Input(_) | NodeBody::Constant(_) | NodeBody::Task { .. } => &[],
         }
     }
 
     /// The same, mutable.
     pub fn inputs_mut(&mut self) -> &mut [Value] {
         match &mut self.body {
-            Body::Kernel { inputs, .. }
-            | Body::Case { inputs, .. }
-            | Body::While { inputs, .. }
-            | Body::Cyclic { inputs, .. }
-            | Body::Merge { inputs } => inputs,
-            Body::Switch { inputs } => inputs,
-            Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &mut [],
+            NodeBody::Kernel { inputs, .. }
+            | NodeBody::Case { inputs, .. }
+            | NodeBody::While { inputs, .. }
+            | NodeBody::Cyclic { inputs, .. }
+            | NodeBody::Merge { inputs } => inputs,
+            NodeBody::Switch { inputs } => inputs,
+            NodeBody::Input(_) | NodeBody::Constant(_) | NodeBody::Task { .. } => &mut [],
         }
     }
 
@@ -160,8 +160,8 @@ impl Node {
     /// The graphs inside of this node.
     pub fn inner(&self) -> impl Iterator<Item = &Arc<Contents>> {
         let (list, pair, copies): (&[_], [Option<_>; 2], &[[_; 2]]) = match &self.body {
-            Body::Case { branches, .. } => (branches, [None, None], &[]),
-            Body::While { condition, body, copies, .. } => (&[], [Some(condition), Some(body)], copies),
+            NodeBody::Case { branches, .. } => (branches, [None, None], &[]),
+            NodeBody::While { condition, body, copies, .. } => (&[], [Some(condition), Some(body)], copies),
             _ => (&[], [None, None], &[]),
         };
         list.iter().chain(pair.into_iter().flatten()).chain(copies.iter().flatten())
@@ -170,8 +170,8 @@ impl Node {
     /// The graphs inside of this node, in the order of `inner`.
     pub fn inner_mut(&mut self) -> Vec<&mut Arc<Contents>> {
         match &mut self.body {
-            Body::Case { branches, .. } => branches.iter_mut().collect(),
-            Body::While { condition, body, copies, .. } => {
+            NodeBody::Case { branches, .. } => branches.iter_mut().collect(),
+            NodeBody::While { condition, body, copies, .. } => {
                 [condition, body].into_iter().chain(copies.iter_mut().flatten()).collect()
             }
             _ => Vec::new(),
@@ -186,7 +186,7 @@ impl Node {
     /// The number of iterations that have graphs of their own, if this is a loop.
     pub(in crate::graph) fn num_slots(&self) -> usize {
         match &self.body {
-            Body::While { copies, .. } => copies.len() + 1,
+            NodeBody::While { copies, .. } => copies.len() + 1,
             _ => 1,
         }
     }
@@ -194,7 +194,7 @@ impl Node {
     /// Limits a loop to this many slots. With fewer than two besides the one that ends, iterations run one after the
     /// other.
     pub(in crate::graph) fn limit_slots(&mut self, slots: usize) {
-        if let Body::While { parallel_iterations, copies, .. } = &mut self.body {
+        if let NodeBody::While { parallel_iterations, copies, .. } = &mut self.body {
             copies.truncate(if slots < 3 { 0 } else { slots - 1 });
             if copies.is_empty() {
                 *parallel_iterations = 1;
@@ -233,7 +233,7 @@ impl Contents {
 
     /// The nodes that are inputs, in the order in which they were added.
     pub fn inputs(&self) -> impl Iterator<Item = usize> {
-        let is_input = |(_, node): &(usize, &Node)| matches!(node.body, Body::Input(_));
+        let is_input = |(_, node): &(usize, &Node)| matches!(node.body, NodeBody::Input(_));
         self.nodes.iter().enumerate().filter(is_input).map(|(index, _)| index)
     }
 
@@ -269,7 +269,7 @@ impl Contents {
 
     /// Whether a kernel may write an output over its own inputs, of which `is_there` says which lie there.
     pub fn may_write_over(&self, (node, output): Value, is_there: impl Fn(&Value) -> bool) -> bool {
-        let Body::Kernel { kernel, inputs, .. } = &self.nodes[node].body else { return false };
+        let NodeBody::Kernel { kernel, inputs, .. } = &self.nodes[node].body else { return false };
         kernel.kernel().in_place()
             && match self.forwarding.get(&(node, output)) {
                 None | Some(Forwarding::ByLastUse) => output == 0,

@@ -6,7 +6,7 @@
 //! together present under their common conditions. Any other set of inputs gives the merge a condition of its own.
 #![forbid(unsafe_code)]
 
-use super::contents::{Body, Contents, Value};
+use super::contents::{Contents, NodeBody, Value};
 use crate::base::{Error, Result};
 use std::collections::HashMap;
 
@@ -69,15 +69,15 @@ pub(in crate::graph) fn find(graph: &Contents, order: &[u32]) -> Presences {
         let index = index as usize;
         let node = &graph.nodes[index];
         let mut own: Conditions = match &node.body {
-            Body::Merge { inputs } => merge(inputs.iter().map(|&value| found.of(value).to_vec()).collect(), index),
+            NodeBody::Merge { inputs } => merge(inputs.iter().map(|&value| found.of(value).to_vec()).collect(), index),
             _ => node.inputs().iter().flat_map(|&value| found.of(value)).copied().collect(),
         };
-        if !matches!(node.body, Body::Merge { .. }) {
+        if !matches!(node.body, NodeBody::Merge { .. }) {
             own.extend(node.after.iter().filter_map(|before| found.nodes.get(before)).flatten());
         }
         own.sort_unstable();
         own.dedup();
-        if let Body::Switch { inputs } = &node.body {
+        if let NodeBody::Switch { inputs } = &node.body {
             for side in [false, true] {
                 let mut conditions = own.clone();
                 conditions.push(Condition::Switch(inputs[1], side));

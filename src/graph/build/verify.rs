@@ -1,7 +1,7 @@
 //! Checks of a whole graph: engines, cycles, types and shapes, absent values. Every refusal names the nodes.
 #![forbid(unsafe_code)]
 
-use super::contents::{Body, Contents, Node, Value};
+use super::contents::{Contents, Node, NodeBody, Value};
 use super::presence::{self, Presences};
 use super::shapes::{Answers, NodeShapes, Recent};
 use crate::base::{Desc, Error, Ref, Result, Successors, dtype};
@@ -37,7 +37,7 @@ impl Verified {
         answers.keep();
         let mut inputs = Vec::new();
         for (index, node) in graph.nodes.iter().enumerate() {
-            let Body::Kernel { kernel, inputs: values, .. } = &node.body else { continue };
+            let NodeBody::Kernel { kernel, inputs: values, .. } = &node.body else { continue };
             inputs.clear();
             inputs.extend(values.iter().map(|&value| *self.desc(value)));
             answers.put(kernel.kernel(), &inputs, &self.descs[index])?;
@@ -145,11 +145,11 @@ pub(in crate::graph) fn verify(
     let inputs: Vec<Desc> = graph
         .inputs()
         .filter_map(|index| match &graph.nodes[index].body {
-            Body::Input(desc) => Some(*desc),
+            NodeBody::Input(desc) => Some(*desc),
             _ => None,
         })
         .collect();
-    let verified = verify_inside(graph, &mut Context { engines, answers }, &inputs)?;
+    let verified = verify_inside(graph, &mut VerifyContext { engines, answers }, &inputs)?;
     if !allow_absent {
         verified.presences.check_outputs(graph, "unless the compile options allow it")?;
     }
@@ -157,13 +157,13 @@ pub(in crate::graph) fn verify(
 }
 
 /// The common state of the checks of a graph and of nested ones.
-struct Context<'a> {
+struct VerifyContext<'a> {
     engines: &'a [Ref<Engine>],
     answers: &'a mut Answers,
 }
 
 /// A graph whose inputs are `inputs`; those of a nested graph must match them.
-fn verify_inside(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -> Result<Verified> {
+fn verify_inside(graph: &Contents, context: &mut VerifyContext<'_>, inputs: &[Desc]) -> Result<Verified> {
     let (links, goes_up) = Links::new(graph, context.engines)?;
     let order = if goes_up { (0..graph.nodes.len() as u32).collect() } else { order(graph, &links)? };
     let mut verified = Verified {
@@ -175,7 +175,7 @@ fn verify_inside(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -
         presences: Presences::default(),
     };
     for (i, index) in graph.inputs().enumerate() {
-        let Body::Input(desc) = &graph.nodes[index].body else { continue };
+        let NodeBody::Input(desc) = &graph.nodes[index].body else { continue };
         // The inputs of a raised loop are inferred.
         if desc.dtype != dtype::ANY && !desc.matches(&inputs[i]) {
             return Err(Error::invalid(format!(
@@ -208,8 +208,8 @@ fn verify_inside(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -
 /// `last` is the engine of the last node that passed.
 fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&'a Ref<Engine>>) -> Result<()> {
     let engine = match &node.body {
-        Body::Kernel { kernel, .. } => kernel.engine(),
-        Body::Constant(tensor) => tensor.engine(),
+        NodeBody::Kernel { kernel, .. } => kernel.engine(),
+        NodeBody::Constant(tensor) => tensor.engine(),
         _ => return Ok(()),
     };
     if last.is_some_and(|last| Ref::ptr_eq(last, engine)) {
@@ -251,7 +251,7 @@ pub(in crate::graph) fn check_homes(graph: &Contents, engines: &[Ref<Engine>]) -
 /// Refuses kernels that may block in programs without a pool for them.
 pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
     for node in &graph.nodes {
-        if matches!(&node.body, Body::Kernel { kernel, .. } if kernel.kernel().may_block()) {
+        if matches!(&node.body, NodeBody::Kernel { kernel, .. } if kernel.kernel().may_block()) {
             return Err(Error::precondition(format!(
                 "node '{}' may block a worker of the pool; give a blocking lane \
                  (weir_compile_options_set_blocking_threadpool)",
@@ -269,8 +269,8 @@ pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
 /// Whether the node has to run even if nothing uses its outputs.
 pub(in crate::graph) fn has_effects(node: &Node) -> bool {
     match &node.body {
-        Body::Task { .. } => true,
-        Body::Kernel { kernel, num_outputs, .. } => {
+        NodeBody::Task { .. } => true,
+        NodeBody::Kernel { kernel, num_outputs, .. } => {
             let kernel = kernel.kernel();
             *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
         }
@@ -310,34 +310,34 @@ fn cycle(graph: &Contents, order: &[u32]) -> Error {
 fn infer<'a>(
     node: &'a Node,
     verified: &mut Verified,
-    context: &mut Context<'_>,
+    context: &mut VerifyContext<'_>,
     index: usize,
     recent: &mut Recent<'a>,
 ) -> Result<()> {
     let inputs =
         |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
     match &node.body {
-        Body::Task { .. } => {}
-        Body::Cyclic { .. } => return Err(Error::internal("was not raised")),
+        NodeBody::Task { .. } => {}
+        NodeBody::Cyclic { .. } => return Err(Error::internal("was not raised")),
         // Its descriptor is known from outside.
-        Body::Input(_) => verified.kinds.add(Kinds::OTHER),
-        Body::Constant(tensor) => {
+        NodeBody::Input(_) => verified.kinds.add(Kinds::OTHER),
+        NodeBody::Constant(tensor) => {
             verified.kinds.add(Kinds::CONSTANT);
             verified.descs.set(index, std::slice::from_ref(tensor.desc()));
         }
-        Body::Kernel { kernel, inputs, .. } => {
+        NodeBody::Kernel { kernel, inputs, .. } => {
             verified.kinds.add(kinds_of(&**kernel.kernel()));
             recent.inputs.clear();
             recent.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
             recent.set(&mut verified.descs, index, kernel, context.answers)?;
         }
-        Body::Switch { .. } => {
+        NodeBody::Switch { .. } => {
             verified.kinds.add(Kinds::SWITCH);
             let inputs = inputs(verified);
             check_selector("predicate", &inputs[1])?;
             verified.descs.set(index, &[inputs[0]; 2]);
         }
-        Body::Merge { .. } => {
+        NodeBody::Merge { .. } => {
             verified.kinds.add(Kinds::OTHER);
             let inputs = inputs(verified);
             let mut value = inputs[0];
@@ -346,14 +346,14 @@ fn infer<'a>(
             }
             verified.descs.set(index, &[value, Desc::new(dtype::S32, &[1])]);
         }
-        Body::Case { branches, is_cond, .. } => {
+        NodeBody::Case { branches, is_cond, .. } => {
             let inputs = inputs(verified);
             check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
             let inner = verify_branches(branches, context, &inputs[1..])?;
             verified.descs.set(index, &joined(branches, &inner)?);
             verified.has_inside(index, inner);
         }
-        Body::While { condition, body, num_variables, copies, .. } => {
+        NodeBody::While { condition, body, num_variables, copies, .. } => {
             let mut inputs = inputs(verified);
             let mut inner = match is_settled(body) {
                 true => {
@@ -382,7 +382,11 @@ fn kinds_of(kernel: &dyn Kernel) -> Kinds {
     kinds
 }
 
-fn verify_branches(branches: &[Arc<Contents>], context: &mut Context<'_>, inputs: &[Desc]) -> Result<Vec<Verified>> {
+fn verify_branches(
+    branches: &[Arc<Contents>],
+    context: &mut VerifyContext<'_>,
+    inputs: &[Desc],
+) -> Result<Vec<Verified>> {
     let mut all = Vec::with_capacity(branches.len());
     for branch in branches {
         all.push(verify_inner(branch, context, inputs)?);
@@ -409,7 +413,7 @@ fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
 fn declare_variables(body: &Contents, variables: &mut [Desc]) {
     for (index, variable) in body.inputs().zip(variables) {
         match &body.nodes[index].body {
-            Body::Input(desc) if desc.matches(variable) => *variable = *desc,
+            NodeBody::Input(desc) if desc.matches(variable) => *variable = *desc,
             _ => {}
         }
     }
@@ -417,7 +421,7 @@ fn declare_variables(body: &Contents, variables: &mut [Desc]) {
 
 /// Whether the graph declares the descriptors of its inputs.
 fn is_settled(graph: &Contents) -> bool {
-    graph.inputs().all(|index| !matches!(&graph.nodes[index].body, Body::Input(desc) if desc.dtype == dtype::ANY))
+    graph.inputs().all(|index| !matches!(&graph.nodes[index].body, NodeBody::Input(desc) if desc.dtype == dtype::ANY))
 }
 
 /// Infers the variables of a loop from their first values. A size that differs from one iteration to the next is left
@@ -425,7 +429,7 @@ fn is_settled(graph: &Contents) -> bool {
 fn settle_loop(
     condition: &Contents,
     body: &Contents,
-    context: &mut Context<'_>,
+    context: &mut VerifyContext<'_>,
     inputs: &mut [Desc],
 ) -> Result<Vec<Verified>> {
     // Kernels with the same inputs in the next round are not asked again.
@@ -454,7 +458,7 @@ fn settle_loop(
 fn verify_loop(
     condition: &Contents,
     body: &Contents,
-    context: &mut Context<'_>,
+    context: &mut VerifyContext<'_>,
     inputs: &[Desc],
     num_variables: usize,
 ) -> Result<Vec<Verified>> {
@@ -473,7 +477,7 @@ fn check_predicate(condition: &Contents, verified: &Verified) -> Result<()> {
     check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, verified)[0])
 }
 
-fn verify_inner(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -> Result<Verified> {
+fn verify_inner(graph: &Contents, context: &mut VerifyContext<'_>, inputs: &[Desc]) -> Result<Verified> {
     let named = |error: Error| Error::new(error.code(), format!("in graph '{}': {}", graph.name, error.message()));
     let verified = verify_inside(graph, context, inputs).map_err(named)?;
     verified.presences.check_outputs(graph, "in a graph inside of another one")?;

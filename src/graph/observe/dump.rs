@@ -3,7 +3,7 @@
 
 use crate::abi::weir_dump_format_value as F;
 use crate::base::text::json_string;
-use crate::graph::build::contents::{Body as BuilderBody, Contents, LoopOp};
+use crate::graph::build::contents::{Contents, LoopOp, NodeBody};
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::plan::{Arg, Body, DIRECT, Place};
 use std::fmt::Write as _;
@@ -47,10 +47,10 @@ pub(in crate::graph) fn graph(graph: &Contents, format: DumpFormat) -> String {
             kind: node.kind().to_owned(),
             engine: None,
             facts: match &node.body {
-                BuilderBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
-                BuilderBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
-                BuilderBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
-                BuilderBody::Cyclic { op: LoopOp::Enter { frame, is_constant, parallel_iterations }, .. } => vec![
+                NodeBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
+                NodeBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
+                NodeBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
+                NodeBody::Cyclic { op: LoopOp::Enter { frame, is_constant, parallel_iterations }, .. } => vec![
                     ("frame", json_string(frame)),
                     ("is_constant", is_constant.to_string()),
                     ("parallel_iterations", parallel_iterations.to_string()),

@@ -33,7 +33,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
 use crate::engine::{Engine, Tensor};
-use crate::graph::build::contents::{Body, Contents, Value};
+use crate::graph::build::contents::{Contents, NodeBody, Value};
 use crate::memory::View;
 use crate::stream::Queue;
 use crate::sync::Mutex;
@@ -199,8 +199,8 @@ impl DeviceNodes {
         let mut nodes: HashMap<*const (), (usize, &[Value], usize)> = HashMap::new();
         for (at, node) in contents.nodes.iter().enumerate() {
             match &node.body {
-                Body::Input(_) | Body::Constant(_) => {}
-                Body::Kernel { kernel, inputs, num_outputs } => {
+                NodeBody::Input(_) | NodeBody::Constant(_) => {}
+                NodeBody::Kernel { kernel, inputs, num_outputs } => {
                     nodes.insert(Arc::as_ptr(kernel.kernel()).cast(), (at, inputs, *num_outputs));
                 }
                 _ => return Err(DirectWhy::Host),
@@ -219,10 +219,10 @@ impl DeviceNodes {
         for upload in &self.uploads {
             let Some((_, inputs, _)) = nodes.remove(&Arc::as_ptr(upload).cast()) else { return Err(DirectWhy::Host) };
             match &contents.nodes[inputs[0].0].body {
-                Body::Constant(value) if value.engine().accelerator().is_none() => {
+                NodeBody::Constant(value) if value.engine().accelerator().is_none() => {
                     constants.push((Arc::clone(upload), Ref::clone(value)));
                 }
-                Body::Input(_) => return Err(DirectWhy::Tensors),
+                NodeBody::Input(_) => return Err(DirectWhy::Tensors),
                 _ => return Err(DirectWhy::Host),
             }
         }

@@ -4,7 +4,7 @@
 use crate::base::index::{Index, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::build::contents::{Body as NodeBody, Contents, TaskWork};
+use crate::graph::build::contents::{Contents, NodeBody, TaskWork};
 use crate::graph::build::options::Forwarding;
 use crate::graph::compile::facts::CompileFacts;
 use crate::graph::plan::Dynamics;

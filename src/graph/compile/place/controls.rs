@@ -4,7 +4,7 @@
 use super::placer::Placer;
 use super::region::{OnDevice, Region};
 use crate::base::{Desc, Result};
-use crate::graph::build::contents::{Body, Value};
+use crate::graph::build::contents::{NodeBody, Value};
 use crate::graph::carry::device::control::DeviceControl;
 use crate::graph::carry::device::device_frame::ValuePlace;
 use crate::graph::plan::jumps::JumpProgram;
@@ -75,7 +75,8 @@ impl Region<'_> {
     pub fn memory_of(&self, engine: usize, node: usize) -> Result<usize> {
         let mut bytes = self.taken.get(&node).map_or(0, |(lowered, _)| lowered.bytes);
         let is_own = |value: &Value| {
-            let is_port = matches!(self.old.nodes[value.0].body, Body::Input(_)) || self.in_place.contains_key(value);
+            let is_port =
+                matches!(self.old.nodes[value.0].body, NodeBody::Input(_)) || self.in_place.contains_key(value);
             is_port && self.device[value.0] == Some(engine)
         };
         let old = &self.old.nodes[node];

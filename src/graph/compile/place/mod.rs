@@ -45,7 +45,7 @@ pub(in crate::graph) mod units;
 use super::raise;
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::{Engine, Tensor};
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::options::CompileOptions;
 use crate::graph::build::shapes::Answers;
 use crate::graph::build::verify::{self, Kinds, Verified};
@@ -168,7 +168,7 @@ pub(in crate::graph) fn place(
         let zero = contents.nodes.len();
         contents.nodes.push(placer.nobodys()?);
         work.push(contents.nodes.len());
-        let body = Body::Merge { inputs: vec![(zero, 0)] };
+        let body = NodeBody::Merge { inputs: vec![(zero, 0)] };
         contents.nodes.push(Node { name: "end of what may be skipped".into(), body, after: skippable.into() });
     }
     let mut last = placer.node("end on devices", end, Vec::new(), 0)?;
@@ -202,7 +202,7 @@ impl Placer {
         let zero = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
         let is_work = |node: &Node| {
             let is_inside = node.inner().any(|inner| self.has_work(inner));
-            is_inside || matches!(node.body, Body::Kernel { .. }) && self.device_of(node).is_some()
+            is_inside || matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node).is_some()
         };
         Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
     }

@@ -6,7 +6,7 @@ use super::edges::JoinedNodes;
 use super::placer::Placer;
 use super::units::{self, EngineUnits};
 use crate::base::Result;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::carry::device::device_frame::ValuePlace;
 use crate::graph::plan::actions::Lowered;
@@ -106,7 +106,7 @@ impl Region<'_> {
     }
 
     pub fn is_kernel(&self, node: usize) -> bool {
-        matches!(self.old.nodes[node].body, Body::Kernel { .. })
+        matches!(self.old.nodes[node].body, NodeBody::Kernel { .. })
     }
 
     /// Whether an engine does the node's work, and does not merely have its value.
@@ -128,7 +128,7 @@ impl Region<'_> {
 
     /// Whether something is copied from the host to an engine each time.
     pub fn copies_anew(&self, on: &OnDevice) -> bool {
-        on.upload_values.iter().any(|value| !matches!(self.old.nodes[value.0].body, Body::Constant(_)))
+        on.upload_values.iter().any(|value| !matches!(self.old.nodes[value.0].body, NodeBody::Constant(_)))
     }
 
     /// Whether pieces that lie together are recorded.
@@ -232,8 +232,8 @@ impl Region<'_> {
         }
         let own = self.in_place.get(&value).map(|&(_, output)| (value.0, output));
         match &self.old.nodes[value.0].body {
-            Body::Constant(tensor) => ValuePlace::Fixed(tensor.data() as usize),
-            Body::Input(_) => self.given(value, reads),
+            NodeBody::Constant(tensor) => ValuePlace::Fixed(tensor.data() as usize),
+            NodeBody::Input(_) => self.given(value, reads),
             _ => match own {
                 Some(own) => self.given(own, reads),
                 None => ValuePlace::Arena(on.places.get(&value).copied().unwrap_or(0)),
@@ -249,7 +249,7 @@ impl Region<'_> {
     /// Whether an engine does all of the graph, with tensors in its memory.
     pub fn is_alone(&self, engine: usize, roles: &[units::UnitRole]) -> bool {
         let is_there =
-            |node: usize| self.device[node] == Some(engine) || !matches!(self.old.nodes[node].body, Body::Input(_));
+            |node: usize| self.device[node] == Some(engine) || !matches!(self.old.nodes[node].body, NodeBody::Input(_));
         let is_home = |home: &Option<usize>| *home == Some(engine);
         !roles.contains(&units::UnitRole::Other) && (0..roles.len()).all(is_there) && self.homes.iter().all(is_home)
     }
@@ -287,7 +287,7 @@ impl Segments {
         for value in uploads {
             let at = &readers[value];
             let segment = self.of[at[0]];
-            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+            let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
             let begins_then = units.before.row(value.0) == units.before.row(nodes[at[0]]);
             let has_one = at.iter().all(|&at| self.of[at] == segment)
                 && region.is_worth_recording(&nodes[self.ranges[segment].clone()], self.fewest);

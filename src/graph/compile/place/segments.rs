@@ -6,7 +6,7 @@ use super::placer::{Placer, SegmentsWhy};
 use super::region::{OnDevice, Region, Segments};
 use super::units::{self, EngineUnits, FEWEST, FEWEST_ALONE, UnitRole};
 use crate::base::{Reach, Result};
-use crate::graph::build::contents::{Body, Value};
+use crate::graph::build::contents::{NodeBody, Value};
 use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::Issue;
 use crate::graph::carry::device::part;
@@ -42,7 +42,7 @@ impl Placer {
         let nodes = &region.old.nodes;
         let after: Vec<Vec<usize>> = nodes.iter().map(|node| node.predecessors().collect()).collect();
         let is_issued =
-            |node: usize| matches!(&nodes[node].body, Body::Kernel { kernel, .. } if kernel.kernel().is_issued());
+            |node: usize| matches!(&nodes[node].body, NodeBody::Kernel { kernel, .. } if kernel.kernel().is_issued());
         let mut all = none(self);
         for (engine, units) in all.iter_mut().enumerate() {
             let role = |node: usize| match nodes[node].body {
@@ -51,7 +51,7 @@ impl Placer {
                     None if !is_issued(node) => UnitRole::Piece,
                     _ => UnitRole::Alone,
                 },
-                Body::Input(_) | Body::Constant(_) => UnitRole::Source,
+                NodeBody::Input(_) | NodeBody::Constant(_) => UnitRole::Source,
                 _ if !region.joined.is_kept(node) => UnitRole::Source,
                 _ => UnitRole::Other,
             };
@@ -173,7 +173,7 @@ impl Placer {
                     let name = region.copy_name(value, &self.devices[on.engine].label());
                     copies.push((value, CopyIn { upload: number, to, bytes, name }));
                 } else if !seen.meet(position[&value], turns.get(&value).copied()) {
-                    let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+                    let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
                     before.push(if is_constant { Before::Constant(number) } else { Before::Upload(number) });
                 }
             }
