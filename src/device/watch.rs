@@ -9,7 +9,7 @@
 
 use super::{DeviceEvent, Then};
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::thread::{self, Group, Origin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex, ambient};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Watch {
             let mut list = self.shared.new.lock();
             if !list.has_thread {
                 let name = format!("weir-watch-{}", self.owner.replace(':', ""));
-                let group = Group { origin: Origin::Watch, name, owner: self.owner.clone(), pool: 0 };
+                let group = ThreadGroup { origin: ThreadOrigin::Watch, name, owner: self.owner.clone(), pool: 0 };
                 let shared = Arc::clone(&self.shared);
                 list.has_thread = thread::spawn(&Arc::new(group), None, move || shared.work()).is_ok();
             }

@@ -8,7 +8,7 @@ use super::tensor::Tensor;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
 use crate::memory::{Block, StreamCache, View};
-use crate::stream::{Queue, Work};
+use crate::stream::{Queue, QueueWork};
 use crate::sync::Mailbox;
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
 use smallvec::SmallVec;
@@ -108,7 +108,7 @@ pub(super) fn work(
     inputs: Vec<Ref<Tensor>>,
     outputs: Vec<Ref<Tensor>>,
     lane: &Arc<StreamCache>,
-) -> Result<(Arc<dyn Work>, Option<Block>)> {
+) -> Result<(Arc<dyn QueueWork>, Option<Block>)> {
     fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
         tensors.iter().map(|tensor| &***tensor).collect()
     }
@@ -132,7 +132,7 @@ pub(super) fn work(
     Ok((Arc::new(call), memory))
 }
 
-impl Work for Call {
+impl QueueWork for Call {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         // SAFETY: of tensors that the call keeps and that were compared. It is its turn, and the host keeps to the
         // order of its work.

@@ -4,7 +4,7 @@
 use crate::abi::WEIR_TIMEOUT_INFINITE;
 use crate::base::{Code, Result};
 use crate::kernel::Task;
-use crate::stream::{Account, Executor, Op, Queue, QueueAttr};
+use crate::stream::{Account, Executor, Queue, QueueAttr, QueueItem};
 use crate::threadpool::HostVtable;
 use crate::threadpool::conformance::{self, Bench, Line, Options, Outcome, Subject};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ impl Task for Work {
     fn adopt(&self) {}
 }
 
-fn work(run: impl Fn() -> Result<()> + Send + Sync + 'static) -> Op {
-    Op::Task(Arc::new(Work(Box::new(run))))
+fn work(run: impl Fn() -> Result<()> + Send + Sync + 'static) -> QueueItem {
+    QueueItem::Task(Arc::new(Work(Box::new(run))))
 }
 
 /// How waits inside of tasks ended.

@@ -7,7 +7,7 @@ use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::memory::heap;
-use crate::stream::{Listener, Mark, Notice, Op, until_reached};
+use crate::stream::{Listener, Mark, Notice, QueueItem, until_reached};
 use crate::sync::Mutex;
 use crate::threadpool::PoolAttr;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Event {
         }
         let mark = Mark::new(stream.queue(), self.timing);
         // Submitted first: on a synchronous stream that may be refused, and then the event stays what it was.
-        stream.queue().submit(Op::Record(Arc::clone(&mark)))?;
+        stream.queue().submit(QueueItem::Record(Arc::clone(&mark)))?;
         *self.mark.lock() = Some(mark);
         Ok(())
     }
@@ -70,7 +70,7 @@ impl Event {
     pub fn notify(&self, listener: &Arc<dyn Listener>) -> Result<()> {
         let notice = match self.engine.accelerator() {
             Some(_) => self.engine.account().notice(listener)?,
-            None => Notice::by_turn(listener),
+            None => Notice::by_drainer(listener),
         };
         heap::check()?;
         match self.last_mark() {

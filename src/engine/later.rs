@@ -16,7 +16,7 @@ use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
 use crate::memory::{StreamCache, View};
-use crate::stream::{Queue, Work, asleep};
+use crate::stream::{Queue, QueueWork, asleep};
 use crate::sync::{EventCount, Mailbox, Mutex, ambient};
 use crate::threadpool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,7 +132,7 @@ impl LaterCall {
     }
 }
 
-impl Work for LaterCall {
+impl QueueWork for LaterCall {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         if self.begun.load(Relaxed) {
             return if self.is_over() { self.go_on(queue, true) } else { Poll::Pending };

@@ -10,7 +10,7 @@ use crate::device::{DeviceKernel, DeviceStream, Launch, PreparedLaunch};
 use crate::kernel::Issuer;
 use crate::memory::View;
 use crate::stream::MOST_WORDS;
-use crate::stream::{Queue, Work};
+use crate::stream::{Queue, QueueWork};
 use crate::sync::OnceLock;
 use smallvec::SmallVec;
 use std::ops::Deref;
@@ -99,7 +99,7 @@ pub(super) fn work(
     kernel: Ref<BoundKernel>,
     inputs: Tensors,
     outputs: Tensors,
-) -> Result<Arc<dyn Work>> {
+) -> Result<Arc<dyn QueueWork>> {
     fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
         tensors.iter().map(|tensor| &***tensor).collect()
     }
@@ -108,7 +108,7 @@ pub(super) fn work(
     Ok(Arc::new(DeviceCall { kernel, issuer, inputs, outputs, again: OnceLock::new() }))
 }
 
-impl Work for DeviceCall {
+impl QueueWork for DeviceCall {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }
@@ -134,8 +134,8 @@ impl Work for DeviceCall {
 
     /// Tensors, kernel and stream are those that were found right before, and none of them changes.
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
-        let (Some(kernel), Some(line)) = (self.kernel.on_device(), queue.line()) else { return None };
-        let (stream, name) = (line.stream(), self.kernel.label());
+        let (Some(kernel), Some(device_queue)) = (self.kernel.on_device(), queue.device_queue()) else { return None };
+        let (stream, name) = (device_queue.stream(), self.kernel.label());
         let issued = match self.again.get_or_init(|| self.prepare(stream, kernel)) {
             Again::Prepared(prepared) => stream.launch_prepared(&**prepared, name),
             Again::Views(views) => stream.launch(&views.launch(name, kernel)),
@@ -164,7 +164,7 @@ impl DeviceCall {
 
     fn issue(&self, queue: &Queue) -> Result<()> {
         let name = self.kernel.label();
-        let Some(line) = queue.line() else {
+        let Some(device_queue) = queue.device_queue() else {
             return Err(Error::internal("a device's call on a stream of the host's"));
         };
         // Filled where they stand: what collects them moves them.
@@ -172,9 +172,11 @@ impl DeviceCall {
         self.inputs.iter().for_each(|tensor| inputs.push(tensor.view().clone()));
         self.outputs.iter().for_each(|tensor| outputs.push(tensor.view().clone()));
         let issued = match self.kernel.on_device() {
-            Some(kernel) => line.stream().launch(&Launch { name, kernel, inputs: &inputs, outputs: &outputs }),
+            Some(kernel) => device_queue.stream().launch(&Launch { name, kernel, inputs: &inputs, outputs: &outputs }),
             None => match self.kernel.kernel().issuer() {
-                Ok(Some(issuer)) => self.issuer.get_or_init(|| issuer).issue(line.stream(), name, &inputs, &outputs),
+                Ok(Some(issuer)) => {
+                    self.issuer.get_or_init(|| issuer).issue(device_queue.stream(), name, &inputs, &outputs)
+                }
                 Ok(None) => Err(Error::internal("a host's kernel on a device")),
                 Err(error) => Err(error),
             },

@@ -10,7 +10,7 @@ use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, StreamAttr, Then, Transfer, label};
 use crate::memory::Buffer;
-use crate::stream::{Queue, Work};
+use crate::stream::{Queue, QueueWork};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::task::Poll;
@@ -51,17 +51,19 @@ impl Staged {
     }
 
     fn go_on(&self, queue: &Arc<Queue>, half: &mut Half) -> Result<bool> {
-        let Some(line) = queue.line() else { return Err(Error::internal("a device's copy on a stream of the host's")) };
+        let Some(device_queue) = queue.device_queue() else {
+            return Err(Error::internal("a device's copy on a stream of the host's"));
+        };
         // SAFETY: this keeps the block, and is kept until both halves are done.
         let staging = Place::Host(unsafe { HostAddress::new(self.memory.data() as usize) });
         let bytes = self.source.bytes();
         let of = |tensor: &Tensor| Place::Device(tensor.data() as usize);
-        let is_here = |tensor: &Tensor| Arc::ptr_eq(tensor.engine().device(), line.device());
+        let is_here = |tensor: &Tensor| Arc::ptr_eq(tensor.engine().device(), device_queue.device());
         let copy = |tensor: &Tensor, to: Place<'_>, from: Place<'_>| {
-            if is_here(tensor) && line.is_captured()? {
+            if is_here(tensor) && device_queue.is_captured()? {
                 return Err(Error::precondition("the stream is being captured, and the copy goes through the host"));
             }
-            let stream = if is_here(tensor) { line.stream() } else { &*self.aside };
+            let stream = if is_here(tensor) { device_queue.stream() } else { &*self.aside };
             stream.copy(&Transfer { name: "copy", to, from, bytes }).map(|()| stream)
         };
         match *half {
@@ -98,7 +100,7 @@ fn tell(tensor: &Tensor, event: &Arc<dyn DeviceEvent>, queue: &Arc<Queue>) -> Re
     Ok(())
 }
 
-impl Work for Staged {
+impl QueueWork for Staged {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.go_on(queue, &mut self.half.lock()) {
             Ok(false) => Poll::Pending,

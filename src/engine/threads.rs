@@ -13,7 +13,7 @@
 use super::attr::{EngineAttr, ThreadMode};
 use crate::base::{Error, Object, Ref, Result};
 use crate::device::DeviceKind;
-use crate::sync::thread::Origin;
+use crate::sync::thread::ThreadOrigin;
 use crate::sync::{Global, OnceLock};
 use crate::threadpool::{MAX_THREADS, PoolAttr, ThreadPool};
 use std::ffi::OsString;
@@ -122,7 +122,7 @@ fn private_pool(kind: DeviceKind, index: u32, asked: Option<usize>) -> Result<Re
     let kind = kind.name();
     let pool_attr = pool_attr(asked)?;
     let owner = format!("{kind}:{index}");
-    ThreadPool::builtin_for(&pool_attr, Origin::EnginePool, format!("weir-{kind}{index}"), owner)
+    ThreadPool::builtin_for(&pool_attr, ThreadOrigin::EnginePool, format!("weir-{kind}{index}"), owner)
         .map_err(|error| error.within(format_args!("the private pool of engine {kind}:{index}")))
 }
 
@@ -142,8 +142,9 @@ fn kind_pool(of: DeviceKind, asked: Option<usize>) -> Result<Ref<ThreadPool>> {
         };
     }
     let pool_attr = pool_attr(asked)?;
-    let pool = ThreadPool::builtin_for(&pool_attr, Origin::KindPool, format!("weir-kind-{kind}"), kind.to_owned())
-        .map_err(|error| error.within(format_args!("the pool that {kind} engines share")))?;
+    let pool =
+        ThreadPool::builtin_for(&pool_attr, ThreadOrigin::KindPool, format!("weir-kind-{kind}"), kind.to_owned())
+            .map_err(|error| error.within(format_args!("the pool that {kind} engines share")))?;
     pools.retain(|(known, _)| *known != of);
     pools.push((of, Ref::downgrade(&pool)));
     Ok(pool)

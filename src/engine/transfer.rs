@@ -10,7 +10,7 @@ use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::device::{Fill, HostAddress, Place, Transfer, label};
 use crate::memory::overlaps;
-use crate::stream::{Queue, Work};
+use crate::stream::{Queue, QueueWork};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -25,7 +25,7 @@ struct Filled {
 }
 
 /// A copy of one tensor to another, on this stream.
-pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<Arc<dyn Work>> {
+pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<Arc<dyn QueueWork>> {
     check_fixed("source", &source)?;
     check_fixed("target", &target)?;
     if source.desc() != target.desc() {
@@ -46,7 +46,7 @@ pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) ->
 }
 
 /// Bytes of a tensor, set on this stream.
-pub(super) fn fill(stream: &Stream, tensor: Ref<Tensor>, value: u8) -> Result<Arc<dyn Work>> {
+pub(super) fn fill(stream: &Stream, tensor: Ref<Tensor>, value: u8) -> Result<Arc<dyn QueueWork>> {
     check_fixed("tensor", &tensor)?;
     if !tensor.engine().is_same_device(stream.engine()) {
         return Err(Error::invalid(format!(
@@ -101,12 +101,12 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
 }
 
 /// The tensor's memory as a device sees it.
-fn place<'a>(tensor: &'a Tensor, line: &crate::stream::DeviceQueue) -> Place<'a> {
+fn place<'a>(tensor: &'a Tensor, device_queue: &crate::stream::DeviceQueue) -> Place<'a> {
     let address = tensor.data() as usize;
     match tensor.engine().accelerator() {
         // SAFETY: the work keeps the tensor, and the host keeps to the order of its work.
         None => Place::Host(unsafe { HostAddress::new(address) }),
-        Some(_) if Arc::ptr_eq(tensor.engine().device(), line.device()) => Place::Device(address),
+        Some(_) if Arc::ptr_eq(tensor.engine().device(), device_queue.device()) => Place::Device(address),
         Some(peer) => Place::Peer(peer, address),
     }
 }
@@ -114,25 +114,30 @@ fn place<'a>(tensor: &'a Tensor, line: &crate::stream::DeviceQueue) -> Place<'a>
 impl Copy {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let (source, target) = (&*self.source, &*self.target);
-        let Some(line) = queue.line() else {
+        let Some(device_queue) = queue.device_queue() else {
             // SAFETY: the host's memory, and no bytes in common, as was compared when this was enqueued; it is the
             // stream's turn, and the host keeps to the order of its work.
             unsafe { target.view().as_bytes_mut().copy_from(source.view().as_bytes()) };
             return Ok(());
         };
         let name = "copy";
-        let transfer = Transfer { name, to: place(target, line), from: place(source, line), bytes: source.bytes() };
+        let transfer = Transfer {
+            name,
+            to: place(target, device_queue),
+            from: place(source, device_queue),
+            bytes: source.bytes(),
+        };
         if source.bytes() == 0 {
             return Ok(());
         }
-        line.stream().copy(&transfer).map_err(|error| {
+        device_queue.stream().copy(&transfer).map_err(|error| {
             let what = format!("copy of {} from {} to {}", source.desc().text(), of(source), of(target));
             error.within(what)
         })
     }
 }
 
-impl Work for Copy {
+impl QueueWork for Copy {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }
@@ -153,7 +158,7 @@ fn of(tensor: &Tensor) -> String {
 impl Filled {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let tensor = &*self.tensor;
-        let Some(line) = queue.line() else {
+        let Some(device_queue) = queue.device_queue() else {
             // SAFETY: the host's memory; it is the stream's turn, and the host keeps to the order of its work.
             unsafe { tensor.view().as_bytes_mut().fill(self.value) };
             return Ok(());
@@ -163,11 +168,14 @@ impl Filled {
         }
         let (address, bytes) = (tensor.data() as usize, tensor.bytes());
         let fill = Fill { name: "fill", address, bytes, value: self.value };
-        line.stream().fill(&fill).map_err(|error| error.within(format_args!("fill of {}", tensor.desc().text())))
+        device_queue
+            .stream()
+            .fill(&fill)
+            .map_err(|error| error.within(format_args!("fill of {}", tensor.desc().text())))
     }
 }
 
-impl Work for Filled {
+impl QueueWork for Filled {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }

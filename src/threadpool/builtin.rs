@@ -49,7 +49,7 @@ thread_local! {
 }
 
 impl Builtin {
-    pub fn start(threads: usize, spin_ns: u64, group: thread::Group) -> Result<Builtin> {
+    pub fn start(threads: usize, spin_ns: u64, group: thread::ThreadGroup) -> Result<Builtin> {
         let shared = Arc::new(Shared {
             queues: (0..threads).map(|_| Ring::new(QUEUE)).collect(),
             spin_ns,

@@ -9,7 +9,7 @@ use super::pool::{self, Behind, Hand, Job, ThreadPool};
 use super::{builtin, inline, measure, seeded};
 use crate::base::{Ref, Result};
 use crate::sync::fork;
-use crate::sync::thread::{Group, Origin};
+use crate::sync::thread::{ThreadGroup, ThreadOrigin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -69,17 +69,21 @@ impl ThreadPool {
     /// The library's own work-stealing pool.
     pub fn builtin(attr: &PoolAttr) -> Result<Ref<ThreadPool>> {
         let id = ThreadPool::next_id();
-        let group =
-            Group { origin: Origin::BuiltinPool, name: format!("weir-pool{id}"), owner: String::new(), pool: id };
+        let group = ThreadGroup {
+            origin: ThreadOrigin::BuiltinPool,
+            name: format!("weir-pool{id}"),
+            owner: String::new(),
+            pool: id,
+        };
         ThreadPool::start(attr, group)
     }
 
     /// The same for an owner of the library's: an engine, or a kind of engines.
-    pub fn builtin_for(attr: &PoolAttr, origin: Origin, name: String, owner: String) -> Result<Ref<ThreadPool>> {
-        ThreadPool::start(attr, Group { origin, name, owner, pool: ThreadPool::next_id() })
+    pub fn builtin_for(attr: &PoolAttr, origin: ThreadOrigin, name: String, owner: String) -> Result<Ref<ThreadPool>> {
+        ThreadPool::start(attr, ThreadGroup { origin, name, owner, pool: ThreadPool::next_id() })
     }
 
-    fn start(attr: &PoolAttr, group: Group) -> Result<Ref<ThreadPool>> {
+    fn start(attr: &PoolAttr, group: ThreadGroup) -> Result<Ref<ThreadPool>> {
         let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
         let id = group.pool;
         let backend = Box::new(builtin::Builtin::start(threads, attr.spin_ns, group)?);
@@ -95,7 +99,7 @@ impl ThreadPool {
     pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
         let id = ThreadPool::next_id();
         let name = format!("weir-seeded{id}");
-        let group = Group { origin: Origin::SeededPool, name, owner: String::new(), pool: id };
+        let group = ThreadGroup { origin: ThreadOrigin::SeededPool, name, owner: String::new(), pool: id };
         Ok(ThreadPool::over(id, Box::new(seeded::Seeded::start(seed, threads, group)?)))
     }
 }

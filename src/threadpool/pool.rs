@@ -213,7 +213,7 @@ impl ThreadPool {
 
     /// Whether the calling thread works for this pool.
     pub fn in_parallel(&self) -> bool {
-        ambient::within(ambient::Work::Pool(self.id)) || self.host_says_in_parallel()
+        ambient::within(ambient::ActiveWork::Pool(self.id)) || self.host_says_in_parallel()
     }
 
     /// Whether the calling thread belongs to the pool, as far as the pool itself knows.
@@ -390,7 +390,7 @@ impl Drop for ThreadPool {
         LIVE.lock().retain(|(id, _)| *id != self.id);
         // Of a pool that was closed nothing is left that could be released.
         let is_over = self.shell.life.ending.load(Acquire);
-        let inside = !is_over && (ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel());
+        let inside = !is_over && (ambient::within(ambient::ActiveWork::Pool(self.id)) || self.backend().in_parallel());
         if let Some(behind) = self.behind.take().filter(|behind| inside && !behind.may_end_inside()) {
             let _counted = live::Counted::new(live::Counter::Threadpools);
             BURIED.lock().push(Buried { pool: self.id, behind, _counted });
@@ -451,7 +451,7 @@ pub fn release_buried() {
         let mut buried = BURIED.lock();
         let (ready, kept) = std::mem::take(&mut *buried)
             .into_iter()
-            .partition(|it: &Buried| !ambient::within(ambient::Work::Pool(it.pool)) && !it.behind.in_parallel());
+            .partition(|it: &Buried| !ambient::within(ambient::ActiveWork::Pool(it.pool)) && !it.behind.in_parallel());
         *buried = kept;
         ANY_BURIED.store(!buried.is_empty() || host::any_guarded(), Release);
         ready

@@ -87,7 +87,7 @@ impl Shared {
 }
 
 impl Seeded {
-    pub fn start(seed: u64, threads: usize, group: thread::Group) -> Result<Seeded> {
+    pub fn start(seed: u64, threads: usize, group: thread::ThreadGroup) -> Result<Seeded> {
         // xorshift must not start at 0; the constant spreads small seeds.
         let random = (seed ^ 0x9E37_79B9_7F4A_7C15).max(1);
         let state = State { random, queue: Vec::new(), closing: false };

@@ -18,7 +18,7 @@ mod recordings;
 use crate::base::Result;
 use crate::base::time::Deadline;
 use crate::device::{self, Device, DeviceKind, Settings};
-use crate::sync::thread::{self, Group, Origin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
 use crate::threadpool::conformance::{Line, Options, Verdict};
 use bench::{Bench, Finding, Seen};
@@ -65,8 +65,8 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     if device.accelerator().is_none() {
         return Err(device::unimplemented(&device::label(&*device), "streams of a device: the host does its work"));
     }
-    let threads = Arc::new(Group {
-        origin: Origin::Conformance,
+    let threads = Arc::new(ThreadGroup {
+        origin: ThreadOrigin::Conformance,
         name: "weir-probe".to_owned(),
         owner: device::label(&*device),
         pool: 0,
@@ -109,7 +109,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
 }
 
 /// Runs a probe in a thread of its own.
-fn run(threads: &Arc<Group>, bench: Bench, probe: Probe, stuck: &mut bool) -> Finding {
+fn run(threads: &Arc<ThreadGroup>, bench: Bench, probe: Probe, stuck: &mut bool) -> Finding {
     let limit_ns = bench.budget_ns().saturating_mul(PROBE_BUDGETS);
     let report = Arc::new((Mutex::new(None), EventCount::new()));
     let done = Arc::clone(&report);

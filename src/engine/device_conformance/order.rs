@@ -6,7 +6,7 @@ use super::keep::told;
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
 use crate::device::{self, Place, Then, plugin};
-use crate::sync::thread::{self, Group, Origin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -210,8 +210,8 @@ pub(super) fn time(bench: &Bench) -> Finding {
 
 pub(super) fn threads(bench: &Bench) -> Finding {
     const THREADS: usize = 4;
-    let group = Arc::new(Group {
-        origin: Origin::Conformance,
+    let group = Arc::new(ThreadGroup {
+        origin: ThreadOrigin::Conformance,
         name: "weir-chain".to_owned(),
         owner: device::label(&*bench.device),
         pool: 0,

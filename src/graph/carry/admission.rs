@@ -23,7 +23,7 @@
 use super::semaphore::Semaphore;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::stream::{Joinable, Joined, Queue, help_briefly};
+use crate::stream::{JoinOutcome, Joinable, Queue, help_briefly};
 use crate::sync::{EventCount, Mutex, ambient};
 use crate::threadpool::{self, PoolAttr, ThreadPool};
 use smallvec::SmallVec;
@@ -242,8 +242,8 @@ impl Admission {
 
 /// Who waits for a stream whose run is in the line does what is in front of it.
 impl Joinable for Admission {
-    fn join(self: Arc<Self>, _part: u64, may_work: bool) -> Joined {
-        if may_work && self.help() { Joined::Worked } else { Joined::Nobody }
+    fn join(self: Arc<Self>, _part: u64, may_work: bool) -> JoinOutcome {
+        if may_work && self.help() { JoinOutcome::Worked } else { JoinOutcome::Nobody }
     }
 }
 

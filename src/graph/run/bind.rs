@@ -17,7 +17,7 @@ use crate::graph::carry::state::RunState;
 use crate::graph::plan::Port;
 use crate::kernel::signature;
 use crate::memory::{View, heap};
-use crate::stream::{Listener, Notice, Op};
+use crate::stream::{Listener, Notice, QueueItem};
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -361,7 +361,7 @@ impl Bound<'_> {
         // From here on nothing fails: who has been refused hears of nothing.
         heap::check()?;
         flight.announce(notice);
-        stream.queue().submit(Op::Work(flight))
+        stream.queue().submit(QueueItem::Work(flight))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
@@ -396,7 +396,7 @@ impl Bound<'_> {
     /// Refuses a run that is not issued as a kernel is, if the host captures the stream.
     fn check_not_captured(&self, stream: &Stream) -> Result<()> {
         let queue = stream.queue();
-        match queue.line() {
+        match queue.device_queue() {
             Some(line) if line.is_captured()? => {}
             _ => return Ok(()),
         }
@@ -430,7 +430,7 @@ impl Bound<'_> {
     /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be
     /// captured at any time; an input that is not needed may be anything.
     fn key(&self, stream: &Stream) -> Key {
-        let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
+        let is_own = stream.queue().device_queue().is_some_and(|line| line.stream().tells_idle());
         if !is_own || !self.program.plan().not_needed.is_empty() {
             return Key::default();
         }
@@ -451,6 +451,6 @@ impl Bound<'_> {
         let mut run = self.program.direct_runs.take();
         let program = Arc::clone(self.program) as Arc<dyn Keeps<DirectRun>>;
         run.fill(program, |tensors| self.give(tensors), (stream, notice))?;
-        stream.queue().submit_as(Op::Work(run), &key)
+        stream.queue().submit_as(QueueItem::Work(run), &key)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::base::Ref;
 use crate::base::time::Deadline;
-use crate::sync::thread::{self, Group, Origin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
 use crate::threadpool::ThreadPool;
 use crate::threadpool::host::{Checks, HostVtable};
@@ -88,7 +88,7 @@ pub struct Bench {
     pub(super) options: Options,
     pub(super) seen: Seen,
     pool: Mutex<Option<Ref<ThreadPool>>>,
-    threads: Arc<Group>,
+    threads: Arc<ThreadGroup>,
     random: AtomicU64,
     /// The pool was seen to lose tasks.
     loses: AtomicBool,
@@ -169,7 +169,7 @@ impl Subject {
         let (pool, checks) = ThreadPool::observed(vtable);
         let (name, owner) = ("weir-probe".to_owned(), String::new());
         let bench = Bench {
-            threads: Arc::new(Group { origin: Origin::Conformance, name, owner, pool: 0 }),
+            threads: Arc::new(ThreadGroup { origin: ThreadOrigin::Conformance, name, owner, pool: 0 }),
             checks,
             options,
             seen: Seen::default(),

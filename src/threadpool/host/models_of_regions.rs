@@ -5,10 +5,10 @@ use super::budget::Budget;
 use super::help_wanted::HelpWanted;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::*;
-use crate::sync::event_count::{self, Count};
+use crate::sync::event_count::{self, CountWord};
 use crate::sync::lock::Word;
 use crate::sync::models::Futex;
-use crate::sync::{Entry, Exit, RunLatch};
+use crate::sync::{Exit, RunEntry, RunLatch};
 use crate::threadpool::ranges::{Draw, Ranges};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -106,7 +106,7 @@ fn two_come_for_one_home(draw: fn(&Home) -> u32) {
     };
     let helper = {
         let home = Arc::clone(&home);
-        thread::spawn(move || home.tokens.enter(generation) == Entry::Inside && come(&home))
+        thread::spawn(move || home.tokens.enter(generation) == RunEntry::Inside && come(&home))
     };
     let last = come(&home);
     assert!(last != helper.join().unwrap(), "the region is closed once");
@@ -170,7 +170,7 @@ fn join(wait: fn(&Join), leave: fn(&RunLatch) -> Exit) {
     let helper = {
         let region = Arc::clone(&region);
         thread::spawn(move || {
-            if region.tokens.enter(generation) == Entry::Over {
+            if region.tokens.enter(generation) == RunEntry::Over {
                 return false;
             }
             // SAFETY: its own unit.

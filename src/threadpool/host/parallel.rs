@@ -353,7 +353,7 @@ unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
         let region = &*region.cast_const().cast::<Region>();
         (region, &*region.pool.load(Relaxed).cast::<Object<ThreadPool>>())
     };
-    let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+    let _frame = ambient::enter(ambient::ActiveWork::Pool(pool.id()));
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| region.help())) {
         std::mem::forget(payload);
     }

@@ -4,7 +4,7 @@ use super::help_wanted::HelpWanted;
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
 use crate::sync::ambient::Lineage;
-use crate::sync::{Claim, Entry, EventCount, Exit, Mutex, RunLatch, Slots};
+use crate::sync::{Claim, EventCount, Exit, Mutex, RunEntry, RunLatch, Slots};
 use crate::threadpool::ranges::{Draw, Ranges};
 use crate::threadpool::span::MAX_SLOTS;
 use std::cell::UnsafeCell;
@@ -153,7 +153,7 @@ impl Region {
 impl Region {
     /// A helper's part in whatever is open here; false if there was nothing left for it to do.
     pub(super) fn help(&self) -> bool {
-        if self.tokens.enter(self.tokens.generation()) == Entry::Over {
+        if self.tokens.enter(self.tokens.generation()) == RunEntry::Over {
             return false;
         }
         let _lineage = self.lineage.enter();

@@ -206,7 +206,7 @@ pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<Th
     let life = pool.life();
     {
         let inside = life.door.enter();
-        let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+        let _frame = ambient::enter(ambient::ActiveWork::Pool(pool.id()));
         if (inside.is_some() || need != Need::Wanted)
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(&pool)))
         {

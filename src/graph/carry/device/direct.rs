@@ -115,7 +115,8 @@ struct State {
 impl State {
     /// The last run was issued to another queue, whose stream the host captures now.
     fn is_anothers_in_a_capture(&self, queue: &Queue) -> bool {
-        let is_captured = |last: Arc<Queue>| last.line().is_some_and(|line| !matches!(line.is_captured(), Ok(false)));
+        let is_captured =
+            |last: Arc<Queue>| last.device_queue().is_some_and(|line| !matches!(line.is_captured(), Ok(false)));
         self.last.0 != queue.id() && self.last.1.upgrade().is_some_and(is_captured)
     }
 }
@@ -467,7 +468,7 @@ impl Direct {
     /// way.
     fn wait_for(&self, last: &Weak<Queue>, stream: &dyn DeviceStream) -> Result<Option<Arc<dyn DeviceEvent>>> {
         let Some(last) = last.upgrade() else { return Ok(None) };
-        let (Some(line), Some(accelerator)) = (last.line(), self.engine.accelerator()) else { return Ok(None) };
+        let (Some(line), Some(accelerator)) = (last.device_queue(), self.engine.accelerator()) else { return Ok(None) };
         let event = accelerator.event(false)?;
         line.stream().record(&event)?;
         stream.wait(&event)?;

@@ -342,7 +342,7 @@ unsafe extern "C" fn come_in_bulk(bulk: *mut c_void, _index: i32) {
     let bulk = unsafe { &*bulk.cast_const().cast::<Bulk>() };
     let (group, crew) = (bulk.group, bulk.group.crew());
     let Some(pool) = group.pool() else { return };
-    let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+    let _frame = ambient::enter(ambient::ActiveWork::Pool(pool.id()));
     here(|here| {
         if std::ptr::eq(here, bulk.caller) {
             return wait_for_others(here, group, true);
