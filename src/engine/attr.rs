@@ -7,7 +7,7 @@ use crate::base::{Error, Kind, Ref, Result, live, with_article};
 use crate::device::{DeviceKind, Waiting};
 use crate::memory::HostAllocator;
 use crate::stream::{Domain, check_name};
-use crate::threadpool::{PoolAttr, ThreadPool, checked_spin_ns};
+use crate::threadpool::{ThreadPool, ThreadPoolAttr, checked_spin_ns};
 use std::sync::Arc;
 
 /// Most streams of an engine that a program's work may be spread over.
@@ -262,7 +262,7 @@ impl StreamAttr {
         StreamAttr {
             kind,
             asynchronous: false,
-            spin_ns: PoolAttr::default().spin_ns,
+            spin_ns: ThreadPoolAttr::default().spin_ns,
             priority: 0,
             name: String::new(),
             wrapped: None,

@@ -6,13 +6,13 @@ use crate::base::{Code, Result};
 use crate::kernel::Task;
 use crate::stream::{Account, Executor, Queue, QueueAttr, QueueItem};
 use crate::threadpool::HostVtable;
-use crate::threadpool::conformance::{self, Bench, Line, Options, Outcome, Subject};
+use crate::threadpool::conformance::{self, Options, Outcome, PoolSubject, ProbeBench, ReportLine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Examines a pool, releases it, and gives one line for each clause, and then the notes.
-pub fn examine(vtable: HostVtable, options: Options) -> Vec<Line> {
+pub fn examine(vtable: HostVtable, options: Options) -> Vec<ReportLine> {
     let subject = conformance::begin(vtable, options);
     waits(&subject);
     conformance::finish(subject)
@@ -40,7 +40,7 @@ struct Ends {
     refused: AtomicU64,
 }
 
-fn waits(subject: &Subject) {
+fn waits(subject: &PoolSubject) {
     subject.probe("W11", "a wait on a thread of the pool helps or refuses", |bench| {
         bench.step("a wait for a stream, inside the work of another one,");
         let ends = Arc::new(Ends::default());
@@ -58,7 +58,7 @@ fn waits(subject: &Subject) {
 }
 
 /// One stream's work waits for another stream on the same pool.
-fn wait_inside(bench: &Bench, ends: &Arc<Ends>) -> Result<(), String> {
+fn wait_inside(bench: &ProbeBench, ends: &Arc<Ends>) -> Result<(), String> {
     let account = Account::open("conformance".to_owned());
     let stream = |name: &str| {
         let attr = QueueAttr {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_all_needs_no_milestone_and_leaves_none_behind() {
+    fn a_look_at_all_needs_no_fence_and_leaves_none_behind() {
         let mut it = Fences::<u64, u32>::default();
         assert!(!it.begin_all(0));
         // The second one has nothing to release.
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_while_it_is_issued_puts_the_milestone() {
+    fn a_request_during_the_issue_puts_the_fence() {
         let mut it = Fences::<u64, u32>::default();
         let issued = std::cell::Cell::new(1);
         // Issued by a thread that has not seen the request.

@@ -301,19 +301,19 @@ fn issue_beside(rules: Rules, items: u32, others: &'static [fn(&ModelDeviceQueue
 
 /// A thread waits for an item that is not issued yet.
 #[test]
-fn models_milestones_end_a_wait_that_begins_early() {
+fn models_fences_end_a_wait_that_begins_early() {
     issue_beside(RULES, 2, &[|device_queue| device_queue.sleep(2)]);
 }
 
 /// Two wait for different items: each ends, in order, and none before its item is done.
 #[test]
-fn models_milestones_end_every_wait() {
+fn models_fences_end_every_wait() {
     issue_beside(RULES, 2, &[|device_queue| device_queue.sleep(1), |device_queue| device_queue.sleep(2)]);
 }
 
 /// One waits while another one only looks.
 #[test]
-fn models_milestones_end_a_wait_beside_a_look() {
+fn models_fences_end_a_wait_beside_a_look() {
     issue_beside(
         RULES,
         1,
@@ -328,13 +328,13 @@ fn models_milestones_end_a_wait_beside_a_look() {
 
 /// The device reports idleness: that covers the items issued before it was asked.
 #[test]
-fn models_milestones_end_a_wait_by_a_look_at_all() {
+fn models_fences_end_a_wait_by_a_look_at_all() {
     issue_beside(Rules { idle: Idle::Told, ..RULES }, 2, &[|device_queue| device_queue.sleep(2)]);
 }
 
 /// One looks at all while another one waits and leaves a note.
 #[test]
-fn models_milestones_end_a_wait_beside_a_look_at_all() {
+fn models_fences_end_a_wait_beside_a_look_at_all() {
     issue_beside(
         Rules { idle: Idle::Told, ..RULES },
         1,
@@ -350,14 +350,14 @@ fn models_milestones_end_a_wait_beside_a_look_at_all() {
 /// A thread that asks the device before it fixes the target completes items issued since.
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn models_broken_milestones_ask_for_all_too_soon() {
+fn models_broken_fences_ask_for_all_too_soon() {
     issue_beside(Rules { idle: Idle::ToldTooSoon, ..RULES }, 2, &[|device_queue| device_queue.sleep(1)]);
 }
 
 /// A looker that ignores a note: the thread that left it has seen its event reached, and nobody else looks.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn models_broken_milestones_leave_without_another_look() {
+fn models_broken_fences_leave_without_another_look() {
     fn answer(under_way: &mut Fences<usize, u32>, is_reached: bool) -> Look<u32> {
         match under_way.answer(is_reached) {
             Look::Again => Look::Over,
@@ -379,7 +379,7 @@ fn models_broken_milestones_leave_without_another_look() {
 /// A thread that looks while another one does completes items that only the other's event covers.
 #[test]
 #[should_panic]
-fn models_broken_milestones_are_looked_at_by_two() {
+fn models_broken_fences_are_looked_at_by_two() {
     fn begin(under_way: &mut Fences<usize, u32>) -> Option<u32> {
         if under_way.is_looking() {
             under_way.end();

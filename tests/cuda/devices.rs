@@ -154,7 +154,8 @@ fn conformance() {
             .filter(|line| {
                 !matches!(
                     line.verdict,
-                    weir::threadpool::conformance::Verdict::Pass | weir::threadpool::conformance::Verdict::NotOffered
+                    weir::threadpool::conformance::ClauseVerdict::Pass
+                        | weir::threadpool::conformance::ClauseVerdict::NotOffered
                 )
             })
             .map(|line| format!("{} {}: {:?} {}", line.clause, line.title, line.verdict, line.text))

@@ -10,7 +10,7 @@ use crate::graph::carry::state::RunState;
 use crate::kernel::Begun;
 use crate::stream::{JoinOutcome, Joinable};
 use crate::sync::{Exit, RunEntry, ambient};
-use crate::threadpool::{Job, ThreadPool, Want, Wanted};
+use crate::threadpool::{HelpAnswer, HelpRequest, Job, ThreadPool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -125,9 +125,9 @@ impl RunState {
     pub(in crate::graph) fn bring_one(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64, cost_ns: u64) -> bool {
         if pool.take_helpers(1, pool.num_threads()) == 0 {
             match self.wants_thread(pool, generation) {
-                Wanted::Now => return true,
-                Wanted::Granted => {}
-                Wanted::Not => {
+                HelpAnswer::Now => return true,
+                HelpAnswer::Granted => {}
+                HelpAnswer::Not => {
                     self.hands.give_place();
                     return false;
                 }
@@ -140,15 +140,15 @@ impl RunState {
         accepted
     }
 
-    fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Wanted {
+    fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> HelpAnswer {
         let width = pool.num_threads();
         let mut want = self.want.lock();
         if want.is_none() {
-            *want = Want::claim(pool);
+            *want = HelpRequest::claim(pool);
             // ORDERING: Relaxed; read by who closes the run, after all others have left it.
             self.has_want.store(true, Relaxed);
         }
-        want.as_ref().map_or(Wanted::Not, |want| want.want(self.invitation(), generation, width))
+        want.as_ref().map_or(HelpAnswer::Not, |want| want.want(self.invitation(), generation, width))
     }
 
     /// Of a closed run.
