@@ -1,4 +1,4 @@
-//! The conformance kit with streams: all probes of `threadpool::conformance`, and of waits among tasks.
+//! The conformance kit with streams: all probes of `threadpool::conformance`, and of waits inside of tasks.
 #![forbid(unsafe_code)]
 
 use crate::abi::WEIR_TIMEOUT_INFINITE;
@@ -18,10 +18,10 @@ pub fn examine(vtable: HostVtable, options: Options) -> Vec<ReportLine> {
     conformance::finish(subject)
 }
 
-/// Work of a stream.
-struct Work(Box<dyn Fn() -> Result<()> + Send + Sync>);
+/// A stream's task.
+struct ClosureTask(Box<dyn Fn() -> Result<()> + Send + Sync>);
 
-impl Task for Work {
+impl Task for ClosureTask {
     fn run(&self) -> Result<()> {
         (self.0)()
     }
@@ -30,7 +30,7 @@ impl Task for Work {
 }
 
 fn work(run: impl Fn() -> Result<()> + Send + Sync + 'static) -> QueueItem {
-    QueueItem::Task(Arc::new(Work(Box::new(run))))
+    QueueItem::Task(Arc::new(ClosureTask(Box::new(run))))
 }
 
 /// How waits inside of tasks ended.
@@ -64,7 +64,7 @@ fn wait_inside(bench: &ProbeBench, ends: &Arc<Ends>) -> Result<(), String> {
         let attr = QueueAttr {
             name: name.to_owned(),
             asynchronous: true,
-            pool: bench.pool(), // Longer than the work that is waited for, as a rule.
+            pool: bench.pool(), // Usually longer than the awaited work.
             spin_ns: 500_000,
             priority: 0,
         };

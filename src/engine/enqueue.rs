@@ -1,4 +1,4 @@
-//! What a stream is given: kernels, copies, fills, functions of the host's, and waits for events.
+//! Submission to a stream: kernels, copies, fills, host functions, and waits for events.
 #![forbid(unsafe_code)]
 
 use super::call;
@@ -15,7 +15,7 @@ use crate::stream::{Mark, QueueItem};
 use std::sync::Arc;
 
 impl Stream {
-    /// Of a synchronous stream: as its call ends, the work is done.
+    /// On a synchronous stream the work is done when this returns.
     fn submit(&self, op: QueueItem) -> Result<()> {
         self.queue.submit(op)?;
         if self.queue.is_synchronous() { self.intact_pool() } else { Ok(()) }
@@ -40,7 +40,7 @@ impl Stream {
         self.submit(QueueItem::Task(task))
     }
 
-    /// Runs a kernel that completes when it returns, on a synchronous stream. It holds no references: the caller does.
+    /// Runs a kernel that completes when it returns, on a synchronous stream. The caller holds the references.
     pub fn call(&self, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<()> {
         self.queue.admit()?;
         call::now(self, kernel, inputs, outputs, &self.scratch)?;
@@ -58,14 +58,14 @@ impl Stream {
         if self.again(&key) { Ok(()) } else { self.enqueue_as(kernel, inputs, outputs, &key) }
     }
 
-    /// Gives a call to the device once more, if an earlier time of it is under way and nothing is in front of it; else
-    /// nothing is done.
+    /// Resubmits a call to the device, if an earlier submission is in flight and no item is ahead of it; else does
+    /// nothing.
     #[inline]
     pub fn again(&self, key: &[usize]) -> bool {
         self.queue.submit_again(key)
     }
 
-    /// As `enqueue`, of a call with this key that is not under way.
+    /// As `enqueue`, for a call with this key that is not in flight.
     pub fn enqueue_as(&self, kernel: Ref<BoundKernel>, inputs: Tensors, outputs: Tensors, key: &[usize]) -> Result<()> {
         self.queue.admit()?;
         if self.engine.accelerator().is_some() {

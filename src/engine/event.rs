@@ -1,4 +1,4 @@
-//! An event: the last mark that was put into a stream under its name.
+//! An event: the last mark recorded in a stream for it.
 #![forbid(unsafe_code)]
 
 use super::engine::Engine;
@@ -34,7 +34,7 @@ impl Event {
         &self.engine
     }
 
-    /// What the event stands for now; None = never recorded.
+    /// The event's last record; `None` = never recorded.
     pub fn last_mark(&self) -> Option<Arc<Mark>> {
         self.mark.lock().clone()
     }
@@ -49,7 +49,7 @@ impl Event {
             )));
         }
         let mark = Mark::new(stream.queue(), self.timing);
-        // Submitted first: on a synchronous stream that may be refused, and then the event stays what it was.
+        // Submitted first: a synchronous stream may refuse it, and then the event stays unchanged.
         stream.queue().submit(QueueItem::Record(Arc::clone(&mark)))?;
         *self.mark.lock() = Some(mark);
         Ok(())
@@ -59,7 +59,7 @@ impl Event {
         self.last_mark().is_none_or(|mark| mark.is_reached())
     }
 
-    /// Waits, and gives the failure of the stream that the event was recorded on.
+    /// Waits, and returns the failure of the recording stream.
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
         let Some(mark) = self.last_mark() else { return Ok(()) };
         until_reached(&mark, ThreadPoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;

@@ -1,4 +1,4 @@
-//! What the interface below a device calls things, and things of its that the host has made itself.
+//! Native handles of the interface below a device (CUDA), given out and taken in.
 #![forbid(unsafe_code)]
 
 use super::engine::Engine;
@@ -30,7 +30,7 @@ impl Stream {
             .map_err(|error| error.within(format_args!("stream '{}'", self.queue().name())))
     }
 
-    /// What is submitted from now on waits for an event that the host has made itself; or the stream records it.
+    /// Later submissions wait for a native event of the host's; or the stream records it.
     pub fn enqueue_foreign_event(&self, event: u64, records: bool) -> Result<()> {
         self.queue().admit()?;
         if self.queue().device_queue().is_none() {
@@ -41,7 +41,7 @@ impl Stream {
 }
 
 impl Event {
-    /// Of the last record, which must have been issued.
+    /// The native handle of the last record, which must have been issued.
     pub fn native_handle(&self) -> Result<u64> {
         if self.engine().accelerator().is_none() {
             return Err(of_the_host(self.engine()));
@@ -52,7 +52,7 @@ impl Event {
     }
 }
 
-/// An event of the host's, as work of a stream.
+/// A native event of the host's, as queue work.
 struct ForeignEvent {
     event: u64,
     records: bool,

@@ -1,20 +1,20 @@
 //! Copies between tensors, also of two engines, and fills.
 //!
-//! A stream's device reaches its own memory and the host's; and another device's of the same kind where that can be
-//! reached. A copy between other devices goes through the host's memory (`staged`).
+//! A stream's device reaches its own memory and the host's; and that of peers of the same kind. A copy between other
+//! devices is staged through host memory (`staged`).
 
 use super::engine::Engine;
 use super::staged::Staged;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Fill, HostAddress, Place, Transfer, label};
+use crate::device::{Fill, HostAddress, Location, Transfer, label};
 use crate::memory::overlaps;
 use crate::stream::{Queue, QueueWork};
 use std::sync::Arc;
 use std::task::Poll;
 
-struct Copy {
+struct TensorCopy {
     source: Ref<Tensor>,
     target: Ref<Tensor>,
 }
@@ -42,10 +42,10 @@ pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) ->
     if !is_straight {
         return Ok(Arc::new(Staged::new(stream, source, target)?));
     }
-    Ok(Arc::new(Copy { source, target }))
+    Ok(Arc::new(TensorCopy { source, target }))
 }
 
-/// Bytes of a tensor, set on this stream.
+/// A fill of a tensor's bytes, on this stream.
 pub(super) fn fill(stream: &Stream, tensor: Ref<Tensor>, value: u8) -> Result<Arc<dyn QueueWork>> {
     check_fixed("tensor", &tensor)?;
     if !tensor.engine().is_same_device(stream.engine()) {
@@ -74,7 +74,7 @@ fn check_fixed(what: &str, tensor: &Tensor) -> Result<()> {
     }
 }
 
-/// Whether the stream's device can make the copy by itself, and not only through the host's memory.
+/// Whether the stream's device can copy directly, without staging.
 fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool> {
     let here = stream.engine();
     let is_near = |engine: &Engine| engine.is_same_device(here) || engine.accelerator().is_none();
@@ -92,7 +92,8 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
         }
     }
     Err(Error::invalid(format!(
-        "a copy from engine {} to engine {} cannot be made by stream '{}' of engine {}: it takes a stream of one of the two, that of a device if one is",
+        "a copy from engine {} to engine {} cannot be made by stream '{}' of engine {}: it takes a stream of one of \
+         the two, that of a device if one is",
         from.label(),
         to.label(),
         stream.queue().name(),
@@ -100,23 +101,23 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
     )))
 }
 
-/// The tensor's memory as a device sees it.
-fn place<'a>(tensor: &'a Tensor, device_queue: &crate::stream::DeviceQueue) -> Place<'a> {
+/// The tensor's memory as a device's place.
+fn place<'a>(tensor: &'a Tensor, device_queue: &crate::stream::DeviceQueue) -> Location<'a> {
     let address = tensor.data() as usize;
     match tensor.engine().accelerator() {
-        // SAFETY: the work keeps the tensor, and the host keeps to the order of its work.
-        None => Place::Host(unsafe { HostAddress::new(address) }),
-        Some(_) if Arc::ptr_eq(tensor.engine().device(), device_queue.device()) => Place::Device(address),
-        Some(peer) => Place::Peer(peer, address),
+        // SAFETY: the work keeps the tensor, and the host keeps to the stream's order.
+        None => Location::Host(unsafe { HostAddress::new(address) }),
+        Some(_) if Arc::ptr_eq(tensor.engine().device(), device_queue.device()) => Location::Device(address),
+        Some(peer) => Location::Peer(peer, address),
     }
 }
 
-impl Copy {
+impl TensorCopy {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let (source, target) = (&*self.source, &*self.target);
         let Some(device_queue) = queue.device_queue() else {
-            // SAFETY: the host's memory, and no bytes in common, as was compared when this was enqueued; it is the
-            // stream's turn, and the host keeps to the order of its work.
+            // SAFETY: host memory without overlap, as checked when this was enqueued; it runs in stream order, to which
+            // the host keeps.
             unsafe { target.view().as_bytes_mut().copy_from(source.view().as_bytes()) };
             return Ok(());
         };
@@ -137,7 +138,7 @@ impl Copy {
     }
 }
 
-impl QueueWork for Copy {
+impl QueueWork for TensorCopy {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }
@@ -159,7 +160,7 @@ impl Filled {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let tensor = &*self.tensor;
         let Some(device_queue) = queue.device_queue() else {
-            // SAFETY: the host's memory; it is the stream's turn, and the host keeps to the order of its work.
+            // SAFETY: host memory; it runs in stream order, to which the host keeps.
             unsafe { tensor.view().as_bytes_mut().fill(self.value) };
             return Ok(());
         };

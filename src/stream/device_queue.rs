@@ -38,7 +38,7 @@ use super::fences::{Fence, FenceRequest, Fences};
 use super::resubmit_table::{ResubmitTable, Resubmitter};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
+use crate::device::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Reached, Then};
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -70,14 +70,14 @@ pub struct DeviceQueue<I, W> {
     is_begun: AtomicBool,
     /// The item that last made the stream take part in a capture. ORDERING: Relaxed; waiters poll it.
     joined: AtomicU64,
-    /// The host has let go of the queue.
+    /// The host has released the queue.
     is_abandoned: AtomicBool,
 }
 
 /// A point of the stream at which a host function runs.
 struct Halt {
     event: Arc<dyn DeviceEvent>,
-    /// The queue to resume. While the device has not got there, or nobody has looked yet, `is_ahead`.
+    /// The queue to resume. While the device has not reached it, or nobody has looked yet, `is_ahead`.
     queue: Mutex<Option<Arc<dyn Drainable>>>,
     is_ahead: AtomicBool,
     /// The item behind it was skipped. ORDERING: Relaxed, both; used by the holder of the drain lock.
@@ -135,7 +135,7 @@ impl<I, W> DeviceQueue<I, W> {
         let Some(accelerator) = device.accelerator() else {
             return Err(Error::internal("a queue on a device without streams"));
         };
-        let attr = StreamAttr { name, priority };
+        let attr = DeviceStreamAttr { name, priority };
         let stream = match wrapped {
             Some(handle) => accelerator.wrap_stream(&attr, handle)?,
             None => accelerator.stream(&attr)?,
@@ -342,7 +342,7 @@ impl<I, W> DeviceQueue<I, W> {
         &self.resubmits
     }
 
-    /// The host has let go of the queue.
+    /// The host has released the queue.
     pub(super) fn abandon(&self) {
         // ORDERING: Release pairs with the Acquire in `is_abandoned`, by the thread that continues issuing.
         self.is_abandoned.store(true, Release);

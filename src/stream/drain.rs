@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-/// What a draining thread may do.
+/// The role of a draining thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadRole {
     /// All.
@@ -222,7 +222,8 @@ impl Queue {
     pub(super) fn check_not_captured(&self) -> Result<()> {
         match self.device_queue() {
             Some(device_queue) if device_queue.is_captured()? => Err(Error::precondition(format!(
-                "stream '{}' is being captured: what it is given is not done now, and nobody can say how far it is with what came before",
+                "stream '{}' is being captured: what it is given is not done now, and nobody can say how far it is \
+                 with what came before",
                 self.name()
             ))),
             _ => Ok(()),

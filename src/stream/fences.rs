@@ -41,7 +41,7 @@ pub enum FenceRequest {
     Wanted(u64),
 }
 
-/// What became of a look.
+/// The result of a look.
 #[derive(Debug)]
 pub enum Look<E> {
     /// There is nothing to see now.

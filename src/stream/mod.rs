@@ -27,7 +27,7 @@
 //!
 //! A waiting thread works (`wait`): it takes the drain lock of the queue, and of the queues that this one waits for,
 //! where they are free; it joins the run that it waits for. It sleeps only for work that another thread or a device is
-//! executing. Where the host gave `help`, a worker may run other tasks of the pool, to a bounded depth.
+//! executing. If the host gave `help`, a worker may run other tasks of the pool, to a bounded depth.
 //!
 //! A thread that runs a queue's item may wait for another queue, unless that one waits for it in turn (`cycle`).
 

@@ -140,7 +140,7 @@ pub struct QueueAttr {
     pub priority: i32,
 }
 
-/// What executes a queue's items.
+/// The executor of a queue's items.
 pub enum Executor<'a> {
     Host,
     /// On a stream of the device's own, or on one of the host's.

@@ -9,12 +9,12 @@
 //! One thread at a time submits (`Resubmitter`, guarded by the drain lock), and one takes out completed work
 //! (`ResubmitTable::sweep`), concurrently. A slot's word:
 //!
-//! | word   | meaning                                         | leaves it by                                                        |
-//! |--------|-------------------------------------------------|---------------------------------------------------------------------|
-//! | EMPTY  | no work                                         | `put` -> n (resubmitter)                                            |
-//! | n      | last submitted as item n                        | `again` -> IN_USE (resubmitter); `sweep` of n or later -> LEAVING   |
-//! | IN_USE | it is being resubmitted                         | the end of that -> a later n (resubmitter)                          |
-//! | LEAVING | it is being taken out                          | `sweep` -> EMPTY                                                    |
+//! | word    | meaning                  | leaves it by                                                      |
+//! |---------|--------------------------|-------------------------------------------------------------------|
+//! | EMPTY   | no work                  | `put` -> n (resubmitter)                                          |
+//! | n       | last submitted as item n | `again` -> IN_USE (resubmitter); `sweep` of n or later -> LEAVING |
+//! | IN_USE  | it is being resubmitted  | the end of that -> a later n (resubmitter)                        |
+//! | LEAVING | it is being taken out    | `sweep` -> EMPTY                                                  |
 //!
 //! *Resubmit against sweep.* Both want the slot, and the compare-exchange from n has one winner. If the sweep wins, the
 //! resubmitter finds nothing and puts the work again. If the resubmitter wins, the sweep skips the slot. Nothing is
@@ -98,7 +98,8 @@ impl<T> ResubmitTable<T> {
             let at = occupied.trailing_zeros() as usize;
             occupied &= occupied - 1;
             let slot = &self.places[at];
-            // ORDERING: Acquire pairs with the Release in `Resubmission::drop`: the resubmitter's use of the work is over.
+            // ORDERING: Acquire pairs with the Release in `Resubmission::drop`: the resubmitter's use of the work is
+            // over.
             let last = slot.word.load(Acquire);
             if last > upto || last == EMPTY || slot.word.compare_exchange(last, LEAVING, Acquire, Relaxed).is_err() {
                 continue;

@@ -78,7 +78,8 @@ impl Queue {
             let limit = if must_not_sleep { Deadline::after(self.spin_ns()) } else { Deadline::NEVER };
             if !next(self.spin_ns(), limit) {
                 return Err(Error::precondition(format!(
-                    "synchronous stream '{}' is in use by another thread, and waiting for it here would block a worker of a thread pool",
+                    "synchronous stream '{}' is in use by another thread, and waiting for it here would block a \
+                     worker of a thread pool",
                     self.name()
                 )));
             }

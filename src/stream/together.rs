@@ -26,7 +26,8 @@ fn refuse_inside(what: &str) -> Result<()> {
     match ambient::is_inside() {
         false => Ok(()),
         true => Err(Error::precondition(format!(
-            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback; wait in another thread, or for one stream or event"
+            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback; wait in \
+             another thread, or for one stream or event"
         ))),
     }
 }
@@ -176,7 +177,8 @@ pub fn time_ns(queue: Option<&Arc<Queue>>, times: &mut [u64], mut call: impl FnM
                 return Err(Error::new(
                     Code::FailedPrecondition,
                     format!(
-                        "work was queued on stream '{}' meanwhile and is not done, and that is not the stream that was waited for: time all streams (NULL)",
+                        "work was queued on stream '{}' meanwhile and is not done, and that is not the stream that \
+                         was waited for: time all streams (NULL)",
                         other.name()
                     ),
                 ));

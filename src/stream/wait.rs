@@ -416,7 +416,8 @@ impl Drop for NestedWait {
 
 fn would_block(what: &str, stream: &str) -> Error {
     Error::precondition(format!(
-        "waiting for {what} of stream '{stream}' here would block a worker of a thread pool; use weir_stream_wait_event, or wait in another thread"
+        "waiting for {what} of stream '{stream}' here would block a worker of a thread pool; use \
+         weir_stream_wait_event, or wait in another thread"
     ))
 }
 

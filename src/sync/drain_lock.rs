@@ -3,14 +3,14 @@
 //!
 //! A queue has one consumer at a time, but no fixed thread. The lock is in one of five states:
 //!
-//! | state    | meaning                                            | leaves it by                                         |
-//! |----------|----------------------------------------------------|------------------------------------------------------|
-//! | IDLE     | nobody drains, nobody was called                   | `call` -> CALLED, `hold` -> HELD                     |
-//! | CALLED   | a closure that will drain is on its way            | `hold` -> HELD (the closure, or a waiter that helps) |
-//! | HELD     | one thread drains                                  | its release -> IDLE, its `park` -> PARKED;           |
-//! |          |                                                    | `resume` -> NOTIFIED                                 |
-//! | NOTIFIED | as HELD, and the event it will park for happened   | its release -> IDLE; its `park` -> HELD              |
-//! | PARKED   | the first item waits for an event; nobody drains   | `resume` -> CALLED                                   |
+//! | state    | meaning                                          | leaves it by                                      |
+//! |----------|--------------------------------------------------|---------------------------------------------------|
+//! | IDLE     | nobody drains, nobody was called                 | `call` -> CALLED, `hold` -> HELD                  |
+//! | CALLED   | a closure that will drain is on its way          | `hold` -> HELD (the closure, or a helping waiter) |
+//! | HELD     | one thread drains                                | its release -> IDLE, its `park` -> PARKED;        |
+//! |          |                                                  | `resume` -> NOTIFIED                              |
+//! | NOTIFIED | as HELD, and the event it will park for happened | its release -> IDLE; its `park` -> HELD           |
+//! | PARKED   | the first item waits for an event; nobody drains | `resume` -> CALLED                                |
 //!
 //! Two races matter.
 //!

@@ -119,8 +119,8 @@ impl EventCount {
         EventCount { reached: AtomicU64::new(0), epoch: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
     }
 
-    /// ORDERING: Acquire pairs with the Release in `CountWord::add`: a thread that sees the count sees all that was done
-    /// before it.
+    /// ORDERING: Acquire pairs with the Release in `CountWord::add`: a thread that sees the count sees all that was
+    /// done before it.
     pub fn reached(&self) -> u64 {
         self.reached.load(Acquire)
     }

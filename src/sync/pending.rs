@@ -11,12 +11,12 @@
 //! | generation : 32 | ... | RETURNED | DONE | CLAIMED |
 //! ```
 //!
-//! | step      | who                        | change                                       | answer                                |
-//! |-----------|----------------------------|----------------------------------------------|---------------------------------------|
-//! | `begin`   | the owner, alone           | generation + 1, no bits                      | the generation, part of the handle    |
-//! | `claim`   | any thread that reports    | CLAIMED, only if not set and same generation | whether it is the completer           |
-//! | `done`    | the completer              | DONE                                         | whether the starter has gone on       |
-//! | `returned`| the starter                | RETURNED                                     | whether the call is done              |
+//! | step       | who                  | change                                | answer                             |
+//! |------------|----------------------|---------------------------------------|------------------------------------|
+//! | `begin`    | the owner, alone     | generation + 1, no bits               | the generation, part of the handle |
+//! | `claim`    | the reporting thread | CLAIMED, if unset and same generation | whether it is the completer        |
+//! | `done`     | the completer        | DONE                                  | whether the starter has gone on    |
+//! | `returned` | the starter          | RETURNED                              | whether the call is done           |
 //!
 //! `claim` makes a second completion, or one of an earlier call, harmless: it finds CLAIMED or another generation.
 //! Between `claim` and `done` the completer stores the result. `done` and `returned` are each one step on the same
@@ -28,11 +28,11 @@
 //! A stack of the run's completed calls that no worker has taken yet, linked through an array of the run's; its head is
 //! one word:
 //!
-//! | head   | meaning                                           | leaves it by                                                 |
-//! |--------|---------------------------------------------------|--------------------------------------------------------------|
-//! | EMPTY  | nothing completed; the run's owner is at work     | `push` -> a number, `sleep` -> ASLEEP                        |
-//! | number | this call completed last                          | `take` -> EMPTY; `push` -> a number                          |
-//! | ASLEEP | nothing completed; the owner waits to be woken    | `push` -> a number, and the pusher wakes it; `wake` -> EMPTY |
+//! | head   | meaning                                       | leaves it by |
+//! |--------|-----------------------------------------------|---|
+//! | EMPTY  | nothing completed; the run's owner is at work | `push` -> a number, `sleep` -> ASLEEP |
+//! | number | this call completed last                      | `take` -> EMPTY; `push` -> a number |
+//! | ASLEEP | nothing completed; the owner sleeps           | `push` -> a number, the pusher wakes it; `wake` -> EMPTY |
 //!
 //! The *owner* is the one thread that sees a run to its end: the caller of a synchronous run, or the holder of its
 //! stream's drain lock. It may sleep (or park the stream) only after `sleep` has changed EMPTY to ASLEEP, which fails
@@ -56,7 +56,7 @@ const GENERATION_SHIFT: u32 = 32;
 pub struct Rendezvous(pub(super) AtomicU64);
 
 impl Rendezvous {
-    /// No call is under way.
+    /// No call is in flight.
     pub fn new() -> Rendezvous {
         Rendezvous(AtomicU64::new(CLAIMED))
     }

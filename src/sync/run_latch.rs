@@ -11,12 +11,12 @@
 //! run and comes late cannot enter a later one by mistake. (Where that does no harm, as for the helpers of regions, it
 //! may enter on purpose with the current generation.)
 //!
-//! | step      | who                          | change                                         |
-//! |-----------|------------------------------|------------------------------------------------|
-//! | `open`    | the owner, alone             | generation + 1, inside = 1 (itself), left = n  |
-//! | `enter`   | a helper with its generation | inside + 1, only if left > 0 and same generation |
-//! | `finish`  | a worker inside              | left - k                                       |
-//! | `leave`   | a worker inside              | inside - 1, left - k                           |
+//! | step     | who                          | change                                           |
+//! |----------|------------------------------|--------------------------------------------------|
+//! | `open`   | the owner, alone             | generation + 1, inside = 1 (itself), left = n    |
+//! | `enter`  | a helper with its generation | inside + 1, only if left > 0 and same generation |
+//! | `finish` | a worker inside              | left - k                                         |
+//! | `leave`  | a worker inside              | inside - 1, left - k                             |
 #![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};

@@ -35,7 +35,7 @@ pub struct WorkStealingPool(Arc<WorkStealingShared>);
 struct WorkStealingShared {
     queues: Box<[MpmcRing]>,
     spin_ns: u64,
-    /// Where the next task from outside goes.
+    /// The queue for the next task from outside.
     next: AtomicUsize,
     searching: AtomicU32,
     asleep: AtomicU32,

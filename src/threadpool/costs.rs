@@ -25,9 +25,9 @@
 //! is tried again now and then, so that a bad moment is forgotten.
 //!
 //! *Warming up.* Loops that are worth the hot figures and not the cold ones may come one after the other: sharing the
-//! first would pay for all. What each of them would have gained is added up while they follow closely, and when the
-//! sum exceeds what a cold start loses, the next one is shared (the ski rental argument: at most twice of what
-//! knowing the future would cost).
+//! first would pay for all. Their missed gains are added up while they follow closely, and when the sum exceeds the
+//! loss of a cold start, the next one is shared (the ski rental argument: at most twice the cost of knowing the
+//! future).
 //!
 //! `learned` decides which pools share the figures, and for how long they are kept.
 #![forbid(unsafe_code)]

@@ -111,8 +111,8 @@ pub fn once(pool: &Ref<ThreadPool>) {
     }
 }
 
-/// Measures the pool now, in every way that it has. Less than a millisecond as a rule, a few if the machine is busy,
-/// and longer only if the pool keeps its `parallel_for` for longer.
+/// Measures the pool now, in every way that it has. Usually takes less than a millisecond, a few if the machine is
+/// busy, and longer only if the pool's `parallel_for` does.
 pub fn now(pool: &Ref<ThreadPool>) {
     pool.learned().measured.store(true, Relaxed);
     let helpers = pool.num_threads().min(pool.regions().most_threads() - 1).max(1);

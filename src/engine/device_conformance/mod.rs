@@ -17,7 +17,7 @@ mod recordings;
 
 use crate::base::Result;
 use crate::base::time::Deadline;
-use crate::device::{self, Device, DeviceKind, Settings};
+use crate::device::{self, Device, DeviceKind, DeviceSettings};
 use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
 use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
@@ -60,7 +60,7 @@ const PROBE_BUDGETS: u64 = 5;
 
 /// Examines a device, and gives one line for each clause. An error if it cannot be opened.
 pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<Vec<ReportLine>> {
-    let open = || device::open(kind, index, &Settings::default());
+    let open = || device::open(kind, index, &DeviceSettings::default());
     let device = open()?;
     if device.accelerator().is_none() {
         return Err(device::unimplemented(&device::label(&*device), "streams of a device: the host does its work"));

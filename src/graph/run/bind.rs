@@ -6,7 +6,7 @@ use super::pool::Keeps;
 use super::program::Program;
 use super::queued_run::QueuedRun;
 use crate::base::{Error, Object, Ref, Result};
-use crate::engine::{Engine, Key, Place, Stream, Tensor, check_tensor, scratch_slots};
+use crate::engine::{Engine, LaunchKey, Stream, Tensor, TensorRange, check_tensor, scratch_slots};
 use crate::graph::build::options::RunOptions;
 use crate::graph::carry::admission::{Admitted, Asks};
 use crate::graph::carry::device::direct::Direct;
@@ -76,28 +76,28 @@ impl<'a> Bound<'a> {
         let input = |i: usize| match is_needed(i).then(|| inputs.1(i)) {
             // What a dynamic tensor holds is written when all is read.
             Some(Ok(tensor)) if tensor.open().is_none() => self.place(&tensor),
-            _ => Place::NOWHERE,
+            _ => TensorRange::NOWHERE,
         };
         let output = |o: usize| match outputs.1(o) {
             // As itself, whatever it holds: it can take one output only.
             Ok(tensor)
                 if tensor.open().is_some() || tensor.bytes() == 0 && !program.outputs()[o].desc.is_concrete() =>
             {
-                Place { engine: u32::MAX, data: Arc::as_ptr(&*tensor).addr(), bytes: 1 }
+                TensorRange { engine: u32::MAX, data: Arc::as_ptr(&*tensor).addr(), bytes: 1 }
             }
             Ok(tensor) => self.place(&tensor),
-            Err(_) => Place::NOWHERE,
+            Err(_) => TensorRange::NOWHERE,
         };
         program.runs.check_apart(inputs.0, input, outputs.0, output)
     }
 
     /// Where a tensor is, by the engines of the program.
-    fn place(&self, tensor: &Tensor) -> Place {
+    fn place(&self, tensor: &Tensor) -> TensorRange {
         let devices = &self.program.runs.devices.engines;
         let is_there = |device: &Ref<Engine>| tensor.engine().is_same_device(device);
         let device = if devices.is_empty() { None } else { devices.iter().position(is_there) };
         let engine = device.map_or(0, |device| device as u32 + 1);
-        Place { engine, data: tensor.data().addr(), bytes: tensor.bytes() }
+        TensorRange { engine, data: tensor.data().addr(), bytes: tensor.bytes() }
     }
 }
 
@@ -427,24 +427,24 @@ impl Bound<'_> {
         Ok(())
     }
 
-    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be
+    /// What the run is, for later times (`LaunchKey::set`); empty if each is to be looked at. A stream of the host's may be
     /// captured at any time; an input that is not needed may be anything.
-    fn key(&self, stream: &Stream) -> Key {
+    fn key(&self, stream: &Stream) -> LaunchKey {
         let is_own = stream.queue().device_queue().is_some_and(|line| line.stream().tells_idle());
         if !is_own || !self.program.plan().not_needed.is_empty() {
-            return Key::default();
+            return LaunchKey::default();
         }
         let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
         let inputs = (0..self.inputs.0).map(|i| address(self.inputs.1, i));
         let outputs = (0..self.outputs.0).map(|i| address(self.outputs.1, i));
-        let mut key = Key::default();
+        let mut key = LaunchKey::default();
         key.set(Arc::as_ptr(self.program).addr(), inputs, outputs);
         key
     }
 
     /// Puts the run into a stream of its engine's.
     fn submit_direct(&self, stream: &Stream, notice: Option<Notice>) -> Result<()> {
-        let key = if notice.is_none() { self.key(stream) } else { Key::default() };
+        let key = if notice.is_none() { self.key(stream) } else { LaunchKey::default() };
         if stream.again(&key) {
             return Ok(());
         }

@@ -10,7 +10,7 @@
 use super::execute::Outer;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
+use crate::engine::{BoundKernel, KernelAttr, KernelIdentity, scratch_slots};
 use crate::graph::plan::NO_BIT;
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, signature};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Nested {
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
         // Devices that run functions of the host's do so on threads that must not wait.
-        let operation = Operation { is_bound: true, ..Operation::default() };
+        let operation = KernelIdentity { is_bound: true, ..KernelIdentity::default() };
         BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelAttr::default())
     }
 }

@@ -68,13 +68,18 @@ pub fn width(subject: &PoolSubject) {
         bench.seen.at_once.fetch_max(at_once, Relaxed);
         if counts_its_caller(bench) {
             return Outcome::Fail(format!(
-                "it says {before}, and parallel_for runs {before} tasks at once with its caller: weir's caller counts apart"
+                "it says {before}, and parallel_for runs {before} tasks at once with its caller: weir's caller \
+                 counts apart"
             ));
         }
         let after = bench.checks.num_threads();
         drop(shared);
         let counts = if before < 1 { ", which counts as 1" } else { "" };
-        let says = if before == after { format!("it says {before}{counts}") } else { format!("it said {before}, and then {after}") };
+        let says = if before == after {
+            format!("it says {before}{counts}")
+        } else {
+            format!("it said {before}, and then {after}")
+        };
         bench.seen_unless_refused(accepted, says)
     });
     subject.probe("H3", "max_threads bounds num_threads and thread_index", |bench| {

@@ -488,7 +488,10 @@ impl Checks {
         };
         let seconds = slept_ns / 1_000_000_000;
         self.remark.lock().get_or_insert_with(|| {
-            format!("H9: a wait has slept for {seconds} s, and the pool has begun none of {waiting} calls that it had accepted: it is late or busy{missing}")
+            format!(
+                "H9: a wait has slept for {seconds} s, and the pool has begun none of {waiting} calls that it \
+                had accepted: it is late or busy{missing}"
+            )
         });
     }
 

@@ -8,9 +8,9 @@
 //! freed by the last of them before it runs its job, so that the job itself can send again. Each closure out holds one
 //! reference to the pool, so the set outlives them. A refused ticket is freed by its sender.
 //!
-//! A job that finds the budget used up may register that it wants a thread (`HelpRequest`): a closure that is done with its
-//! own work, and has given back its part of the budget, does such a job before it leaves the pool's thread. So a run
-//! that begins while the helpers of the last one are on their way out is not left alone. No job is missed, as with
+//! A job that finds the budget used up may register that it wants a thread (`HelpRequest`): a closure that is done with
+//! its own work, and has given back its part of the budget, does such a job before it leaves the pool's thread. So a
+//! run that begins while the helpers of the last one are on their way out is not left alone. No job is missed, as with
 //! regions (`help_wanted`).
 
 use super::RawTask;

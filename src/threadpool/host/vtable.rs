@@ -107,7 +107,8 @@ impl HostVtable {
         }
         if table.flags & F::WEIR_THREADPOOL_OWN_THREADS_ONLY as u64 != 0 && table.in_parallel.is_none() {
             return Err(Error::invalid(
-                "vtable->flags has WEIR_THREADPOOL_OWN_THREADS_ONLY, which requires vtable->in_parallel: without it weir cannot tell the pool's threads from others",
+                "vtable->flags has WEIR_THREADPOOL_OWN_THREADS_ONLY, which requires vtable->in_parallel: without it \
+                 weir cannot tell the pool's threads from others",
             ));
         }
         Ok(HostVtable { adopted: AtomicBool::new(false), calls: HostCalls { table, ctx, num_threads } })

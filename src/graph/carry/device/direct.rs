@@ -31,7 +31,7 @@ use super::kernels::Upload;
 use super::part::{Made, Part, Piece};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, PreparedLaunch, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::build::contents::{Body, Contents, Value};
 use crate::memory::View;
@@ -419,7 +419,7 @@ impl Direct {
         if !self.constants.is_empty() {
             // Not by the stream: each time would copy them again.
             let name = format!("constants of stream {}", self.engine.label());
-            let aside = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
+            let aside = accelerator.stream(&DeviceStreamAttr { name: &name, priority: 0 })?;
             let copied = accelerator.event(false)?;
             self.copy_constants(&made.frame, &*aside)?;
             aside.record(&copied)?;
@@ -493,9 +493,9 @@ impl Direct {
                     staging.as_bytes_mut().copy_from(value.view().as_bytes());
                 }
             }
-            let to = Place::Device(on.arena.data() as usize + upload.to);
+            let to = Location::Device(on.arena.data() as usize + upload.to);
             // SAFETY: the frame keeps it, and it is not written again.
-            let from = Place::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
+            let from = Location::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
             stream.copy(&Transfer { name: &upload.name, to, from, bytes })?;
         }
         Ok(())

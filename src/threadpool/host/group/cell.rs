@@ -22,7 +22,7 @@ pub trait GroupListener: Send + Sync {
     fn adopt(&self);
 }
 
-/// What keeps a group's pool alive: the group itself, or the task in which it was made.
+/// The holder of a group's pool: the group itself, or the task in which it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Hold {
