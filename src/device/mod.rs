@@ -25,6 +25,7 @@ mod kind;
 pub mod plugin;
 mod presence;
 mod recording;
+mod region;
 mod registry;
 mod waiting;
 mod watch;
@@ -35,6 +36,7 @@ pub use presence::Presence;
 pub use recording::{
     Executable, Integer, Predicate, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording,
 };
+pub use region::{Region, RegionNode, RegionValue};
 pub use registry::{OWN_PRIORITY, count, devices, kinds, open, register, replace, unregister};
 pub use waiting::Waiting;
 pub use watch::DeviceWatch;
@@ -169,6 +171,23 @@ pub trait Accelerator: Send + Sync {
     /// The device's form of a kernel. UNIMPLEMENTED if it has none.
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>>;
 
+    /// Whether it makes kernels of regions.
+    fn takes_regions(&self) -> bool {
+        false
+    }
+
+    /// For each node of a region the number of those that the device would compile with it; 0: it leaves the node
+    /// alone. UNIMPLEMENTED if it leaves all of them alone.
+    fn claim(&self, _region: &Region<'_>) -> Result<Vec<u32>> {
+        Err(no_regions())
+    }
+
+    /// One kernel that does what the nodes of a region do. UNIMPLEMENTED if the device would rather have them one by
+    /// one.
+    fn compile(&self, _region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+        Err(no_regions())
+    }
+
     /// Whether it makes executables of recordings.
     fn can_record(&self) -> bool {
         false
@@ -216,6 +235,10 @@ pub trait Accelerator: Send + Sync {
 
 fn no_recordings() -> Error {
     Error::new(crate::base::Code::Unimplemented, "the device has no recordings")
+}
+
+fn no_regions() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device compiles no regions")
 }
 
 fn no_control_flow() -> Error {

@@ -20,8 +20,10 @@ pub struct BoundKernel {
     name: Box<str>,
     label: OnceLock<Box<str>>,
     cost_ns: u64,
-    /// The recipe for other engines; `None`: it is for its engine alone.
+    /// The recipe from which engines make it; `None`: its ingredients are transient.
     recipe: Option<OwnRecipe>,
+    /// It is for its engine alone.
+    is_bound: bool,
     /// The device's form of it, on an accelerator.
     on_device: Option<Arc<dyn DeviceKernel>>,
     /// The first signature that passed the checks. Most kernels see no other.
@@ -36,6 +38,8 @@ pub struct KernelIdentity<'a> {
     pub attributes: &'a [u8],
     /// It is for its engine alone: its ingredients are transient, or belong to that engine.
     pub is_bound: bool,
+    /// What it is made from stays though it is for its engine alone, which may be given it again.
+    pub stays: bool,
 }
 
 /// An owned recipe.
@@ -49,6 +53,11 @@ struct Signature {
     inputs: Vec<Desc>,
     outputs: Vec<Desc>,
     scratch_bytes: usize,
+}
+
+/// A kernel as a function of the host's, if it is one.
+fn host_form(kernel: &Arc<dyn Kernel>) -> Option<Arc<dyn HostFunction>> {
+    kernel.is_on_host().then(|| Arc::new(KernelOnHost::new(Arc::clone(kernel))) as Arc<dyn HostFunction>)
 }
 
 impl Kind for BoundKernel {
@@ -80,26 +89,70 @@ impl BoundKernel {
                 );
                 return Err(Error::new(Code::Unimplemented, text));
             }
-            let host =
-                kernel.is_on_host().then(|| Arc::new(KernelOnHost::new(Arc::clone(&kernel))) as Arc<dyn HostFunction>);
             let recipe = Recipe {
                 name: kernel.name(),
                 operation: operation.name,
                 attributes: operation.attributes,
                 num_inputs: kernel.num_inputs(),
                 num_outputs: kernel.num_outputs(),
-                host,
+                host: host_form(&kernel),
             };
             accelerator
                 .kernel(&recipe)
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;
-        let recipe = (!operation.is_bound)
+        let is_bound = operation.is_bound;
+        let recipe = (!is_bound || operation.stays)
             .then(|| OwnRecipe { name: operation.name.into(), attributes: operation.attributes.into() });
         let (cost_ns, known, scratch_tag) = (attr.cost_ns, OnceLock::new(), OnceLock::new());
         let label = OnceLock::new();
-        Ok(Object::shared(BoundKernel { kernel, engine, name, label, cost_ns, recipe, on_device, known, scratch_tag }))
+        Ok(Object::shared(BoundKernel {
+            kernel,
+            engine,
+            name,
+            label,
+            cost_ns,
+            recipe,
+            is_bound,
+            on_device,
+            known,
+            scratch_tag,
+        }))
+    }
+
+    /// A kernel that the engine's device has made of others. `kernel` says what it takes and gives.
+    pub fn of_region(
+        engine: Ref<Engine>,
+        kernel: Arc<dyn Kernel>,
+        on_device: Arc<dyn DeviceKernel>,
+        name: &str,
+    ) -> Ref<BoundKernel> {
+        Object::shared(BoundKernel {
+            kernel,
+            engine,
+            name: name.into(),
+            label: OnceLock::new(),
+            cost_ns: 0,
+            recipe: None,
+            is_bound: true,
+            on_device: Some(on_device),
+            known: OnceLock::new(),
+            scratch_tag: OnceLock::new(),
+        })
+    }
+
+    /// What its engine's device has made it from, to be told again; None: that does not stay.
+    pub fn recipe(&self) -> Option<Recipe<'_>> {
+        let recipe = self.recipe.as_ref()?;
+        Some(Recipe {
+            name: self.kernel.name(),
+            operation: &recipe.name,
+            attributes: &recipe.attributes,
+            num_inputs: self.num_inputs(),
+            num_outputs: self.num_outputs(),
+            host: host_form(&self.kernel),
+        })
     }
 
     /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to its engine.
@@ -108,14 +161,17 @@ impl BoundKernel {
             let label = self.engine.label();
             Err(Error::new(Code::Unimplemented, format!("kernel '{}' of engine {label} {why}", self.name())))
         };
-        let Some(recipe) = &self.recipe else { return refuse("is for that engine alone") };
+        let Some(recipe) = self.recipe.as_ref().filter(|_| !self.is_bound) else {
+            return refuse("is for that engine alone");
+        };
         if !self.kernel.effects().is_empty() || self.kernel.may_block() {
             return refuse("touches what is the host's");
         }
         if engine.accelerator().is_none() && !self.kernel.is_on_host() {
             return refuse("has no function of the host's");
         }
-        let operation = KernelIdentity { name: &recipe.name, attributes: &recipe.attributes, is_bound: false };
+        let operation =
+            KernelIdentity { name: &recipe.name, attributes: &recipe.attributes, ..KernelIdentity::default() };
         let attr = KernelAttr { name: self.name.to_string(), cost_ns: self.cost_ns };
         BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &attr)
     }

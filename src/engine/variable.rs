@@ -28,7 +28,7 @@ pub fn device_sum(engine: &Ref<Engine>, desc: &Desc) -> Result<Option<Arc<dyn De
             (Arc::new(builtin::Binary { op: Op::Add }), "binary", attributes)
         }
     };
-    let operation = KernelIdentity { name, attributes: &attributes, is_bound: true };
+    let operation = KernelIdentity { name, attributes: &attributes, is_bound: true, stays: false };
     let bound = BoundKernel::create_as(Ref::clone(engine), kernel, operation, &KernelAttr::default())?;
     Ok(bound.on_device().cloned())
 }

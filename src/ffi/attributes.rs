@@ -96,7 +96,7 @@ pub(super) unsafe fn create<D: Attributes, K: Settings>(
         let attr = attr.map_or(&default, |attr| &**attr);
         let attributes = bytes(desc);
         let is_bound = D::has_weights(&attributes);
-        let operation = KernelIdentity { name: D::OPERATION, attributes: &attributes, is_bound };
+        let operation = KernelIdentity { name: D::OPERATION, attributes: &attributes, is_bound, stays: false };
         handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)
     }
 }

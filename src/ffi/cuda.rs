@@ -215,7 +215,7 @@ pub unsafe extern "C" fn weir_kernel_create_cuda(
             let default = KernelAttr::default();
             let attr = attr.map_or(&default, |attr| &**attr);
             let host = Arc::clone(&kernel.0);
-            let operation = KernelIdentity { name: CUDA_KERNEL, attributes, is_bound: true };
+            let operation = KernelIdentity { name: CUDA_KERNEL, attributes, is_bound: true, stays: false };
             handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)?;
             // Only now, with the creation a success, is `user` the kernel's to release.
             host.adopt();

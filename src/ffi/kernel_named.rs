@@ -112,7 +112,7 @@ pub unsafe extern "C" fn weir_kernel_create_named(
                 BoundKernel::create_as(
                     engine,
                     kernel,
-                    KernelIdentity { name: operation, attributes, is_bound: true },
+                    KernelIdentity { name: operation, attributes, is_bound: true, stays: true },
                     attr,
                 )?,
                 out,

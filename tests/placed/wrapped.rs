@@ -210,6 +210,15 @@ impl Accelerator for Wrapped {
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.inner.kernel(recipe)
     }
+    fn takes_regions(&self) -> bool {
+        self.inner.takes_regions()
+    }
+    fn claim(&self, region: &Region<'_>) -> Result<Vec<u32>> {
+        self.inner.claim(region)
+    }
+    fn compile(&self, region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+        self.inner.compile(region)
+    }
     fn can_record(&self) -> bool {
         true
     }

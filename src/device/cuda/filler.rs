@@ -1,7 +1,7 @@
 //! Fills the driver's graph of a recording. A step is one or more nodes: a kernel's launches in order, a copy, a fill;
 //! a step without launches is an empty node, so that edges through it stay. A branch or a loop is a conditional node,
 //! whose bodies are filled in the same way. It needs no device runtime library: kernels of the library's own
-//! (`kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a function
+//! (`gpu/kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a function
 //! that the driver links when it loads their module.
 //!
 //! *A loop* is a kernel that sets the condition, and a WHILE node behind it; the same kernel is in the body again,

@@ -3,7 +3,7 @@
 //! A kernel that can find one gets an *inbox*: a record in pinned host memory, which it writes only when it finds a
 //! failure. Each stream has one, made by the first such launch, and so has each recording, because its parameters are
 //! fixed. The first finding stays, with the launch's number, the launch's site and the values found (`Fault` in
-//! kernels/gather.cu).
+//! gpu/kernels/gather.cu).
 //!
 //! Nobody waits for such a report: a stream keeps a list of inboxes that its work may have written to (`Reports`), an
 //! event copies the list when it is recorded, a stream that waits for an event adds that to its own, and a thread that
@@ -26,7 +26,7 @@ const MOST_PAST: usize = 16;
 /// `state` of an inbox that has been written.
 const WRITTEN: u32 = 2;
 
-/// As in kernels/gather.cu. The device writes it while the host does not look.
+/// As in gpu/kernels/gather.cu. The device writes it while the host does not look.
 #[derive(Debug)]
 #[repr(C)]
 struct Fault {

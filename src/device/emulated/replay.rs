@@ -153,7 +153,7 @@ impl Replay {
             counts.operations += 1;
             operation.number = counts.operations;
             match step.act {
-                Act::Launch(_) => counts.launches += 1,
+                Act::Launch(..) => counts.launches += 1,
                 Act::Copy { .. } => counts.copies += 1,
                 Act::Fill { .. } | Act::Nothing => counts.fills += 1,
                 Act::Read(_) => {}

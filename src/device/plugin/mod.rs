@@ -3,7 +3,7 @@
 //! [`Plugin`] is a checked vtable with its context, and the factory of a kind. `opened` is the one place where its
 //! functions are called: it holds the lock of devices that want one call at a time, turns a status into an error that
 //! names the engine and the function, and remembers that a device was lost. `device` and `stream` put that behind the
-//! traits of this room, `recorded` and `prepared` what is put together once, `scratch` the memory that kernels want
+//! traits of this room, `recorded`, `prepared` and `region` what is put together once, `scratch` the memory that kernels want
 //! besides their tensors; `work` says in C what a stream is to do, `host` is a kernel's form for the host, and `callback`
 //! the way back from the plug-in; `library` opens shared libraries.
 //!
@@ -25,7 +25,9 @@ mod opened;
 mod owned;
 mod pinning;
 mod prepared;
+mod recipe;
 mod recorded;
+mod region;
 mod scratch;
 mod stream;
 mod table;

@@ -28,7 +28,8 @@ const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_IN_PLACE as u64
     | C::WEIR_DEVICE_WHOLE_TEXTS as u64
     | C::WEIR_DEVICE_ENDS_IN_CALLBACKS as u64
-    | C::WEIR_DEVICE_DIRECT_MEMORY as u64;
+    | C::WEIR_DEVICE_DIRECT_MEMORY as u64
+    | C::WEIR_DEVICE_REGIONS as u64;
 
 const LEAST_ALIGNMENT: u64 = 16;
 const MOST_ALIGNMENT: u64 = 1 << 20;
@@ -147,6 +148,7 @@ impl Opened {
             WEIR_DEVICE_RECORDINGS: record, executable_update, executable_destroy, replay;
             WEIR_DEVICE_PREPARED_LAUNCHES: prepare, launch_prepared, prepared_destroy;
             WEIR_DEVICE_SCRATCH: kernel_scratch;
+            WEIR_DEVICE_REGIONS: region_compile;
         ) {
             if info.capabilities & capability as u64 != 0 && !has {
                 return wrong(format!("says {name}, and vtable->{function} is NULL"));

@@ -8,7 +8,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::device::{
     self, Device, DeviceKind, DeviceSettings, DeviceStreamAttr, Fill, HostAddress, Launch, Location, Recipe,
-    RecordedStep, RecordedWork, Recording, Then, Transfer,
+    RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue, Then, Transfer,
 };
 use crate::memory::View;
 use std::sync::Arc;
@@ -135,6 +135,7 @@ fn what_is_missing_is_refused_by_its_name() {
     }
     for (capability, function) in [
         (C::WEIR_DEVICE_TIMING as u64, "WEIR_DEVICE_TIMING, and vtable->event_elapsed is NULL"),
+        (C::WEIR_DEVICE_REGIONS as u64, "WEIR_DEVICE_REGIONS, and vtable->region_compile is NULL"),
         (1 << 40, "unknown capabilities 0x10000000000"),
     ] {
         let state = State::new(capability);
@@ -411,6 +412,21 @@ mod senseless {
         unsafe { out.write(u64::MAX) };
         0
     }
+    pub unsafe extern "C" fn compile(_: *mut c_void, region: *const weir_device_region, _: *mut *mut c_void) -> i32 {
+        // SAFETY: weir's struct with its arrays.
+        unsafe {
+            let region = &*region;
+            assert_eq!((region.num_nodes, region.num_values, region.num_inputs, region.num_outputs), (2, 3, 1, 1));
+            let last = &*region.nodes.add(1);
+            assert_eq!(((*last.recipe).attributes_bytes, *last.inputs, *last.outputs, *last.after), (3, 1, 2, 0));
+        }
+        0
+    }
+    pub unsafe extern "C" fn claim(_: *mut c_void, _: *const weir_device_region, groups: *mut u32) -> i32 {
+        // SAFETY: weir's place for the answers.
+        unsafe { groups.write(7) };
+        -12345
+    }
     pub unsafe extern "C" fn idle(_: *mut c_void, _: *mut c_void, out: *mut i32) -> i32 {
         // SAFETY: weir's place for the answer.
         unsafe { out.write(7) };
@@ -458,5 +474,59 @@ fn answers_about_recordings_and_scratch_are_looked_at() {
         assert_eq!(error.code(), Code::InvalidArgument, "a step after itself");
     }
     drop(device::unregister(kind, 0).unwrap());
+    assert_eq!(state.alive.load(SeqCst), 0);
+}
+
+#[test]
+fn answers_about_regions_are_looked_at() {
+    let (state, mut functions) = (State::new(C::WEIR_DEVICE_REGIONS as u64), vtable());
+    functions.region_compile = Some(senseless::compile);
+    let claims = weir_device_vtable { region_claim: Some(senseless::claim), ..functions };
+    let kinds = [("plugin-regions", functions), ("plugin-claims", claims)].map(|(name, functions)| {
+        let kind = DeviceKind::named(name).unwrap();
+        device::register(kind, 0, Arc::new(plugin(kind, functions, state).unwrap())).unwrap();
+        kind
+    });
+    for kind in kinds {
+        let device = open(kind, 0).unwrap();
+        let accelerator = device.accelerator().unwrap();
+        let kernel = accelerator.kernel(&NEGATE).unwrap();
+        let desc = Desc::new(dtype::F32, &[2]);
+        let values = [RegionValue { desc, constant: None }; 3];
+        let node = |inputs, outputs, after| RegionNode {
+            name: "n",
+            recipe: Recipe { host: None, ..NEGATE },
+            kernel: &kernel,
+            inputs,
+            outputs,
+            after,
+        };
+        let nodes = [node(&[0], &[1], &[]), node(&[1], &[2], &[0])];
+        let region = Region { name: "r", nodes: &nodes, values: &values, inputs: &[0], outputs: &[2] };
+        assert!(accelerator.takes_regions());
+        match accelerator.claim(&region) {
+            Ok(groups) => assert_eq!((kind, groups), (kinds[0], vec![1, 1]), "who does not say takes all"),
+            Err(error) => {
+                assert_eq!((kind, error.code()), (kinds[1], Code::Unknown));
+                assert!(error.message().contains("region_claim"), "{error}");
+            }
+        }
+        let error = accelerator.compile(&region).unwrap_err();
+        assert_eq!(error.code(), Code::Unknown);
+        assert!(error.message().contains("region_compile returned OK and no object"), "{error}");
+        let refuse = |region: &Region<'_>, part: &str| {
+            let error = accelerator.compile(region).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument);
+            assert!(error.message().contains(part), "{error}");
+        };
+        refuse(&Region { inputs: &[0, 3], ..region }, "value 3 cannot be an input");
+        refuse(&Region { inputs: &[], ..region }, "node 0, n, reads value 0, which is not there yet");
+        refuse(&Region { outputs: &[0], ..region }, "no node computes its output, value 0");
+        let late = [node(&[0], &[1], &[]), node(&[1], &[2], &[1])];
+        refuse(&Region { nodes: &late, ..region }, "node 1, n, comes after node 1");
+        let twice = [node(&[0], &[1], &[]), node(&[1], &[1], &[])];
+        refuse(&Region { nodes: &twice, ..region }, "node 1, n, cannot compute value 1");
+    }
+    kinds.into_iter().for_each(|kind| drop(device::unregister(kind, 0).unwrap()));
     assert_eq!(state.alive.load(SeqCst), 0);
 }

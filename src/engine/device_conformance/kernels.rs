@@ -90,7 +90,7 @@ pub(super) fn of_the_host(bench: &Bench) -> Finding {
 type Case = (&'static str, Vec<u8>, Arc<dyn Kernel>, Vec<Desc>);
 
 /// A descriptor in C: its size, and then members of eight bytes.
-fn descriptor(members: &[u64]) -> Vec<u8> {
+pub(super) fn descriptor(members: &[u64]) -> Vec<u8> {
     let size = 8 * (members.len() as u64 + 1);
     [size].iter().chain(members).flat_map(|member| member.to_ne_bytes()).collect()
 }

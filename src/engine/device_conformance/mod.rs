@@ -14,6 +14,7 @@ mod memory;
 mod order;
 mod pinned;
 mod recordings;
+mod regions;
 
 use crate::base::Result;
 use crate::base::time::Deadline;
@@ -104,7 +105,8 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     add("D22", "branches and loops go by what is in memory", again.clone(), recordings::control);
     add("D23", "what was prepared is what is launched", again.clone(), recordings::prepared);
     add("D24", "functions of the host's are called in order", again.clone(), kernels::of_the_host);
-    add("D25", "what was issued in a batch is done", again, order::batches);
+    add("D25", "what was issued in a batch is done", again.clone(), order::batches);
+    add("D26", "a kernel of a region does what its nodes do", again, regions::regions);
     Ok(lines)
 }
 

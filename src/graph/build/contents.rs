@@ -153,7 +153,7 @@ impl Node {
     }
 
     /// Nodes that this one waits for, with and without data.
-    pub fn predecessors(&self) -> impl Iterator<Item = usize> {
+    pub fn predecessors(&self) -> impl Iterator<Item = usize> + Clone {
         self.inputs().iter().map(|&(producer, _)| producer).chain(self.after.iter().copied())
     }
 
@@ -175,6 +175,29 @@ impl Node {
                 [condition, body].into_iter().chain(copies.iter_mut().flatten()).collect()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// Has it read another value in the place of one.
+    pub(in crate::graph) fn reread(&mut self, from: Value, to: Value) {
+        self.inputs_mut().iter_mut().filter(|value| **value == from).for_each(|value| *value = to);
+    }
+
+    /// How many iterations have graphs of their own, if it is a loop.
+    pub(in crate::graph) fn num_slots(&self) -> usize {
+        match &self.body {
+            Body::While { copies, .. } => copies.len() + 1,
+            _ => 1,
+        }
+    }
+
+    /// Leaves a loop so many slots: one iteration after the other, if there are not two beside the one that ends.
+    pub(in crate::graph) fn limit_slots(&mut self, slots: usize) {
+        if let Body::While { parallel_iterations, copies, .. } = &mut self.body {
+            copies.truncate(if slots < 3 { 0 } else { slots - 1 });
+            if copies.is_empty() {
+                *parallel_iterations = 1;
+            }
         }
     }
 }
@@ -213,10 +236,57 @@ impl Contents {
         self.nodes.iter().enumerate().filter(is_input).map(|(index, _)| index)
     }
 
+    /// The graph of some of its nodes, with some of its outputs in this order; and the new number of each node that is
+    /// kept. Nodes that are kept depend on no others.
+    pub fn part(&self, is_kept: &[bool], outputs: &[usize]) -> (Contents, Vec<usize>) {
+        let mut number = vec![usize::MAX; self.nodes.len()];
+        let kept = (0..self.nodes.len()).filter(|&node| is_kept[node]);
+        kept.enumerate().for_each(|(new, old)| number[old] = new);
+        let moved = |(node, output): Value| (number[node], output);
+        let nodes = self.nodes.iter().zip(is_kept).filter(|(_, is_kept)| **is_kept).map(|(node, _)| {
+            let mut node = node.clone();
+            node.inputs_mut().iter_mut().for_each(|value| *value = moved(*value));
+            node.after.iter_mut().for_each(|before| *before = number[*before]);
+            node
+        });
+        let outputs_of = outputs.iter().map(|&output| &self.outputs[output]);
+        let part = Contents {
+            name: self.name.clone(),
+            nodes: nodes.collect(),
+            outputs: outputs_of.map(|(name, value)| (name.clone(), moved(*value))).collect(),
+            forwarding: self
+                .forwarding
+                .iter()
+                .filter(|(v, _)| is_kept[v.0])
+                .map(|(v, how)| (moved(*v), *how))
+                .collect(),
+            homes: self.homes.of_outputs(outputs),
+            depth: self.depth,
+        };
+        (part, number)
+    }
+
+    /// Whether a kernel may write an output where inputs of its own are, those that `is_there` says.
+    pub fn may_write_over(&self, (node, output): Value, is_there: impl Fn(&Value) -> bool) -> bool {
+        let Body::Kernel { kernel, inputs, .. } = &self.nodes[node].body else { return false };
+        kernel.kernel().in_place()
+            && match self.forwarding.get(&(node, output)) {
+                None | Some(Forwarding::ByLastUse) => output == 0,
+                Some(Forwarding::Never) => false,
+                Some(Forwarding::Reserved(input)) => is_there(&inputs[usize::from(*input)]),
+            }
+    }
+
     /// What was said of a node's outputs.
     pub fn forwarding_of(&self, node: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
         let outputs = if self.forwarding.is_empty() { 0 } else { num_outputs };
         (0..outputs).filter_map(|output| Some((output as u16, *self.forwarding.get(&(node, output))?))).collect()
+    }
+
+    /// Has all that read a value read another one.
+    pub(in crate::graph) fn rewire(&mut self, from: Value, to: Value) {
+        self.nodes.iter_mut().for_each(|node| node.reread(from, to));
+        self.outputs.iter_mut().filter(|(_, value)| *value == from).for_each(|(_, value)| *value = to);
     }
 }
 

@@ -1,9 +1,11 @@
 //! What the nodes of a graph make, as descriptors.
 #![forbid(unsafe_code)]
 
-use crate::base::Desc;
+use crate::base::index::{Index, mix};
+use crate::base::{Desc, Result};
 use crate::engine::BoundKernel;
-use std::ops::Index;
+use crate::kernel::Kernel;
+use std::sync::Arc;
 
 /// The outputs' descriptors of each node. Nodes whose outputs look alike mostly have one list together.
 #[derive(Default)]
@@ -48,7 +50,7 @@ impl Shapes {
     }
 }
 
-impl Index<usize> for Shapes {
+impl std::ops::Index<usize> for Shapes {
     type Output = [Desc];
 
     fn index(&self, node: usize) -> &[Desc] {
@@ -56,16 +58,96 @@ impl Index<usize> for Shapes {
     }
 }
 
-/// What kernels have said of their outputs, for nodes of which another one has the same kernel and the same inputs. One
-/// answer is kept for each of a few kernels.
+/// The shapes that kernels have told in one compile: a pass writes a graph anew, and the kernels in it are not asked
+/// again. A compile of one pass keeps nothing.
 #[derive(Default)]
-pub(in crate::graph) struct Answers<'a> {
-    kept: Vec<Option<Answer<'a>>>,
+pub(in crate::graph) struct Answers {
+    is_kept: bool,
+    /// By number in the next.
+    index: Index,
+    list: Vec<Answer>,
+    /// Inputs and outputs of each.
+    descs: Vec<Desc>,
+}
+
+struct Answer {
+    /// Kept alive, so that no other kernel gets its address.
+    kernel: Arc<dyn Kernel>,
+    /// Where its descriptors begin.
+    first: u32,
+    num_inputs: u32,
+    num_outputs: u32,
+}
+
+impl Answers {
+    /// Keeps what is told from now on.
+    pub fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Keeps what a kernel has told.
+    pub fn put(&mut self, kernel: &Arc<dyn Kernel>, inputs: &[Desc], outputs: &[Desc]) -> Result<()> {
+        if self.find(kernel, inputs).is_some() { Ok(()) } else { self.add(kernel, inputs, outputs) }
+    }
+
+    fn find(&self, kernel: &Arc<dyn Kernel>, inputs: &[Desc]) -> Option<&[Desc]> {
+        let is_it = |number: u32| {
+            let answer = &self.list[number as usize];
+            address(&answer.kernel) == address(kernel) && self.descs_of(answer).0 == inputs
+        };
+        let number = self.index.find(hash(kernel, inputs), is_it)?;
+        Some(self.descs_of(&self.list[number as usize]).1)
+    }
+
+    fn descs_of(&self, answer: &Answer) -> (&[Desc], &[Desc]) {
+        let len = (answer.num_inputs + answer.num_outputs) as usize;
+        self.descs[answer.first as usize..][..len].split_at(answer.num_inputs as usize)
+    }
+
+    fn add(&mut self, kernel: &Arc<dyn Kernel>, inputs: &[Desc], outputs: &[Desc]) -> Result<()> {
+        self.index.reserve("the shapes of a graph")?;
+        self.index.insert(hash(kernel, inputs), self.list.len() as u32);
+        let (num_inputs, num_outputs) = (inputs.len() as u32, outputs.len() as u32);
+        let first = self.descs.len() as u32;
+        self.list.push(Answer { kernel: Arc::clone(kernel), first, num_inputs, num_outputs });
+        self.descs.extend(inputs.iter().chain(outputs));
+        Ok(())
+    }
+
+    /// Sets the outputs of a node, as its kernel tells for these inputs.
+    fn set(&mut self, shapes: &mut Shapes, node: usize, kernel: &BoundKernel, inputs: &[Desc]) -> Result<()> {
+        if let Some(outputs) = self.is_kept.then(|| self.find(kernel.kernel(), inputs)).flatten() {
+            shapes.set(node, outputs);
+            return Ok(());
+        }
+        let outputs = kernel.infer_unnamed(inputs)?;
+        shapes.set(node, &outputs);
+        if self.is_kept { self.add(kernel.kernel(), inputs, &outputs) } else { Ok(()) }
+    }
+}
+
+fn address(kernel: &Arc<dyn Kernel>) -> usize {
+    Arc::as_ptr(kernel).addr()
+}
+
+fn hash(kernel: &Arc<dyn Kernel>, inputs: &[Desc]) -> u64 {
+    let of = |hash: u64, desc: &Desc| {
+        let hash = mix(hash, u64::from(desc.dtype) << 32 | u64::from(desc.rank));
+        desc.shape().iter().fold(hash, |hash, &dim| mix(hash, dim as u64))
+    };
+    inputs.iter().fold(mix(address(kernel) as u64, 0), of)
+}
+
+/// The last answers for nodes of one graph: a node whose kernel and inputs are those of another one has its list of
+/// outputs too. One is kept for each of a few kernels.
+#[derive(Default)]
+pub(in crate::graph) struct Recent<'a> {
+    kept: Vec<Option<RecentAnswer<'a>>>,
     /// The inputs of the node at hand.
     pub inputs: Vec<Desc>,
 }
 
-struct Answer<'a> {
+struct RecentAnswer<'a> {
     kernel: &'a BoundKernel,
     inputs: Vec<Desc>,
     outputs: (u32, u32),
@@ -73,15 +155,15 @@ struct Answer<'a> {
 
 const KEPT: usize = 64;
 
-impl<'a> Answers<'a> {
-    /// Sets a node's outputs as the kernel says, for the inputs at hand.
-    pub fn set<E>(
+impl<'a> Recent<'a> {
+    /// Sets the outputs of a node, as its kernel tells for the inputs at hand.
+    pub fn set(
         &mut self,
         shapes: &mut Shapes,
         node: usize,
         kernel: &'a BoundKernel,
-        ask: impl FnOnce(&[Desc]) -> Result<Vec<Desc>, E>,
-    ) -> Result<(), E> {
+        answers: &mut Answers,
+    ) -> Result<()> {
         if self.kept.is_empty() {
             self.kept.resize_with(KEPT, || None);
         }
@@ -94,8 +176,9 @@ impl<'a> Answers<'a> {
             shapes.set_as(node, answer.outputs);
             return Ok(());
         }
-        shapes.set(node, &ask(&self.inputs)?);
-        let answer = self.kept[place].get_or_insert_with(|| Answer { kernel, inputs: Vec::new(), outputs: (0, 0) });
+        answers.set(shapes, node, kernel, &self.inputs)?;
+        let answer =
+            self.kept[place].get_or_insert_with(|| RecentAnswer { kernel, inputs: Vec::new(), outputs: (0, 0) });
         answer.kernel = kernel;
         answer.inputs.clone_from(&self.inputs);
         answer.outputs = shapes.of[node];

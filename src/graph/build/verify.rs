@@ -3,8 +3,8 @@
 
 use super::contents::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
-use super::shapes::{Answers, Shapes};
-use crate::base::{Desc, Error, Ref, Result, dtype};
+use super::shapes::{Answers, Recent, Shapes};
+use crate::base::{Desc, Error, Ref, Result, Successors, dtype};
 use crate::engine::Engine;
 use crate::kernel::Kernel;
 use crate::memory::heap;
@@ -30,6 +30,24 @@ pub(in crate::graph) struct Verified {
 impl Verified {
     pub fn desc(&self, (node, output): Value) -> &Desc {
         &self.descs[node][output]
+    }
+
+    /// Has a compile keep what kernels have told of this graph and of those inside of it, before a pass writes it anew.
+    pub fn keep_answers(&self, graph: &Contents, answers: &mut Answers) -> Result<()> {
+        answers.keep();
+        let mut inputs = Vec::new();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let Body::Kernel { kernel, inputs: values, .. } = &node.body else { continue };
+            inputs.clear();
+            inputs.extend(values.iter().map(|&value| *self.desc(value)));
+            answers.put(kernel.kernel(), &inputs, &self.descs[index])?;
+        }
+        for (&index, inner) in &self.inner {
+            for (graph, verified) in graph.nodes[index].inner().zip(inner) {
+                verified.keep_answers(graph, answers)?;
+            }
+        }
+        Ok(())
     }
 
     fn has_inside(&mut self, node: usize, inner: Vec<Verified>) {
@@ -105,30 +123,21 @@ impl Links {
         &self.before[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each
-    /// edge from a node that counts to one that does.
-    pub fn turned(&self, counts: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
-        let n = self.starts.len() - 1;
-        let mut starts = vec![0u32; n + 1];
-        let nodes = || (0..n).filter(|&node| counts(node));
-        nodes().for_each(|node| self.of(node).iter().for_each(|&before| starts[before as usize + 1] += 1));
-        for i in 0..n {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut list = vec![0u32; starts[n] as usize];
-        for node in nodes() {
-            for &before in self.of(node) {
-                let place = &mut next[before as usize];
-                list[*place as usize] = node as u32;
-                *place += 1;
-            }
-        }
-        (starts, list)
+    /// The other way round: the successors of each node among those that count.
+    pub fn successors(&self, counts: impl Fn(usize) -> bool + Clone) -> Successors {
+        let nodes = (0..self.starts.len() - 1).filter(move |&node| counts(node));
+        let edges = nodes.flat_map(|node| self.of(node).iter().map(move |&before| (before as usize, node)));
+        Successors::new(self.starts.len() - 1, edges)
     }
 }
 
-pub(in crate::graph) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_absent: bool) -> Result<Verified> {
+/// Checks a graph. `answers` is one compile's, which verifies each graph that a pass has written anew.
+pub(in crate::graph) fn verify(
+    graph: &Contents,
+    engines: &[Ref<Engine>],
+    allow_absent: bool,
+    answers: &mut Answers,
+) -> Result<Verified> {
     if engines.is_empty() {
         return Err(Error::invalid("num_engines is 0, a program needs at least one engine"));
     }
@@ -139,16 +148,22 @@ pub(in crate::graph) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_
             _ => None,
         })
         .collect();
-    let verified = verify_inside(graph, engines, &inputs)?;
+    let verified = verify_inside(graph, &mut Context { engines, answers }, &inputs)?;
     if !allow_absent {
         verified.presences.check_outputs(graph, "unless the compile options allow it")?;
     }
     Ok(verified)
 }
 
+/// What the checks of a graph and of those inside of it have in common.
+struct Context<'a> {
+    engines: &'a [Ref<Engine>],
+    answers: &'a mut Answers,
+}
+
 /// A graph whose inputs look like `inputs`, which those of an inner graph must match.
-fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
-    let (links, goes_up) = Links::new(graph, engines)?;
+fn verify_inside(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -> Result<Verified> {
+    let (links, goes_up) = Links::new(graph, context.engines)?;
     let order = if goes_up { (0..graph.nodes.len() as u32).collect() } else { order(graph, &links)? };
     let mut verified = Verified {
         order,
@@ -175,13 +190,13 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     for (index, desc) in graph.inputs().zip(inputs) {
         verified.descs.set(index, std::slice::from_ref(desc));
     }
-    let mut answers = Answers::default();
+    let mut recent = Recent::default();
     for at in 0..verified.order.len() {
         let index = verified.order[at] as usize;
         let node = &graph.nodes[index];
         // "node 'conv1' input 2: expected ...", without a colon between name and input.
         let named = |error: Error| Error::new(error.code(), format!("node '{}' {}", node.name, error.message()));
-        infer(node, &mut verified, engines, index, &mut answers).map_err(named)?;
+        infer(node, &mut verified, context, index, &mut recent).map_err(named)?;
     }
     if verified.kinds.has(Kinds::SWITCH) {
         verified.presences = presence::find(graph, &verified.order);
@@ -262,37 +277,25 @@ pub(in crate::graph) fn has_effects(node: &Node) -> bool {
     }
 }
 
-/// An order in which every node comes after what it waits for, where that in which they were added is none: by Kahn's
-/// algorithm, first come, first served.
+/// A topological order where that in which the nodes were added is none.
 fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
     let n = graph.nodes.len();
-    let mut waiting: Vec<usize> = (0..n).map(|index| links.of(index).len()).collect();
-    let (starts, successors) = links.turned(|_| true);
-    let mut order: Vec<u32> = (0..n as u32).filter(|&index| waiting[index as usize] == 0).collect();
-    let mut at = 0;
-    while at < order.len() {
-        let from = order[at] as usize;
-        for &next in &successors[starts[from] as usize..starts[from + 1] as usize] {
-            waiting[next as usize] -= 1;
-            if waiting[next as usize] == 0 {
-                order.push(next);
-            }
-        }
-        at += 1;
-    }
-    if order.len() < n { Err(cycle(graph, &waiting)) } else { Ok(order) }
+    let order = links.successors(|_| true).first_come(0..n);
+    if order.len() < n { Err(cycle(graph, &order)) } else { Ok(order) }
 }
 
-/// Words a cycle among the nodes that still wait: 'a' -> 'b' -> 'a'.
-fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
+/// Words a cycle among the nodes that have no place in the order: 'a' -> 'b' -> 'a'.
+fn cycle(graph: &Contents, order: &[u32]) -> Error {
+    let mut waits = vec![true; graph.nodes.len()];
+    order.iter().for_each(|&node| waits[node as usize] = false);
     // Every node that still waits has a predecessor that does; walking back must meet a node again.
     let mut path = Vec::new();
     let mut seen = vec![false; graph.nodes.len()];
-    let mut at = waiting.iter().position(|&n| n > 0).unwrap_or(0);
+    let mut at = waits.iter().position(|&waits| waits).unwrap_or(0);
     while !seen[at] {
         seen[at] = true;
         path.push(at);
-        at = graph.nodes[at].predecessors().find(|&before| waiting[before] > 0).unwrap_or(at);
+        at = graph.nodes[at].predecessors().find(|&before| waits[before]).unwrap_or(at);
     }
     let start = path.iter().position(|&index| index == at).unwrap_or(0);
     let mut text = format!("'{}'", graph.nodes[at].name);
@@ -306,9 +309,9 @@ fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
 fn infer<'a>(
     node: &'a Node,
     verified: &mut Verified,
-    engines: &[Ref<Engine>],
+    context: &mut Context<'_>,
     index: usize,
-    answers: &mut Answers<'a>,
+    recent: &mut Recent<'a>,
 ) -> Result<()> {
     let inputs =
         |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
@@ -323,9 +326,9 @@ fn infer<'a>(
         }
         Body::Kernel { kernel, inputs, .. } => {
             verified.kinds.add(kinds_of(&**kernel.kernel()));
-            answers.inputs.clear();
-            answers.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
-            answers.set(&mut verified.descs, index, kernel, |inputs| kernel.infer_unnamed(inputs))?;
+            recent.inputs.clear();
+            recent.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
+            recent.set(&mut verified.descs, index, kernel, context.answers)?;
         }
         Body::Switch { .. } => {
             verified.kinds.add(Kinds::SWITCH);
@@ -345,7 +348,7 @@ fn infer<'a>(
         Body::Case { branches, is_cond, .. } => {
             let inputs = inputs(verified);
             check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
-            let inner = verify_branches(branches, engines, &inputs[1..])?;
+            let inner = verify_branches(branches, context, &inputs[1..])?;
             verified.descs.set(index, &joined(branches, &inner)?);
             verified.has_inside(index, inner);
         }
@@ -354,12 +357,12 @@ fn infer<'a>(
             let mut inner = match is_settled(body) {
                 true => {
                     declare_variables(body, &mut inputs[..*num_variables]);
-                    verify_loop(condition, body, engines, &inputs, *num_variables)?
+                    verify_loop(condition, body, context, &inputs, *num_variables)?
                 }
-                false => settle_loop(condition, body, engines, &mut inputs)?,
+                false => settle_loop(condition, body, context, &mut inputs)?,
             };
             for [condition, body] in copies {
-                inner.extend(verify_loop(condition, body, engines, &inputs, *num_variables)?);
+                inner.extend(verify_loop(condition, body, context, &inputs, *num_variables)?);
             }
             verified.descs.set(index, &inputs[..*num_variables]);
             verified.has_inside(index, inner);
@@ -378,10 +381,10 @@ fn kinds_of(kernel: &dyn Kernel) -> Kinds {
     kinds
 }
 
-fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Vec<Verified>> {
+fn verify_branches(branches: &[Arc<Contents>], context: &mut Context<'_>, inputs: &[Desc]) -> Result<Vec<Verified>> {
     let mut all = Vec::with_capacity(branches.len());
     for branch in branches {
-        all.push(verify_inner(branch, engines, inputs)?);
+        all.push(verify_inner(branch, context, inputs)?);
     }
     Ok(all)
 }
@@ -421,11 +424,13 @@ fn is_settled(graph: &Contents) -> bool {
 fn settle_loop(
     condition: &Contents,
     body: &Contents,
-    engines: &[Ref<Engine>],
+    context: &mut Context<'_>,
     inputs: &mut [Desc],
 ) -> Result<Vec<Verified>> {
+    // Kernels that look the same the next time around are not asked again.
+    context.answers.keep();
     loop {
-        let verified = verify_inner(body, engines, inputs)?;
+        let verified = verify_inner(body, context, inputs)?;
         let mut is_settled = true;
         let ports: Vec<usize> = body.inputs().collect();
         for (i, next) in outputs(body, &verified).iter().enumerate() {
@@ -438,7 +443,7 @@ fn settle_loop(
         }
         if is_settled {
             // The body is not looked through again: loops inside of loops would be so often.
-            let of_condition = verify_inner(condition, engines, inputs)?;
+            let of_condition = verify_inner(condition, context, inputs)?;
             check_predicate(condition, &of_condition)?;
             return Ok(vec![of_condition, verified]);
         }
@@ -448,11 +453,11 @@ fn settle_loop(
 fn verify_loop(
     condition: &Contents,
     body: &Contents,
-    engines: &[Ref<Engine>],
+    context: &mut Context<'_>,
     inputs: &[Desc],
     num_variables: usize,
 ) -> Result<Vec<Verified>> {
-    let all = vec![verify_inner(condition, engines, inputs)?, verify_inner(body, engines, inputs)?];
+    let all = vec![verify_inner(condition, context, inputs)?, verify_inner(body, context, inputs)?];
     check_predicate(condition, &all[0])?;
     let next = outputs(body, &all[1]);
     for i in 0..num_variables {
@@ -467,9 +472,9 @@ fn check_predicate(condition: &Contents, verified: &Verified) -> Result<()> {
     check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, verified)[0])
 }
 
-fn verify_inner(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
+fn verify_inner(graph: &Contents, context: &mut Context<'_>, inputs: &[Desc]) -> Result<Verified> {
     let named = |error: Error| Error::new(error.code(), format!("in graph '{}': {}", graph.name, error.message()));
-    let verified = verify_inside(graph, engines, inputs).map_err(named)?;
+    let verified = verify_inside(graph, context, inputs).map_err(named)?;
     verified.presences.check_outputs(graph, "in a graph inside of another one")?;
     Ok(verified)
 }

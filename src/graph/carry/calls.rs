@@ -131,10 +131,16 @@ impl Calls {
     }
 }
 
+/// A program, for a run that is a call of another one.
+pub(in crate::graph) trait StateHome: Send + Sync {
+    /// Keeps a `RunState` of this program for a later run.
+    fn give_back(&self, state: Arc<dyn Any + Send + Sync>);
+}
+
 /// What the owner of a run has to know that is a call of another one (`inner`).
 pub(in crate::graph) struct Inner {
-    /// The program.
-    pub program: Arc<dyn Any + Send + Sync>,
+    /// Keeps the program alive, and takes the state back.
+    pub home: Arc<dyn StateHome>,
     pub attached: Attached<Arc<Stop>>,
     /// What the gate of closed runs will have reached at its end.
     pub closed: u64,

@@ -1,4 +1,4 @@
-//! What can be known before any run: pure kernels of constants, conds and cases whose selector is a constant, loops
+//! Constant folding: pure kernels of constants, conds and cases whose selector is a constant, loops
 //! that never begin, and those that go round a few times (`unroll`).
 //!
 //! The graph is written anew, node by node in its order. A kernel whose inputs are all constants is called here, and
@@ -63,7 +63,7 @@ fn has_switch(graph: &Contents) -> bool {
 
 /// `given` are the inputs that are known to be constants.
 fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>]) -> Folded {
-    let mut work = Work {
+    let mut work = Folding {
         graph,
         verified,
         nodes: Vec::with_capacity(graph.nodes.len()),
@@ -100,13 +100,13 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
     Folded { contents, nodes: work.folded, unrolled: work.unrolled }
 }
 
-struct Work<'a> {
+struct Folding<'a> {
     graph: &'a Contents,
     verified: &'a Verified,
     nodes: Vec<Node>,
     /// Where each old node's values are now.
     values: Vec<Vec<Value>>,
-    /// Who must be done for an old node to be done.
+    /// The new nodes that must be done for an old one to be done.
     done: Vec<Vec<usize>>,
     forwarding: HashMap<Value, Forwarding>,
     has_switch: bool,
@@ -114,7 +114,7 @@ struct Work<'a> {
     unrolled: usize,
 }
 
-impl Work<'_> {
+impl Folding<'_> {
     fn value(&self, (node, output): Value) -> Value {
         self.values[node][output]
     }
@@ -233,7 +233,7 @@ impl Work<'_> {
             true => usize::from(selected != 0),
             false => usize::try_from(selected).map_or(last, |index| index.min(last)),
         };
-        // What may be skipped in there does not concern those who wait for the cond; it would if it lay here.
+        // Nodes that may be skipped in there do not concern those that wait for the cond; they would if they lay here.
         if has_switch(&branches[chosen]) {
             return false;
         }
@@ -252,7 +252,7 @@ impl Work<'_> {
         true
     }
 
-    /// What a node with these inputs waits for.
+    /// The predecessors of a node with these inputs.
     fn before(&self, node: &Node, inputs: &[Value]) -> Vec<usize> {
         let mut before = self.after(node);
         before.extend(inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0));

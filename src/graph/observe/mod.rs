@@ -6,7 +6,7 @@ pub(in crate::graph) mod profile;
 pub(in crate::graph) mod report;
 
 use crate::graph::carry::compiled::Compiled;
-use crate::graph::compile::facts::Facts;
+use crate::graph::compile::facts::CompileFacts;
 
 /// A part of the outputs for which the program keeps a program.
 pub(in crate::graph) struct KeptPart {
@@ -18,7 +18,7 @@ pub(in crate::graph) struct KeptPart {
 /// What a report is about.
 pub(in crate::graph) struct Subject<'a> {
     pub compiled: &'a Compiled,
-    pub facts: &'a Facts,
+    pub facts: &'a CompileFacts,
     /// None: the program keeps no parts.
     pub parts: Option<Vec<KeptPart>>,
 }

@@ -51,7 +51,7 @@ pub(in crate::graph) fn is_ordered(graph: &Contents) -> bool {
     ordered
 }
 
-/// What a program does to things outside, each once: it writes what any of its nodes writes.
+/// The effects of a program on things outside, each once: it writes what any of its nodes writes.
 pub(in crate::graph) fn of(graph: &Contents, verified: &Verified) -> Vec<Effect> {
     if !verified.kinds.has(Kinds::EFFECT) {
         return Vec::new();
@@ -64,7 +64,7 @@ pub(in crate::graph) fn of(graph: &Contents, verified: &Verified) -> Vec<Effect>
 }
 
 /// A node of a graph that touches a thing, itself or inside of it.
-struct Touch {
+struct EffectTouch {
     node: usize,
     /// The node that does it, and whether it, or another one in there, writes.
     path: String,
@@ -85,7 +85,7 @@ pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<(
             .map_err(|error| Error::new(error.code(), format!("in graph '{}': {}", inner.name, error.message())))?;
     }
     // Along the order, so that a path leads forward.
-    let mut things: BTreeMap<u64, (Effect, Vec<Touch>)> = BTreeMap::new();
+    let mut things: BTreeMap<u64, (Effect, Vec<EffectTouch>)> = BTreeMap::new();
     let mut position = vec![0u32; graph.nodes.len()];
     for (at, &index) in verified.order.iter().enumerate() {
         let index = index as usize;
@@ -98,7 +98,7 @@ pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<(
             match touches.last_mut().filter(|last| last.node == index) {
                 Some(last) if effect.writes && !last.writes => (last.path, last.writes) = (path.to_owned(), true),
                 Some(_) => {}
-                None => touches.push(Touch { node: index, path: path.to_owned(), writes: effect.writes }),
+                None => touches.push(EffectTouch { node: index, path: path.to_owned(), writes: effect.writes }),
             }
         });
     }
@@ -108,7 +108,7 @@ pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<(
 
 /// Writes must follow one another, and between two of them all reads must follow the first and come before the second:
 /// then all others do, too.
-fn check_thing(thing: &Effect, touches: &[Touch], paths: &mut Paths<'_>) -> Result<()> {
+fn check_thing(thing: &Effect, touches: &[EffectTouch], paths: &mut Paths<'_>) -> Result<()> {
     let writes: Vec<usize> = (0..touches.len()).filter(|&i| touches[i].writes).collect();
     for (i, &write) in writes.iter().enumerate() {
         let next = writes.get(i + 1).copied();
@@ -179,12 +179,12 @@ impl<'a> Paths<'a> {
         false
     }
 
-    fn demand(&mut self, first: &Touch, second: &Touch, thing: &Effect) -> Result<()> {
+    fn demand(&mut self, first: &EffectTouch, second: &EffectTouch, thing: &Effect) -> Result<()> {
         let Effect { name, remedy, .. } = thing;
         if self.is_before(first.node, second.node) {
             return Ok(());
         }
-        let does = |touch: &Touch| if touch.writes { "writes" } else { "reads" };
+        let does = |touch: &EffectTouch| if touch.writes { "writes" } else { "reads" };
         Err(Error::invalid(format!(
             "node '{}' {} {name} and node '{}' {} it, in no order: {remedy}",
             first.path,

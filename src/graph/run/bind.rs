@@ -1,6 +1,5 @@
 //! A run's tensors: checked, and put where the state's arguments point.
 
-use super::execute::{Outer, Run};
 use super::on_stream::{DirectRun, Tensors};
 use super::pool::Keeps;
 use super::program::Program;
@@ -11,10 +10,12 @@ use crate::graph::build::options::RunOptions;
 use crate::graph::carry::admission::{Admitted, Asks};
 use crate::graph::carry::device::direct::Direct;
 use crate::graph::carry::host::dynamic;
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::host::one_by_one;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Port;
+use crate::graph::run::handle::Run;
 use crate::kernel::signature;
 use crate::memory::{View, heap};
 use crate::stream::{Listener, Notice, QueueItem};

@@ -8,12 +8,12 @@
 #![forbid(unsafe_code)]
 
 use super::bind::Bound;
-use super::execute::Outer;
 use super::program::Program;
 use super::together::Together;
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::build::options::RunOptions;
 use crate::graph::carry::admission::Asks;
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::orders::Orders;
 use crate::kernel::{KernelContext, Stop};
 use crate::sync::{Claim, Mutex};

@@ -11,8 +11,7 @@
 
 pub(in crate::graph) mod bind;
 pub(in crate::graph) mod checkout_cell;
-pub(in crate::graph) mod execute;
-pub(in crate::graph) mod inner;
+pub(in crate::graph) mod handle;
 pub(in crate::graph) mod many;
 #[cfg(all(test, loom))]
 mod models;

@@ -7,10 +7,11 @@
 //! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
 //! the inner run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
 
-use super::execute::Outer;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, KernelIdentity, scratch_slots};
+use crate::graph::carry::calls::StateHome;
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::plan::NO_BIT;
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, signature};
 use std::sync::Arc;
@@ -101,7 +102,7 @@ impl Kernel for Nested {
         let begun = unsafe {
             state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
                 state.bind(|i| inputs[i].data(), |o| context.output_data(o));
-                state.start_inside(&self.program, context, outputs, done)
+                state.start_inside(Ref::clone(&self.program) as Arc<dyn StateHome>, context, outputs, done)
             })
         };
         if begun.is_err() {

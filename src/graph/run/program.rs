@@ -8,10 +8,12 @@ use super::queued_run::QueuedRun;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::engine::Engine;
+use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::Devices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
-use crate::graph::compile::facts::Facts;
+use crate::graph::carry::state::RunState;
+use crate::graph::compile::facts::CompileFacts;
 use crate::graph::observe::dump::{self, DumpFormat};
 use crate::graph::observe::profile;
 use crate::graph::observe::report::{ReportFormat, report};
@@ -19,6 +21,7 @@ use crate::graph::observe::{KeptPart, Subject};
 use crate::graph::plan::{Plan, Port};
 use crate::kernel::Stop;
 use crate::sync::{Mailbox, OnceLock};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Runs on streams that may be queued without an allocation.
@@ -27,7 +30,7 @@ const KEPT_FLIGHTS: usize = 32;
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
     pub(in crate::graph) runs: RunPool,
-    pub(in crate::graph) facts: Facts,
+    pub(in crate::graph) facts: CompileFacts,
     flights: [Mailbox<Arc<QueuedRun>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
@@ -49,7 +52,7 @@ impl Program {
     pub(in crate::graph) fn new(
         compiled: Compiled,
         devices: Devices,
-        facts: Facts,
+        facts: CompileFacts,
         parts: Option<Parts<Ref<Program>>>,
     ) -> Program {
         Program {
@@ -161,6 +164,14 @@ impl Program {
     /// no profile.
     pub fn load_profile(&self, text: &str) -> Result<usize> {
         profile::load(&self.runs.compiled, text)
+    }
+}
+
+impl StateHome for Object<Program> {
+    fn give_back(&self, state: Arc<dyn Any + Send + Sync>) {
+        if let Ok(state) = state.downcast::<RunState>() {
+            self.runs.give_state(state);
+        }
     }
 }
 

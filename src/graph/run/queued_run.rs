@@ -12,13 +12,14 @@
 //! | RUNNING | the state is open; the stream is parked or about to be   | CLOSED by the last worker out (`RunState::close`) |
 //! | CLOSED  | the state's result is there                              | back to the stock, by `poll`                     |
 
-use super::execute::{Run, none_begun};
 use super::pool::Keeps;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
 use crate::graph::carry::admission::{Accepted, Place, Queued};
+use crate::graph::carry::host::execute::none_begun;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::{RunState, Waiter};
+use crate::graph::run::handle::Run;
 use crate::memory::heap;
 use crate::stream::{Joinable, Notice, Queue, QueueWork, What};
 use crate::sync::{Exit, Mailbox};

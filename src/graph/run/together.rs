@@ -7,9 +7,9 @@
 #![forbid(unsafe_code)]
 
 use super::bind::Bound;
-use super::execute::Outer;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::host::pending::LOOK_AGAIN_NS;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;

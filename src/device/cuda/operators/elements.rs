@@ -12,7 +12,7 @@ use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
 use std::mem::offset_of;
 
-/// A function as the kernel has it (`kernels/elements.cu`).
+/// A function as the kernel has it (`gpu/kernels/elements.cu`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eltwise {
     op: u32,

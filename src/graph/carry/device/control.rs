@@ -12,7 +12,7 @@ use crate::device::{
 };
 use crate::graph::plan::actions::Lowered;
 use crate::graph::plan::actions::{Action, List, Selector, Test, What, Where};
-use crate::graph::plan::jumps::Plan;
+use crate::graph::plan::jumps::JumpProgram;
 use crate::memory::View;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(in crate::graph) struct Control {
     /// Inputs and outputs that are a run's own, by number, with their bytes.
     pub copied_in: Vec<(usize, usize)>,
     pub copied_out: Vec<(usize, usize)>,
-    pub plan: Plan,
+    pub plan: JumpProgram,
 }
 
 impl Control {

@@ -22,7 +22,7 @@ use crate::device::{
 };
 use crate::engine::Engine;
 use crate::graph::plan::actions::{Selector, Test, Where};
-use crate::graph::plan::jumps::{Op, Section};
+use crate::graph::plan::jumps::{JumpOp, Section};
 use crate::kernel::{Completion, Rest, Stop};
 use crate::memory::{Block, Tag, View};
 use crate::sync::{Mutex, OnceLock};
@@ -145,16 +145,16 @@ impl Driven {
         let stream = on.streams[going.stream].lock();
         while let Some(op) = control.plan.ops.get(going.at) {
             going.at = match op {
-                Op::Do(block) => {
+                JumpOp::Do(block) => {
                     self.block(&on, &control, *block, &*stream)?;
                     going.at + 1
                 }
-                Op::Go(to) => *to,
-                Op::Unless(test, slot, to) => match self.holds(test, *slot) {
+                JumpOp::Go(to) => *to,
+                JumpOp::Unless(test, slot, to) => match self.holds(test, *slot) {
                     true => going.at + 1,
                     false => *to,
                 },
-                Op::Choose { selector, slot, is_cond, to } => match (self.integer(selector, *slot), is_cond) {
+                JumpOp::Choose { selector, slot, is_cond, to } => match (self.integer(selector, *slot), is_cond) {
                     (0, true) => to[0],
                     (_, true) => to[1],
                     (index, false) => {
@@ -163,7 +163,7 @@ impl Driven {
                     }
                 },
             };
-            if matches!(op, Op::Do(block) if !control.plan.blocks[*block].fetch.is_empty()) {
+            if matches!(op, JumpOp::Do(block) if !control.plan.blocks[*block].fetch.is_empty()) {
                 stream.record(&self.event)?;
                 return Ok(false);
             }

@@ -31,7 +31,9 @@
 //! is late is gone on with by several (`RunState::promote`). Costs decide who runs what, never what comes out.
 
 pub(in crate::graph) mod dynamic;
+pub(in crate::graph) mod execute;
 pub(in crate::graph) mod independent;
+pub(in crate::graph) mod inner;
 pub(in crate::graph) mod one_by_one;
 pub(in crate::graph) mod ops;
 pub(in crate::graph) mod overlap;

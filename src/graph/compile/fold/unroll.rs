@@ -5,9 +5,9 @@
 //! times, if it would become more than `MOST_NODES` nodes, if there are loops inside of it, if its condition has
 //! effects, or if a variable's memory is reserved.
 //!
-//! What has effects in an iteration waits for the whole iteration that is as many before it as may run at once.
+//! Nodes with effects wait for the whole of an earlier iteration: by as many earlier as may run at once.
 
-use super::{Work, call, has_switch, rewrite};
+use super::{Folding, call, has_switch, rewrite};
 use crate::base::Ref;
 use crate::engine::Tensor;
 use crate::graph::build::contents::{Body, Contents, Node, Value};
@@ -26,7 +26,7 @@ const MOST_NS: u64 = 100_000;
 /// A value that is known, or not.
 type Known = Option<Ref<Tensor>>;
 
-impl Work<'_> {
+impl Folding<'_> {
     /// Writes the loop out; false if it can't be.
     pub(super) fn unroll(
         &mut self,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Where a node is that was left open, and why.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct EngineChoice {
     /// "loop/step" for one inside of another.
     pub node: String,
     pub engine: String,
@@ -30,7 +30,7 @@ struct Chooser<'a> {
     host: usize,
     /// Whether nodes are open unless the graph says otherwise.
     by_default: bool,
-    choices: Vec<Choice>,
+    choices: Vec<EngineChoice>,
 }
 
 /// The graph with the nodes that are open on engines; None if there is none.
@@ -39,7 +39,7 @@ pub(in crate::graph) fn choose(
     verified: &Verified,
     engines: &[Ref<Engine>],
     by_default: bool,
-) -> Result<Option<(Contents, Vec<Choice>)>> {
+) -> Result<Option<(Contents, Vec<EngineChoice>)>> {
     let mut places: Vec<&Ref<Engine>> = Vec::new();
     for engine in engines {
         if !places.iter().any(|place| place.is_same_device(engine)) {
@@ -64,8 +64,8 @@ fn has_open(contents: &Contents, by_default: bool) -> bool {
         || contents.nodes.iter().flat_map(Node::inner).any(|inner| has_open(inner, by_default))
 }
 
-/// What is known of one graph while its nodes are looked at.
-struct Work<'a> {
+/// The state of one graph while its nodes are looked at.
+struct Choosing<'a> {
     verified: &'a Verified,
     /// Where each node's values are; None: not settled, or a constant that costs nothing.
     at: Vec<Option<usize>>,
@@ -75,7 +75,7 @@ struct Work<'a> {
     copied: HashSet<(Value, usize)>,
 }
 
-impl Work<'_> {
+impl Choosing<'_> {
     /// Bytes that cross if the node is done there.
     fn crossing(&self, index: usize, node: &Node, place: usize) -> Result<u64> {
         let mut bytes = 0;
@@ -125,7 +125,7 @@ impl Chooser<'_> {
                 let (place, why) = self.settle(&work, index, node, kernel, may_move)?;
                 work.at[index] = Some(place);
                 let engine = self.places[place].label();
-                self.choices.push(Choice { node: format!("{prefix}{}", node.name), engine, why });
+                self.choices.push(EngineChoice { node: format!("{prefix}{}", node.name), engine, why });
             }
             let Some(here) = work.at[index] else { continue };
             for &value in node.inputs() {
@@ -137,8 +137,8 @@ impl Chooser<'_> {
         Ok(new)
     }
 
-    /// What is settled before any choice.
-    fn look<'v>(&self, graph: &Contents, verified: &'v Verified) -> Work<'v> {
+    /// The places that are settled before any choice.
+    fn look<'v>(&self, graph: &Contents, verified: &'v Verified) -> Choosing<'v> {
         let inputs: Vec<usize> = graph.inputs().collect();
         let home = |engine: Option<&Ref<Engine>>| engine.map_or(self.host, |engine| self.place_of(engine));
         let at = graph.nodes.iter().enumerate().map(|(index, node)| match &node.body {
@@ -162,13 +162,13 @@ impl Chooser<'_> {
         for (number, (_, value)) in graph.outputs.iter().enumerate() {
             wanted.entry(*value).or_default().insert(home(graph.homes.output(number)));
         }
-        Work { verified, at, wanted, copied: HashSet::new() }
+        Choosing { verified, at, wanted, copied: HashSet::new() }
     }
 
     /// Puts a kernel on an engine.
     fn settle(
         &self,
-        work: &Work<'_>,
+        work: &Choosing<'_>,
         index: usize,
         node: &Node,
         kernel: &mut Ref<BoundKernel>,

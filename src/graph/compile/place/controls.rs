@@ -7,7 +7,7 @@ use crate::base::{Desc, Result};
 use crate::graph::build::contents::{Body, Value};
 use crate::graph::carry::device::control::Control;
 use crate::graph::carry::device::device_frame::Source;
-use crate::graph::plan::jumps::Plan;
+use crate::graph::plan::jumps::JumpProgram;
 use std::sync::Arc;
 
 /// Alignment of the places of tensors of the runs' own in a piece's memory.
@@ -17,7 +17,7 @@ const ALIGNMENT: usize = 256;
 type Sources = [(Source, Desc)];
 
 impl Placer {
-    /// What a piece is, if it is a branch or a loop.
+    /// The control flow of a piece that is a branch or a loop.
     pub(in crate::graph) fn control(
         &mut self,
         region: &Region<'_>,
@@ -26,7 +26,7 @@ impl Placer {
     ) -> Result<Option<Arc<Control>>> {
         let Some((lowered, by_device)) = region.taken.get(&node) else { return Ok(None) };
         let old = &region.old.nodes[node];
-        // What is a run's own has a place in the piece's memory, in the order in which `memory_of` counts.
+        // A run's own tensors have places in the piece's memory, in the order in which `memory_of` counts.
         let memory = on.places.get(&(node, old.num_outputs())).copied().unwrap_or(0);
         let mut end = lowered.bytes;
         let mut settle = |all: &Sources, copied: &mut Vec<(usize, usize)>| -> Result<Vec<Source>> {
@@ -50,7 +50,7 @@ impl Placer {
         let inputs = settle(inputs, &mut copied_in)?;
         let outputs = settle(outputs, &mut copied_out)?;
         let can_record = self.devices[on.engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
-        let plan = Plan::of(&lowered.list);
+        let plan = JumpProgram::of(&lowered.list);
         let controls = &mut self.needs[on.engine].controls;
         controls.push([plan.blocks.len(), plan.slots]);
         Ok(Some(Arc::new(Control {

@@ -17,17 +17,17 @@ pub(in crate::graph) fn order_of(node: &Node) -> Option<usize> {
 
 /// Copies that a stream is behind: of those in an order how many, and the others one by one.
 #[derive(Clone)]
-pub(in crate::graph) struct Copies {
+pub(in crate::graph) struct CopiesSeen {
     ordered: [usize; 2],
     others: Vec<u64>,
 }
 
-impl Copies {
-    pub fn new(count: usize) -> Copies {
-        Copies { ordered: [0; 2], others: vec![0; count.div_ceil(64)] }
+impl CopiesSeen {
+    pub fn new(count: usize) -> CopiesSeen {
+        CopiesSeen { ordered: [0; 2], others: vec![0; count.div_ceil(64)] }
     }
 
-    pub fn join(&mut self, other: &Copies) {
+    pub fn join(&mut self, other: &CopiesSeen) {
         self.ordered.iter_mut().zip(other.ordered).for_each(|(mine, theirs)| *mine = theirs.max(*mine));
         self.others.iter_mut().zip(&other.others).for_each(|(mine, theirs)| *mine |= theirs);
     }

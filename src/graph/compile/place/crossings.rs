@@ -1,7 +1,7 @@
 //! Edges that leave an engine: to the host, to another engine, and to a run's own tensors.
 #![forbid(unsafe_code)]
 
-use super::neighbours::Role;
+use super::neighbours::NeighbourRole;
 use super::placer::Placer;
 use super::region::Segments;
 use super::region::{OnDevice, Region};
@@ -34,12 +34,13 @@ impl Placer {
             }
             for at in 0..region.old.nodes[index].after.len() {
                 let before = region.old.nodes[index].after[at];
-                let is_entered = self.neighbour_of(&region.old.nodes[before]).is_some_and(|of| of.role == Role::Enter);
+                let is_entered =
+                    self.neighbour_of(&region.old.nodes[before]).is_some_and(|of| of.role == NeighbourRole::Enter);
                 if region.is_piece(before) && region.device[index] != region.device[before] && !is_entered {
                     region.new[index].after[at] = self.done(region, all, before)?;
                 }
             }
-            // What is done for its effects alone is over before the run is.
+            // Work that is done for its effects alone is over before the run is.
             if region.is_piece(index) && region.old.nodes[index].num_outputs() == 0 {
                 self.done(region, all, index)?;
             }
@@ -55,8 +56,7 @@ impl Placer {
                     continue;
                 }
                 let (_, place) = on.uploads[&value];
-                let name =
-                    format!("copy of '{}' to {}", region.old.nodes[value.0].name, self.devices[on.engine].label());
+                let name = region.copy_name(value, &self.devices[on.engine].label());
                 let to = Point::Peer(on.engine, Source::Arena(place));
                 let copy = self.carry(region, all, value, to, false, &name)?;
                 region.crossed.insert((value, on.engine), copy);
@@ -164,8 +164,8 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
-    /// Has the host wait for work, too, that it needs nothing of, as what only writes a variable: a run, or an
-    /// iteration, is over when all of it is. What is awaited covers what comes before it on the engine.
+    /// Has the host wait for work, too, that it needs nothing of, as a write to a variable: a run, or an iteration, is
+    /// over when all of it is. A piece that is awaited covers those before it on the engine.
     pub(in crate::graph) fn ends(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for on in all {
             let mut covered = Covered::new(on);
@@ -230,7 +230,7 @@ impl Region<'_> {
     }
 }
 
-/// What is over on an engine when some pieces are, whichever way a run goes: pieces on each stream, and segments.
+/// The pieces that are over on an engine when some are, whichever way a run goes: on each stream, and in segments.
 struct Covered {
     pieces: Vec<u32>,
     segments: Vec<u32>,

@@ -20,7 +20,7 @@
 //! there. Next makes the number, and readers of the place in the next iteration take it too (`Neighbour::variables`).
 #![forbid(unsafe_code)]
 
-use super::neighbours::{Handed, Neighbour, Port, Role, nobodys_desc};
+use super::neighbours::{Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
 use super::placer::Placer;
 use crate::base::{Desc, Result};
 use crate::engine::{BoundKernel, KernelAttr};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 /// An input of a node whose value is on an engine inside.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct KeptInput {
     input: usize,
     value: Value,
     desc: Desc,
@@ -43,7 +43,7 @@ struct Held {
 
 /// An output of a node that is made on an engine.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct KeptOutput {
     output: usize,
     desc: Desc,
     place: usize,
@@ -54,7 +54,7 @@ struct Made {
 struct At {
     index: usize,
     engine: usize,
-    /// What a loop's variables are; 0 = a branch.
+    /// How many variables a loop has; 0 = a branch.
     num_variables: usize,
     /// The first input that graphs inside have.
     first: usize,
@@ -148,17 +148,17 @@ impl Placer {
         let At { index, engine, num_variables, first } = at;
         let (held, outputs) = self.what_is_kept(contents, verified, at, homes);
         let node = contents.nodes[index].clone();
-        let mut ports: Vec<(Held, Port)> = Vec::with_capacity(held.len());
+        let mut ports: Vec<(KeptInput, NeighbourPort)> = Vec::with_capacity(held.len());
         for held in held {
             let port = match held.is_entered {
-                true => Port::Own(self.place_on(engine, &held.desc)?),
-                false => Port::Outer(held.value),
+                true => NeighbourPort::Own(self.place_on(engine, &held.desc)?),
+                false => NeighbourPort::Outer(held.value),
             };
             ports.push((held, port));
         }
         let own = |input: usize| {
             ports.iter().find_map(|(held, port)| match port {
-                Port::Own(place) if held.input == input => Some(*place),
+                NeighbourPort::Own(place) if held.input == input => Some(*place),
                 _ => None,
             })
         };
@@ -169,7 +169,7 @@ impl Placer {
                 Some(place) => place,
                 None => self.place_on(engine, &desc)?,
             };
-            made.push(Made { output, desc, place });
+            made.push(KeptOutput { output, desc, place });
         }
         if !ports.is_empty() {
             let name = format!("enter '{}'", node.name);
@@ -178,7 +178,7 @@ impl Placer {
             let inputs = ports.iter().map(|(held, _)| held.value).collect();
             let entered = ports.iter().filter(|(held, _)| held.is_entered);
             let values = entered.map(|(held, port)| (held.desc, *port)).collect();
-            let enter = self.neighbour(engine, &name, Role::Enter, inputs, values, node.after.clone())?;
+            let enter = self.neighbour(engine, &name, NeighbourRole::Enter, inputs, values, node.after.clone())?;
             let number = contents.nodes.len();
             contents.nodes.push(enter);
             contents.nodes[index].after.push(number);
@@ -203,11 +203,12 @@ impl Placer {
         for (graph, changed) in contents.nodes[index].inner_mut().into_iter().zip(inner) {
             *graph = Arc::new(changed);
         }
-        // What is read inside is read until here.
+        // Values that are read inside are read until here.
         let read = ports.iter().filter(|(held, _)| !held.is_entered).map(|(held, _)| held.value).collect();
-        let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
+        let values = made.iter().map(|made| (made.desc, NeighbourPort::Own(made.place))).collect();
         let name = format!("leave '{}'", node.name);
-        let leave = self.neighbour(engine, &name, Role::Leave, read, values, std::iter::once(index).collect())?;
+        let leave =
+            self.neighbour(engine, &name, NeighbourRole::Leave, read, values, std::iter::once(index).collect())?;
         let number = contents.nodes.len();
         for (at, made) in made.iter().enumerate() {
             contents.rewire((index, made.output), (number, at));
@@ -228,7 +229,7 @@ impl Placer {
         verified: &Verified,
         At { index, engine, num_variables, first }: At,
         homes: &[Value],
-    ) -> (Vec<Held>, Vec<(usize, Desc)>) {
+    ) -> (Vec<KeptInput>, Vec<(usize, Desc)>) {
         let node = &contents.nodes[index];
         let inner: Vec<&Contents> = node.inner().map(|inner| &**inner).collect();
         let is_there = |value: Value| self.value_on(contents, value.0) == Some(engine);
@@ -248,7 +249,7 @@ impl Placer {
                 if desc_of(contents, verified, value) != Some(desc) {
                     continue;
                 }
-                held.push(Held { input: output, value, desc, is_entered: true, is_split: false });
+                held.push(KeptInput { input: output, value, desc, is_entered: true, is_split: false });
             }
             made.push((output, desc));
         }
@@ -257,7 +258,7 @@ impl Placer {
             let is_read = inner.iter().any(|graph| self.reads_on(graph, input - first, engine));
             // The host's are copied inside, where a branch may not be taken.
             if is_read && (num_variables > 0 || is_there(value)) {
-                held.push(Held { input, value, desc, is_entered: is_runs(value), is_split: !is_there(value) });
+                held.push(KeptInput { input, value, desc, is_entered: is_runs(value), is_split: !is_there(value) });
             }
         }
         (held, made)
@@ -303,11 +304,11 @@ impl Placer {
     }
 
     /// Puts ports into a graph. Gives the nodes that read them.
-    fn open(&mut self, graph: &mut Contents, at: At, ports: &[(Held, Port)]) -> Result<After> {
+    fn open(&mut self, graph: &mut Contents, at: At, ports: &[(KeptInput, NeighbourPort)]) -> Result<After> {
         let At { engine, num_variables, first, .. } = at;
         let inputs: Vec<usize> = graph.inputs().collect();
         let mut readers = After::new();
-        for &(Held { input, desc, is_split, .. }, port) in ports {
+        for &(KeptInput { input, desc, is_split, .. }, port) in ports {
             let from = (inputs[input - first], 0);
             let (mut here, mut others) = (Vec::new(), Vec::new());
             for (index, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.inputs().contains(&from)) {
@@ -326,7 +327,7 @@ impl Placer {
             let node = self.neighbour(
                 engine,
                 &format!("port of '{name}'"),
-                Role::Port,
+                NeighbourRole::Port,
                 Vec::new(),
                 value.clone(),
                 After::new(),
@@ -339,7 +340,7 @@ impl Placer {
                 let mark = self.neighbour(
                     engine,
                     &format!("mark of '{name}'"),
-                    Role::Mark,
+                    NeighbourRole::Mark,
                     vec![number],
                     value,
                     After::new(),
@@ -360,13 +361,13 @@ impl Placer {
     }
 
     /// Hands on what a body or a branch has made, behind all that read what it replaces.
-    fn hand_on(&mut self, graph: &mut Contents, at: At, made: &[Made], readers: After) -> Result<()> {
+    fn hand_on(&mut self, graph: &mut Contents, at: At, made: &[KeptOutput], readers: After) -> Result<()> {
         if made.is_empty() {
             return Ok(());
         }
         let inputs = made.iter().map(|made| graph.outputs[made.output].1).collect();
-        let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
-        let next = self.neighbour(at.engine, "next values", Role::Next, inputs, values, readers)?;
+        let values = made.iter().map(|made| (made.desc, NeighbourPort::Own(made.place))).collect();
+        let next = self.neighbour(at.engine, "next values", NeighbourRole::Next, inputs, values, readers)?;
         self.goes_by(made.iter().map(|made| made.output).filter(|output| *output < at.num_variables));
         graph.nodes.push(next);
         // A loop's variable, or a number, stands where nobody looks.
@@ -395,12 +396,12 @@ impl Placer {
         &mut self,
         engine: usize,
         name: &str,
-        role: Role,
+        role: NeighbourRole,
         inputs: Vec<Value>,
-        values: Vec<(Desc, Port)>,
+        values: Vec<(Desc, NeighbourPort)>,
         after: After,
     ) -> Result<Node> {
-        let (outputs, ports): (Vec<Desc>, Vec<Port>) = values.into_iter().unzip();
+        let (outputs, ports): (Vec<Desc>, Vec<NeighbourPort>) = values.into_iter().unzip();
         let num_outputs = outputs.len();
         let handed = Handed { role, num_inputs: inputs.len(), outputs };
         let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(handed), &KernelAttr::default())?;
@@ -427,7 +428,7 @@ fn constant_bytes(contents: &Contents) -> usize {
     contents.nodes.iter().map(own).fold(0, usize::saturating_add)
 }
 
-/// What a value looks like, also one of a node that was added since the graph was verified.
+/// The shape of a value, also of a node that was added since the graph was verified.
 fn desc_of(contents: &Contents, verified: &Verified, (node, output): Value) -> Option<Desc> {
     if verified.descs.has(node) {
         return verified.descs[node].get(output).copied();

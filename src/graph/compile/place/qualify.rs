@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::lower::{self, Surroundings};
-use super::placer::{Decided, Placer, Taken};
+use super::placer::{Decided, Placer, TakenNode};
 use super::units::MOST;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
@@ -201,7 +201,7 @@ impl Placer {
             contents.nodes.push(Node { name: name.into(), body: Body::Constant(tensor), after: After::new() });
         }
         contents.nodes[index].body = Body::Kernel { kernel: kernel.clone(), inputs, num_outputs };
-        self.taken.push(Taken { kernel, lowered: Arc::new(lowered), by_device });
+        self.taken.push(TakenNode { kernel, lowered: Arc::new(lowered), by_device });
         Ok(())
     }
 }

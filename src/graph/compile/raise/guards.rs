@@ -1,4 +1,5 @@
-//! Nodes that may be skipped, in graphs of their own: what is inside of such a graph is there whenever the graph is run.
+//! Nodes that may be skipped, in graphs of their own: what is inside of such a graph is there whenever the graph is
+//! run.
 //!
 //! A *guard* is a branch without alternatives, around nodes that are there under the same conditions (`presence`). Like
 //! any node it is skipped when one of its inputs is absent. Only nodes that the caller means are put into one.
@@ -7,7 +8,7 @@
 //! nodes that it waits for, and one more behind those that are in no guard with it. A guard has the nodes of one level.
 #![forbid(unsafe_code)]
 
-use super::assemble::{Assembly, Origin};
+use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
 use crate::base::{Error, Ref, Result};
 use crate::engine::Tensor;
@@ -117,7 +118,7 @@ fn replace(graph: &Contents, group_of: &HashMap<usize, usize>, zero: &Ref<Tensor
     }
     let members: Vec<usize> = (0..n + made.len()).filter(|&index| group(index).is_none()).collect();
     let node = |index: usize| if index < n { &graph.nodes[index] } else { &made[index - n] };
-    let trace = |value: Value| Origin::Node(given.get(&value).copied().unwrap_or(value));
+    let trace = |value: Value| ValueOrigin::Node(given.get(&value).copied().unwrap_or(value));
     let mut whole = Assembly::new(graph.name.clone(), &[], &members, &node, &trace);
     whole.tie(&members, graph, &|before| Some(group(before).map_or(before, |guard| n + 1 + guard)))?;
     for (name, value) in &graph.outputs {
@@ -130,9 +131,9 @@ fn inside(graph: &Contents, guard: &Guard) -> Result<Contents> {
     let ports: Vec<_> = guard.inputs.iter().map(|value| graph.nodes[value.0].name.clone()).collect();
     let node = |index: usize| &graph.nodes[index];
     let trace = |value: Value| match guard.inputs.binary_search(&value) {
-        Ok(port) => Origin::Port(port),
-        Err(_) if is_constant(&graph.nodes[value.0]) => Origin::Constant(value.0),
-        Err(_) => Origin::Node(value),
+        Ok(port) => ValueOrigin::Port(port),
+        Err(_) if is_constant(&graph.nodes[value.0]) => ValueOrigin::Constant(value.0),
+        Err(_) => ValueOrigin::Node(value),
     };
     let name = format!("{}/guarded", graph.nodes[guard.members[0]].name);
     let mut part = Assembly::new(name, &ports, &guard.members, &node, &trace);

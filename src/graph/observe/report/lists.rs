@@ -2,14 +2,14 @@
 
 use crate::base::text::json_string;
 use crate::graph::carry::figures::NodeStats;
-use crate::graph::compile::place::choose::Choice;
+use crate::graph::compile::place::choose::EngineChoice;
 use crate::graph::observe::Subject;
 use std::fmt::Write as _;
 
 /// Lines for the end of the text. Writing to a String cannot fail.
 pub(in crate::graph) fn text(subject: &Subject<'_>) -> String {
     let mut text = String::new();
-    for (i, Choice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
+    for (i, EngineChoice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
         if i == 0 {
             text += "engines of nodes that were open\n";
         }
@@ -51,7 +51,7 @@ pub(in crate::graph) fn json(subject: &Subject<'_>) -> String {
 /// None for a program in which no engine was open.
 fn choices(subject: &Subject<'_>) -> String {
     let mut text = String::new();
-    for (i, Choice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
+    for (i, EngineChoice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
         let (node, engine, why) = (json_string(node), json_string(engine), json_string(why));
         let before = if i > 0 { "," } else { ",\n\"placement\":[" };
         let _ = write!(text, "{before}\n{{\"node\":{node},\"engine\":{engine},\"why\":{why}}}");

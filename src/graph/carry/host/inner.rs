@@ -33,9 +33,8 @@
 //! that. A node that is under way is gone on with in a stopped run too: what it has started is waited for, and only
 //! then is the outer run over.
 
-use super::program::Program;
-use crate::base::{Error, Object, Ref, Result};
-use crate::graph::carry::calls::Inner;
+use crate::base::{Error, Result};
+use crate::graph::carry::calls::{Inner, StateHome};
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stoppable};
@@ -50,7 +49,7 @@ impl RunState {
     /// The caller owns the state, which is closed, and has pointed it at these tensors.
     pub(in crate::graph) unsafe fn start_inside(
         self: &Arc<Self>,
-        program: &Ref<Program>,
+        home: Arc<dyn StateHome>,
         context: &KernelContext<'_>,
         outputs: Outputs<'_>,
         done: Completion,
@@ -59,7 +58,7 @@ impl RunState {
         let Some(mut turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a state in use")) };
         self.obey(Orders::inside(stop).as_ref());
         *turn = Some(Inner {
-            program: Ref::clone(program) as Arc<dyn Any + Send + Sync>,
+            home,
             attached: stop.attach_kept(Arc::clone(self) as Arc<dyn Stoppable>),
             closed: self.closed.reached() + 1,
         });
@@ -109,16 +108,14 @@ impl RunState {
         self.calls.returns.wake();
         let result = match inner {
             None => Err(Error::internal("a run without a program")),
-            Some(Inner { program, attached, .. }) => {
+            Some(Inner { home, attached, .. }) => {
                 // Before the result is taken: a stop is part of it or does nothing; else it would hit the state's next
                 // run.
                 drop(attached);
                 // SAFETY: the run is closed, and its owner is here.
                 let mut publish = || unsafe { self.publish_to(context, &mut outputs) };
                 let result = self.result().and_then(|()| publish());
-                if let Ok(program) = program.downcast::<Object<Program>>() {
-                    program.runs.give_state(Arc::clone(self));
-                }
+                home.give_back(Arc::clone(self) as Arc<dyn Any + Send + Sync>);
                 result
             }
         };

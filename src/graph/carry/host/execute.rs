@@ -1,8 +1,7 @@
-//! From opening a state to its result; and the handle of an asynchronous run.
+//! A run from opening its state to its result: how many threads it gets, and whether it is measured.
 
-use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns, ticks, ticks_ns};
-use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
+use crate::base::{Code, Error, Ref, Result, RunFailure};
 use crate::graph::carry::host::ops::cancelled;
 use crate::graph::carry::host::role::Role;
 use crate::graph::carry::host::visit::JOIN_SPIN_NS;
@@ -11,9 +10,7 @@ use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
 use crate::kernel::{Attached, Begun, Stop, Stoppable};
-use crate::memory::heap;
-use crate::stream::{Listener, Notice, Queue, Wait, What, until};
-use crate::sync::{EventCount, Exit, Mutex, MutexGuard, OnceLock, RunEntry, ambient};
+use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -456,128 +453,4 @@ pub(in crate::graph) fn none_begun(plan: &Plan, error: Error) -> Error {
         node = plan.behind(node);
     }
     error.with_run(RunFailure { left_out, ..RunFailure::default() })
-}
-
-/// One asynchronous run, as its starter sees it.
-pub struct Run {
-    queue: Arc<Queue>,
-    progress: Mutex<Progress>,
-    done: EventCount,
-    error: OnceLock<Error>,
-}
-
-#[derive(Default)]
-struct Progress {
-    cancelled: bool,
-    /// How it ended is decided.
-    over: bool,
-    /// Who is told when it is done.
-    notices: Vec<Notice>,
-    /// The state while it serves this run. Taken before the state's result is, so that a cancel is part of the result or
-    /// does nothing; else it would hit the state's next run.
-    state: Option<Arc<RunState>>,
-}
-
-impl Kind for Run {
-    const TAG: u32 = tag::RUN;
-    const NAME: &'static str = "run";
-    const COUNTER: live::Counter = live::Counter::Runs;
-}
-
-impl Run {
-    pub(in crate::graph) fn create(queue: &Arc<Queue>) -> Ref<Run> {
-        Object::shared(Run {
-            queue: Arc::clone(queue),
-            progress: Mutex::default(),
-            done: EventCount::new(),
-            error: OnceLock::new(),
-        })
-    }
-
-    /// The pool of the stream that the run is on.
-    pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
-        self.queue.pool()
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.done.reached() > 0
-    }
-
-    /// How it ended, once it is done.
-    pub fn error(&self) -> Option<Error> {
-        if self.is_done() { self.error.get().cloned() } else { None }
-    }
-
-    pub fn wait(&self, timeout_ns: u64) -> Result<()> {
-        let sleep = |spin_ns, deadline| self.done.wait(1, spin_ns, deadline);
-        let (spin_ns, deadline) = (self.queue.spin_ns(), Deadline::after(timeout_ns));
-        let done = || self.is_done();
-        let wait = Wait { what: "a run", done: &done, on_device: &|| false, sleep: &sleep, spin_ns };
-        until(&wait, Some(&self.queue), deadline)?;
-        self.error().map_or(Ok(()), Err)?;
-        self.pool().map_or(Ok(()), |pool| pool.intact())
-    }
-
-    pub fn cancel(&self) {
-        let mut progress = self.progress();
-        if !progress.over {
-            progress.cancelled = true;
-            progress.state.as_ref().inspect(|state| state.stop());
-        }
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
-    }
-
-    /// The run begins on this state, unless it was cancelled before.
-    pub(in crate::graph) fn attach(&self, state: &Arc<RunState>) -> Result<()> {
-        let mut progress = self.progress();
-        if progress.cancelled {
-            return Err(none_begun(state.plan(), cancelled()));
-        }
-        progress.state = Some(Arc::clone(state));
-        Ok(())
-    }
-
-    /// The run is over: from here on a cancel comes too late. The state may serve another run when its result has been
-    /// taken, which no cancel may come between.
-    pub(in crate::graph) fn detach(&self) {
-        let mut progress = self.progress();
-        progress.over = true;
-        let state = progress.state.take();
-        drop(progress);
-        drop(state);
-    }
-
-    /// The run is over.
-    pub(in crate::graph) fn complete(run: &Ref<Run>, error: Option<Error>) {
-        if let Some(error) = error {
-            let _ = run.error.set(error);
-        }
-        run.done.advance(1);
-        run.queue.nudge();
-        // Who comes from here on finds it done.
-        let notices = std::mem::take(&mut run.progress().notices);
-        let tell = |notice: Notice| notice.tell(run.error.get().cloned(), Some(Arc::clone(run) as What));
-        notices.into_iter().for_each(tell);
-    }
-
-    /// Tells the listener when the run is done, or now.
-    pub fn notify(run: &Ref<Run>, listener: &Arc<dyn Listener>) -> Result<()> {
-        let notice = run.queue.notice(listener)?;
-        heap::check()?;
-        let mut progress = run.progress();
-        if run.is_done() {
-            drop(progress);
-            notice.adopt();
-            notice.tell_here(run.error(), Some(Arc::clone(run) as What));
-            return Ok(());
-        }
-        let exhausted = |_| Error::exhausted("the notices of a run", size_of::<Notice>());
-        progress.notices.try_reserve(1).map_err(exhausted)?;
-        notice.adopt();
-        progress.notices.push(notice);
-        Ok(())
-    }
 }
