@@ -5,11 +5,11 @@
 //! The waiter loops until the work is done:
 //!
 //! 1. It drains the queue if the drain lock is free, and the queues that this one is parked on. It stops after the item
-//!   that it waits for, or at its deadline; threads that the queue calls do the rest. It joins a run in progress
-//!   (`Joinable`).
+//!    that it waits for, or at its deadline; threads that the queue calls do the rest. It joins a run in progress
+//!    (`Joinable`).
 //! 2. Otherwise another thread or a device is working. The waiter spins within its budget, and then sleeps on the event
-//!   count of the queue at which the chain ends, which advances when that queue progresses, is called, parks, or is
-//!   shared.
+//!    count of the queue at which the chain ends, which advances when that queue progresses, is called, parks, or is
+//!    shared.
 //!
 //! So a wait sleeps only for work that some thread is running, or that completes by itself. All threads of a pool may
 //! wait: they do the work themselves. No pool has to know its threads.

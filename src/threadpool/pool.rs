@@ -5,7 +5,7 @@ use super::backend::Backend;
 use super::costs::{Cost, DispatchKind};
 use super::door::Door;
 use super::host::group::Crew;
-use super::host::{self, Checks, HostVtable, PoolLife, RawTask, Regions, Shell, Tickets};
+use super::host::{self, Checks, HostVtable, ParallelRegions, PoolLife, RawTask, Shell, Tickets};
 use super::inline;
 use super::learned::{Family, FamilyData};
 use crate::abi::weir_threadpool_flags as F;
@@ -132,7 +132,7 @@ impl ThreadPool {
         self.hands
     }
 
-    pub(in crate::threadpool) fn regions(&self) -> &Regions {
+    pub(in crate::threadpool) fn regions(&self) -> &ParallelRegions {
         &self.shell.regions
     }
 

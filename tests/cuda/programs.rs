@@ -32,7 +32,7 @@ pub fn bound<T>(engine: &Ref<Engine>, kernel: Arc<dyn Kernel>, name: &str, desc:
     BoundKernel::create_as(
         engine.clone(),
         kernel,
-        KernelIdentity { name, attributes, is_bound: false, stays: false },
+        KernelIdentity { name, attributes, ..KernelIdentity::default() },
         &KernelAttr::default(),
     )
     .unwrap()

@@ -52,10 +52,10 @@ macro_rules! images {
         $(pub static $image: Image = image!($file);)*
 
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "numbers of the statics below")]
-        enum Number { $($($entry,)*)* }
+        enum EntryNumber { $($($entry,)*)* }
 
         $($(pub static $entry: KernelEntry =
-            KernelEntry { image: &$image, name: $name, index: Number::$entry as usize };)*)*
+            KernelEntry { image: &$image, name: $name, index: EntryNumber::$entry as usize };)*)*
 
         /// All modules of operations.
         pub static IMAGES: &[&Image] = &[$(&$image),*];

@@ -18,11 +18,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct CudaKernel {
     context: Arc<Context>,
-    form: Form,
+    form: KernelForm,
 }
 
 #[derive(Debug)]
-enum Form {
+enum KernelForm {
     /// The host's.
     Custom(Custom),
     Builtin(CudaBuiltin),
@@ -54,8 +54,8 @@ impl CudaKernel {
     ) -> Result<CudaKernel> {
         let form = match recipe.operation {
             // SAFETY: the attributes that `ffi` got for this operation, and has checked.
-            CUDA_KERNEL => Form::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
-            _ => Form::Builtin(CudaBuiltin::new(kernels, products, recipe)?),
+            CUDA_KERNEL => KernelForm::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
+            _ => KernelForm::Builtin(CudaBuiltin::new(kernels, products, recipe)?),
         };
         Ok(CudaKernel { context: Arc::clone(context), form })
     }
@@ -70,8 +70,8 @@ impl CudaKernel {
         issue: &mut dyn FnMut(CallPart<'_>) -> Result<()>,
     ) -> Result<()> {
         match &self.form {
-            Form::Custom(custom) => custom.launches(launch, issue),
-            Form::Builtin(builtin) => builtin.launches(launch, tickets, takes_products, issue),
+            KernelForm::Custom(custom) => custom.launches(launch, issue),
+            KernelForm::Builtin(builtin) => builtin.launches(launch, tickets, takes_products, issue),
         }
     }
 
@@ -82,8 +82,8 @@ impl CudaKernel {
         issue: &mut dyn FnMut(&Prepared<'_>) -> Result<()>,
     ) -> Result<()> {
         match &self.form {
-            Form::Custom(_) => Ok(()),
-            Form::Builtin(builtin) => builtin.product(launch, issue).map(|_| ()),
+            KernelForm::Custom(_) => Ok(()),
+            KernelForm::Builtin(builtin) => builtin.product(launch, issue).map(|_| ()),
         }
     }
 
@@ -110,8 +110,8 @@ impl DeviceKernel for CudaKernel {
     fn in_place(&self) -> bool {
         match &self.form {
             // The host's declaration holds for this form.
-            Form::Custom(_) => true,
-            Form::Builtin(builtin) => builtin.in_place(),
+            KernelForm::Custom(_) => true,
+            KernelForm::Builtin(builtin) => builtin.in_place(),
         }
     }
 }

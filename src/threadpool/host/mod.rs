@@ -29,7 +29,7 @@ pub use checks::{Checks, Conduct};
 pub use export::{into_ctx, vtable_of};
 pub use life::PoolLife;
 pub use parallel::{lend_a_hand, parallel_for, parallel_for_then};
-pub use region::{Epilogue, Regions};
+pub use region::{Epilogue, ParallelRegions};
 pub use shell::{Shell, ShellStore};
 pub use task::RawTask;
 pub use ticket::{HelpAnswer, HelpRequest};

@@ -52,7 +52,7 @@
 //! cost.
 
 use super::RawTask;
-use super::region::{Body, Epilogue, PLACES, Region, RegionWork};
+use super::region::{Body, Epilogue, PLACES, ParallelRegion, RegionWork};
 use super::ticket::serve;
 use super::tickets::Need;
 use crate::base::time::{Deadline, now_ns};
@@ -305,7 +305,7 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: LoopPlan, units: LoopUnit
 
 /// The caller's own part, and its wait for the end. Gives the cost of a unit, if the region is sampled and the part
 /// began at `begin`.
-fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Option<f32> {
+fn finish(region: &ParallelRegion, slot: Option<usize>, closed: u64, begin: u64) -> Option<f32> {
     let done = slot.map_or(0, |slot| region.drain_and_give_back(slot));
     let mut took = None;
     if region.is_sampled() {
@@ -320,7 +320,7 @@ fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Opti
 }
 
 /// Refines the pool's costs by a sampled region.
-fn refine(pool: &ThreadPool, region: &Region, plan: LoopPlan, begin: u64, asked: u64) {
+fn refine(pool: &ThreadPool, region: &ParallelRegion, plan: LoopPlan, begin: u64, asked: u64) {
     let end = now_ns();
     let (arrival, last_end) = (region.stamps.last_arrival.load(Relaxed), region.stamps.last_end.load(Relaxed));
     let old = pool.learned().costs.get(plan.way, plan.hot);
@@ -339,7 +339,7 @@ fn refine(pool: &ThreadPool, region: &Region, plan: LoopPlan, begin: u64, asked:
 unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
     // SAFETY: `ask` gave the region, which lives in its pool, and this closure one reference to the pool.
     let (region, pool): (_, Ref<ThreadPool>) = unsafe {
-        let region = &*region.cast_const().cast::<Region>();
+        let region = &*region.cast_const().cast::<ParallelRegion>();
         (region, Arc::from_raw(region.pool.load(Relaxed).cast_const().cast()))
     };
     serve(pool, Need::Wanted, |_| {
@@ -351,7 +351,7 @@ unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
 unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
     // SAFETY: `ask_in_bulk` gave the region, and holds the pool while its closures run; its call is inside of the door.
     let (region, pool) = unsafe {
-        let region = &*region.cast_const().cast::<Region>();
+        let region = &*region.cast_const().cast::<ParallelRegion>();
         (region, &*region.pool.load(Relaxed).cast::<Object<ThreadPool>>())
     };
     let _frame = ambient::enter(ambient::ActiveWork::Pool(pool.id()));
@@ -361,7 +361,7 @@ unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
 }
 
 /// Asks for one helper taken from the budget. If it is refused, gives it back and returns false.
-fn ask(pool: &Ref<ThreadPool>, region: &Region, cost_ns: u64) -> bool {
+fn ask(pool: &Ref<ThreadPool>, region: &ParallelRegion, cost_ns: u64) -> bool {
     // SAFETY: the caller's reference keeps the count above zero; `come` gives this one back.
     unsafe { Arc::increment_strong_count(Arc::as_ptr(pool)) }
     pool.closures_went_out(1);
@@ -378,7 +378,7 @@ fn ask(pool: &Ref<ThreadPool>, region: &Region, cost_ns: u64) -> bool {
 
 /// Asks for helpers taken from the budget through a blocking `parallel_for`, and takes part. Refused or not, they are
 /// given back.
-fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &Region, helpers: usize) {
+fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &ParallelRegion, helpers: usize) {
     pool.add_to_budget(1);
     // SAFETY: `come_in_bulk` may run on any thread, once for each index, and does not unwind.
     let task = unsafe { RawTask::new(come_in_bulk, std::ptr::from_ref(region).cast_mut().cast()) };

@@ -18,7 +18,7 @@ pub type Epilogue<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 /// The first members are written by every thread that enters or leaves: one cache line.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub(super) struct Region {
+pub(super) struct ParallelRegion {
     pub(super) latch: RunLatch,
     /// The work that the caller is inside of.
     pub(super) lineage: Lineage,
@@ -59,13 +59,13 @@ impl std::fmt::Debug for RegionWork {
 }
 
 // SAFETY: `work` is written by the caller before `open` and read by threads inside (`RunLatch`); the body is Sync.
-unsafe impl Sync for Region {}
+unsafe impl Sync for ParallelRegion {}
 // SAFETY: as above.
-unsafe impl Send for Region {}
+unsafe impl Send for ParallelRegion {}
 
-impl Region {
-    fn new(most_threads: usize) -> Region {
-        Region {
+impl ParallelRegion {
+    fn new(most_threads: usize) -> ParallelRegion {
+        ParallelRegion {
             latch: RunLatch::new(),
             lineage: Lineage::default(),
             slots: Slots::new(most_threads),
@@ -150,7 +150,7 @@ impl Region {
     }
 }
 
-impl Region {
+impl ParallelRegion {
     /// A helper's part in the region open here; false if there was nothing left to do.
     pub(super) fn help(&self) -> bool {
         if self.latch.enter(self.latch.generation()) == RunEntry::Over {
@@ -174,9 +174,9 @@ impl Region {
 
 /// A pool's regions.
 #[derive(Debug)]
-pub struct Regions {
+pub struct ParallelRegions {
     pub(super) free: Slots,
-    pub(super) all: Box<[Region]>,
+    pub(super) all: Box<[ParallelRegion]>,
     /// Regions that are worth more helpers than they got.
     pub(super) help_wanted: HelpWanted,
     pub(super) most_threads: usize,
@@ -189,12 +189,12 @@ pub(super) fn most_threads(wanted: usize) -> usize {
     wanted.clamp(2, MAX_SLOTS)
 }
 
-impl Regions {
+impl ParallelRegions {
     /// For teams of up to so many threads, the caller among them.
-    pub fn new(wanted: usize) -> Regions {
+    pub fn new(wanted: usize) -> ParallelRegions {
         let most_threads = most_threads(wanted);
-        let all = (0..PLACES).map(|_| Region::new(most_threads)).collect();
-        Regions { free: Slots::new(PLACES), all, help_wanted: HelpWanted::new(), most_threads }
+        let all = (0..PLACES).map(|_| ParallelRegion::new(most_threads)).collect();
+        ParallelRegions { free: Slots::new(PLACES), all, help_wanted: HelpWanted::new(), most_threads }
     }
 
     /// Largest team.

@@ -5,7 +5,7 @@
 
 use super::group::Crew;
 use super::life::PoolLife;
-use super::region::{self, Regions};
+use super::region::{self, ParallelRegions};
 use super::tickets::Tickets;
 use crate::sync::Mailbox;
 use std::mem::ManuallyDrop;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct ShellParts<J: ?Sized> {
     pub(in crate::threadpool) life: Arc<PoolLife>,
     pub(in crate::threadpool) tickets: Tickets<J>,
-    pub(in crate::threadpool) regions: Regions,
+    pub(in crate::threadpool) regions: ParallelRegions,
     pub(in crate::threadpool) crew: Crew,
 }
 
@@ -68,7 +68,7 @@ impl<J: ?Sized + Send + Sync> Shell<J> {
             // Of another size. If its cell was filled meanwhile, it is dropped.
             drop(cell.put(parts));
         }
-        let regions = Regions::new(most_threads);
+        let regions = ParallelRegions::new(most_threads);
         let parts = ShellParts { life: Arc::default(), tickets: Tickets::default(), regions, crew: Crew::new() };
         Shell { parts: ManuallyDrop::new(Box::new(parts)), store }
     }

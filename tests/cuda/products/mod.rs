@@ -98,7 +98,7 @@ pub fn matmul(bench: &Bench, flags: &[weir_matmul_flags]) -> Result<Ref<BoundKer
     };
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc)) };
-    let operation = KernelIdentity { name: "matmul", attributes, is_bound: false, stays: false };
+    let operation = KernelIdentity { name: "matmul", attributes, ..KernelIdentity::default() };
     BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelAttr::default())
 }
 
