@@ -3,7 +3,7 @@
 
 use super::attr::KernelAttr;
 use super::engine::Engine;
-use super::on_host::OnHost;
+use super::on_host::KernelOnHost;
 use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Object, Ref, Result, live};
@@ -20,29 +20,29 @@ pub struct BoundKernel {
     name: Box<str>,
     label: OnceLock<Box<str>>,
     cost_ns: u64,
-    /// What engines make it from; None: that does not stay.
+    /// The recipe from which engines make it; `None`: its ingredients are transient.
     recipe: Option<OwnRecipe>,
     /// It is for its engine alone.
     is_bound: bool,
-    /// The engine's form of it, where a device does the work.
+    /// The device's form of it, on an accelerator.
     on_device: Option<Arc<dyn DeviceKernel>>,
-    /// The first that a call was found right with. Most kernels see no other.
+    /// The first signature that passed the checks. Most kernels see no other.
     known: OnceLock<Signature>,
     scratch_tag: OnceLock<Tag>,
 }
 
-/// What a device may know a kernel by: the operation, and its descriptor. "" for a function of the host's.
+/// A kernel's identity for devices: the operation, and its descriptor. "" for a host function.
 #[derive(Clone, Copy, Default)]
-pub struct Operation<'a> {
+pub struct KernelIdentity<'a> {
     pub name: &'a str,
     pub attributes: &'a [u8],
-    /// It is for its engine alone: what it is made from does not stay, or belongs there.
+    /// It is for its engine alone: its ingredients are transient, or belong to that engine.
     pub is_bound: bool,
     /// What it is made from stays though it is for its engine alone, which may be given it again.
     pub stays: bool,
 }
 
-/// An operation that is kept.
+/// An owned recipe.
 struct OwnRecipe {
     name: Box<str>,
     attributes: Box<[u8]>,
@@ -57,7 +57,7 @@ struct Signature {
 
 /// A kernel as a function of the host's, if it is one.
 fn host_form(kernel: &Arc<dyn Kernel>) -> Option<Arc<dyn HostFunction>> {
-    kernel.is_on_host().then(|| Arc::new(OnHost::new(Arc::clone(kernel))) as Arc<dyn HostFunction>)
+    kernel.is_on_host().then(|| Arc::new(KernelOnHost::new(Arc::clone(kernel))) as Arc<dyn HostFunction>)
 }
 
 impl Kind for BoundKernel {
@@ -67,16 +67,16 @@ impl Kind for BoundKernel {
 }
 
 impl BoundKernel {
-    /// A kernel that the host has made. UNIMPLEMENTED if the engine's device runs no functions of the host's.
+    /// A kernel made by the host. UNIMPLEMENTED if the engine's device runs no host functions.
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Result<Ref<BoundKernel>> {
-        BoundKernel::create_as(engine, kernel, Operation::default(), attr)
+        BoundKernel::create_as(engine, kernel, KernelIdentity::default(), attr)
     }
 
     /// A kernel that a device may know by its name. UNIMPLEMENTED if the engine's device has none.
     pub fn create_as(
         engine: Ref<Engine>,
         kernel: Arc<dyn Kernel>,
-        operation: Operation<'_>,
+        operation: KernelIdentity<'_>,
         attr: &KernelAttr,
     ) -> Result<Ref<BoundKernel>> {
         let name = attr.name.as_str().into();
@@ -155,7 +155,7 @@ impl BoundKernel {
         })
     }
 
-    /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to where it is.
+    /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to its engine.
     pub fn on(&self, engine: &Ref<Engine>) -> Result<Ref<BoundKernel>> {
         let refuse = |why: &str| {
             let label = self.engine.label();
@@ -170,17 +170,18 @@ impl BoundKernel {
         if engine.accelerator().is_none() && !self.kernel.is_on_host() {
             return refuse("has no function of the host's");
         }
-        let operation = Operation { name: &recipe.name, attributes: &recipe.attributes, ..Operation::default() };
+        let operation =
+            KernelIdentity { name: &recipe.name, attributes: &recipe.attributes, ..KernelIdentity::default() };
         let attr = KernelAttr { name: self.name.to_string(), cost_ns: self.cost_ns };
         BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &attr)
     }
 
-    /// The form that the engine's device runs; None where the host does the work.
+    /// The device's form; `None` where the host executes it.
     pub fn on_device(&self) -> Option<&Arc<dyn DeviceKernel>> {
         self.on_device.as_ref()
     }
 
-    /// For texts: "kernel 'relu'".
+    /// For messages: "kernel 'relu'".
     #[inline]
     pub fn label(&self) -> &str {
         self.label.get_or_init(|| format!("kernel '{}'", self.name()).into())
@@ -190,7 +191,7 @@ impl BoundKernel {
         if self.name.is_empty() { self.kernel.name() } else { &self.name }
     }
 
-    /// What its scratch memory is for.
+    /// The purpose of its scratch memory, for statistics.
     pub fn scratch_tag(&self) -> Tag {
         self.scratch_tag.get_or_init(|| Tag::text(format!("scratch of kernel '{}'", self.name()))).clone()
     }
@@ -211,12 +212,12 @@ impl BoundKernel {
         self.kernel.num_outputs()
     }
 
-    /// What the outputs look like; every refusal names the kernel.
+    /// The outputs' descriptors; every error names the kernel.
     pub fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         self.infer_unnamed(inputs).map_err(|error| error.within(format_args!("kernel '{}'", self.name())))
     }
 
-    /// As `infer`, for callers that put a name of their own in front.
+    /// As `infer`, for callers that prefix a name of their own.
     pub fn infer_unnamed(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         signature::check_count("input", self.num_inputs(), inputs.len())?;
         let mut checked = Vec::with_capacity(inputs.len());

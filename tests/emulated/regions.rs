@@ -4,7 +4,9 @@ use crate::kit::{BYTES, Device, LEN, code, download, launch, upload, view};
 use std::sync::Arc;
 use weir::base::{Code, Desc, Result, dtype};
 use weir::device::emulated::Emulation;
-use weir::device::{DeviceKernel, Launch, Recipe, Recording, Region, RegionNode, RegionValue, Step, Work};
+use weir::device::{
+    DeviceKernel, Launch, Recipe, RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue,
+};
 
 const RECIPE: Recipe<'static> =
     Recipe { name: "sum", operation: "", attributes: &[], num_inputs: 0, num_outputs: 0, host: None };
@@ -55,7 +57,7 @@ fn a_region_is_one_launch_and_does_what_its_nodes_do() {
         drop(sum);
         let views = ([view(x)], [view(y)]);
         let call = Launch { name: "region 'r'", kernel: &region, inputs: &views.0, outputs: &views.1 };
-        let steps = [Step { work: Work::Launch(call), after: &[] }];
+        let steps = [RecordedStep { work: RecordedWork::Launch(call), after: &[] }];
         let executable = d.device.record(&Recording { name: "recording", steps: &steps }).unwrap();
         for round in 0..4 {
             upload(&*stream, x, &[round; LEN]).unwrap();

@@ -60,7 +60,7 @@ pub use races::{Party, Race, RaceKind};
 pub use settings::Emulation;
 
 use super::plugin::Plugin;
-use super::{Accelerator, Device, DeviceKind, Factory, Settings};
+use super::{Accelerator, Device, DeviceKind, DeviceSettings, Factory};
 use crate::abi::weir_emulated_counters;
 use crate::base::Result;
 use crate::sync::OnceLock;
@@ -93,7 +93,7 @@ impl Deref for Emulated {
 impl Emulated {
     /// A device of its own, which no engine shares.
     pub fn new(index: u32, emulation: Emulation) -> Result<Emulated> {
-        let settings = Settings { attributes: Some(emulation.settings()), ..Settings::default() };
+        let settings = DeviceSettings { attributes: Some(emulation.settings()), ..DeviceSettings::default() };
         let device = plugin().open(index, &settings)?;
         Emulated::of(&device).ok_or_else(|| crate::base::Error::internal("an emulated device that is none"))
     }

@@ -12,8 +12,8 @@ use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_object, weir_device_stream_attr, weir_event_flags};
 use crate::base::{Code, Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
-    Region, Settings, StreamAttr, Then, Watch, label, no_control_flow,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceSettings, DeviceStream, DeviceStreamAttr,
+    DeviceWatch, Executable, Pinning, Recipe, Recording, Region, Then, label, no_control_flow,
 };
 use crate::memory::ALIGNMENT;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub(super) struct PluginDevice {
     opened: Arc<Opened>,
     settings: Option<Arc<[u8]>>,
     /// Tells of events where the plug-in does not.
-    watch: Watch,
+    watch: DeviceWatch,
 }
 
 impl PluginDevice {
-    pub(super) fn open(table: &Arc<Table>, index: u32, settings: &Settings) -> Result<PluginDevice> {
+    pub(super) fn open(table: &Arc<Table>, index: u32, settings: &DeviceSettings) -> Result<PluginDevice> {
         let opened = Arc::new(Opened::new(table, index, settings)?);
-        let watch = Watch::new(format!("{}:{index}", table.kind.name()));
+        let watch = DeviceWatch::new(format!("{}:{index}", table.kind.name()));
         let settings = opened.settings().or_else(|| settings.attributes.clone());
         Ok(PluginDevice { kind: table.kind, index, opened, settings, watch })
     }
@@ -78,7 +78,7 @@ impl Device for PluginDevice {
         self.settings.clone()
     }
 
-    fn fits(&self, settings: &Settings) -> Result<()> {
+    fn fits(&self, settings: &DeviceSettings) -> Result<()> {
         let Some(asked) = &settings.attributes else { return Ok(()) };
         self.opened.fits(asked).unwrap_or_else(|| {
             let is_like = self.settings.as_ref() == Some(asked);
@@ -106,7 +106,7 @@ impl Accelerator for PluginDevice {
         self.opened.deallocate(address, bytes);
     }
 
-    fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
+    fn stream(&self, attr: &DeviceStreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
         let device = &*self.opened;
         let name = c_text(attr.name);
         let attr = weir_device_stream_attr {

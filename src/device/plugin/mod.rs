@@ -39,7 +39,7 @@ mod work;
 
 pub use callback::{any_buried, release_buried, strays as stray_callbacks};
 
-use super::{Device, DeviceKind, Factory, Settings};
+use super::{Device, DeviceKind, DeviceSettings, Factory};
 use crate::abi::{weir_device_vtable, weir_device_vtable_flags};
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
@@ -143,7 +143,7 @@ impl Factory for Plugin {
         self.0.functions.flags & UNLISTED == 0
     }
 
-    fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>> {
+    fn open(&self, index: u32, settings: &DeviceSettings) -> Result<Arc<dyn Device>> {
         Ok(Arc::new(PluginDevice::open(&self.0, index, settings)?))
     }
 }

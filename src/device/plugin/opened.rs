@@ -5,7 +5,7 @@ use super::table::{Pointer, Table, nonsense};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
-use crate::device::{Presence, Settings};
+use crate::device::{DeviceSettings, Presence};
 use crate::sync::{Mutex, MutexGuard, OnceLock, ambient, fork};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ unsafe impl Send for Opened {}
 unsafe impl Sync for Opened {}
 
 impl Opened {
-    pub(super) fn new(table: &Arc<Table>, index: u32, settings: &Settings) -> Result<Opened> {
+    pub(super) fn new(table: &Arc<Table>, index: u32, settings: &DeviceSettings) -> Result<Opened> {
         let place = format!("engine {}:{index}", table.kind.name());
         let mut handle = std::ptr::null_mut();
         let given = settings.attributes.as_deref().unwrap_or_default();

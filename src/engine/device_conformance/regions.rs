@@ -6,9 +6,9 @@ use super::keep::told;
 use super::kernels::descriptor;
 use crate::base::{Code, Desc, Result as Outcome, dtype};
 use crate::device::{
-    DeviceKernel, HostFunction, Launch, Recipe, Recording, Region, RegionNode, RegionValue, Step, Work,
+    DeviceKernel, HostFunction, Launch, Recipe, RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue,
 };
-use crate::engine::on_host::OnHost;
+use crate::engine::on_host::KernelOnHost;
 use crate::kernel::{Kernel, builtin};
 use crate::memory::View;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct Operation {
 impl Operation {
     fn new(name: &'static str, kernel: Arc<dyn Kernel>) -> Operation {
         let num_inputs = kernel.num_inputs();
-        Operation { name, attributes: descriptor(&[]), num_inputs, host: Arc::new(OnHost::new(kernel)) }
+        Operation { name, attributes: descriptor(&[]), num_inputs, host: Arc::new(KernelOnHost::new(kernel)) }
     }
 
     fn recipe(&self) -> Recipe<'_> {
@@ -149,7 +149,7 @@ fn one(
     field.keep_kernel(&compiled);
     let (inputs, outputs) = ([second.1, first.1], [far.1, near.1]);
     let launch = Launch { name: "conformance", kernel: &compiled, inputs: &inputs, outputs: &outputs };
-    let steps = [Step { work: Work::Launch(launch), after: &[] }];
+    let steps = [RecordedStep { work: RecordedWork::Launch(launch), after: &[] }];
     let executable = match accelerator.can_record() {
         true => or_refused(accelerator.record(&Recording { name: "conformance", steps: &steps }))?,
         false => None,

@@ -2,7 +2,7 @@
 //! device is done with them.
 //!
 //! Runs come from a pool and return to it when they are over, so in the long run as many exist as were in flight at
-//! once. A run that is repeated with the same tensors while it is in flight is the same object (`stream::Work::again`).
+//! once. A run that is repeated with the same tensors while it is in flight is the same object (`stream::QueueWork::again`).
 #![forbid(unsafe_code)]
 
 use super::pool::Keeps;
@@ -12,7 +12,7 @@ use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
 use crate::engine::{Stream, Tensor};
 use crate::graph::carry::device::direct::{Direct, FrameHold};
 use crate::memory::heap;
-use crate::stream::{Notice, Queue, Work};
+use crate::stream::{Notice, Queue, QueueWork};
 use crate::sync::{Mailbox, Mutex};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -72,7 +72,7 @@ impl DirectRunState {
     ) -> Result<()> {
         let DirectRunState { program, tensors, hold, .. } = self;
         let direct = program.as_ref().and_then(|program| Some((program, program.runs().devices.direct.as_ref()?)));
-        let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
+        let (Some((program, direct)), Some(line)) = (direct, queue.device_queue()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
         let given = give(direct, line.stream(), tensors, hold);
@@ -102,7 +102,7 @@ impl DirectRunState {
     /// Notifies when an issued run is done, or now if issuing has failed.
     fn told_when_done(&self, queue: &Queue, issued: Result<()>) -> Result<()> {
         let Some(told) = self.told.as_ref().filter(|told| told.notice.is_full()) else { return issued };
-        let device = queue.line().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
+        let device = queue.device_queue().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
         let recorded = match (issued, device) {
             (Err(error), _) => Err(error),
             (Ok(()), Some((stream, accelerator))) => stream.record(&told.event).map(|()| accelerator),
@@ -145,7 +145,7 @@ impl DirectRuns {
     }
 }
 
-impl Work for DirectRun {
+impl QueueWork for DirectRun {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }
@@ -168,7 +168,7 @@ impl Work for DirectRun {
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let mut held = self.0.lock();
         let DirectRunState { program, tensors, hold, .. } = &mut *held;
-        let (program, line) = (program.as_ref()?, queue.line()?);
+        let (program, line) = (program.as_ref()?, queue.device_queue()?);
         let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, hold)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name))))
     }

@@ -7,8 +7,8 @@
 use super::device_frame::{DeviceFrame, ValuePlace};
 use crate::base::{Code, Desc, Error, Reach, Result};
 use crate::device::{
-    Branch, Comparison, DeviceStream, Executable, Integer, Launch, Loop, Place, Predicate, Recording, Step, Transfer,
-    Work,
+    Comparison, DeviceStream, Executable, Integer, Launch, Location, Predicate, RecordedBranch, RecordedLoop,
+    RecordedStep, RecordedWork, Recording, Transfer,
 };
 use crate::graph::plan::actions::Lowered;
 use crate::graph::plan::actions::{Action, List, Selector, Test, What, Where};
@@ -146,7 +146,7 @@ impl DeviceControl {
         let made = RecordedViews::new(self, device_frame, list)?;
         let mut steps = made.steps(self, device_frame, list)?.to_vec();
         let last = list.last();
-        steps.extend(fetch.iter().map(|transfer| Step { work: Work::Copy(*transfer), after: &last }));
+        steps.extend(fetch.iter().map(|transfer| RecordedStep { work: RecordedWork::Copy(*transfer), after: &last }));
         match accelerator.record(&Recording { name: &self.name, steps: &steps }) {
             Ok(executable) => {
                 device_frame.counts.recordings.fetch_add(1, Relaxed);
@@ -187,7 +187,7 @@ impl DeviceControl {
         to: Where,
         bytes: usize,
     ) -> Transfer<'a> {
-        let place = |at| Place::Device(self.address(device_frame, at));
+        let place = |at| Location::Device(self.address(device_frame, at));
         Transfer { name: &action.name, to: place(to), from: place(from), bytes }
     }
 }
@@ -200,8 +200,8 @@ fn not_there() -> Error {
 pub(in crate::graph) struct RecordedViews<'a> {
     views: Vec<[Vec<View>; 2]>,
     inside: Vec<Vec<RecordedViews<'a>>>,
-    steps: OnceCell<Vec<Step<'a>>>,
-    lists: Vec<OnceCell<Vec<&'a [Step<'a>]>>>,
+    steps: OnceCell<Vec<RecordedStep<'a>>>,
+    lists: Vec<OnceCell<Vec<&'a [RecordedStep<'a>]>>>,
 }
 
 impl<'a> RecordedViews<'a> {
@@ -229,7 +229,7 @@ impl<'a> RecordedViews<'a> {
         control: &'a DeviceControl,
         device_frame: &DeviceFrame,
         list: &'a List,
-    ) -> Result<Vec<Work<'a>>> {
+    ) -> Result<Vec<RecordedWork<'a>>> {
         let mut works = Vec::with_capacity(list.actions.len());
         for (at, action) in list.actions.iter().enumerate() {
             let name = &action.name;
@@ -237,10 +237,10 @@ impl<'a> RecordedViews<'a> {
                 What::Launch { kernel, .. } => {
                     let Some(kernel) = kernel.on_device() else { return Err(not_there()) };
                     let [inputs, outputs] = &self.views[at];
-                    Work::Launch(Launch { name, kernel, inputs, outputs })
+                    RecordedWork::Launch(Launch { name, kernel, inputs, outputs })
                 }
                 What::Copy { from, to, bytes } => {
-                    Work::Copy(control.transfer(device_frame, action, *from, *to, *bytes))
+                    RecordedWork::Copy(control.transfer(device_frame, action, *from, *to, *bytes))
                 }
                 What::Branch { choice, is_cond, branches } => {
                     let lists = self.inside[at].iter().zip(branches);
@@ -248,12 +248,12 @@ impl<'a> RecordedViews<'a> {
                         lists.map(|(made, list)| made.steps(control, device_frame, list)).collect::<Result<_>>()?;
                     let branches = self.lists[at].get_or_init(|| lists);
                     let choice = control.integer(device_frame, choice);
-                    Work::Branch(Branch { name, choice, is_cond: *is_cond, branches })
+                    RecordedWork::Branch(RecordedBranch { name, choice, is_cond: *is_cond, branches })
                 }
                 What::Loop { predicate, body, behind } => {
                     let predicate = control.predicate(device_frame, predicate);
                     let body = self.inside[at][0].steps(control, device_frame, body)?;
-                    Work::Loop(Loop { name, predicate, body, behind: Some(behind) })
+                    RecordedWork::Loop(RecordedLoop { name, predicate, body, behind: Some(behind) })
                 }
             });
         }
@@ -265,9 +265,9 @@ impl<'a> RecordedViews<'a> {
         control: &'a DeviceControl,
         device_frame: &DeviceFrame,
         list: &'a List,
-    ) -> Result<&'a [Step<'a>]> {
+    ) -> Result<&'a [RecordedStep<'a>]> {
         let works = self.works(control, device_frame, list)?;
-        let step = |(work, action): (Work<'a>, &'a Action)| Step { work, after: &action.after };
+        let step = |(work, action): (RecordedWork<'a>, &'a Action)| RecordedStep { work, after: &action.after };
         Ok(self.steps.get_or_init(|| works.into_iter().zip(&list.actions).map(step).collect()))
     }
 }

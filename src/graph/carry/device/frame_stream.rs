@@ -143,7 +143,7 @@ pub(in crate::graph) fn mark_of(mark: &Option<Arc<EventMark>>) -> Result<&Arc<Ev
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::StreamAttr;
+    use crate::device::DeviceStreamAttr;
     use crate::device::emulated::{Emulated, Emulation};
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let device = Emulated::new(7, Emulation::default()).unwrap();
         let accelerator = &*device;
         let stream = |number| {
-            let stream = accelerator.stream(&StreamAttr { name: "line", priority: 0 }).unwrap();
+            let stream = accelerator.stream(&DeviceStreamAttr { name: "line", priority: 0 }).unwrap();
             FrameStream::new(stream, (number, 3))
         };
         let streams = [stream(0), stream(1), stream(2)];

@@ -13,7 +13,7 @@
 //! A node that is done early was completed before its start returned; the worker continues in its own loop. `returns`
 //! is a stack. A round that is done has left a rest of the call.
 //!
-//! `sync::Meeting` decides between early and later. A started node has not made its arrivals, so `RunLatch` has ends
+//! `sync::Rendezvous` decides between early and later. A started node has not made its arrivals, so `RunLatch` has ends
 //! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside.
 //! The completing thread enters only to hand over. It runs no node: it may be a thread of some driver's, with a small
 //! stack and other work.
@@ -57,7 +57,7 @@ use crate::graph::carry::calls::{CallChain, NodeCall, OnChain};
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Begun, Caller, Completion, Kernel, Rest};
 use crate::stream::{GRACE_NS, Queue};
-use crate::sync::{Entry, Exit, ambient};
+use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -288,10 +288,10 @@ impl RunState {
     fn work_again(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let generation = self.latch.generation();
         let is_wanted = self.calls.returns.any() || self.shows_work();
-        if !is_wanted || self.latch.enter(generation) == Entry::Over {
+        if !is_wanted || self.latch.enter(generation) == RunEntry::Over {
             return Exit::Open;
         }
-        let _frame = ambient::enter(ambient::Work::Run(self.id));
+        let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
         let role = Role::of_caller(pool);
         self.work_as(role, pool, generation)
     }
@@ -299,7 +299,8 @@ impl RunState {
     /// Asks the pool for a helper that takes up completed nodes, if the run may have one more.
     fn ask_for_a_taker(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, generation: u64) {
         // A worker of the run further down this stack looks when it gets its thread back.
-        let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::Work::Run(self.id))) else {
+        let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::ActiveWork::Run(self.id)))
+        else {
             return;
         };
         if !self.helpers.take_place() {
@@ -339,14 +340,14 @@ impl OnChain for RunState {
         if kernel.is_async() {
             let started = caught(|| {
                 let _lineage = self.lineage.enter();
-                let _frame = ambient::enter(ambient::Work::Run(self.id));
+                let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
                 kernel.start(context, outputs, done)
             });
             return self.settle(call, done, started);
         }
         let result = caught(|| {
             let _lineage = self.lineage.enter();
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             kernel.compute(context, outputs)
         });
         // No other thread has this completion.
@@ -367,7 +368,7 @@ impl Caller for RunState {
         let pool = self.calls.list[index as usize].context.set_pool(None);
         // While this thread is inside, the run stays the one of this call: no other thread closes it.
         let generation = self.latch.generation();
-        let inside = self.latch.enter(generation) == Entry::Inside;
+        let inside = self.latch.enter(generation) == RunEntry::Inside;
         let link = |next: Option<u32>| self.links[node as usize].store(next.unwrap_or(u32::MAX), Relaxed);
         // Before the node can be taken up: from then on the run may end.
         let stream = self.calls.stream.lock().clone();
