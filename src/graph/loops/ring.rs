@@ -5,8 +5,8 @@
 //! iteration i has slot i mod (K + 1). The newest open slot only evaluates the condition, so the bodies of at most K
 //! iterations run. A slot has a head (the condition and its predecessors), a body (released by the condition's guard)
 //! and a *retirement*: a node that joins all work of the slot, and has an `Arrivals`. The ring holds the rest: a gate
-//! per slot, and whether the iteration in it has a next one. `graph::overlap` describes how loops are laid out so, and
-//! what delivers what.
+//! per slot, and whether the iteration in it has a next one. `compile::layout::overlap` describes how loops are laid
+//! out so, and what delivers what.
 //!
 //! # The gate
 //!

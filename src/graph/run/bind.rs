@@ -428,8 +428,8 @@ impl Bound<'_> {
         Ok(())
     }
 
-    /// Identifies the run for later runs (`LaunchKey::set`); empty if each one must be checked. A stream of the host's may be
-    /// captured at any time, and an input that is not needed may be anything.
+    /// Identifies the run for later runs (`LaunchKey::set`); empty if each one must be checked. A stream of the host's
+    /// may be captured at any time, and an input that is not needed may be anything.
     fn key(&self, stream: &Stream) -> LaunchKey {
         let is_own = stream.queue().device_queue().is_some_and(|line| line.stream().tells_idle());
         if !is_own || !self.program.plan().not_needed.is_empty() {

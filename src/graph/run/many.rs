@@ -1,6 +1,6 @@
 //! Many runs of one program at once, joined: inside of a kernel's call, or from outside.
 //!
-//! If kernels complete later, one thread goes from run to run (`exec::together`). Else the runs are the items of one
+//! If kernels complete later, one thread goes from run to run (`run::together`). Else the runs are the items of one
 //! region, so they take the pool's threads as any region does: the calling thread does its share, helpers come out of
 //! the one budget, and a pool that has one thread or runs everything inline works too. Each run may in turn ask for
 //! helpers. The first failure stops the other runs, those in flight too, and its error is returned.

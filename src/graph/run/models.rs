@@ -1,4 +1,4 @@
-//! loom models of the structures that runs of a program share (see `models`).
+//! loom models of the structures that runs of a program share (see `sync::models`).
 
 use super::checkout_cell::{Checkout, CheckoutCell};
 use super::rcu_cell::Readers;

@@ -5,7 +5,7 @@
 //! the outer run stops it too (`kernel::Stop`), and it has the same deadline.
 //!
 //! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
-//! the nested run does (`exec::inner`). Kernels that may block go to the pool for which the nested program was
+//! the nested run does (`carry::host::inner`). Kernels that may block go to the pool for which the nested program was
 //! compiled.
 
 use super::program::Program;

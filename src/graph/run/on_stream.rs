@@ -1,8 +1,9 @@
-//! A run that is issued to a stream of its engine, like a kernel (`place::direct`): it holds its tensors until the
-//! device is done with them.
+//! A run that is issued to a stream of its engine, like a kernel (`carry::device::direct`): it holds its tensors until
+//! the device is done with them.
 //!
 //! Runs come from a pool and return to it when they are over, so in the long run as many exist as were in flight at
-//! once. A run that is repeated with the same tensors while it is in flight is the same object (`stream::QueueWork::again`).
+//! once. A run that is repeated with the same tensors while it is in flight is the same object
+//! (`stream::QueueWork::again`).
 #![forbid(unsafe_code)]
 
 use super::pool::Keeps;

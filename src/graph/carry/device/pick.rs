@@ -9,7 +9,7 @@
 //! than `MARGIN` in a hundred. A draw goes to recordings, which take less of the calling thread's time.
 //!
 //! *Once.* The verdict is kept for the program's life, for all of its frames: a device's time for a graph depends on
-//! the two, and not, as on the CPU (`graph::ways`), on a pool whose threads come and go. To repeat the trial, the host
+//! the two, and not, as on the CPU (`carry::ways`), on a pool whose threads come and go. To repeat the trial, the host
 //! compiles anew.
 //!
 //! *Which runs.* A run that issues because it has to, and the first of a frame that submits recordings, since it makes

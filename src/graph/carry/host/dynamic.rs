@@ -1,4 +1,4 @@
-//! Values whose shape only a run knows (`graph::dynamics`): in nodes, and at a run's two ends.
+//! Values whose shape only a run knows (`plan::dynamics`): in nodes, and at a run's two ends.
 //!
 //! A node takes the values that its slots hold when it begins, without being told: edges order it behind their
 //! producers. A run's inputs are put into their slots when it begins, with the shapes that they have then; its outputs

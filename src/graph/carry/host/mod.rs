@@ -27,7 +27,7 @@
 //! A node's cost is the host's hint or the kernel's estimate, else a prior of a microsecond. The first run of a program
 //! measures each node and replaces the prior; the next three, and then one in 509, measure again: a smaller figure
 //! counts at once, a larger one by half at most, since an interrupted thread measures far too much. Runs that take much
-//! longer or much less than expected lead to one that measures and replaces the costs (`graph::ways`); and a run in one
+//! longer or much less than expected lead to one that measures and replaces the costs (`carry::ways`); and a run in one
 //! thread that is late is continued by several (`RunState::promote`). Costs affect only where and when nodes run, never
 //! results.
 

@@ -1,4 +1,4 @@
-//! Loops whose iterations overlap (`graph::overlap`), in a run.
+//! Loops whose iterations overlap (`compile::layout::overlap`), in a run.
 
 use super::independent::Poisoned;
 use super::ops::After;

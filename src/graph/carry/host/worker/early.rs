@@ -1,4 +1,4 @@
-//! Branches that begin before all of their inputs are there (`compile::entries`).
+//! Branches that begin before all of their inputs are there (`compile::layout::entries`).
 
 use super::Worker;
 
