@@ -245,36 +245,36 @@ typedef enum weir_engine_kind_value {
   WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
 
-/** What a device of a plug-in can do beyond what every device must. */
+/** Optional capabilities of a plug-in's device. */
 typedef enum weir_device_capability {
-  /** Its memory is another space: the host cannot read or write there, whatever the number is. */
+  /** Its memory is a separate address space: the host cannot read or write it, whatever the address is. */
   WEIR_DEVICE_OWN_MEMORY = 1,
   /**
-   * Its functions may be called from several threads at once. Without it weir calls one after the other, under a
-   * lock of its own for each device, and none that blocks: event_synchronize and event_callback are left alone, and
-   * event_query is called instead.
+   * Its functions may be called from several threads at once. Otherwise weir serialises all calls for a device with
+   * a lock, and makes none that blocks: event_synchronize and event_callback are not used, and event_query is called
+   * instead.
    */
   WEIR_DEVICE_CONCURRENT = 2,
-  /** Events with WEIR_EVENT_TIMING keep the time; event_elapsed is there. */
+  /** Events with WEIR_EVENT_TIMING record times. Requires event_elapsed. */
   WEIR_DEVICE_TIMING = 4,
-  /** Bytes can come from and go to another device of the same kind; copy_peer is there. */
+  /** It copies bytes to and from other devices of the same kind. Requires copy_peer. */
   WEIR_DEVICE_PEER_COPY = 8,
-  /** event_callback is there. */
+  /** It calls back when an event is reached. Requires event_callback. */
   WEIR_DEVICE_CALLBACK = 16,
-  /** native_handle is there. */
+  /** It gives out native handles. Requires native_handle. */
   WEIR_DEVICE_NATIVE_HANDLE = 32,
   /**
-   * It gives memory of the host's that its copies go straight from and to: host_allocate and host_deallocate are
-   * there.
+   * It allocates pinned host memory, from and to which it copies directly. Requires host_allocate and
+   * host_deallocate.
    */
   WEIR_DEVICE_PINNED_MEMORY = 64,
-  /** It can pin memory of the host's that others allocated: host_register and host_unregister are there. */
+  /** It pins host memory that others have allocated. Requires host_register and host_unregister. */
   WEIR_DEVICE_REGISTER_MEMORY = 128,
-  /** It tells at once whether all work of a stream is done; stream_query is there. */
+  /** It tells at once whether all work of a stream is done. Requires stream_query. */
   WEIR_DEVICE_IDLE_QUERY = 256,
   /**
-   * It takes work that is put together once and submitted many times, each time as one: record, executable_update,
-   * executable_destroy and replay are there.
+   * It records work once and replays it many times, each time as one submission. Requires record, executable_update,
+   * executable_destroy and replay.
    */
   WEIR_DEVICE_RECORDINGS = 512,
   /**
@@ -283,42 +283,42 @@ typedef enum weir_device_capability {
    */
   WEIR_DEVICE_CONTROL_FLOW = 1024,
   /**
-   * It keeps calls of kernels in a form that it launches for less: prepare, launch_prepared and prepared_destroy are
-   * there.
+   * It prepares launches that are repeated, so that each costs less. Requires prepare, launch_prepared and
+   * prepared_destroy.
    */
   WEIR_DEVICE_PREPARED_LAUNCHES = 2048,
-  /** Its kernels want memory besides their tensors; kernel_scratch is there. */
+  /** Its kernels need scratch memory. Requires kernel_scratch. */
   WEIR_DEVICE_SCRATCH = 4096,
   /**
-   * It calls functions of the host's, on a thread of its own, with tensors in memory that the host can touch then:
-   * recipes have a host form (`host_call`), and those of weir_kernel_create_host are offered to it, too.
+   * It calls host functions, on a thread of its own, with tensors in memory that the host can touch then. Recipes
+   * have a host function (`host_call`), and kernels of weir_kernel_create_host are offered to it, too.
    */
   WEIR_DEVICE_HOST_KERNELS = 8192,
   /**
-   * An output of a kernel may have the memory of an input that is like it, where the same kernel of a cpu engine
+   * An output of a kernel may share the memory of an input that is like it, where the same kernel of a cpu engine
    * allows that.
    */
   WEIR_DEVICE_IN_PLACE = 16384,
-  /** What error_text gives names the engine and what has failed: weir puts nothing in front of it. */
+  /** The texts of error_text name the engine and the failed operation: weir adds nothing in front. */
   WEIR_DEVICE_WHOLE_TEXTS = 32768,
   /** Functions that destroy, deallocate or close may be called inside a callback of event_callback. */
   WEIR_DEVICE_ENDS_IN_CALLBACKS = 65536,
   /**
-   * Each tensor's memory is to come from allocate and to go back to deallocate: the memory mode of its engines is
+   * Each tensor's memory must come from allocate and go back to deallocate: the memory mode of its engines is
    * WEIR_MEMORY_MODE_DIRECT unless they ask for another.
    */
   WEIR_DEVICE_DIRECT_MEMORY = 131072,
-  /** It makes one kernel of several nodes of a program; region_compile is there. */
+  /** It compiles several nodes of a program to one kernel. Requires region_compile. */
   WEIR_DEVICE_REGIONS = 262144,
 } weir_device_capability;
 
 /** Bits of weir_device_vtable.flags. */
 typedef enum weir_device_vtable_flags {
-  /** weir_engine_create_all leaves its devices out: they are no devices of the machine. */
+  /** weir_engine_create_all leaves out its devices, since they are not devices of the machine. */
   WEIR_DEVICE_UNLISTED = 1,
 } weir_device_vtable_flags;
 
-/** What native_handle of a weir_device_vtable is asked for. */
+/** Kinds of objects for native_handle of a weir_device_vtable. */
 typedef enum weir_device_object {
   /** The device. */
   WEIR_DEVICE_OBJECT_DEVICE = 1,
@@ -330,25 +330,25 @@ typedef enum weir_device_object {
 
 /** The kinds of steps of a recording. */
 typedef enum weir_device_work_kind {
-  /** A call of a kernel. */
+  /** A launch of a kernel. */
   WEIR_DEVICE_WORK_LAUNCH = 1,
   /** A copy. */
   WEIR_DEVICE_WORK_COPY = 2,
-  /** Bytes that become equal. */
+  /** A fill: all bytes get one value. */
   WEIR_DEVICE_WORK_FILL = 3,
-  /** One list of steps of several. Only with WEIR_DEVICE_CONTROL_FLOW, as the next one. */
+  /** A branch: one of several lists of steps runs. Only with WEIR_DEVICE_CONTROL_FLOW, like the next one. */
   WEIR_DEVICE_WORK_BRANCH = 4,
-  /** A list of steps that is done again and again. */
+  /** A loop: a list of steps is repeated. */
   WEIR_DEVICE_WORK_LOOP = 5,
 } weir_device_work_kind;
 
-/** How a loop of a recording decides whether it goes on. */
+/** The predicates of a recording's loop. */
 typedef enum weir_device_relation {
   /** The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32. */
   WEIR_DEVICE_NOT_ZERO = 0,
   /**
-   * The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; so below. A
-   * NaN is unequal to all numbers, and neither less nor greater.
+   * The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; likewise
+   * below. A NaN is unequal to all numbers, and neither less nor greater.
    */
   WEIR_DEVICE_EQ = 1,
   /** They are not equal. */
@@ -1403,8 +1403,8 @@ typedef struct weir_device_info {
   /** A name for people, NUL-terminated UTF-8. */
   char name[64];
   /**
-   * Most streams that it is good for: a program's work is spread over no more, whatever its engine's attributes say.
-   * 0 = as weir finds best. Copies to and from the host may have streams besides.
+   * The most streams that it can use well: a program's work is spread over no more, whatever its engine's attributes
+   * say. 0 = weir decides. Copies to and from the host may use additional streams.
    */
   uint32_t max_streams;
   /** Reserved, 0. */
@@ -1414,7 +1414,7 @@ typedef struct weir_device_info {
 /** An address in a device's memory. Only the device may be able to read and write there; 0 is none. */
 typedef uint64_t weir_device_address;
 
-/** What a stream of a device is made from, filled by weir. */
+/** Attributes of a device's stream, filled by weir. */
 typedef struct weir_device_stream_attr {
   /** sizeof(weir_device_stream_attr), set by weir. */
   size_t struct_size;
@@ -1426,7 +1426,7 @@ typedef struct weir_device_stream_attr {
   uint32_t reserved;
 } weir_device_stream_attr;
 
-/** What follows when an event was reached: weir's, for the plug-in to call once. */
+/** A callback of weir's for when an event is reached: the plug-in calls it once. */
 typedef void (*weir_device_callback_fn)(void *arg);
 
 /** An element type: one of enum weir_dtype_value. */
@@ -1459,9 +1459,9 @@ typedef struct weir_tensor_view {
 } weir_tensor_view;
 
 /**
- * A kernel as a function of the host's, on memory that the host can touch: weir's, for a device to call. It may block,
- * and may call weir. Any thread, several at a time. A code that is not WEIR_OK is the failure of the kernel: then
- * `text` has at most `capacity` bytes of NUL-terminated UTF-8 that say why.
+ * A kernel as a host function, on memory that the host can touch: weir's, for a device to call. It may block, and may
+ * call weir. Any thread, several at a time. A code that is not WEIR_OK is the failure of the kernel: then `text` holds
+ * the reason, at most `capacity` bytes of NUL-terminated UTF-8.
  */
 typedef int32_t (*weir_device_host_call_fn)(void *user,
                                             const struct weir_tensor_view *inputs,
@@ -1471,7 +1471,7 @@ typedef int32_t (*weir_device_host_call_fn)(void *user,
                                             char *text,
                                             size_t capacity);
 
-/** What a kernel of a device is made from, filled by weir. All of it lives during the call. */
+/** The recipe of a device's kernel, filled by weir. All of it lives during the call. */
 typedef struct weir_device_recipe {
   /** sizeof(weir_device_recipe), set by weir. */
   size_t struct_size;
@@ -1481,9 +1481,9 @@ typedef struct weir_device_recipe {
    */
   const char *operation;
   /**
-   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
-   * it: its struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is
-   * nothing to say. Aligned to 8 bytes.
+   * For weir's own operations the descriptor, such as weir_matmul_desc for "matmul", checked and with all members of
+   * this version of weir: its struct_size says how much that is. Otherwise the attributes that
+   * weir_kernel_create_named was given. NULL if there are none. Aligned to 8 bytes.
    */
   const void *attributes;
   /** Bytes of the attributes. */
@@ -1493,21 +1493,21 @@ typedef struct weir_device_recipe {
   /** Number of outputs. */
   size_t num_outputs;
   /**
-   * With WEIR_DEVICE_HOST_KERNELS: the same as a function of the host's; NULL if there is none. Lives as long as
+   * With WEIR_DEVICE_HOST_KERNELS: a host function that computes the same; NULL if there is none. Lives as long as
    * `host_user` is retained.
    */
   weir_device_host_call_fn host_call;
   /** First argument of the functions here. */
   void *host_user;
-  /** Keeps `host_user` beyond kernel_create, until host_release is called for it. */
+  /** Keeps `host_user` alive beyond kernel_create, until host_release is called for it. */
   weir_destroy_fn host_retain;
   /** Any thread. */
   weir_destroy_fn host_release;
 } weir_device_recipe;
 
 /**
- * One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
- * has done it.
+ * One launch of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the launch
+ * is done.
  */
 typedef struct weir_device_launch {
   /** sizeof(weir_device_launch), set by weir. */
@@ -1521,8 +1521,8 @@ typedef struct weir_device_launch {
   /** How many. */
   size_t num_outputs;
   /**
-   * As many bytes of the device's memory as kernel_scratch has asked for, with any contents, aligned as device_info
-   * says, and this call's alone until it is done; 0 if none. Not set in a call of kernel_scratch.
+   * Scratch memory of the device, as much as kernel_scratch has asked for, with any contents, aligned as device_info
+   * says, and exclusive to this launch until it is done; 0 if none. Not set in a call of kernel_scratch.
    */
   weir_device_address scratch;
   /** How many bytes. */
@@ -1531,20 +1531,20 @@ typedef struct weir_device_launch {
 
 /**
  * A copy of a recording. Each end is in the memory of `device`, of another device of this vtable (with
- * WEIR_DEVICE_PEER_COPY), or, where that is NULL, of the host: then the address is a pointer as a number.
+ * WEIR_DEVICE_PEER_COPY), or, if the device is NULL, of the host: then the address is a pointer as a number.
  */
 typedef struct weir_device_copy {
   /** sizeof(weir_device_copy), set by weir. */
   size_t struct_size;
-  /** How many; 0 = it does nothing. */
+  /** How many; 0 = no effect. */
   uint64_t bytes;
   /** The device whose memory is written; NULL = the host's. */
   void *to_device;
-  /** Where. */
+  /** Its address. */
   weir_device_address to;
   /** The device whose memory is read; NULL = the host's. */
   void *from_device;
-  /** Where. */
+  /** Its address. */
   weir_device_address from;
 } weir_device_copy;
 
@@ -1552,9 +1552,9 @@ typedef struct weir_device_copy {
 typedef struct weir_device_fill {
   /** sizeof(weir_device_fill), set by weir. */
   size_t struct_size;
-  /** Where, in the device's memory. */
+  /** The address in the device's memory. */
   weir_device_address to;
-  /** How many; 0 = it does nothing. */
+  /** How many; 0 = no effect. */
   uint64_t bytes;
   /** The value of each byte. */
   uint8_t value;
@@ -1562,17 +1562,20 @@ typedef struct weir_device_fill {
   uint8_t reserved[7];
 } weir_device_fill;
 
-/** A branch of a recording: which of its lists is done is read from the device's memory when its turn comes. */
+/**
+ * A branch of a recording: an integer in the device's memory, read when the branch's turn comes, chooses the list that
+ * runs.
+ */
 typedef struct weir_device_branch {
   /** sizeof(weir_device_branch), set by weir. */
   size_t struct_size;
-  /** Where the integer is that is read, in the device's memory. */
+  /** The address of the integer, in the device's memory. */
   weir_device_address choice;
   /** Its type: WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32. */
   uint32_t dtype;
   /**
-   * 1: there are two lists, the first of which is done if the integer is 0, and the second if it is not. 0: the list
-   * with that number is done, or the last one if there is none.
+   * 1: there are two lists; the first runs if the integer is 0, and the second if it is not. 0: the list with that
+   * number runs, or the last one if there is none.
    */
   int32_t is_cond;
   /** The lists. */
@@ -1582,30 +1585,30 @@ typedef struct weir_device_branch {
 } weir_device_branch;
 
 /**
- * A loop of a recording: its body is done as long as a predicate holds, which is read from the device's memory before
- * each time, also before the first. All of a time is over before the next one begins.
+ * A loop of a recording: its body runs as long as a predicate holds. The predicate is read from the device's memory
+ * before each iteration, also the first. An iteration ends before the next one begins.
  */
 typedef struct weir_device_loop {
   /** sizeof(weir_device_loop), set by weir. */
   size_t struct_size;
   /** One of weir_device_relation. */
   uint32_t relation;
-  /** The type of what is read. */
+  /** The type of the numbers that are read. */
   uint32_t dtype;
-  /** Where it is, in the device's memory. Of WEIR_DEVICE_NOT_ZERO the first one alone. */
+  /** Their addresses in the device's memory. WEIR_DEVICE_NOT_ZERO uses only the first one. */
   weir_device_address addresses[2];
-  /** The steps that are done again. */
+  /** The steps of an iteration. */
   const struct weir_device_step_list *body;
   /**
-   * Steps of the body behind which the predicate may be read for the next time: none that these do not come after
-   * writes what is read. NULL: it is read behind all of them.
+   * The predicate may be read for the next iteration once these steps of the body are over: no step writes it unless
+   * these come after that step. NULL: it is read after all steps.
    */
   const size_t *behind;
   /** How many. */
   size_t num_behind;
 } weir_device_loop;
 
-/** The work of a step. The member for its kind is there, and the others are NULL. */
+/** The work of a step. The member for its kind is set, and the others are NULL. */
 typedef struct weir_device_work {
   /** sizeof(weir_device_work), set by weir. */
   size_t struct_size;
@@ -1615,9 +1618,9 @@ typedef struct weir_device_work {
   uint32_t reserved;
   /** Its name for texts, NUL-terminated UTF-8. */
   const char *name;
-  /** Of a launch: the kernel. */
+  /** For a launch: the kernel. */
   void *kernel;
-  /** Of a launch: its call. */
+  /** For a launch: its arguments. */
   const struct weir_device_launch *launch;
   /** The copy. */
   const struct weir_device_copy *copy;
@@ -1640,8 +1643,8 @@ typedef struct weir_device_step {
 } weir_device_step;
 
 /**
- * Steps that may begin when those that they name are over, and else run in any order, or side by side. This struct
- * never grows.
+ * Steps. Each may begin when the steps that it names are over; otherwise they run in any order, or side by side. This
+ * struct never grows.
  */
 typedef struct weir_device_step_list {
   /** The steps. */
@@ -1651,8 +1654,8 @@ typedef struct weir_device_step_list {
 } weir_device_step_list;
 
 /**
- * A recording, filled by weir. All of it lives during the call; kernels and memory that it names as long as the
- * executable that is made of it.
+ * A recording, filled by weir. All of it lives during the call; its kernels and memory as long as the executable that
+ * is made of it.
  */
 typedef struct weir_device_recording {
   /** sizeof(weir_device_recording), set by weir. */
@@ -1663,13 +1666,13 @@ typedef struct weir_device_recording {
   struct weir_device_step_list list;
 } weir_device_recording;
 
-/** A node of a region: one call of a kernel. Values go by their numbers in the region. This struct never grows. */
+/** A node of a region: one call of a kernel. Values are named by their numbers in the region. This struct never grows. */
 typedef struct weir_device_region_node {
   /** Its name for texts, NUL-terminated UTF-8. */
   const char *name;
-  /** What its kernel was made from, as kernel_create was given it. */
+  /** The recipe of its kernel, as given to kernel_create. */
   const struct weir_device_recipe *recipe;
-  /** What kernel_create made of that. It lives as long as the kernel that is made of the region. */
+  /** The kernel that kernel_create made. It lives as long as the region's kernel. */
   void *kernel;
   /** The values that it reads. */
   const size_t *inputs;
@@ -1690,16 +1693,16 @@ typedef struct weir_device_region_value {
   /** Its type and its shape, without open dimensions. */
   struct weir_tensor_desc desc;
   /**
-   * Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. The
-   * bytes are there, and stay as they are. 0: it is no such constant.
+   * The address of a constant in the device's memory, valid as long as the region's kernel; its bytes are there and
+   * never change. 0 for other values.
    */
   weir_device_address constant;
 } weir_device_region_value;
 
 /**
- * A part of a program that a device may make one kernel of, filled by weir: nodes of this device alone, of which no
- * path of the program's goes out and comes back. All of it lives during the call; kernels and constants that it names
- * as long as the kernel that is made of it.
+ * A part of a program that a device may compile to one kernel, filled by weir: a convex subgraph with nodes of this
+ * device only, so no path leaves it and comes back. All of it lives during the call; its kernels and constants as long
+ * as the kernel that is made of it.
  */
 typedef struct weir_device_region {
   /** sizeof(weir_device_region), set by weir. */
@@ -1710,113 +1713,110 @@ typedef struct weir_device_region {
   const struct weir_device_region_node *nodes;
   /** How many. */
   size_t num_nodes;
-  /** Its values: what comes in, constants, and what its nodes compute. */
+  /** Its values: inputs, constants, and the outputs of its nodes. */
   const struct weir_device_region_value *values;
   /** How many. */
   size_t num_values;
-  /** The values that come in: the inputs of each launch, in this order. No constant is among them. */
+  /** The input values: the inputs of each launch, in this order. No constant is among them. */
   const size_t *inputs;
   /** How many. */
   size_t num_inputs;
-  /** The values that others want: the outputs of each launch, in this order. Nobody wants the rest. */
+  /** The values that are read outside: the outputs of each launch, in this order. All others stay inside. */
   const size_t *outputs;
   /** How many. */
   size_t num_outputs;
 } weir_device_region;
 
 /**
- * The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
+ * The devices of one kind, brought by a plug-in. docs/devices.md is the full contract.
  *
- * Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are
- * what the create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of
- * weir_status_code, and then has left its outputs alone. All return without waiting for the device, but those that say
- * "may block". All may be called from any thread, several at a time for several devices; for one device likewise if it
- * says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to one stream, and that nothing is in use when
- * it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but for the callback that they are
- * given. Functions that destroy, deallocate, close or release are never called inside such a callback, so they may
- * join the thread that runs it. No function is called in a forked child.
+ * Copied by weir_device_register. `ctx` is the context registered with it; `device`, `stream`, `event` and `kernel`
+ * come from the create functions, and are not NULL. Every function that can fail returns WEIR_OK or a code of
+ * weir_status_code; if it fails, its outputs are unchanged. All return without waiting for the device, except those
+ * that say "may block". All may be called from any thread, and at the same time for different devices. A device with
+ * WEIR_DEVICE_CONCURRENT allows concurrent calls too, but only one thread at a time issues to a stream, and no object
+ * is destroyed while it is in use. The functions must not throw, longjmp or unwind, and must not call weir, except for
+ * the callback that they are given. Functions that destroy, deallocate, close or release are never called inside such
+ * a callback, so they may join the thread that runs it. No function is called in a forked child.
  *
- * A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on
- * those that wait for such an event, give the failure when they are asked, and what lies behind is not done until
- * stream_clear_error. WEIR_DEVICE_LOST from any function says that the device has failed for good: from then on weir
- * only destroys, deallocates and closes, also what queued work names.
+ * A stream does its work in order. Work fails late: the events behind it, on this stream and on streams that wait for
+ * such an event, give the failure when they are queried, and later work is not done until stream_clear_error.
+ * WEIR_DEVICE_LOST from any function means that the device has failed for good: from then on weir only destroys,
+ * deallocates and closes, even objects that queued work uses.
  */
 typedef struct weir_device_vtable {
   /** sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL. */
   size_t struct_size;
   /** OR of weir_device_vtable_flags. */
   uint64_t flags;
-  /** Required. How many devices there are now. */
+  /** Required. The current number of devices. */
   int32_t (*device_count)(void *ctx, uint32_t *out_count);
-  /** Required, may block. Makes device `index` ready for use. weir opens each device once at a time. */
+  /** Required, may block. Opens device `index`. weir opens each device once at a time. */
   int32_t (*device_open)(void *ctx, uint32_t index, void **out_device);
-  /** Required, may block. Ends it. All that was made of it has been destroyed. */
+  /** Required, may block. Closes the device. All of its objects have been destroyed. */
   void (*device_close)(void *ctx, void *device);
-  /** Required. Facts about it, which stay the same until it is closed. */
+  /** Required. Facts about the device, which stay the same until it is closed. */
   int32_t (*device_info)(void *ctx, void *device, struct weir_device_info *info);
   /**
-   * Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of
-   * NUL-terminated UTF-8. Also of a late failure that an event has just given.
+   * Optional. The reason for the last failure on this thread: writes at most `capacity` bytes of NUL-terminated
+   * UTF-8. Also of a late failure that an event has just given.
    */
   void (*error_text)(void *ctx, char *buffer, size_t capacity);
   /**
-   * Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says
-   * what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+   * Required, may block. Allocates `bytes` (1 or more) of memory with any contents, aligned as device_info says.
+   * `name` names the purpose, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
    */
   int32_t (*allocate)(void *device, uint64_t bytes, const char *name, weir_device_address *out_address);
-  /**
-   * Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was
-   * issued uses it.
-   */
+  /** Required, may block. Frees memory: an address and the bytes that it was allocated with. No issued work uses it. */
   void (*deallocate)(void *device, weir_device_address address, uint64_t bytes);
-  /** Required. A stream. */
+  /** Required. Creates a stream. */
   int32_t (*stream_create)(void *device, const struct weir_device_stream_attr *attr, void **out_stream);
-  /** Required, may block. Ends a stream. What was issued to it is done, unless the device is lost. */
+  /** Required, may block. Destroys a stream. All of its work is done, unless the device is lost. */
   void (*stream_destroy)(void *device, void *stream);
-  /** Required. Work is done again after a failure. */
+  /** Required. Makes the stream work again after a failure. */
   int32_t (*stream_clear_error)(void *device, void *stream);
   /**
-   * Required. An event, not recorded: that counts as reached. `flags`: WEIR_EVENT_TIMING if the device has said
-   * WEIR_DEVICE_TIMING, or 0.
+   * Required. Creates an event; as long as it is not recorded it counts as reached. `flags`: WEIR_EVENT_TIMING if
+   * the device has WEIR_DEVICE_TIMING, or 0.
    */
   int32_t (*event_create)(void *device, uint64_t flags, void **out_event);
-  /** Required. Ends an event that is not under way. */
+  /** Required. Destroys an event that is not in flight. */
   void (*event_destroy)(void *device, void *event);
-  /** Required. Puts the event behind all that was issued to the stream so far. The event is not under way. */
+  /** Required. Records the event behind all work issued to the stream so far. The event is not in flight. */
   int32_t (*event_record)(void *device, void *event, void *stream);
-  /** Required. What is issued to the stream from now on waits, on the device, for the event as it was recorded last. */
+  /** Required. Makes later work of the stream wait, on the device, for the event as it was recorded last. */
   int32_t (*event_wait)(void *device, void *event, void *stream);
   /**
    * Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work
-   * before it, and counts as reached.
+   * before the event, which counts as reached.
    */
   int32_t (*event_query)(void *device, void *event, int32_t *out_reached);
   /**
-   * Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several
-   * threads may wait for one event. Without it weir asks event_query again and again.
+   * Optional, may block: like event_query, but waits until the event is reached, for `timeout_ns` at most. Several
+   * threads may wait for one event. Without it weir polls event_query.
    */
   int32_t (*event_synchronize)(void *device, void *event, uint64_t timeout_ns, int32_t *out_reached);
   /** Required with WEIR_DEVICE_TIMING. Nanoseconds from `start` to `end`, both with timing, recorded and reached. */
   int32_t (*event_elapsed)(void *device, void *start, void *end, int64_t *out_nanoseconds);
   /**
-   * Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was
-   * recorded last, and also if it fails or the device is lost; on any thread, and at once if it is reached. The
-   * callback may call functions of this vtable: no lock that they need may be held. If this fails, it is never
-   * called.
+   * Required with WEIR_DEVICE_CALLBACK. Calls `callback(arg)` once, when the event as it was recorded last is
+   * reached, and also if it fails or the device is lost; on any thread, and at once if the event is already reached.
+   * The callback may call functions of this vtable, so no lock that they need may be held. If this function fails,
+   * the callback is never called.
    */
   int32_t (*event_callback)(void *device, void *event, weir_device_callback_fn callback, void *arg);
-  /**
-   * Required without work_submit, as the other copies, fill and launch. Copies bytes from the host's memory, which
-   * stays as it is until the stream has done this; so below.
-   */
+  /** Required without work_submit. Copies bytes from host memory, which stays unchanged until the copy is done. */
   int32_t (*copy_to_device)(void *device, void *stream, weir_device_address to, const void *from, uint64_t bytes);
-  /** Required, as said. Copies bytes to the host's memory. They are there when an event behind this was reached. */
+  /**
+   * Required without work_submit. Copies bytes to host memory. They are there when a later event of the stream is
+   * reached.
+   */
   int32_t (*copy_to_host)(void *device, void *stream, void *to, weir_device_address from, uint64_t bytes);
-  /** Required, as said. Copies bytes within the device's memory, where the two do not overlap. */
+  /** Required without work_submit. Copies bytes within the device's memory; the two ranges do not overlap. */
   int32_t (*copy_on_device)(void *device, void *stream, weir_device_address to, weir_device_address from, uint64_t bytes);
   /**
-   * Required with WEIR_DEVICE_PEER_COPY, as said. Copies bytes between the memories of two devices of this vtable, one of
-   * which is `device`.
+   * Required with WEIR_DEVICE_PEER_COPY, unless there is work_submit. Copies bytes between the memories of two
+   * devices of this vtable; `device` is one of them.
    */
   int32_t (*copy_peer)(void *device,
                        void *stream,
@@ -1825,76 +1825,73 @@ typedef struct weir_device_vtable {
                        void *from_device,
                        weir_device_address from,
                        uint64_t bytes);
-  /** Required, as said. Sets bytes of the device's memory. */
+  /** Required without work_submit. Sets bytes of the device's memory. */
   int32_t (*fill)(void *device, void *stream, weir_device_address to, uint8_t value, uint64_t bytes);
   /**
-   * Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it
-   * has none.
+   * Required. Creates the device's kernel of an operation, for any shapes that the operation takes.
+   * WEIR_UNIMPLEMENTED if it has none.
    */
   int32_t (*kernel_create)(void *device, const struct weir_device_recipe *recipe, void **out_kernel);
-  /** Required. Ends a kernel. No call of it is under way. */
+  /** Required. Destroys a kernel. No launch of it is in flight. */
   void (*kernel_destroy)(void *device, void *kernel);
-  /** Required, as said. Calls a kernel. */
+  /** Required without work_submit. Launches a kernel. */
   int32_t (*launch)(void *device, void *stream, void *kernel, const struct weir_device_launch *launch);
   /**
-   * Required with WEIR_DEVICE_NATIVE_HANDLE. What the plug-in's own interface calls an object: `what` is one of
-   * weir_device_object, `object` what it names (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
+   * Required with WEIR_DEVICE_NATIVE_HANDLE. The handle of an object in the plug-in's native interface: `what` is
+   * one of weir_device_object, `object` the object (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
    */
   int32_t (*native_handle)(void *device, uint32_t what, void *object, uint64_t *out_handle);
-  /** Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed. */
+  /** Optional, may block. Called once, after the vtable was unregistered or replaced and its last device was closed. */
   void (*release)(void *ctx);
   /**
-   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. `bytes` (1 or more) of memory that the host can read and
-   * write, aligned to 64 bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and
-   * copy_to_host return without waiting for them. `name` says what for, and lives during the call.
-   * WEIR_RESOURCE_EXHAUSTED if there is no room.
+   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. Allocates `bytes` (1 or more) of host memory, aligned to 64
+   * bytes, with any contents. Copies from and to it are asynchronous: copy_to_device and copy_to_host return without
+   * waiting for them. `name` names the purpose, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no
+   * room.
    */
   int32_t (*host_allocate)(void *device, uint64_t bytes, const char *name, void **out_data);
   /**
-   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No
-   * copy uses it.
+   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. Frees it, with the bytes that it was allocated with. No copy
+   * uses it.
    */
   void (*host_deallocate)(void *device, void *data, uint64_t bytes);
   /**
-   * Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Makes memory of the host's like that of host_allocate, at
-   * any address and of any size; no byte of it is registered.
+   * Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Pins host memory, at any address and of any size, so that
+   * it is like that of host_allocate; no byte of it is registered yet.
    */
   int32_t (*host_register)(void *device, void *data, uint64_t bytes);
-  /**
-   * Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy
-   * uses it.
-   */
+  /** Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Unpins a whole registered range. No copy uses it. */
   void (*host_unregister)(void *device, void *data, uint64_t bytes);
   /**
-   * Required with WEIR_DEVICE_IDLE_QUERY. Stores 1 if all that was issued to the stream is done and nothing of it
-   * has failed, else 0. A code that is not WEIR_OK counts as 0: what has failed an event tells.
+   * Required with WEIR_DEVICE_IDLE_QUERY. Stores 1 if all work issued to the stream is done and nothing of it has
+   * failed, else 0. A code that is not WEIR_OK counts as 0: an event reports the failure.
    */
   int32_t (*stream_query)(void *device, void *stream, int32_t *out_idle);
   /**
    * Required with WEIR_DEVICE_RECORDINGS, may block. Makes an executable of a recording. WEIR_UNIMPLEMENTED, or any
-   * other code but WEIR_DEVICE_LOST, refuses this recording: weir then issues its steps one after the other, and
-   * the program's report gives the text.
+   * other code but WEIR_DEVICE_LOST, refuses this recording: weir then issues its steps one after the other, and the
+   * program's report gives the text.
    */
   int32_t (*record)(void *device, const struct weir_device_recording *recording, void **out_executable);
   /**
-   * Required with WEIR_DEVICE_RECORDINGS. Has a step of the recording's own list use other addresses from the next
-   * replay on, and leaves replays under way as they are. The kernel, the shapes and the bytes are those of before,
-   * and the step is no branch and no loop. If this fails, weir has the recording made anew.
+   * Required with WEIR_DEVICE_RECORDINGS. Changes the addresses of a step of the recording's own list, from the next
+   * replay on; replays in flight keep the old ones. The kernel, the shapes and the bytes stay the same, and the step
+   * is no branch and no loop. If this fails, weir makes the recording anew.
    */
   int32_t (*executable_update)(void *device, void *executable, size_t step, const struct weir_device_work *work);
-  /** Required with WEIR_DEVICE_RECORDINGS, may block. Ends an executable. No replay of it is under way. */
+  /** Required with WEIR_DEVICE_RECORDINGS, may block. Destroys an executable. No replay of it is in flight. */
   void (*executable_destroy)(void *device, void *executable);
   /**
-   * Required with WEIR_DEVICE_RECORDINGS. Does all steps, behind what was issued to the stream before and before
-   * what follows. Replays of one executable come one after the other, on one stream at a time. A step that fails
-   * ends the replay: what fails there fails late, as everywhere.
+   * Required with WEIR_DEVICE_RECORDINGS. Runs all steps, behind earlier work of the stream and before later work.
+   * Replays of one executable come one after the other, on one stream at a time. A step that fails ends the replay,
+   * and the failure is reported late, as everywhere.
    */
   int32_t (*replay)(void *device, void *stream, void *executable);
   /**
-   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Makes of a call what launch_prepared takes any number of times, on
-   * one stream. `before` is NULL or what was prepared for another call, which is launched no more: if this succeeds,
-   * it is used up, and may be what comes out. WEIR_UNIMPLEMENTED if there is no such form for this call: weir
-   * launches it each time.
+   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Prepares a launch for launch_prepared, which may repeat it any
+   * number of times, on one stream. `before` is NULL or a prepared launch that is no longer needed: success consumes
+   * it, and it may be reused as the result. WEIR_UNIMPLEMENTED if this launch cannot be prepared: weir then launches
+   * it each time.
    */
   int32_t (*prepare)(void *device,
                      void *kernel,
@@ -1902,69 +1899,72 @@ typedef struct weir_device_vtable {
                      void *before,
                      void **out_prepared);
   /**
-   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. The device takes what it needs of it now: it may
-   * be destroyed or used up while the device is at it.
+   * Required with WEIR_DEVICE_PREPARED_LAUNCHES. Launches it. The device takes what it needs of it now: it may be
+   * destroyed or consumed while the launch is in flight.
    */
   int32_t (*launch_prepared)(void *device, void *stream, void *prepared);
-  /** Required with WEIR_DEVICE_PREPARED_LAUNCHES, may block. Ends it, before its kernel ends. */
+  /**
+   * Required with WEIR_DEVICE_PREPARED_LAUNCHES, may block. Destroys a prepared launch, before its kernel is
+   * destroyed.
+   */
   void (*prepared_destroy)(void *device, void *prepared);
   /**
-   * Required with WEIR_DEVICE_SCRATCH. How many bytes besides its tensors a kernel wants for a call with these: the
-   * types and shapes count, not the addresses. weir hands them over with the call (`scratch` of weir_device_launch),
-   * so that launches allocate nothing.
+   * Required with WEIR_DEVICE_SCRATCH. The scratch memory that a launch needs, in bytes: it depends on types and
+   * shapes, not on addresses. weir provides it with the launch (`scratch` of weir_device_launch), so that launches
+   * allocate nothing.
    */
   int32_t (*kernel_scratch)(void *device, void *kernel, const struct weir_device_launch *launch, uint64_t *out_bytes);
   /**
-   * Optional, may block. As device_open, with what weir_engine_attr_set_device_settings was given, in a form of the
-   * plug-in's own; `bytes` is 0 where nothing was set. Without it there is nothing to set.
+   * Optional, may block. Like device_open, with the settings of weir_engine_attr_set_device_settings, in the
+   * plug-in's own format; `bytes` is 0 if none were set. Without it a device has no settings.
    */
   int32_t (*device_open_with)(void *ctx, uint32_t index, const void *settings, size_t bytes, void **out_device);
   /**
-   * Optional. The settings of a device, with what was left open as it was settled: stores how many bytes they have,
-   * and copies them if `capacity` is as much.
+   * Optional. The settings of a device, with defaults filled in: stores their size in bytes, and copies them if
+   * `capacity` is at least that.
    */
   int32_t (*device_settings)(void *device, void *settings, size_t capacity, size_t *out_bytes);
   /**
-   * Optional. Fails if another engine with these settings may not share the device. Without it settings must have
-   * the same bytes.
+   * Optional. Fails if another engine with these settings may not share the device. Without it the settings must
+   * have the same bytes.
    */
   int32_t (*device_fits)(void *device, const void *settings, size_t bytes);
   /**
-   * Optional, in the place of launch, copy_to_device, copy_to_host, copy_on_device, copy_peer and fill, which need
-   * not be there then. Does a launch, a copy or a fill, and has its name.
+   * Optional, replaces launch, copy_to_device, copy_to_host, copy_on_device, copy_peer and fill, which may then be
+   * NULL. Submits a launch, a copy or a fill, with its name.
    */
   int32_t (*work_submit)(void *device, void *stream, const struct weir_device_work *work);
   /**
-   * Optional. What is issued to the device from now on, on any stream, may be put off until batch_end. Batches of
-   * several threads overlap. Nobody waits for the device inside of one.
+   * Optional. Later work issued to the device, on any stream, may be deferred until batch_end. Batches of several
+   * threads overlap. No thread waits for the device inside one.
    */
   void (*batch_begin)(void *device);
-  /** Required with batch_begin. Ends one. */
+  /** Required with batch_begin. Ends a batch. */
   void (*batch_end)(void *device);
-  /** Optional, may block. Of the memory that deallocate has been given at most so many bytes stay with the plug-in. */
+  /** Optional, may block. The plug-in keeps at most this many bytes of the memory that deallocate was given. */
   void (*memory_trim)(void *device, uint64_t keep_bytes);
   /**
-   * Optional. weir is about to read (`writes` 0) or to write (1) bytes of memory of host_allocate or host_register:
-   * one that checks looks whether a copy under way may use them. `name` says who, and lives during the call.
+   * Optional. weir is about to read (`writes` 0) or write (1) bytes of pinned memory: a device that checks looks
+   * whether a copy in flight may use them. `name` names the user, and lives during the call.
    */
   void (*host_used)(void *device, const void *data, uint64_t bytes, int32_t writes, const char *name);
   /**
-   * Optional. Of a failure that this thread has just been given with WEIR_ABORTED: the code of the one that it
-   * follows from, where that was on another stream.
+   * Optional. If this thread's latest failure was WEIR_ABORTED, because of a failure on another stream: the code of
+   * that failure.
    */
   int32_t (*error_origin)(void *ctx);
   /**
-   * Optional, and called only with WEIR_DEVICE_REGIONS. Which nodes of a region the device would compile: stores a
-   * number for each node, 0 if it would leave it alone. Nodes with one number would go together: weir makes regions
-   * of their own of them, and of the others none. Without it all nodes go together. WEIR_UNIMPLEMENTED leaves all of
-   * them alone, as 0 for each does; any other code is a failure of the compilation.
+   * Optional, and called only with WEIR_DEVICE_REGIONS. Says which nodes of a region the device would compile:
+   * stores a number for each node, 0 to leave it alone. weir makes regions of their own of the nodes with one
+   * number. Without this function all nodes go together. WEIR_UNIMPLEMENTED leaves all of them alone, as 0 for each
+   * does; any other code fails the program's compilation.
    */
   int32_t (*region_claim)(void *device, const struct weir_device_region *region, uint32_t *out_groups);
   /**
-   * Required with WEIR_DEVICE_REGIONS, may block. Makes one kernel of a region. It is launched, prepared, recorded,
-   * asked for its scratch memory and destroyed as those of kernel_create, with the region's inputs and outputs.
-   * WEIR_UNIMPLEMENTED declines: the region's nodes are launched one by one, and the program's report gives the
-   * text. Any other code is a failure of the compilation.
+   * Required with WEIR_DEVICE_REGIONS, may block. Compiles a region to one kernel. It is launched, prepared,
+   * recorded, queried for its scratch memory and destroyed like those of kernel_create, with the region's inputs and
+   * outputs. WEIR_UNIMPLEMENTED declines: the region's nodes are launched one by one, and the program's report gives
+   * the text. Any other code fails the program's compilation.
    */
   int32_t (*region_compile)(void *device, const struct weir_device_region *region, void **out_kernel);
 } weir_device_vtable;
@@ -2317,19 +2317,19 @@ typedef struct weir_argmax_desc {
 typedef struct weir_named_kernel_desc {
   /** sizeof(weir_named_kernel_desc) of the caller's header. */
   size_t struct_size;
-  /** What the device calls it, UTF-8; copied. Not one of weir's own operations. */
+  /** The device's name for the operation, UTF-8; copied. Not one of weir's own operations. */
   const char *operation;
-  /** What the device is told besides, in a form of its own; NULL = nothing. */
+  /** Attributes in the device's own format; NULL = none. */
   const void *attributes;
   /** Bytes of the attributes. */
   size_t attributes_bytes;
   /** Number of inputs, at most WEIR_MAX_ARGS. */
   size_t num_inputs;
-  /** What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
+  /** The descriptor that each input must match (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
   const struct weir_tensor_desc *inputs;
   /** Number of outputs, at most WEIR_MAX_ARGS. */
   size_t num_outputs;
-  /** What the outputs look like; NULL if `infer` says so. Copied. */
+  /** The outputs' descriptors; NULL if `infer` computes them. Copied. */
   const struct weir_tensor_desc *outputs;
   /** Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1. */
   weir_infer_fn infer;
@@ -3062,7 +3062,7 @@ typedef struct weir_table_contents {
  */
 
 /**
- * What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the
+ * weir's functions for a plug-in library, which therefore need not be linked against weir. Lives as long as the
  * process.
  */
 typedef struct weir_device_plugin_api {
@@ -3078,15 +3078,15 @@ typedef struct weir_device_plugin_api {
   int32_t (*device_replace)(const char *name, int32_t priority, const struct weir_device_vtable *vtable, void *ctx);
   /** weir_device_unregister. */
   int32_t (*device_unregister)(const char *name, int32_t priority);
-  /** weir_last_error_message: why one of the above has failed. */
+  /** weir_last_error_message: the reason for a failure of one of the above. */
   const char *(*last_error_message)(void);
-  /** Says in words why weir_device_plugin_init is about to fail; the text is copied. Only there. */
+  /** Sets the text for a failure of weir_device_plugin_init, and may be called only there; the text is copied. */
   void (*fail)(const char *text);
 } weir_device_plugin_api;
 
 /**
- * The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK,
- * or a code: then what it has registered is unregistered again.
+ * The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers the library's devices. Returns
+ * WEIR_OK, or a code: then all of its registrations are undone.
  */
 typedef int32_t (*weir_device_plugin_init_fn)(const struct weir_device_plugin_api *api);
 

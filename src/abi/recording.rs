@@ -1,4 +1,4 @@
-//! Recordings as a plug-in's device is given them: work that is put together once and submitted many times.
+//! Recordings for a plug-in's device: work that is built once and submitted many times.
 #![forbid(unsafe_code)]
 
 use super::tensor::weir_tensor_view;
@@ -7,8 +7,8 @@ use std::ffi::{c_char, c_void};
 /// An address in a device's memory. Only the device may be able to read and write there; 0 is none.
 pub type weir_device_address = u64;
 
-/// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
-/// has done it.
+/// One launch of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the launch
+/// is done.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_launch {
@@ -22,8 +22,8 @@ pub struct weir_device_launch {
     pub outputs: *const weir_tensor_view,
     /// How many.
     pub num_outputs: usize,
-    /// As many bytes of the device's memory as kernel_scratch has asked for, with any contents, aligned as device_info
-    /// says, and this call's alone until it is done; 0 if none. Not set in a call of kernel_scratch.
+    /// Scratch memory of the device, as much as kernel_scratch has asked for, with any contents, aligned as device_info
+    /// says, and exclusive to this launch until it is done; 0 if none. Not set in a call of kernel_scratch.
     pub scratch: weir_device_address,
     /// How many bytes.
     pub scratch_bytes: u64,
@@ -33,26 +33,26 @@ pub struct weir_device_launch {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_device_work_kind {
-    /// A call of a kernel.
+    /// A launch of a kernel.
     WEIR_DEVICE_WORK_LAUNCH = 1,
     /// A copy.
     WEIR_DEVICE_WORK_COPY = 2,
-    /// Bytes that become equal.
+    /// A fill: all bytes get one value.
     WEIR_DEVICE_WORK_FILL = 3,
-    /// One list of steps of several. Only with WEIR_DEVICE_CONTROL_FLOW, as the next one.
+    /// A branch: one of several lists of steps runs. Only with WEIR_DEVICE_CONTROL_FLOW, like the next one.
     WEIR_DEVICE_WORK_BRANCH = 4,
-    /// A list of steps that is done again and again.
+    /// A loop: a list of steps is repeated.
     WEIR_DEVICE_WORK_LOOP = 5,
 }
 
-/// How a loop of a recording decides whether it goes on.
+/// The predicates of a recording's loop.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_device_relation {
     /// The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32.
     WEIR_DEVICE_NOT_ZERO = 0,
-    /// The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; so below. A
-    /// NaN is unequal to all numbers, and neither less nor greater.
+    /// The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; likewise
+    /// below. A NaN is unequal to all numbers, and neither less nor greater.
     WEIR_DEVICE_EQ = 1,
     /// They are not equal.
     WEIR_DEVICE_NE = 2,
@@ -67,21 +67,21 @@ pub enum weir_device_relation {
 }
 
 /// A copy of a recording. Each end is in the memory of `device`, of another device of this vtable (with
-/// WEIR_DEVICE_PEER_COPY), or, where that is NULL, of the host: then the address is a pointer as a number.
+/// WEIR_DEVICE_PEER_COPY), or, if the device is NULL, of the host: then the address is a pointer as a number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_copy {
     /// sizeof(weir_device_copy), set by weir.
     pub struct_size: usize,
-    /// How many; 0 = it does nothing.
+    /// How many; 0 = no effect.
     pub bytes: u64,
     /// The device whose memory is written; NULL = the host's.
     pub to_device: *mut c_void,
-    /// Where.
+    /// Its address.
     pub to: weir_device_address,
     /// The device whose memory is read; NULL = the host's.
     pub from_device: *mut c_void,
-    /// Where.
+    /// Its address.
     pub from: weir_device_address,
 }
 
@@ -91,9 +91,9 @@ pub struct weir_device_copy {
 pub struct weir_device_fill {
     /// sizeof(weir_device_fill), set by weir.
     pub struct_size: usize,
-    /// Where, in the device's memory.
+    /// The address in the device's memory.
     pub to: weir_device_address,
-    /// How many; 0 = it does nothing.
+    /// How many; 0 = no effect.
     pub bytes: u64,
     /// The value of each byte.
     pub value: u8,
@@ -101,8 +101,8 @@ pub struct weir_device_fill {
     pub reserved: [u8; 7],
 }
 
-/// Steps that may begin when those that they name are over, and else run in any order, or side by side. This struct
-/// never grows.
+/// Steps. Each may begin when the steps that it names are over; otherwise they run in any order, or side by side. This
+/// struct never grows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_step_list {
@@ -112,18 +112,19 @@ pub struct weir_device_step_list {
     pub num_steps: usize,
 }
 
-/// A branch of a recording: which of its lists is done is read from the device's memory when its turn comes.
+/// A branch of a recording: an integer in the device's memory, read when the branch's turn comes, chooses the list that
+/// runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_branch {
     /// sizeof(weir_device_branch), set by weir.
     pub struct_size: usize,
-    /// Where the integer is that is read, in the device's memory.
+    /// The address of the integer, in the device's memory.
     pub choice: weir_device_address,
     /// Its type: WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32.
     pub dtype: u32,
-    /// 1: there are two lists, the first of which is done if the integer is 0, and the second if it is not. 0: the list
-    /// with that number is done, or the last one if there is none.
+    /// 1: there are two lists; the first runs if the integer is 0, and the second if it is not. 0: the list with that
+    /// number runs, or the last one if there is none.
     pub is_cond: i32,
     /// The lists.
     pub branches: *const weir_device_step_list,
@@ -131,8 +132,8 @@ pub struct weir_device_branch {
     pub num_branches: usize,
 }
 
-/// A loop of a recording: its body is done as long as a predicate holds, which is read from the device's memory before
-/// each time, also before the first. All of a time is over before the next one begins.
+/// A loop of a recording: its body runs as long as a predicate holds. The predicate is read from the device's memory
+/// before each iteration, also the first. An iteration ends before the next one begins.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_loop {
@@ -140,20 +141,20 @@ pub struct weir_device_loop {
     pub struct_size: usize,
     /// One of weir_device_relation.
     pub relation: u32,
-    /// The type of what is read.
+    /// The type of the numbers that are read.
     pub dtype: u32,
-    /// Where it is, in the device's memory. Of WEIR_DEVICE_NOT_ZERO the first one alone.
+    /// Their addresses in the device's memory. WEIR_DEVICE_NOT_ZERO uses only the first one.
     pub addresses: [weir_device_address; 2],
-    /// The steps that are done again.
+    /// The steps of an iteration.
     pub body: *const weir_device_step_list,
-    /// Steps of the body behind which the predicate may be read for the next time: none that these do not come after
-    /// writes what is read. NULL: it is read behind all of them.
+    /// Steps of the body after which the predicate may be read for the next iteration: every step that writes it is one
+    /// of these or comes before one of them. NULL: it is read after all steps.
     pub behind: *const usize,
     /// How many.
     pub num_behind: usize,
 }
 
-/// The work of a step. The member for its kind is there, and the others are NULL.
+/// The work of a step. The member for its kind is set, and the others are NULL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_work {
@@ -165,9 +166,9 @@ pub struct weir_device_work {
     pub reserved: u32,
     /// Its name for texts, NUL-terminated UTF-8.
     pub name: *const c_char,
-    /// Of a launch: the kernel.
+    /// For a launch: the kernel.
     pub kernel: *mut c_void,
-    /// Of a launch: its call.
+    /// For a launch: its arguments.
     pub launch: *const weir_device_launch,
     /// The copy.
     pub copy: *const weir_device_copy,
@@ -191,8 +192,8 @@ pub struct weir_device_step {
     pub num_after: usize,
 }
 
-/// A recording, filled by weir. All of it lives during the call; kernels and memory that it names as long as the
-/// executable that is made of it.
+/// A recording, filled by weir. All of it lives during the call; its kernels and memory as long as the executable that
+/// is made of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_recording {

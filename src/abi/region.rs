@@ -1,4 +1,4 @@
-//! Regions: parts of a program that a plug-in's device may make one kernel of.
+//! Regions: parts of a program that a plug-in's device may compile to one kernel.
 #![forbid(unsafe_code)]
 
 use super::recipe::weir_device_recipe;
@@ -12,20 +12,20 @@ use std::ffi::{c_char, c_void};
 pub struct weir_device_region_value {
     /// Its type and its shape, without open dimensions.
     pub desc: weir_tensor_desc,
-    /// Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. The
-    /// bytes are there, and stay as they are. 0: it is no such constant.
+    /// The address of a constant in the device's memory, valid as long as the region's kernel; its bytes are there and
+    /// never change. 0 for other values.
     pub constant: weir_device_address,
 }
 
-/// A node of a region: one call of a kernel. Values go by their numbers in the region. This struct never grows.
+/// A node of a region: one call of a kernel. Values are named by their numbers in the region. This struct never grows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_region_node {
     /// Its name for texts, NUL-terminated UTF-8.
     pub name: *const c_char,
-    /// What its kernel was made from, as kernel_create was given it.
+    /// The recipe of its kernel, as given to kernel_create.
     pub recipe: *const weir_device_recipe,
-    /// What kernel_create made of that. It lives as long as the kernel that is made of the region.
+    /// The kernel that kernel_create made. It lives as long as the region's kernel.
     pub kernel: *mut c_void,
     /// The values that it reads.
     pub inputs: *const usize,
@@ -41,9 +41,9 @@ pub struct weir_device_region_node {
     pub num_after: usize,
 }
 
-/// A part of a program that a device may make one kernel of, filled by weir: nodes of this device alone, of which no
-/// path of the program's goes out and comes back. All of it lives during the call; kernels and constants that it names
-/// as long as the kernel that is made of it.
+/// A part of a program that a device may compile to one kernel, filled by weir: a convex subgraph with nodes of this
+/// device only, so no path leaves it and comes back. All of it lives during the call; its kernels and constants as long
+/// as the kernel that is made of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_region {
@@ -55,15 +55,15 @@ pub struct weir_device_region {
     pub nodes: *const weir_device_region_node,
     /// How many.
     pub num_nodes: usize,
-    /// Its values: what comes in, constants, and what its nodes compute.
+    /// Its values: inputs, constants, and the outputs of its nodes.
     pub values: *const weir_device_region_value,
     /// How many.
     pub num_values: usize,
-    /// The values that come in: the inputs of each launch, in this order. No constant is among them.
+    /// The input values: the inputs of each launch, in this order. No constant is among them.
     pub inputs: *const usize,
     /// How many.
     pub num_inputs: usize,
-    /// The values that others want: the outputs of each launch, in this order. Nobody wants the rest.
+    /// The values that are read outside: the outputs of each launch, in this order. All others stay inside.
     pub outputs: *const usize,
     /// How many.
     pub num_outputs: usize,

@@ -1,12 +1,12 @@
-//! Regions: parts of a program that a device may make one kernel of.
+//! Regions: parts of a program that a device may compile to one kernel.
 //!
 //! A region is a list of calls of one device's kernels, each behind those that it waits for, and of the values between
 //! them. The device says which of the calls it would take (`Accelerator::claim`), and makes one kernel of a region
-//! (`Accelerator::compile`): that is launched with the values that come in and those that go out, and does what the
-//! calls would have done one after the other.
+//! (`Accelerator::compile`). That kernel is launched with the region's inputs and outputs, and does what the calls
+//! would have done one after the other.
 //!
-//! *What is promised.* The kernels of the calls, and the memory of constants, stay as long as the kernel that is made
-//! of the region. Shapes are those that the region says. `Region::check` refuses what no device takes.
+//! *Guarantees.* The kernels of the calls, and the memory of constants, stay as long as the region's kernel. Shapes are
+//! those that the region says. `Region::check` refuses malformed regions.
 #![forbid(unsafe_code)]
 
 use super::{DeviceKernel, Recipe};
@@ -17,20 +17,20 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub struct RegionValue {
     pub desc: Desc,
-    /// Where it is in the device's memory, if it is a constant there.
+    /// The address of a constant in device memory; `None` for other values.
     pub constant: Option<usize>,
 }
 
-/// A call. Values and nodes go by their numbers.
+/// A call of a kernel. Values and nodes are named by their numbers.
 pub struct RegionNode<'a> {
     /// For texts.
     pub name: &'a str,
     pub recipe: Recipe<'a>,
-    /// What the device has made of the recipe.
+    /// The device's kernel for the recipe.
     pub kernel: &'a Arc<dyn DeviceKernel>,
     pub inputs: &'a [usize],
     pub outputs: &'a [usize],
-    /// Nodes before it that are over when it begins, besides those that compute what it reads.
+    /// Earlier nodes that are over when it begins, besides those that compute its inputs.
     pub after: &'a [usize],
 }
 
@@ -39,13 +39,13 @@ pub struct Region<'a> {
     pub name: &'a str,
     pub nodes: &'a [RegionNode<'a>],
     pub values: &'a [RegionValue],
-    /// What comes in with each launch, and what goes out.
+    /// The values that each launch reads and writes.
     pub inputs: &'a [usize],
     pub outputs: &'a [usize],
 }
 
 impl Region<'_> {
-    /// Refuses values that are not there when they are read, or computed twice, and edges to later nodes.
+    /// Refuses values that are read before they are there, or computed twice, and edges to later nodes.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(format!("{}: {what}", self.name)));
         let mut is_there: Vec<bool> = self.values.iter().map(|value| value.constant.is_some()).collect();

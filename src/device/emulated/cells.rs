@@ -1,22 +1,22 @@
-//! Who used which bytes last: disjoint ranges of addresses in order, each with the last write and the reads since then.
-//! A later one of a queue covers those before it, so there is one of each queue at most, but for the operations of a
-//! replay.
+//! The last users of each byte: disjoint address ranges in order, each with the last write and the reads since then. A
+//! later access of a queue covers the ones before it, so there is at most one for each queue, except for the operations
+//! of a replay.
 //!
-//! A write makes one range of what it covers, so there are never more ranges than a program's accesses have ends.
-//! Ranges are in one vector, which keeps its room: a program that repeats itself allocates nothing here.
+//! A write makes one range of what it covers, so there are never more ranges than a program's accesses have ends. The
+//! ranges are in one vector, which keeps its capacity: a program that repeats itself allocates nothing here.
 #![forbid(unsafe_code)]
 
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// An operation that used bytes.
+/// An operation's use of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub slot: u32,
     pub name: u32,
-    /// In the slot's queue.
+    /// Its position in the slot's queue.
     pub position: u64,
-    /// Which one of a launch of a recording it is.
+    /// Its step in a launch of a recording.
     pub step: u32,
 }
 
@@ -82,7 +82,7 @@ impl Cells {
         cell.reads.clear();
     }
 
-    /// Forgets accesses; ranges without any go.
+    /// Forgets accesses; ranges without any are removed.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Cell, &Access) -> bool) {
         self.0.retain_mut(|cell| {
             let write = cell.write.filter(|access| keep(cell, access));
@@ -92,7 +92,7 @@ impl Cells {
         });
     }
 
-    /// Splits and fills, so that the range is a row of whole cells.
+    /// Splits ranges and fills gaps, so that the range is a row of whole cells.
     fn cover(&mut self, range: &Range<usize>) -> Range<usize> {
         if range.is_empty() {
             return 0..0;
@@ -140,7 +140,7 @@ mod tests {
         Access { slot, name: 0, position, step: 0 }
     }
 
-    /// By bytes: the write, and the reads by slot.
+    /// For each byte: the write, and the reads by slot.
     type Byte = (Option<u64>, [u64; 3]);
 
     fn bytes(cells: &Cells, size: usize) -> Vec<Byte> {

@@ -1,4 +1,4 @@
-//! The checker's finds, turned into reports: whose bytes they are, and what goes to whom.
+//! Turns the checker's hits into reports: finds the memory's owner and the device that gets the report.
 #![forbid(unsafe_code)]
 
 use super::checker::{CHECKER, Checker, Hit, Hits, Inside, Ranges, Who};
@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-/// The emulated devices that there are: an address is of one of them, or the host's.
+/// All open emulated devices. Every address belongs to one of them or to the host.
 static DEVICES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 pub(super) fn enter(shared: &Arc<Shared>) {
@@ -28,13 +28,13 @@ pub(super) fn owner(address: usize, bytes: usize) -> Option<Arc<Shared>> {
     devices.iter().filter_map(Weak::upgrade).find(|device| device.reserve.touches(address, bytes))
 }
 
-/// The device with this handle, if it is an emulated one's.
+/// The emulated device with this handle, if there is one.
 pub(super) fn with_handle(handle: usize) -> Option<Arc<Shared>> {
     let devices = DEVICES.lock();
     devices.iter().filter_map(Weak::upgrade).find(|device| Arc::as_ptr(device).addr() == handle)
 }
 
-/// Whose bytes these are, and the device's id.
+/// The memory that an address is in, and its device's id.
 fn place(shared: &Shared, address: usize) -> (Place, u64) {
     if shared.reserve.touches(address, 1) {
         return (shared.space.lock().place(address), shared.id);
@@ -59,7 +59,8 @@ fn is_live(shared: &Shared, range: &Range<usize>) -> bool {
     owner(range.start, range.len()).is_none_or(|device| device.space.lock().is_live(range))
 }
 
-/// An operation is submitted, maybe one of a replay's. Gives what it fails with, if it is to fail for what was found.
+/// Checks an operation as it is submitted, maybe one of a replay. Gives the error for an operation that is to fail
+/// because of a race.
 pub(super) fn operation(
     shared: &Shared,
     state: &mut State,
@@ -93,7 +94,7 @@ pub(super) fn operation(
     refused
 }
 
-/// A launch is submitted, maybe one of a replay's: all of it, or, if it is of a region, the region's nodes one by one.
+/// Checks a launch as it is submitted, maybe one of a replay: as a whole or, if its kernel is a region's, node by node.
 pub(super) fn launch(
     shared: &Shared,
     state: &mut State,
@@ -112,7 +113,7 @@ pub(super) fn launch(
     if are_told { refused } else { operation(shared, state, queue, name, used, inside) }
 }
 
-/// The host gives memory back.
+/// The host frees memory.
 pub(super) fn free(shared: &Shared, state: &mut State, address: usize, bytes: usize) {
     let after = state.counts.operations;
     let range = address..address + bytes;
@@ -127,7 +128,7 @@ pub(super) fn free(shared: &Shared, state: &mut State, address: usize, bytes: us
     }
 }
 
-/// The host gives pinned memory back, or has it be no longer pinned.
+/// The host frees pinned memory, or unpins it.
 pub(super) fn unpin(shared: &Shared, state: &mut State, range: &Range<usize>) {
     let after = state.counts.operations;
     for (who, hit) in hits(|checker| checker.free(range)) {
@@ -145,7 +146,7 @@ pub(super) fn host(shared: &Shared, state: &mut State, range: &Range<usize>, wri
     }
 }
 
-/// What the checker finds, with who it was.
+/// The checker's hits, each with the operation that it names.
 fn hits(find: impl FnOnce(&mut Checker) -> Hits) -> Vec<(Who, Hit)> {
     CHECKER.with(|checker| find(checker).into_iter().map(|hit| (checker.who(&hit.other), hit)).collect())
 }

@@ -1,14 +1,13 @@
-//! The checker: whether each operation is ordered behind those whose bytes it uses. It knows what operations declare to
-//! read and to write, and what makes one wait for another: the order in a queue, events, and what the host saw before
-//! it submitted. It looks at operations as they are submitted, so it finds what *may* go wrong, however the device ran
-//! this time.
+//! The checker: is each operation ordered behind those that use the same bytes? It knows the reads and writes that
+//! operations declare, and everything that orders them: a queue, events, and what the host saw before it submitted. It
+//! checks operations as they are submitted, so it finds what *may* go wrong, however the device ran this time.
 //!
-//! One checker serves all emulated devices, because copies between them and the host's memory are shared; it is there
-//! while a device that asked for it is.
+//! One checker serves all emulated devices, because copies between them and host memory are shared. It exists while a
+//! device that asked for it does.
 //!
-//! What it cannot see: the host's own reads and writes, but for those of pinned memory that weir makes itself; an order
-//! between threads of the host (the host counts as one thread, which knows what any of its threads saw); reads and
-//! writes that a kernel does not declare.
+//! It cannot see the host's own reads and writes, except for weir's own use of pinned memory; an order between host
+//! threads (the host counts as one thread, which knows what any of its threads saw); and reads and writes that a kernel
+//! does not declare.
 #![forbid(unsafe_code)]
 
 use super::cells::{Access, Cell, Cells};
@@ -19,7 +18,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What one operation does to bytes that another one uses.
+/// The conflict between two operations that use the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clash {
     ReadAfterWrite,
@@ -27,25 +26,25 @@ pub(super) enum Clash {
     WriteAfterWrite,
 }
 
-/// An operation that nothing orders behind another one.
+/// Another operation that this one is not ordered behind.
 #[derive(Clone, Debug)]
 pub(super) struct Hit {
     pub clash: Clash,
     pub other: Access,
     pub bytes: Range<usize>,
-    /// The queue waited for an event of the other one's queue, after that operation was submitted, but recorded before
-    /// it.
+    /// The queue waited for an event of the other queue after that operation was submitted, but the event was recorded
+    /// before it.
     pub recorded_too_soon: bool,
-    /// Both are of one replay.
+    /// Both belong to one replay.
     pub is_inside: bool,
 }
 
-/// Which of a replay's operations one is: its queue's order says nothing of the others, edges do.
+/// The step of an operation within a replay: its queue's order says nothing about the other steps, edges do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inside<'a> {
     /// The number of the replay's first operation.
     pub first: u64,
-    /// Among all steps, also those inside of others.
+    /// Its number among all steps, also those inside of others.
     pub step: u32,
     pub reach: &'a Reach,
 }
@@ -53,7 +52,7 @@ pub(super) struct Inside<'a> {
 pub(super) type Hits = SmallVec<[Hit; 2]>;
 pub(super) type Ranges = SmallVec<[Range<usize>; 8]>;
 
-/// A point in a queue, as an event keeps it.
+/// A point in a queue, as kept by an event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Point {
     slot: usize,
@@ -64,19 +63,19 @@ pub(super) struct Point {
 struct Slot {
     device: u64,
     queue: u32,
-    /// Positions are this and the operation's number on the device, so that they grow even if another device gets the
+    /// Positions are this plus the operation's number on the device, so they still grow if another device gets the
     /// slot.
     base: u64,
     last: u64,
     clock: Clock,
-    /// By the other queue's slot: what had been submitted there as this one last began to wait for an event of it.
+    /// By the other queue's slot: its last submitted position when this queue last began to wait for an event of it.
     met: Vec<u64>,
     is_open: bool,
-    /// Nothing of it is left in the cells.
+    /// No access of it is left in the cells.
     is_clean: bool,
 }
 
-/// Who an operation was, for texts.
+/// An operation's name, for texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Who {
     pub name: String,
@@ -91,12 +90,12 @@ pub(super) struct Checker {
     slots: Vec<Slot>,
     host: Clock,
     cells: Cells,
-    /// More cells than this are worth a look for old ones.
+    /// The number of cells above which old ones are looked for.
     many: usize,
     names: Names,
 }
 
-/// Texts that come again and again, by number.
+/// Texts that occur often, by number.
 #[derive(Debug, Default)]
 struct Names {
     texts: Vec<Box<str>>,
@@ -115,7 +114,7 @@ impl Names {
     }
 }
 
-/// A checker of the process's, while a device needs it.
+/// A checker for the whole process, while a device needs it.
 pub(super) struct Shared(Mutex<Option<Box<Checker>>>);
 
 pub(super) static CHECKER: Shared = Shared(Mutex::new(None));
@@ -129,12 +128,12 @@ impl Shared {
         f(self.lock().get_or_insert_default())
     }
 
-    /// A device that asked for the checker begins.
+    /// A device that asked for the checker is opened.
     pub(super) fn enter(&self) {
         self.with(|checker| checker.devices += 1);
     }
 
-    /// It ends.
+    /// Such a device is closed.
     pub(super) fn leave(&self, device: u64) {
         let mut there = self.lock();
         let Some(checker) = there.as_mut() else { return };
@@ -147,12 +146,13 @@ impl Shared {
 }
 
 impl Checker {
-    /// A queue of a device; gives its slot.
+    /// Adds a device's queue; gives its slot.
     pub(super) fn open(&mut self, device: u64, queue: &str) -> usize {
         let queue = self.names.number(queue);
         let host = &self.host;
         let is_free = |(at, slot): (usize, &Slot)| {
-            // Another device's may be taken when nothing is left of it, one of the same when the host has seen its end.
+            // Another device's slot is free when none of its accesses is left; one of the same device, when the host
+            // has seen its end.
             !slot.is_open && (slot.is_clean || (slot.device == device && host.at(at) >= slot.last))
         };
         let at = self.slots.iter().enumerate().position(|(at, slot)| is_free((at, slot)));
@@ -175,7 +175,8 @@ impl Checker {
         self.slots[slot].is_open = false;
     }
 
-    /// Operation `number` of the device, on a queue, maybe one of a replay's: gives those that it may run into.
+    /// Checks operation `number` of the device, on a queue, maybe one of a replay: gives the operations that it may
+    /// race with.
     pub(super) fn operation(
         &mut self,
         at: usize,
@@ -237,12 +238,12 @@ impl Checker {
         slot.met[point.slot] = submitted;
     }
 
-    /// The host saw that an event was reached.
+    /// The host has seen that an event was reached.
     pub(super) fn observe(&mut self, point: &Point) {
         self.host.join(&point.clock);
     }
 
-    /// The host gives bytes back: gives the operations of which it does not know that they are done.
+    /// The host frees bytes: gives the operations that it does not know to be done.
     pub(super) fn free(&mut self, range: &Range<usize>) -> Hits {
         let hits = self.host(range, true);
         let host = &self.host;
@@ -252,8 +253,7 @@ impl Checker {
         hits
     }
 
-    /// The host itself reads or writes bytes: gives the operations of which it does not know that they are done with
-    /// them.
+    /// The host itself reads or writes bytes: gives the operations that it does not know to be done with them.
     pub(super) fn host(&self, range: &Range<usize>, writes: bool) -> Hits {
         let mut hits = Hits::new();
         for cell in self.cells.overlapping(range) {
@@ -293,7 +293,7 @@ impl Checker {
     }
 }
 
-/// An operation's queue, and what it is in it.
+/// An operation's queue, and its access in it.
 struct Own<'a> {
     at: usize,
     slot: &'a mut Slot,
@@ -301,7 +301,7 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Whether another one is of the operation's own replay.
+    /// Its replay, if the other operation belongs to the same one.
     fn inside(&self, other: &Access) -> Option<Inside<'_>> {
         let is_own = |inside: &Inside<'_>| other.position >= self.slot.base + inside.first;
         self.inside.filter(|inside| other.slot as usize == self.at && is_own(inside))
@@ -336,7 +336,7 @@ impl Own<'_> {
     }
 }
 
-/// One hit for each other operation and way, with the first bytes in one piece.
+/// Keeps one hit for each other operation and conflict, with the first contiguous bytes.
 fn add(hits: &mut Hits, found: Hit) {
     match hits.iter_mut().find(|hit| hit.clash == found.clash && hit.other == found.other) {
         Some(hit) if hit.bytes.end == found.bytes.start => hit.bytes.end = found.bytes.end,

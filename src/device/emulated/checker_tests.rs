@@ -1,5 +1,5 @@
-//! The checker against reachability in the graph of a program: random programs of queues, events, and a host that looks
-//! at some.
+//! Compares the checker with reachability in a program's graph: random programs of queues, events, and a host that
+//! looks at some of these.
 #![forbid(unsafe_code)]
 
 use super::checker::{Checker, Clash, Point, Ranges};
@@ -18,7 +18,7 @@ struct Node {
     operation: Option<(usize, u64, Range<usize>, Range<usize>)>,
 }
 
-/// The graph, with everything that each node comes after.
+/// The graph, with all predecessors of each node.
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
@@ -45,8 +45,7 @@ impl Graph {
     }
 }
 
-/// What the checker should find for the newest node: by each byte, the last write, and the reads since then of which no
-/// later one is in the same queue.
+/// The expected hits for the newest node: for each byte the last write, and each queue's last read since then.
 fn expected(graph: &Graph, newest: usize) -> BTreeSet<(u8, usize, u64)> {
     let (_, _, reads, writes) = graph.nodes[newest].operation.clone().unwrap();
     let mut found = BTreeSet::new();
@@ -79,7 +78,7 @@ fn expected(graph: &Graph, newest: usize) -> BTreeSet<(u8, usize, u64)> {
     found
 }
 
-/// Whether any two operations use a byte, one of them to write it, with no order between them.
+/// Whether two unordered operations use the same byte, and one of them writes it.
 fn has_race(graph: &Graph) -> bool {
     let meets = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start) < a.end.min(b.end);
     (0..graph.nodes.len()).any(|later| {
@@ -96,7 +95,7 @@ fn ranges(range: &Range<usize>) -> Ranges {
     if range.is_empty() { Ranges::new() } else { Ranges::from_iter([range.clone()]) }
 }
 
-/// Runs one program; gives whether it has a race, and operations with finds.
+/// Runs one program; gives whether it has a race, and the number of operations with hits.
 fn program(seed: u64) -> (bool, usize) {
     let mut random = Scheduler::new(seed);
     let mut checker = Checker::default();
@@ -104,7 +103,7 @@ fn program(seed: u64) -> (bool, usize) {
     let mut points: Vec<Option<(Point, usize)>> = vec![None; EVENTS];
     let mut graph = Graph::default();
     let (mut tails, mut host, mut number, mut finds) = ([None; QUEUES], None, 0, 0);
-    // Some programs are short, or wait much, or use few queues.
+    // Some programs are short, or wait often, or use few queues.
     let (waits, queues, steps) = (2 + random.draw(6), 1 + random.draw(QUEUES), 4 + random.draw(50));
     for _ in 0..steps {
         let queue = random.draw(queues);
@@ -166,7 +165,7 @@ fn finds_what_reachability_says_and_nothing_else() {
     );
 }
 
-/// Operations that the host knows to be done are forgotten when there are many, and nothing is found less for it.
+/// Operations that the host knows to be done are forgotten when there are many; all races are found nevertheless.
 #[test]
 fn what_the_host_has_seen_is_forgotten() {
     let mut checker = Checker::default();
@@ -186,7 +185,7 @@ fn what_the_host_has_seen_is_forgotten() {
     assert_eq!(checker.who(&hits[0].other).name, "late");
 }
 
-/// A queue that ended may leave its place to another one, which knows nothing of it.
+/// A queue that has ended may leave its slot to another one, which knows nothing of it.
 #[test]
 fn a_place_is_taken_over_only_when_its_past_is_known() {
     let mut checker = Checker::default();

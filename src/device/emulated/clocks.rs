@@ -1,9 +1,9 @@
-//! Vector clocks: what is known to be done. A clock has one component for each queue: the position in it up to which
-//! everything happens before what the clock belongs to. Each queue has one, each record of an event keeps its queue's,
-//! and the host has one, which is joined with an event's when the host sees that one reached.
+//! Vector clocks: each says which operations are known to be done. A clock has one component for each queue: the
+//! position up to which everything in that queue happens before the clock's owner. Each queue has a clock, each record
+//! of an event keeps its queue's, and the host's clock is joined with an event's when the host sees that event reached.
 #![forbid(unsafe_code)]
 
-/// Positions in queues, by the queues' slots; positions begin at 1, and what is missing is 0.
+/// Positions in queues, by the queues' slots. Positions begin at 1; a missing one is 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock(Vec<u64>);
 
@@ -19,7 +19,7 @@ impl Clock {
         self.0[slot] = position;
     }
 
-    /// What either knows.
+    /// Joins the knowledge of both.
     pub(super) fn join(&mut self, other: &Clock) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);

@@ -1,4 +1,4 @@
-//! What queues know of events.
+//! The part of an event that queues know.
 
 use super::checker::Point;
 use crate::base::Error;
@@ -6,14 +6,14 @@ use crate::sync::{EventCount, Mutex};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// What is called once an event was reached.
+/// A callback for when an event is reached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     function: unsafe extern "C" fn(*mut c_void),
     arg: *mut c_void,
 }
 
-// SAFETY: whoever asks for a call lets it come on any thread.
+// SAFETY: the caller that requests a callback allows any thread.
 unsafe impl Send for Call {}
 
 impl Call {
@@ -24,19 +24,19 @@ impl Call {
     }
 
     pub(super) fn tell(self) {
-        // SAFETY: whoever made it has said so; it is told once, since each place gives it up.
+        // SAFETY: promised to `new`; it is called once, since each holder gives it up.
         unsafe { (self.function)(self.arg) }
     }
 }
 
-/// What queues know of an event.
+/// The part of an event that queues know.
 #[derive(Debug)]
 pub(super) struct Core {
-    /// For texts: 1 = the device's first.
+    /// For texts; the device's first event is 1.
     pub id: u64,
-    /// Times that it was recorded.
+    /// How often it was recorded.
     recorded: AtomicU64,
-    /// Times that it was reached.
+    /// How often it was reached.
     pub gate: EventCount,
     state: Mutex<State>,
 }
@@ -44,9 +44,9 @@ pub(super) struct Core {
 #[derive(Default)]
 struct State {
     failure: Option<Error>,
-    /// When it was reached, on the modelled clock.
+    /// The modelled time at which it was reached.
     time_ns: u64,
-    /// Where it was recorded last, if there is a checker.
+    /// The point where it was last recorded, if there is a checker.
     point: Point,
     calls: Vec<Call>,
 }
@@ -56,9 +56,9 @@ impl Core {
         Core { id, recorded: AtomicU64::new(0), gate: EventCount::new(), state: Mutex::default() }
     }
 
-    /// Times that it was recorded.
+    /// How often it was recorded.
     pub(super) fn recorded(&self) -> u64 {
-        // ORDERING: Acquire pairs with the Release in `record`: who sees the record sees the point.
+        // ORDERING: Acquire pairs with the Release in `record`: a reader that sees the record sees the point.
         self.recorded.load(Acquire)
     }
 
@@ -66,12 +66,12 @@ impl Core {
         self.gate.reached() >= time
     }
 
-    /// It was never recorded, or was reached.
+    /// Reached, or never recorded.
     pub(super) fn is_reached(&self) -> bool {
         self.is_reached_for(self.recorded())
     }
 
-    /// Under the device's lock: it lies in a queue from now on.
+    /// Under the device's lock: the event has been put into a queue.
     pub(super) fn record(&self, mark: impl FnOnce(&mut Point)) {
         let mut state = self.state.lock();
         state.failure = None;
@@ -84,7 +84,7 @@ impl Core {
         f(&self.state.lock().point)
     }
 
-    /// Under the device's lock: its queue has got here. Gives what follows.
+    /// Under the device's lock: its queue has reached the event. Gives the callbacks.
     pub(super) fn reach(&self, time_ns: u64, failure: Option<Error>, calls: &mut Vec<Call>) -> usize {
         let mut state = self.state.lock();
         state.time_ns = time_ns;
@@ -96,13 +96,13 @@ impl Core {
         count
     }
 
-    /// When it was reached, and why its queue had failed.
+    /// When it was reached, and its queue's failure if there was one.
     pub(super) fn outcome(&self) -> (u64, Option<Error>) {
         let state = self.state.lock();
         (state.time_ns, state.failure.clone())
     }
 
-    /// Under the device's lock, and it was not reached.
+    /// Under the device's lock, while the event is not reached.
     pub(super) fn then(&self, call: Call) {
         self.state.lock().calls.push(call);
     }

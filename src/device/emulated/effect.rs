@@ -1,5 +1,5 @@
-//! What an operation does: addresses of the device are translated as it runs, so nothing else ever holds a pointer into
-//! its memory.
+//! The effect of an operation. The device's addresses are translated only as it runs, so nothing else ever holds a
+//! pointer into device memory.
 
 use super::operation::{Act, Address, Operation};
 use super::shared::Shared;
@@ -23,8 +23,8 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
                 // SAFETY: so many bytes of the device's memory, which stays as long as the device.
                 unsafe { view.set_data(data) };
             }
-            // SAFETY: the views are translated, and the order of the streams says who uses which of them, and the scratch
-            // memory, when.
+            // SAFETY: the views are translated, and the order of the streams says which operations use them, and the
+            // scratch memory, and when.
             unsafe { kernel.call(&shared.reserve, &operation.inputs, &operation.outputs, *scratch) }
                 .map_err(|error| error.within(name))
         }
@@ -34,8 +34,8 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
                 None => at(shared, from, *bytes)?.cast_const(),
             };
             let to = at(shared, to, *bytes)?;
-            // SAFETY: so many bytes each: of a device's memory, of what was staged, or of the host's, as whoever made
-            // the address has said. They may overlap.
+            // SAFETY: so many bytes each: of a device's memory, of staged bytes, or of the host's, as the maker of the
+            // address has promised. They may overlap.
             unsafe { std::ptr::copy(from, to, *bytes) };
             Ok(())
         }
@@ -61,7 +61,7 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
     }
 }
 
-/// So many bytes of the device's, and zeros.
+/// So many bytes of the device's memory, filled up with zeros.
 fn word(shared: &Shared, address: usize, bytes: usize) -> Result<[u8; 4]> {
     let mut word = [0; 4];
     let from = own(shared, address, bytes)?;
@@ -77,7 +77,7 @@ fn own(shared: &Shared, address: usize, bytes: usize) -> Result<*mut u8> {
     shared.reserve.translate(address, bytes).ok_or_else(outside)
 }
 
-/// Where the bytes are.
+/// The host pointer to the bytes at an address.
 fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<*mut u8> {
     match address {
         Address::Host(address) => Ok(std::ptr::with_exposed_provenance_mut(address.get())),

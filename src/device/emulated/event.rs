@@ -24,14 +24,14 @@ impl Event {
         Ok(Event { shared: Arc::clone(shared), core: Arc::new(Core::new(state.events)), timing })
     }
 
-    /// It was reached, and the host knows now. Under the device's lock.
+    /// The event is reached, and the host knows it now. Under the device's lock.
     fn seen(&self, device: &State) {
         if self.shared.checks() && !device.is_over && self.core.recorded() > 0 {
             self.core.with_point(|point| CHECKER.with(|checker| checker.observe(point)));
         }
     }
 
-    /// It was reached: what is the result.
+    /// The result of an event that was reached.
     fn observed(&self) -> Result<bool> {
         if self.shared.checks() {
             self.seen(&self.shared.state.lock());
@@ -92,13 +92,13 @@ impl Event {
         Ok(times[1].wrapping_sub(times[0]) as i64)
     }
 
-    /// Makes the call once it was reached, or has failed.
+    /// Makes the call once the event was reached, or has failed.
     pub(super) fn call_back(&self, call: Call) {
         let shared = &*self.shared;
         let mut state = shared.state.lock();
         let time = self.core.recorded();
         if time > 0 && shared.is_seeded() && !state.is_over && shared.lost.get().is_none() {
-            // Reached or not, its turn comes after the demands before it.
+            // Even if it is reached, its turn comes after the demands before it.
             state.pending += 1;
             shared.ask(&mut state, Demand::Event(Arc::clone(&self.core), time, Some(call)));
         } else if self.core.is_reached_for(time) {

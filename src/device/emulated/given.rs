@@ -1,4 +1,4 @@
-//! What a stream or a recording is given, read from C.
+//! Reads the C structs that a stream or a recording is given.
 
 use super::check;
 use super::checker::Ranges;
@@ -25,11 +25,11 @@ pub(super) struct Given<'a> {
     pub inner: Inner<'a>,
 }
 
-/// Steps of its own.
+/// The inner lists of a branch or loop.
 #[derive(Clone, Copy)]
 pub(super) enum Inner<'a> {
     None,
-    /// One of these lists.
+    /// One of these lists runs.
     Branch(&'a [weir_device_step_list]),
     /// The body, and the steps in it behind which the predicate may be read again.
     Loop(&'a [weir_device_step], Option<&'a [usize]>),
@@ -49,7 +49,7 @@ pub(super) unsafe fn steps<'a>(list: &weir_device_step_list) -> &'a [weir_device
     unsafe { slice(list.steps, list.num_steps) }
 }
 
-/// The steps before it that are over when a step begins.
+/// The earlier steps that are over when a step begins.
 ///
 /// # Safety
 /// A step of weir's, with what it points to.
@@ -132,7 +132,7 @@ impl Shared {
         Error::invalid(format!("{what} is {bytes} bytes at {address:#x}, which are not {of}"))
     }
 
-    /// Checks that the bytes are the device's, and gives where they begin.
+    /// Checks that the bytes are in this device's memory, and gives their address.
     fn own(&self, what: &str, address: usize, bytes: usize) -> Result<usize> {
         match self.reserve.translate(address, bytes) {
             Some(_) => Ok(address),
@@ -141,12 +141,12 @@ impl Shared {
         }
     }
 
-    /// An address as the operation keeps it, checked. `device` is whose it is; NULL = the host's.
+    /// An address as the operation keeps it, checked. `device` is its owner; NULL = the host.
     fn address(&self, what: &str, device: *mut c_void, address: u64, bytes: usize) -> Result<Address> {
         let at = size(address)?;
         if device.is_null() {
             return match check::owner(at, bytes) {
-                // SAFETY: whoever gave the address keeps the memory until the copy is done.
+                // SAFETY: the caller that gave the address keeps the memory until the copy is done.
                 None => Ok(Address::Host(unsafe { HostAddress::new(at) })),
                 Some(device) => Err(Self::outside(what, at, bytes, &format!("the host's but of {}", device.label))),
             };
@@ -192,7 +192,7 @@ fn predicate(again: &weir_device_loop) -> Result<Predicate> {
 }
 
 impl Given<'_> {
-    /// The bytes that it reads and writes.
+    /// The bytes that the operation reads and writes.
     pub(super) fn used(&self, reads: &mut Ranges, writes: &mut Ranges) {
         let tensors = |views: &[View], ranges: &mut Ranges| {
             let used = views.iter().filter(|view| view.bytes() > 0);
@@ -213,7 +213,7 @@ impl Given<'_> {
         }
     }
 
-    /// The bytes that it moves; None: it is a kernel.
+    /// The number of bytes that it moves; `None` for a kernel.
     pub(super) fn bytes(&self) -> Option<usize> {
         match self.act {
             Act::Launch(..) => None,

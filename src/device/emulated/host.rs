@@ -1,9 +1,9 @@
-//! The host's memory, as copies and its own uses of pinned memory meet.
+//! Host memory, as copies and the host's own use of pinned memory see it.
 //!
-//! A copy from other memory takes its bytes when it is submitted, as a device's driver that stages them does; unless a
-//! copy that is under way has still to write them, for which a driver would have waited. A copy to other memory looks
-//! the same from here: a driver may hold up the thread that asks for it, the emulation holds up nobody. Both are
-//! counted (`pageable_copies`). What was recorded stages nothing.
+//! A copy from pageable memory takes its bytes when it is submitted, as a driver that stages them does. The exception:
+//! if a copy in flight has still to write them (a driver would have waited for it), nothing is staged. A copy to
+//! pageable memory looks the same from here: a driver may block the calling thread, the emulation never does. Both are
+//! counted (`pageable_copies`). Recordings stage nothing.
 #![forbid(unsafe_code)]
 
 use super::check;
@@ -60,8 +60,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Notes what an operation that is submitted has to do with the host's memory. Gives bytes that are not pinned and
-    /// are there to be staged.
+    /// Notes an operation's use of host memory as it is submitted. Gives pageable bytes that can be staged now.
     pub(super) fn note(&self, state: &mut State, number: u64, act: &Act) -> Option<Range<usize>> {
         let Act::Copy { to, from, bytes } = act else { return None };
         let pins = self.pins.lock();

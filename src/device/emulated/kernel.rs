@@ -1,4 +1,4 @@
-//! Kernels: functions of the host's that compute the same.
+//! Kernels: host functions that compute the same.
 
 use crate::abi::{weir_destroy_fn, weir_device_host_call_fn, weir_device_recipe, weir_tensor_view};
 use crate::base::{Code, Error, Result};
@@ -6,7 +6,7 @@ use crate::memory::View;
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
 
-/// Bytes of a failure's text.
+/// The capacity of a failure's text, in bytes.
 const TEXT: usize = 2048;
 
 /// # Safety

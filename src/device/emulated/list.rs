@@ -1,11 +1,11 @@
-//! The lists of steps of a recording, as this device keeps them: its own, and those inside of its branches and loops.
-//! They are numbered by their places, 0 is the recording's own; a step that has lists of its own knows their numbers,
-//! and each of those whose it is.
+//! The lists of steps of a recording, as this device keeps them: its own, and those inside its branches and loops. A
+//! list's number is its index, 0 is the recording's own. A step with inner lists knows their numbers, and each inner
+//! list knows its step.
 //!
-//! *For the checker* all steps of all lists have a number besides, each step's before those inside of it, and one table
-//! says which comes after which. That is enough, whatever runs: what is inside of a loop is behind all of the time
-//! before, so only an order within one time can be missing; of a branch one list runs, so each counts as behind the one
-//! before it. What may run counts as if it did.
+//! *For the checker* all steps of all lists are numbered too, each before its inner steps, and one table says which
+//! comes after which. That is enough for any run. An iteration of a loop comes after all of the previous one, so an
+//! order can be missing only within an iteration. Only one list of a branch runs, so each counts as coming after the
+//! one before it. A list that may run counts as run.
 #![forbid(unsafe_code)]
 
 use super::checker::Ranges;
@@ -14,7 +14,7 @@ use crate::base::Reach;
 use crate::memory::View;
 use std::ops::Range;
 
-/// An operation as it is launched each time. A branch or a loop is one that reads an integer.
+/// An operation as it is launched each time. A branch or a loop is an operation that reads an integer.
 #[derive(Clone)]
 pub(super) struct Step {
     pub name: String,
@@ -26,14 +26,14 @@ pub(super) struct Step {
     pub writes: Ranges,
 }
 
-/// Lists of a step's own, by their numbers.
+/// A step's inner lists, by number.
 #[derive(Debug)]
 pub(super) enum Inner {
     None,
-    /// One of these.
+    /// Runs one of these.
     Branch(Box<[u32]>),
     Loop(u32),
-    /// It reads the predicate of the loop whose body it is in, for the next time.
+    /// Reads the predicate of the enclosing loop, for the next iteration.
     Again,
 }
 
@@ -47,16 +47,16 @@ pub(super) struct Place {
 /// Steps with the edges between them.
 #[derive(Default)]
 pub(super) struct List {
-    /// What does it; None: it is the recording's own.
+    /// The step that runs the list; `None` for the recording's own.
     pub owner: Option<Place>,
-    /// How many steps each one waits for.
+    /// How many steps each step waits for.
     pub after: Vec<u32>,
     pub inner: Vec<Inner>,
-    /// The number of each among all steps, and where those inside of it end.
+    /// Each step's number among all steps, and the end of its inner steps' numbers.
     pub numbers: Vec<Range<u32>>,
-    /// The steps of an inner list: those of the recording's own change.
+    /// The steps of an inner list. Those of the recording's own list can change and are kept elsewhere.
     pub steps: Vec<Step>,
-    /// Where each one's followers begin in `next`.
+    /// Each step's first successor in `next`.
     first: Vec<u32>,
     next: Vec<u32>,
 }
@@ -70,7 +70,7 @@ impl List {
         &self.next[self.first[step] as usize..self.first[step + 1] as usize]
     }
 
-    /// `after`: of each step, which come before it.
+    /// `after`: the steps that each step comes after.
     pub(super) fn connect(&mut self, after: &[&[usize]]) {
         let steps = after.len();
         let after: Vec<Vec<usize>> = after.iter().map(|after| sorted(after)).collect();
@@ -99,9 +99,9 @@ fn sorted(after: &[usize]) -> Vec<usize> {
 /// All lists of a recording.
 pub(super) struct Lists {
     pub all: Vec<List>,
-    /// Launches, copies and fills of the recording's own list, and copies before each of its steps.
+    /// Launches, copies and fills of the recording's own list, and the number of copies before each of its steps.
     pub counts: [u64; 3],
     pub copies: Vec<u32>,
-    /// Between all steps by their numbers, if there is a checker.
+    /// Reachability between all steps by number, if there is a checker.
     pub reach: Reach,
 }

@@ -1,30 +1,29 @@
 //! The emulated device: asynchronous in-order queues, memory that the host cannot touch, and kernels that are host
-//! functions. It is for tests of everything that works with devices, by this library and by those who use it, where
-//! there is no device.
+//! functions. It serves tests of device code, in this library and in its users' programs, on machines without a device.
 //!
-//! To the library it is a plug-in like any other, by the functions of `vtable`; what is behind them knows C's structs
-//! (`given`) and nothing of the traits of the room.
+//! To the library it is a plug-in like any other, through the functions of `vtable`. The code behind them knows the C
+//! structs (`given`) and none of the traits of `device`.
 //!
 //! - `settings`: how it is emulated.
-//! - `space`, and `memory::Reserve`: addresses, of which none can be touched by the host, and the bytes behind them.
-//! - `stream`, `queue`, `event`: submission, and what lies in the queues.
-//! - `pins`: memory of the host's that copies go straight from and to.
-//! - `kernel`: functions of the host's as kernels.
+//! - `space`, and `memory::Reserve`: addresses that the host cannot touch, and the bytes behind them.
+//! - `stream`, `queue`, `event`: submission, and the queues' items.
+//! - `pins`: pinned host memory.
+//! - `kernel`: host functions as kernels.
 //! - `state`, `work`, `effect`: the device's thread, modelled time, demands, faults, and the operations themselves.
-//! - `region`: kernels that are made of several.
+//! - `region`: kernels made of several nodes.
 //! - `recorded`, `list`, `replay`: recordings, the lists of their steps, and their launches.
-//! - `schedule`: orders by a seed, and the record of them.
-//! - `checker` with `clocks` and `cells`, `check`, `races`: whether operations are ordered that use the same bytes.
+//! - `schedule`: seeded orders, and the record of them.
+//! - `checker` with `clocks` and `cells`, `check`, `races`: whether operations that use the same bytes are ordered.
 //!
-//! *What a seed replays.* With a seed that is not 0 the device works only on demand (`work`), and takes no time. The
-//! order in which it comes to its operations is then a function of the seed and of the order in which the host calls
-//! it: submissions, waits, questions, and requests to be called. So is what each question is answered, but for one that
-//! is asked on another thread while the device calls somebody for longer than a tenth of a second. Not replayed is what
-//! the host does by itself: calls from several threads that nothing orders, such as those that run a graph on a pool of
-//! several; waits that end by their deadline; and addresses.
+//! *Replay by a seed.* With a seed that is not 0 the device works only on demand (`work`), and takes no time. The order
+//! of its operations is then a function of the seed and of the order of the host's calls: submissions, waits, queries,
+//! and requests for callbacks. So are the answers to queries, except for a query on another thread while the device has
+//! been inside a callback for longer than a tenth of a second. The host's own behaviour is not replayed: calls from
+//! several threads that nothing orders, such as those of a graph on a pool of several; waits that end by their
+//! deadline; and addresses.
 //!
 //! *Locks.* `State` first; under it, for a moment each and one at a time: the memory's, an event's, the list of
-//! devices. The checker's comes last of all. No lock is held while a kernel runs or somebody is called.
+//! devices. The checker's comes last of all. No lock is held while a kernel or a callback runs.
 
 mod cells;
 mod check;
@@ -69,13 +68,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What makes emulated devices: one for all, so that they are peers.
+/// The factory of emulated devices: one for all, so that they are peers.
 pub fn plugin() -> Plugin {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     PLUGIN.get_or_init(|| Plugin::own(DeviceKind::EMULATED, vtable::VTABLE)).clone()
 }
 
-/// An emulated device, and what it tells about itself.
+/// An emulated device, and its diagnostics.
 #[derive(Clone, Debug)]
 pub struct Emulated {
     device: Arc<dyn Device>,
@@ -98,7 +97,7 @@ impl Emulated {
         Emulated::of(&device).ok_or_else(|| crate::base::Error::internal("an emulated device that is none"))
     }
 
-    /// The emulated device that this is, if it is one.
+    /// The emulated device behind `device`, if it is one.
     pub fn of(device: &Arc<dyn Device>) -> Option<Emulated> {
         let [_, handle] = device.accelerator()?.plugin_identity()?;
         Some(Emulated { device: Arc::clone(device), shared: check::with_handle(handle)? })
@@ -108,7 +107,7 @@ impl Emulated {
         &self.device
     }
 
-    /// How it is emulated, with what was left open as it was settled.
+    /// The settings, with defaults filled in.
     pub fn emulation(&self) -> Emulation {
         self.shared.settings
     }
@@ -145,7 +144,7 @@ impl Emulated {
         (state.order.total(), state.order.latest(count))
     }
 
-    /// The checker's reports, in the order in which they were first found; finds that are alike are one.
+    /// The checker's reports, in the order in which they were first found. Races that are alike make one report.
     pub fn races(&self) -> Vec<Race> {
         self.shared.state.lock().races.list().to_vec()
     }

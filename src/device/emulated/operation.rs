@@ -1,4 +1,4 @@
-//! What a device does one by one: kernels, copies, fills, and looks at its memory.
+//! The device's operations: kernels, copies, fills, and reads of its memory.
 #![forbid(unsafe_code)]
 
 use super::region::Form;
@@ -7,7 +7,7 @@ use crate::device::{HostAddress, Predicate};
 use crate::memory::{Reserve, View};
 use std::sync::Arc;
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Clone)]
 pub(super) enum Act {
     Nothing,
@@ -23,11 +23,11 @@ pub(super) enum Act {
         bytes: usize,
         value: u8,
     },
-    /// Reads what a branch or loop goes by.
+    /// Reads the predicate of a branch or loop.
     Read(Predicate),
 }
 
-/// Where a copy reads or writes.
+/// The source or target of a copy.
 #[derive(Clone)]
 pub(super) enum Address {
     Host(HostAddress),
@@ -45,27 +45,27 @@ impl Address {
     }
 }
 
-/// A kernel, a copy or a fill. Taken from a stock and given back to it, with the room that its lists have.
+/// A kernel, a copy or a fill. Taken from a pool of operations and returned to it, with its lists' capacity.
 pub(super) struct Operation {
-    /// 1 = the first of the device.
+    /// The device's first is 1.
     pub number: u64,
-    /// 1 = the device's first copy; 0 for others.
+    /// The device's first copy is 1; 0 for others.
     pub copy: u64,
     pub name: String,
     pub act: Act,
     pub inputs: Vec<View>,
     pub outputs: Vec<View>,
-    /// What it takes at least.
+    /// Its minimum duration.
     pub duration_ns: u64,
-    /// The bytes of a copy that took them when it was submitted.
+    /// The bytes of a copy that were staged as it was submitted.
     pub staged: Option<Vec<u8>>,
-    /// The checker's verdict, if operations fail for that.
+    /// The checker's error, if operations fail because of races.
     pub refused: Option<Error>,
-    /// The integer that it has read, or whether what it has compared holds.
+    /// The integer that it has read, or whether the comparison holds.
     pub found: i64,
 }
 
-/// One with room for most: which operation of a program gets which of the stock is a matter of timing.
+/// Reserves room for most operations: timing decides which of a program's operations gets which object of the pool.
 impl Default for Operation {
     fn default() -> Operation {
         Operation {
@@ -93,7 +93,7 @@ impl Operation {
     }
 }
 
-/// How many there were.
+/// How many of each kind there were.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
     pub operations: u64,

@@ -1,4 +1,4 @@
-//! What of the host's memory the device's copies go straight from and to.
+//! Host memory that is pinned for the device's copies.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(super) struct Pin {
     pub bytes: usize,
     pub what: String,
-    /// The memory, if it is the device's.
+    /// The memory, if the device allocated it.
     pub _memory: Option<Buffer>,
 }
 
@@ -42,7 +42,7 @@ impl Pins {
         before.is_some_and(|(start, pin)| address + bytes <= start + pin.bytes)
     }
 
-    /// Whose byte this is, and where in there.
+    /// The name of the pinned memory around an address, and the offset in it.
     pub(super) fn find(&self, address: usize) -> Option<(&str, usize)> {
         let (start, pin) = self.all.range(..=address).next_back()?;
         (address < start + pin.bytes).then(|| (pin.what.as_str(), address - start))

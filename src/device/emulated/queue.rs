@@ -1,4 +1,4 @@
-//! What lies in a queue of the device.
+//! Items in a queue of the device.
 #![forbid(unsafe_code)]
 
 use super::core::Core;
@@ -9,26 +9,26 @@ use std::sync::Arc;
 
 pub(super) enum What {
     Operation(Box<Operation>),
-    /// Operations of which some may be in any order.
+    /// Operations, some of which may run in any order.
     Replay(Box<Replay>),
-    /// Until the event was reached for this time.
+    /// Waits until the event was reached for this time.
     Wait(Arc<Core>, u64),
     Record(Arc<Core>),
-    /// Forgets the failure.
+    /// Clears the failure.
     Clear,
 }
 
 pub(super) struct Item {
-    /// Counts all items of the device.
+    /// Its number among all items of the device.
     pub sequence: u64,
-    /// When it was submitted, on the modelled clock.
+    /// The modelled time of its submission.
     pub issued_ns: u64,
     pub what: What,
 }
 
-/// An operation that was begun.
+/// An operation that has begun.
 pub(super) struct Busy {
-    /// When it is done; None while its function runs.
+    /// When it is done; `None` while its function runs.
     pub until: Option<u64>,
     pub failure: Option<Error>,
 }
@@ -36,14 +36,14 @@ pub(super) struct Busy {
 pub(super) struct Queue {
     pub name: String,
     pub priority: i32,
-    /// In the checker, if there is one.
+    /// The queue's slot in the checker, if there is one.
     pub slot: usize,
     pub items: Fifo<Item>,
     pub busy: Option<Busy>,
-    /// When the last item was done, on the modelled clock.
+    /// The modelled time at which the last item was done.
     pub time: u64,
     pub failure: Option<Error>,
-    /// Somebody can submit to it.
+    /// A stream can still submit to it.
     pub is_open: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What the checker found, in words, with both operations; equal finds are counted, so a program that repeats itself
-//! makes one report.
+//! Reports of races, in words, with both operations. Equal reports are counted, so a program that repeats itself makes
+//! one.
 #![forbid(unsafe_code)]
 
 use super::checker::{Clash, Hit, Who};
@@ -7,7 +7,7 @@ use super::space::Place;
 use crate::abi::weir_emulated_race_kind as K;
 use crate::base::{Code, Error};
 
-/// Different reports that are kept.
+/// The most different reports that are kept.
 const MANY: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl RaceKind {
     }
 }
 
-/// One of the two.
+/// One of the two operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Party {
     /// "kernel 'add'", "free", "wait".
@@ -51,7 +51,7 @@ pub struct Party {
 }
 
 impl Party {
-    /// The host, which frees.
+    /// The host, as it frees memory.
     pub(super) fn free(number: u64) -> Party {
         Party { name: "free".to_owned(), queue: String::new(), number }
     }
@@ -82,12 +82,13 @@ pub struct Race {
 }
 
 impl Race {
-    /// What a failed operation says of it.
+    /// The error of an operation that fails because of the race.
     pub(super) fn error(&self) -> Error {
         Error::new(Code::FailedPrecondition, self.text.clone())
     }
 
-    /// Two operations with nothing between them. `is_older`: the first was submitted before these bytes were allocated.
+    /// Two operations with no order between them. `is_older`: the first was submitted before these bytes were
+    /// allocated.
     pub(super) fn of_operations(hit: &Hit, first: Who, second: Party, place: &Place, is_older: bool) -> Race {
         let (does, other_does, kind) = match hit.clash {
             Clash::ReadAfterWrite => ("reads", "write", RaceKind::ReadAfterWrite),
@@ -119,7 +120,7 @@ impl Race {
         Race { kind, first, second, offset: place.offset(), bytes: hit.bytes.len(), text, count: 1 }
     }
 
-    /// The host frees what an operation may use.
+    /// The host frees memory that an operation may use.
     pub(super) fn of_free(hit: &Hit, first: Who, after: u64, place: &Place) -> Race {
         let does = if hit.clash == Clash::WriteAfterWrite { "write" } else { "read" };
         let (first, second) = (Party::from(first), Party::free(after));
@@ -140,7 +141,7 @@ impl Race {
         }
     }
 
-    /// The host itself uses what an operation may use.
+    /// The host itself uses memory that an operation may use.
     pub(super) fn of_host(hit: &Hit, first: Who, what: &str, after: u64, writes: bool, place: &Place) -> Race {
         let does = if hit.clash == Clash::WriteAfterRead { "read" } else { "write" };
         let second = Party { name: what.to_owned(), queue: String::new(), number: after };
@@ -156,7 +157,7 @@ impl Race {
         Race { kind: RaceKind::HostAccess, first, second, offset, bytes, text, count: 1 }
     }
 
-    /// An operation uses what is not allocated.
+    /// An operation uses memory that is not allocated.
     pub(super) fn of_use(second: Party, does: &str, place: &Place, bytes: usize) -> Race {
         let first = match place {
             Place::Freed { after, .. } => Party::free(*after),
@@ -170,8 +171,8 @@ impl Race {
     pub(super) fn of_wait(queue: &str, after: u64, event: u64) -> Race {
         let second = Party { name: "wait".to_owned(), queue: queue.to_owned(), number: after };
         let text = format!(
-            "wait before record: stream '{queue}' waits, after operation {after} of the device, for event {event}, which \
-             nobody has recorded"
+            "wait before record: stream '{queue}' waits, after operation {after} of the device, for event {event}, \
+             which nobody has recorded"
         );
         let kind = RaceKind::WaitBeforeRecord;
         Race { kind, first: Party::default(), second, offset: 0, bytes: 0, text, count: 1 }

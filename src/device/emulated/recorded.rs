@@ -1,12 +1,12 @@
-//! Recordings on this device: their submission. A launch is one item in its queue; what becomes of it there is said in
-//! `replay`.
+//! Recordings on this device: their submission. A launch is one item in its queue; `replay` runs it.
 //!
-//! *Numbers and counts.* The operations of the recording's own list are numbered as they are submitted, one after the
-//! other, whether they will be done or not. Those inside of a branch or loop take the device's next number each time
-//! they begin, and so does a loop's look at its predicate after each time: how many there are only the run knows.
+//! *Numbers and counts.* The operations of the recording's own list are numbered in order as they are submitted,
+//! whether they will run or not. Operations inside a branch or loop take the device's next number each time they begin,
+//! and so does each later reading of a loop's predicate: only the run knows how many there are.
 //!
-//! *The checker* is given all steps as they are submitted, those inside once, as though all of them ran: the bytes are
-//! the same each time. They go by the number of the branch or loop of the recording's own list that they are inside of.
+//! *The checker* is given all steps as they are submitted, inner steps once, as though all of them ran: the bytes are
+//! the same each time. Inner steps are reported under the number of the enclosing branch or loop of the recording's own
+//! list.
 
 use super::check;
 use super::checker::{Inside, Ranges};
@@ -28,9 +28,9 @@ use std::sync::Arc;
 pub(super) struct Recorded {
     shared: Arc<Shared>,
     lists: Arc<Lists>,
-    /// Those of its own list. Launches under way keep what they were made from.
+    /// Those of its own list. Launches in flight keep the version that they were made from.
     steps: Mutex<Arc<Vec<Step>>>,
-    /// Launches that are over, for use again.
+    /// Finished launches, for reuse.
     stock: Arc<Stock>,
 }
 
@@ -48,7 +48,7 @@ impl Recorded {
         })
     }
 
-    /// Has a step use other addresses from the next launch on.
+    /// Changes a step's addresses from the next launch on.
     pub(super) fn update(&self, step: usize, given: &Given<'_>) -> Result<()> {
         let mut steps = self.steps.lock();
         let steps = Arc::make_mut(&mut steps);
@@ -92,11 +92,11 @@ impl Recorded {
     }
 }
 
-/// Makes the lists of a recording.
+/// Builds the lists of a recording.
 struct Builder<'a> {
     shared: &'a Shared,
     lists: Lists,
-    /// Numbers that were given.
+    /// How many numbers were given out.
     steps: u32,
 }
 
@@ -104,7 +104,8 @@ impl Builder<'_> {
     /// The lists, and the steps of the recording's own one.
     ///
     /// # Safety
-    /// A list of steps of weir's for this device, with what they point to.
+    ///
+    /// A list of weir's steps for this device, with everything that they point to.
     unsafe fn build(shared: &Shared, list: &weir_device_step_list) -> Result<(Lists, Vec<Step>)> {
         // SAFETY: as demanded of the caller, here and below.
         let steps = unsafe { edges(given::steps(list)) };
@@ -128,8 +129,8 @@ impl Builder<'_> {
         Ok((lists, own))
     }
 
-    /// `behind`: the numbers of the steps that all of the list is behind. `again`: the last step is a loop's, as it is
-    /// read in the body.
+    /// `behind`: the numbers of the steps that all of the list comes after. `again`: the last step is the enclosing
+    /// loop's predicate, read in the body.
     ///
     /// # Safety
     /// Steps of weir's for this device, with what they point to.
@@ -213,7 +214,7 @@ unsafe fn name<'a>(work: *const weir_device_work) -> Cow<'a, str> {
     unsafe { text((*work).name) }
 }
 
-/// Steps of a list, with those inside of them.
+/// The number of a list's steps, with their inner steps.
 ///
 /// # Safety
 /// Steps of weir's for this device, with what they point to.
@@ -234,7 +235,7 @@ unsafe fn count(shared: &Shared, steps: &[Edges<'_>]) -> Result<usize> {
     Ok(sum)
 }
 
-/// What the step does from now on. Takes no memory if it is like what it did.
+/// Changes the step's work. Allocates nothing if the new work is like the old one.
 fn set(step: &mut Step, given: &Given<'_>) {
     step.act = given.act.clone();
     step.name.clear();
@@ -293,7 +294,7 @@ impl Entering<'_> {
             if list.owner.is_none() {
                 state.counts.operations += 1;
             }
-            // What a copy inside writes of the host's counts as not written until the launch is over.
+            // Host memory that an inner copy writes counts as not written until the launch is over.
             let _ = self.shared.note(state, state.counts.operations, &step.act);
             if self.shared.checks() {
                 let number = list.numbers[at].start;

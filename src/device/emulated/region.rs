@@ -1,6 +1,6 @@
-//! Regions: a launch of what is made of one calls the functions of its nodes one after the other, as one operation.
-//! What goes from node to node lies in the launch's scratch memory, each value in a place of its own. The checker is
-//! told of the nodes one by one.
+//! Regions: a launch of a region's kernel calls the functions of its nodes one after the other, as one operation.
+//! Values between nodes lie in the launch's scratch memory, each at an offset of its own. The checker is told of the
+//! nodes one by one.
 
 use super::checker::Ranges;
 use super::kernel::{Kernel, text};
@@ -11,7 +11,7 @@ use crate::memory::{Reserve, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What a kernel is to the device.
+/// The device's side of a kernel.
 pub(super) enum Form {
     Function(Kernel),
     Region(Compiled),
@@ -20,40 +20,40 @@ pub(super) enum Form {
 /// A region as this device runs it.
 pub(super) struct Compiled {
     nodes: Vec<Node>,
-    /// What a launch takes besides its tensors.
+    /// The scratch memory of a launch.
     scratch_bytes: usize,
 }
 
 struct Node {
     name: String,
-    /// The same for the checker, with the region's.
+    /// The node's and the region's name, for the checker.
     told: String,
     form: Arc<Form>,
     inputs: Vec<(Slot, Desc)>,
     outputs: Vec<(Slot, Desc)>,
 }
 
-/// Where a value is.
+/// The storage of a value.
 #[derive(Clone, Copy)]
 enum Slot {
     /// Tensors of the launch.
     Input(usize),
     Output(usize),
-    /// In the device's memory, for good.
+    /// A permanent address in device memory.
     Constant(usize),
-    /// So far into the scratch memory.
+    /// An offset in the scratch memory.
     Scratch(usize),
 }
 
-/// Nodes in a row that SOME takes, with the one that it leaves alone; and how many go together.
+/// The period of SOME: it leaves the last of these nodes alone. And how many go together.
 const STRIDE: usize = 4;
 const TOGETHER: usize = 8;
 
-/// What places in scratch memory are multiples of.
+/// The alignment of values in scratch memory.
 const ALIGNMENT: usize = super::space::ALIGNMENT;
 
 impl Emulation {
-    /// The number of the nodes that a region's node would go with.
+    /// The group number of a region's node.
     pub(super) fn claim(&self, node: usize) -> u32 {
         match self.regions {
             Emulation::NO_REGIONS => 0,
@@ -117,7 +117,7 @@ impl Compiled {
                 }
             });
         }
-        // What is the launch's has no place of its own.
+        // The launch's own tensors need no scratch memory.
         if inputs.iter().chain(outputs).any(|&value| value >= slots.len()) {
             return refuse(Code::InvalidArgument, "has inputs or outputs that are no values of it");
         }
@@ -184,7 +184,7 @@ impl Compiled {
             let Form::Function(kernel) = &*node.form else {
                 return Err(Error::internal("a node of a region is a region"));
             };
-            // SAFETY: as demanded of the caller; each node has what the one before it has left.
+            // SAFETY: as demanded of the caller; each node reads what the nodes before it have left.
             unsafe { kernel.call(&inputs, &outputs) }
                 .map_err(|error| error.within(format_args!("node '{}'", node.name)))?;
         }
@@ -193,7 +193,7 @@ impl Compiled {
 }
 
 impl Slot {
-    /// None: the launch has no such tensor.
+    /// `None`: the launch has no such tensor.
     fn address(self, (inputs, outputs, scratch): (&[View], &[View], usize)) -> Option<usize> {
         match self {
             Slot::Input(at) => inputs.get(at).map(|view| view.data().expose_provenance()),
@@ -212,7 +212,8 @@ impl Form {
         }
     }
 
-    /// Says what a launch reads and writes, if its nodes are to be told apart; else it is all of its tensors.
+    /// Reports the reads and writes of a region's nodes one by one. False for a plain kernel: it uses all tensors of
+    /// the launch.
     pub(super) fn each_use(&self, launch: (&[View], &[View], usize), f: impl FnMut(&str, &Ranges, &Ranges)) -> bool {
         let Form::Region(compiled) = self else { return false };
         compiled.each_use(launch, f);
@@ -246,7 +247,8 @@ fn own(reserve: &Reserve, address: usize, bytes: usize) -> Result<*mut u8> {
 }
 
 /// # Safety
-/// What `kernel_create` or `region_compile` gave, which lives.
+///
+/// A kernel that `kernel_create` or `region_compile` gave, which lives.
 pub(super) unsafe fn shared_form(kernel: *const Form) -> Arc<Form> {
     // SAFETY: as demanded of the caller.
     unsafe {

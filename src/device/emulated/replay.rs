@@ -1,13 +1,12 @@
 //! Launches of recordings. When the launch's turn comes in its queue, any of its operations whose edges allow it may be
-//! the next: with a seed a drawn one, without one the earliest by the model, in which they run side by side. What is
-//! behind it in the queue comes after all of them.
+//! the next: with a seed a drawn one, without one the earliest by the model, in which they run side by side. Later
+//! items of the queue come after all of them.
 //!
-//! A branch or a loop is an operation that reads its integer. Then the list that this chose is done, its operations
-//! drawn among all that may be the next; a loop's reads the integer again when all of the list is done, or in a step of
-//! the list, where the recording says behind what. As that list is over, the step is, and what follows it may begin.
+//! A branch or a loop is an operation that reads its integer. Then the chosen list runs; its operations are drawn among
+//! all that may be next. A loop reads the integer again when all of the list is done, or in a step of the list that
+//! comes after the steps that the recording names. When that list is over, the step is, and its successors may begin.
 //!
-//! An operation that fails ends the launch, inside of a branch or loop as well: none that was not begun by then is
-//! done.
+//! An operation that fails ends the launch, inside of a branch or loop as well: no further operation begins.
 #![forbid(unsafe_code)]
 
 use super::list::{Inner, List, Lists, Place, Step};
@@ -20,37 +19,37 @@ use std::sync::{Arc, Weak};
 
 pub(super) type Stock = Mutex<Vec<Box<Replay>>>;
 
-/// How far a list has got, if it is under way: it is once at a time.
+/// The progress of a list that is running; it runs once at a time.
 #[derive(Default)]
 struct Frame {
-    /// How many each step still waits for.
+    /// How many steps each step still waits for.
     left: Vec<u32>,
-    /// When what each one waits for is done, on the modelled clock.
+    /// The modelled time at which each step's predecessors are done.
     ready_ns: Vec<u64>,
-    /// Not done yet.
+    /// How many steps are not done yet.
     undone: usize,
-    /// Whether it is to be done again, if a step of its own has found that out.
+    /// Whether it runs again, if a step of its own has found that out.
     again: Option<bool>,
     until: u64,
 }
 
-/// A launch.
+/// A launch of a recording.
 pub(super) struct Replay {
     lists: Arc<Lists>,
-    /// Those of the recording's own list. None while it lies in the stock.
+    /// Those of the recording's own list. `None` while the launch is pooled.
     steps: Option<Arc<Vec<Step>>>,
     stock: Weak<Stock>,
-    /// Numbers of the first operation and the first copy of that list.
+    /// The numbers of the first operation and the first copy of that list.
     first: u64,
     first_copy: u64,
-    /// What it takes before the first of its operations begins.
+    /// The time before the first of its operations begins.
     head_ns: u64,
     /// By the lists' numbers.
     frames: Vec<Frame>,
     ready: Vec<Place>,
     /// Those of the recording's own list.
     begun: Vec<bool>,
-    /// The checker's verdicts, by the steps' numbers among all.
+    /// The checker's errors, by the steps' numbers among all.
     refused: Vec<(u32, Error)>,
 }
 
@@ -64,7 +63,7 @@ impl Frame {
 }
 
 impl Replay {
-    /// One that lies in the stock.
+    /// A launch for the pool.
     pub(super) fn new(lists: &Arc<Lists>, stock: &Arc<Stock>) -> Box<Replay> {
         Box::new(Replay {
             lists: Arc::clone(lists),
@@ -91,22 +90,22 @@ impl Replay {
         self.open(0, 0);
     }
 
-    /// What a step fails with as it begins, if the checker says so.
+    /// Sets the checker's error for a step, if there is one.
     pub(super) fn refuse(&mut self, number: u32, refused: Option<Error>) {
         self.refused.extend(refused.map(|refused| (number, refused)));
     }
 
-    /// Whether nothing of it is left, and it may go.
+    /// Whether none of its operations is left to run or running.
     pub(super) fn is_over(&self) -> bool {
         self.frames[0].undone == 0
     }
 
-    /// When the first operation can begin of a launch whose turn comes at this time.
+    /// When its first operation can begin, if the launch's turn comes at this time.
     pub(super) fn from(&self, time: u64) -> u64 {
         time.saturating_add(self.head_ns)
     }
 
-    /// When the last one is done, of those that have run.
+    /// When the last of the operations that have run is done.
     pub(super) fn until(&self) -> u64 {
         self.frames[0].until
     }
@@ -119,7 +118,7 @@ impl Replay {
         self.lists.all[place.list as usize].numbers[place.step as usize].start
     }
 
-    /// The operation that begins next by the model, and when what it waits for is done.
+    /// The next operation by the model, and when its predecessors are done.
     pub(super) fn earliest(&self) -> Option<(usize, u64)> {
         let ready = self.ready.iter().enumerate();
         ready
@@ -127,13 +126,12 @@ impl Replay {
             .min_by_key(|&(at, time)| (time, self.number(self.ready[at])))
     }
 
-    /// The place in `ready` of the one that the seed draws.
+    /// The index in `ready` of the operation that the seed draws.
     pub(super) fn drawn(&self, scheduler: &mut Scheduler) -> usize {
         scheduler.draw(self.ready.len())
     }
 
-    /// Takes one of those that are ready: gives the step, and when what it waits for is done; and makes an operation of
-    /// it.
+    /// Takes a ready step and fills in its operation: gives the step, and when its predecessors are done.
     pub(super) fn take(&mut self, at: usize, operation: &mut Operation, counts: &mut Counts) -> (Place, u64) {
         let place = self.ready.swap_remove(at);
         let (index, number) = (place.step as usize, self.number(place));
@@ -172,7 +170,7 @@ impl Replay {
         (place, self.ready_ns(place))
     }
 
-    /// A step's operation has run; `found` is what it has read, if it is a branch or loop.
+    /// A step's operation has run; `found` is the value that a branch or loop has read.
     pub(super) fn done(&mut self, place: Place, until: u64, found: i64) {
         let list = match &self.lists.all[place.list as usize].inner[place.step as usize] {
             Inner::Branch(branches) => Some(branches[RecordedBranch::chosen(found, branches.len())]),
@@ -200,7 +198,7 @@ impl Replay {
         }
     }
 
-    /// All of a step is done: those that it was the last one for are ready.
+    /// All of a step is done: its successors without other predecessors are ready.
     fn step_is_over(&mut self, place: Place, until: u64) {
         let frame = &mut self.frames[place.list as usize];
         frame.undone -= 1;
@@ -223,7 +221,7 @@ impl Replay {
         let until = self.frames[list as usize].until;
         match self.lists.all[owner.list as usize].inner[owner.step as usize] {
             Inner::Loop(_) if self.frames[list as usize].again == Some(true) => self.open(list, until),
-            // It looks again.
+            // It reads the predicate again.
             Inner::Loop(_) if self.frames[list as usize].again.is_none() => {
                 self.frames[owner.list as usize].ready_ns[owner.step as usize] = until;
                 self.ready.push(owner);
@@ -237,12 +235,12 @@ impl Replay {
         self.first..self.first + self.begun.len() as u64
     }
 
-    /// Those of them that were not begun.
+    /// Those of them that have not begun.
     pub(super) fn passed_over(&self) -> impl Iterator<Item = u64> {
         self.begun.iter().zip(self.first..).filter(|(begun, _)| !**begun).map(|(_, number)| number)
     }
 
-    /// It is over: others may be made of it.
+    /// Returns a finished launch to the pool.
     pub(super) fn keep(mut self: Box<Self>) {
         self.steps = None;
         if let Some(stock) = self.stock.upgrade() {

@@ -1,6 +1,6 @@
 //! Which queue goes on, by a seed. Evenly drawn orders seldom keep one queue back for long, and that is where missing
-//! waits show: so the draws come in episodes, in which either all queues are equal, or one of them waits as long as
-//! another can go on, or one goes on as long as it can.
+//! waits show. So the draws come in episodes: all queues are equal, or one waits as long as another can go on, or one
+//! goes on as long as it can.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -18,7 +18,7 @@ enum Episode {
 pub(super) struct Scheduler {
     random: u64,
     episode: Episode,
-    /// Steps left of it.
+    /// The steps that are left of the episode.
     left: usize,
 }
 
@@ -40,7 +40,7 @@ impl Scheduler {
         ((self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize) % n.max(1)
     }
 
-    /// One of the queues that can go on, of which there is at least one.
+    /// Chooses one of the queues that can go on; there is at least one.
     pub(super) fn choose(&mut self, ready: &[usize]) -> usize {
         if self.left == 0 {
             let queue = ready[self.draw(ready.len())];
@@ -67,7 +67,8 @@ impl Scheduler {
     }
 }
 
-/// Numbers of operations in the order in which the device came to them: the latest ones, and how many there were.
+/// The numbers of the operations in the order in which the device came to them: the latest ones, and how many there
+/// were.
 #[derive(Debug)]
 pub(super) struct Order {
     ring: Vec<u64>,

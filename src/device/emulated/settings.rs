@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// How a device is emulated; `weir_emulation` says what each means.
+/// How a device is emulated; the members are described at `weir_emulation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Emulation {
     pub seed: u64,
@@ -35,7 +35,7 @@ impl Emulation {
     pub const SOME_REGIONS: u64 = R::WEIR_EMULATION_REGIONS_SOME as u64;
     pub const DECLINED_REGIONS: u64 = R::WEIR_EMULATION_REGIONS_DECLINED as u64;
 
-    /// Refuses settings that mean nothing.
+    /// Refuses invalid settings.
     pub fn check(&self) -> Result<()> {
         let known = Self::CHECK | Self::STRICT | Self::PRECISE;
         if self.flags & !known != 0 {
@@ -51,7 +51,7 @@ impl Emulation {
         Ok(())
     }
 
-    /// With what is left open as it is then.
+    /// With defaults filled in.
     pub(super) fn settled(self) -> Emulation {
         let memory_bytes = if self.memory_bytes == 0 { MEMORY_BYTES } else { self.memory_bytes };
         Emulation { memory_bytes, ..self }
@@ -69,7 +69,7 @@ impl Emulation {
         self.flags & Self::PRECISE != 0
     }
 
-    /// What an operation takes: with `bytes` it moves them, without it is a kernel.
+    /// The modelled duration of an operation: of a copy or fill of `bytes`, or of a kernel if there are none.
     pub(super) fn duration_ns(&self, bytes: Option<usize>) -> u64 {
         let work = match bytes {
             None => self.kernel_ns,
@@ -81,7 +81,7 @@ impl Emulation {
 }
 
 impl Emulation {
-    /// As the device takes its settings: a weir_emulation.
+    /// The settings as the device takes them: a weir_emulation.
     pub fn settings(self) -> Arc<[u8]> {
         let given = weir_emulation::from(self);
         let (from, bytes) = ((&raw const given).cast::<u8>(), size_of::<weir_emulation>());
@@ -89,7 +89,7 @@ impl Emulation {
         unsafe { std::slice::from_raw_parts(from, bytes) }.into()
     }
 
-    /// What they say; none at all: the default.
+    /// Reads settings; an empty slice gives the defaults.
     pub fn of_settings(settings: &[u8]) -> Result<Emulation> {
         let bytes = size_of::<weir_emulation>();
         match settings.len() {

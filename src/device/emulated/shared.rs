@@ -1,4 +1,4 @@
-//! What the device's thread shares with those who submit.
+//! State that the device's thread shares with submitting threads.
 #![forbid(unsafe_code)]
 
 use super::pins::Pins;
@@ -23,15 +23,15 @@ pub(super) struct Shared {
     pub space: Mutex<Space>,
     pub pins: Mutex<Pins>,
     pub state: Mutex<State>,
-    /// There may be something to do.
+    /// Advances when there may be work.
     pub called: EventCount,
-    /// Who puts off telling so, and whether there is anything.
+    /// How many callers are delaying wake-ups, and whether one was delayed.
     pub holding: AtomicUsize,
     pub is_put_off: AtomicBool,
     /// Advances as demands are met, and at the end.
     pub met: EventCount,
     pub lost: OnceLock<Error>,
-    /// How many it was to compile, and has compiled.
+    /// How many regions it was asked to compile, and how many it has compiled.
     pub regions_asked: AtomicU64,
     pub regions: AtomicU64,
 }
@@ -51,7 +51,7 @@ impl Shared {
         self.settings.checks()
     }
 
-    /// The modelled clock of submissions: with a seed, none.
+    /// The modelled time of a submission; 0 with a seed.
     pub(super) fn time_ns(&self) -> u64 {
         if self.is_seeded() { 0 } else { now_ns() }
     }
@@ -61,7 +61,7 @@ impl Shared {
         self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
-    /// As `intact`, and that work is still taken.
+    /// As `intact`, and fails once no work is accepted.
     pub(super) fn open(&self) -> Result<MutexGuard<'_, State>> {
         self.intact()?;
         let state = self.state.lock();
@@ -71,13 +71,13 @@ impl Shared {
         Ok(state)
     }
 
-    /// Something was submitted.
+    /// Work was submitted.
     pub(super) fn submitted(&self) {
         if self.is_seeded() {
             return;
         }
-        // ORDERING: SeqCst here and in `let_go`: who submits looks for those who put it off, and they look for what was
-        // put off, each behind what it writes, so that one of the two sees the other.
+        // ORDERING: SeqCst here and in `let_go`: a submitter looks for callers that delay wake-ups, and those look for
+        // delayed wake-ups, each after its own write, so one of the two sees the other.
         if self.holding.load(SeqCst) > 0 {
             self.is_put_off.store(true, SeqCst);
             if self.holding.load(SeqCst) > 0 {
@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Adds a demand, and gives how many there were with it.
+    /// Adds a demand, and gives the number of demands including it.
     pub(super) fn ask(&self, state: &mut State, demand: Demand) -> u64 {
         let horizon = state.sequence;
         state.asked.push_back(Asked { demand, horizon });
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-/// So many bytes from there.
+/// The range of `bytes` from `address`.
 pub(super) fn range(address: usize, bytes: usize) -> Range<usize> {
     address..address + bytes
 }

@@ -1,6 +1,6 @@
-//! The device's memory: which addresses are taken, by what, and which were. The best fit is taken and neighbours that
-//! are free are joined, so an address comes back soon after it was given up: what uses it after that, or too soon, does
-//! meet the new owner.
+//! The device's memory: allocated addresses with their users, and freed ones. Allocation is best fit and free
+//! neighbours are joined, so an address is reused soon after it was freed: a use after that, or too soon, does meet the
+//! new owner.
 #![forbid(unsafe_code)]
 
 use crate::base::{Code, Error, Result};
@@ -10,19 +10,19 @@ use std::ops::Range;
 
 pub(super) const ALIGNMENT: usize = 256;
 
-/// Frees that are remembered by name.
+/// How many freed blocks are remembered by name.
 const GRAVES: usize = 64;
 
-/// Largest ones that a refusal names.
+/// How many of the largest blocks an out-of-memory text names.
 const NAMED: usize = 3;
 
 #[derive(Debug)]
 struct Block {
-    /// As asked for.
+    /// The size asked for.
     bytes: usize,
     room: usize,
     what: String,
-    /// Operations that had been submitted before.
+    /// How many operations had been submitted before.
     born: u64,
 }
 
@@ -30,7 +30,7 @@ struct Block {
 struct Grave {
     range: Range<usize>,
     what: String,
-    /// Operations that had been submitted before.
+    /// How many operations had been submitted before.
     after: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Space {
     peak: usize,
 }
 
-/// Whose bytes an address is.
+/// The memory that an address is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Live {
@@ -61,14 +61,14 @@ pub(super) enum Place {
         offset: usize,
         after: u64,
     },
-    /// On the device, but never given out, or long ago.
+    /// In the device's range, but not allocated, or freed long ago.
     Nothing {
         offset: usize,
     },
     Host {
         address: usize,
     },
-    /// The host's, pinned for a device.
+    /// Host memory, pinned for a device.
     Pinned {
         what: String,
         offset: usize,
@@ -124,7 +124,7 @@ impl Space {
         }
     }
 
-    /// Counts an allocation, here or of pinned memory. `failing`: the one that does not succeed, by number.
+    /// Counts an allocation, here or of pinned memory. `failing`: the number of the allocation that fails.
     pub(super) fn count(&mut self, bytes: usize, what: &str, failing: u64) -> Result<()> {
         self.made += 1;
         if self.made == failing {
@@ -134,7 +134,7 @@ impl Space {
         Ok(())
     }
 
-    /// `now`: operations that were submitted.
+    /// `now`: how many operations were submitted.
     pub(super) fn allocate(&mut self, bytes: usize, what: &str, failing: u64, now: u64) -> Result<usize> {
         self.count(bytes, what, failing)?;
         let room = bytes.max(1).checked_next_multiple_of(ALIGNMENT).ok_or_else(|| self.full(bytes, what))?;
@@ -154,7 +154,7 @@ impl Space {
         Ok(start)
     }
 
-    /// Gives back what begins here: its range, and whose it was.
+    /// Frees the block that begins at the address: gives its range.
     pub(super) fn deallocate(&mut self, address: usize, now: u64) -> Option<Range<usize>> {
         let block = self.live.remove(&address)?;
         self.in_use -= block.room;
@@ -256,8 +256,8 @@ mod tests {
         assert_eq!(error.code(), Code::ResourceExhausted);
         assert_eq!(
             error.message(),
-            "out of memory: tensor c needs 600 bytes, 1536 of 2048 are in use, the largest free piece has 512; tensor a \
-             has 1000, tensor b has 500"
+            "out of memory: tensor c needs 600 bytes, 1536 of 2048 are in use, the largest free piece has 512; tensor \
+             a has 1000, tensor b has 500"
         );
         assert!(space.allocate(usize::MAX, "tensor d", 0, 0).is_err());
         assert_eq!(

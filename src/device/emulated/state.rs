@@ -1,10 +1,9 @@
-//! What the device's lock protects, and what may happen next: ends of operations, waits, records, and which operation
-//! begins.
+//! The state behind the device's lock, and the possible next events: ends of operations, waits, records, and the
+//! operation that begins.
 //!
-//! *Modelled time.* An operation begins when it was submitted, when what lies before it in its queue is done, and when
-//! the events were reached that the queue waited for, whichever is last; it ends its duration later. All of these are
-//! times of the model, so a thread that wakes up late does not make work later: what follows begins when it should
-//! have.
+//! *Modelled time.* An operation begins when it was submitted, when its predecessors in the queue are done, and when
+//! the events that the queue waited for were reached, whichever is last; it ends its duration later. All of these are
+//! modelled times, so a thread that wakes up late does not delay work: later work begins when it should have.
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
@@ -20,21 +19,21 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Operations that are kept for use again.
+/// How many operations are kept for reuse.
 const STOCK: usize = 4096;
 
-/// Pieces of room for staged bytes that are kept.
+/// How many staging buffers are kept.
 const STAGING: usize = 16;
 
-/// What somebody wants of a device that works on demand.
+/// A demand on a device that works on demand.
 pub(super) enum Demand {
-    /// That the event was reached for this time; then somebody may want to be called.
+    /// The event is to be reached for this time; then the call is made, if there is one.
     Event(Arc<Core>, u64, Option<Call>),
-    /// That it does a few operations; so many are left, once that was drawn.
+    /// A few operations are to run: how many are left, once the number was drawn.
     Steps(Option<usize>),
 }
 
-/// A demand, and up to which item it looks.
+/// A demand, and the last item that it looks at.
 pub(super) struct Asked {
     pub demand: Demand,
     pub horizon: u64,
@@ -45,10 +44,10 @@ pub(super) struct State {
     checks: bool,
     pub queues: Vec<Queue>,
     pub counts: Counts,
-    /// Items of all queues.
+    /// How many items all queues were given.
     pub sequence: u64,
     pub asked: VecDeque<Asked>,
-    /// Demands that were made, and met.
+    /// How many demands were made, and met.
     pub demanded: u64,
     pub met: u64,
     pub scheduler: Scheduler,
@@ -56,21 +55,21 @@ pub(super) struct State {
     pub races: Races,
     #[expect(clippy::vec_box, reason = "they come and go as they lie in queues")]
     stock: Vec<Box<Operation>>,
-    /// What follows events that were reached, to be called by the thread.
+    /// Callbacks of events that were reached, for the thread to call.
     pub calls: Vec<Call>,
-    /// It is calling.
+    /// The thread is inside a callback.
     pub is_calling: bool,
-    /// What follows events that were not reached.
+    /// How many callbacks of events that were not reached.
     pub pending: usize,
     pub has_thread: bool,
-    /// Nobody has the device any more.
+    /// No engine uses the device any more.
     pub is_closing: bool,
-    /// The thread has ended, nothing is done any more.
+    /// The thread has ended; no more work is done.
     pub is_over: bool,
     pub events: u64,
-    /// Copies to the host's memory that were not made yet, by number.
+    /// Copies to host memory that are still to be made, by number.
     pub host_writes: Vec<(u64, Range<usize>)>,
-    /// Room for bytes that are staged.
+    /// Staging buffers.
     pub staging: Vec<Vec<u8>>,
 }
 
@@ -78,15 +77,15 @@ pub(super) struct State {
 pub(super) struct Begun {
     pub operation: Box<Operation>,
     pub start: u64,
-    /// Which one of a launch it is.
+    /// Its step, if it belongs to a launch.
     pub step: Option<Place>,
 }
 
-/// What the thread does next.
+/// The thread's next action.
 pub(super) enum Next {
     /// Runs the first operation of this queue.
     Run(usize),
-    /// Nothing can begin; something ends then.
+    /// Nothing can begin; the next end is at this time.
     Sleep(Option<u64>),
 }
 
@@ -140,8 +139,8 @@ impl State {
         }
     }
 
-    /// Ends what is due, and goes past waits, records and what is passed over, among the items up to `horizon`, until
-    /// nothing of this can go on.
+    /// Processes due ends, waits, records and skipped operations, among the items up to `horizon`, until none of these
+    /// can go on.
     pub(super) fn settle(&mut self, now: u64, horizon: u64) {
         loop {
             let mut moved = false;
@@ -156,7 +155,7 @@ impl State {
         }
     }
 
-    /// One step of one queue that is not the beginning of an operation.
+    /// One step of one queue that does not begin an operation.
     fn advance(&mut self, index: usize, now: u64, horizon: u64) -> bool {
         let queue = &mut self.queues[index];
         if let Some(busy) = &mut queue.busy {
@@ -172,7 +171,7 @@ impl State {
         let can_go = queue.items.front().is_some_and(|item| {
             item.sequence <= horizon
                 && match &item.what {
-                    // Passed over, because of the failure.
+                    // Skipped, because of the failure.
                     What::Operation(_) => queue.failure.is_some(),
                     What::Replay(replay) => queue.failure.is_some() || replay.is_over() && replay.until() <= now,
                     What::Wait(core, time) => core.is_reached_for(*time),
@@ -244,7 +243,7 @@ impl State {
         best.map_or(Next::Sleep(due), |(_, _, index)| Next::Run(index))
     }
 
-    /// The operation that the seed draws among those that can begin; None if none can.
+    /// The operation that the seed draws among those that can begin; `None` if none can.
     pub(super) fn drawn(&mut self, horizon: u64) -> Option<usize> {
         let ready: SmallVec<[usize; 16]> = (0..self.queues.len())
             .filter(|&index| {
@@ -256,8 +255,8 @@ impl State {
         if ready.is_empty() { None } else { Some(self.scheduler.choose(&ready)) }
     }
 
-    /// Takes the first operation of a queue, which is busy with it from now on, or one of the first launch; also gives
-    /// its beginning.
+    /// Takes the first operation of a queue, or one of its first launch, and makes the queue busy with it; also gives
+    /// its start.
     pub(super) fn begin(&mut self, index: usize, is_seeded: bool) -> Option<Begun> {
         let mut operation = self.blank();
         let queue = &mut self.queues[index];
@@ -284,7 +283,7 @@ impl State {
         Some(begun)
     }
 
-    /// An operation has run, of a launch if it is a step, which has maybe read an integer.
+    /// An operation has run; a launch's if it has a step, which may have read an integer.
     pub(super) fn has_run(
         &mut self,
         index: usize,
@@ -308,7 +307,7 @@ impl State {
         }
     }
 
-    /// Fails everything that is under way and all that lies in queues: whoever waits for it is told.
+    /// Fails everything in flight and all queued work, and tells those who wait for it.
     pub(super) fn fail_all(&mut self, failure: &Error) {
         for queue in &mut self.queues {
             queue.busy = None;
@@ -325,7 +324,7 @@ impl State {
         }
     }
 
-    /// A demand is met: whoever wanted to be called then is the host, and knows now.
+    /// A demand is met. The host asked to be called then, so it knows now.
     pub(super) fn meet(&mut self, demand: Demand) {
         self.met += 1;
         if let Demand::Event(core, _, Some(then)) = demand {
@@ -341,17 +340,17 @@ impl State {
         }
     }
 
-    /// The operations with these numbers were done, or are passed over.
+    /// The operations with these numbers are done or skipped.
     pub(super) fn forget_writes(&mut self, numbers: &Range<u64>) {
         self.host_writes.retain(|(number, _)| !numbers.contains(number));
     }
 
-    /// Whether a copy under way has still to write some of these bytes of the host's.
+    /// Whether a copy in flight has still to write some of these bytes of host memory.
     pub(super) fn will_write(&self, range: &Range<usize>) -> bool {
         self.host_writes.iter().any(|(_, other)| other.start < range.end && range.start < other.end)
     }
 
-    /// Room for bytes that are staged.
+    /// A staging buffer.
     pub(super) fn staging(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let mut room = self.staging.pop().unwrap_or_default();
         room.clear();

@@ -1,4 +1,4 @@
-//! Submission: what the calls on a stream put into its queue.
+//! Submission: calls on a stream add items to its queue.
 
 use super::check;
 use super::checker::{CHECKER, Ranges};
@@ -48,7 +48,7 @@ impl Stream {
         Ok(Stream { shared: Arc::clone(shared), index })
     }
 
-    /// Puts an operation into the queue, and into the checker.
+    /// Adds an operation to the queue, and to the checker.
     pub(super) fn submit(&self, given: Given<'_>) -> Result<()> {
         let shared = &self.shared;
         let mut state = shared.open()?;
@@ -73,8 +73,8 @@ impl Stream {
             let mut staged = state.staging(source.len())?;
             let from = std::ptr::with_exposed_provenance::<u8>(source.start);
             assert!(staged.len() >= source.len());
-            // SAFETY: memory of the host's, which stays as it is until the copy is done, as whoever made
-            // the address has said.
+            // SAFETY: host memory, which stays as it is until the copy is done, as the maker of the address has
+            // promised.
             unsafe { from.copy_to_nonoverlapping(staged.as_mut_ptr(), source.len()) };
             operation.staged = Some(staged);
         }
@@ -97,7 +97,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Puts a launch of a recording into the queue, and its operations into the checker.
+    /// Adds a launch of a recording to the queue, and its operations to the checker.
     pub(super) fn replay(&self, recorded: &Recorded) -> Result<()> {
         let shared = &self.shared;
         let mut state = shared.open()?;
@@ -160,7 +160,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A child of fork leaves the lock alone.
+        // A forked child leaves the lock alone.
         if fork::forked() {
             return;
         }

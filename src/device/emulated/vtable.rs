@@ -1,7 +1,7 @@
-//! The device as a plug-in: its functions in C.
+//! The device as a plug-in: its C functions.
 //!
-//! A device is the address of its `Shared`, which it keeps until device_close; streams, events and executables are
-//! boxes, a kernel is an Arc that operations share. The text of a failure stays with the thread that was given it.
+//! A device is the address of its `Shared`, which it keeps until device_close. Streams, events and executables are
+//! boxes; a kernel is an Arc that operations share. A failure's text is kept for the thread that was given the failure.
 
 use super::check;
 use super::checker::CHECKER;
@@ -110,7 +110,7 @@ thread_local! {
     static FAILURE: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// The status of something that may fail or panic; the failure is kept for `error_text`.
+/// Runs a function that may fail or panic, and gives its status; the failure is kept for `error_text`.
 fn answer(f: impl FnOnce() -> Result<()>) -> i32 {
     let result = catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
         let error = Error::from_panic(&*payload);
@@ -124,7 +124,7 @@ fn answer(f: impl FnOnce() -> Result<()>) -> i32 {
     status
 }
 
-/// Something that cannot fail, and whose panics end here.
+/// Runs a function that cannot fail; a panic ends here.
 fn quietly(f: impl FnOnce()) {
     answer(|| {
         f();
@@ -149,7 +149,8 @@ unsafe extern "C" fn error_origin(_ctx: *mut c_void) -> i32 {
     FAILURE.try_with(|failure| failure.borrow().as_ref().map_or(0, origin)).unwrap_or(0)
 }
 
-// What a handle stands for. SAFETY, of all of them: what the create function has given, which lives, as weir promises.
+// Handles as references. SAFETY, of all of them: a create function gave the handle, and the object lives, as weir
+// promises.
 
 unsafe fn device<'a>(device: *mut c_void) -> &'a Shared {
     // SAFETY: as said above.
@@ -181,7 +182,7 @@ unsafe fn give<T>(out: *mut *mut c_void, object: T) {
     unsafe { out.write(Box::into_raw(Box::new(object)).cast()) };
 }
 
-/// Takes it back.
+/// Takes an object back.
 unsafe fn take<T>(object: *mut c_void) {
     // SAFETY: what `give` has given, once.
     quietly(|| drop(unsafe { Box::from_raw(object.cast::<T>()) }));
@@ -230,7 +231,7 @@ fn open(index: u32, settings: Emulation) -> Result<Arc<Shared>> {
     let shared = Arc::new(Shared {
         index,
         settings,
-        // ORDERING: Relaxed; only that each has another one matters.
+        // ORDERING: Relaxed; the ids only have to be unique.
         id: IDS.fetch_add(1, Relaxed),
         space: Mutex::new(Space::new(reserve.start(), reserve.size(), limit)),
         reserve: Arc::new(reserve),
@@ -470,7 +471,7 @@ unsafe extern "C" fn kernel_create(
     })
 }
 
-/// Gives a kernel to weir, which operations share.
+/// Gives a kernel to weir; operations share it.
 unsafe fn give_form(out_kernel: *mut *mut c_void, form: Form) {
     // SAFETY: a place of weir's.
     unsafe { out_kernel.write(Arc::into_raw(Arc::new(form)).cast_mut().cast()) };

@@ -1,17 +1,16 @@
-//! The device's thread, and what it shares with those who submit.
+//! The device's thread, and its coordination with submitters.
 //!
 //! One thread does the work of all queues. It starts with the first stream, sleeps while nothing can begin and nothing
-//! is due, and ends by itself when the device is dropped and nobody waits to be called any more; what lies in the
-//! queues then is not done.
+//! is due, and ends when the device is dropped and no callbacks are pending; items that are queued then are not done.
 //!
 //! *Without a seed* it works by itself, in modelled time (`state`): the function of an operation runs when the
-//! operation begins, and what waits for it goes on when it ends.
+//! operation begins, and its successors go on when it ends.
 //!
-//! *With a seed* it only works on demand: when a thread waits for an event, or somebody wants to be called, it works
-//! until that event was reached; when a thread asks about an event that was not, it does a few operations, as many as
-//! are drawn, and the answer is given after them. A demand looks only at what was submitted before it. So what runs,
-//! and in which order, follows from the seed and from the order of submissions and demands, and from nothing else: not
-//! from the clock, and not from what is submitted while it works.
+//! *With a seed* it works only on demand. When a thread waits for an event or requests a callback, it works until that
+//! event was reached. When a thread queries an event that was not, it first runs a few operations, as many as are
+//! drawn, and then the query is answered. A demand looks only at what was submitted before it. So the operations that
+//! run, and their order, follow from the seed and from the order of submissions and demands alone: not from the clock,
+//! and not from what is submitted meanwhile.
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
@@ -25,21 +24,21 @@ use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// How long the thread looks at the clock, where that is asked for, rather than sleeping for less.
+/// How long the thread polls the clock, where that is asked for, instead of a shorter sleep.
 const LOOK_NS: u64 = 60_000;
 
-/// How long it looks for more to do before it sleeps.
+/// How long the thread looks for more work before it sleeps.
 const LINGER_NS: u64 = 10_000;
 
-/// Most operations that a question about an event has done.
+/// The most operations that a query of an event runs.
 const STEPS: usize = 4;
 
-/// How long, and how often, who asks about an event looks whether the thread has come back from somebody's hands.
+/// How long, and how often, a query of an event waits for the thread to return from a callback.
 const PATIENCE_NS: u64 = 5_000_000;
 const PATIENCE: usize = 20;
 
 thread_local! {
-    /// The device (by address) whose thread this is.
+    /// The device (by address) that this thread belongs to.
     static HOME: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -62,7 +61,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the device work until the event was reached, and waits for that; false if the deadline comes first.
+    /// Makes the device work until the event was reached, and waits for that; false if the deadline comes first.
     pub(super) fn demand_event(&self, core: &Arc<Core>, time: u64, deadline: Deadline) -> bool {
         let ticket = {
             let mut state = self.state.lock();
@@ -75,8 +74,8 @@ impl Shared {
         self.await_met(ticket, deadline, usize::MAX)
     }
 
-    /// Whether the event was reached, when all earlier demands were met and after a few operations. On the device's own
-    /// thread: whether it was.
+    /// Runs a few operations, after all earlier demands were met; then the event can be queried. The device's own
+    /// thread runs none.
     pub(super) fn demand_steps(&self, core: &Core) {
         if self.is_own_thread() {
             return;
@@ -96,8 +95,8 @@ impl Shared {
         self.await_met(ticket, Deadline::NEVER, PATIENCE);
     }
 
-    /// Waits until so many demands were met; false if the deadline comes first, or if the thread is for so long in the
-    /// hands of somebody it calls, who may be waiting for the caller.
+    /// Waits until so many demands were met; false if the deadline comes first, or if the thread stays too long inside
+    /// a callback, which may be waiting for the caller.
     fn await_met(&self, ticket: u64, deadline: Deadline, mut patience: usize) -> bool {
         loop {
             let seen = self.met.reached();
@@ -114,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Nobody has the device any more.
+    /// No engine uses the device any more.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.is_closing = true;
@@ -186,7 +185,7 @@ impl Shared {
 
     fn by_itself(&self, state: &mut State) -> Next {
         state.settle(now_ns(), u64::MAX);
-        // Once closed, only what somebody wants to be called for is of use.
+        // Once closed, only work that pending callbacks need is done.
         if state.is_closing && state.pending == 0 { Next::Sleep(None) } else { state.earliest() }
     }
 
@@ -211,7 +210,7 @@ impl Shared {
                 state.meet(demand);
             }
             self.met.advance(1);
-            // Whoever is called is called between two demands.
+            // Callbacks are called between two demands.
             if !state.calls.is_empty() {
                 break;
             }

@@ -1,8 +1,8 @@
-//! The way back from a plug-in: what is to follow when an event was reached, under a number that the plug-in holds as a
-//! pointer. Nobody reads through it, so a call that comes twice, or late, finds nothing.
+//! Callbacks from a plug-in. The continuation of an event is kept under a number that the plug-in holds as a pointer.
+//! The pointer is never dereferenced, so a callback that comes twice, or late, finds nothing.
 //!
-//! The callback may run on a thread that the plug-in would have to join to end a stream. So what is let go of inside
-//! one is *buried*, and taken to its end by the next call of the library from elsewhere.
+//! The callback may run on a thread that the plug-in would have to join to end a stream. So objects released inside a
+//! callback are *buried*: the next call of the library from outside a callback destroys them.
 
 use crate::device::{DeviceEvent, Then};
 use crate::sync::{Global, Mutex, ambient, fork};
@@ -12,29 +12,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// What follows, and the event that is kept until then.
+/// The continuation, and the event that is kept alive until then.
 type Kept = (Arc<dyn DeviceEvent>, Then);
 
-/// They stand in places that are used again, so that to keep one takes no memory as a rule. A number is a place, and
-/// how often that was used.
+/// Slots are reused, so keeping a continuation rarely allocates. A number is a slot and the count of its uses.
 struct Waiting {
     places: Vec<(u32, Option<Kept>)>,
     free: Vec<usize>,
 }
 
-/// Bits of a number that say the place.
+/// The bits of a number that name the slot.
 const PLACE_BITS: u32 = usize::BITS / 2;
 
 static WAITING: Mutex<Waiting> = Mutex::new(Waiting { places: Vec::new(), free: Vec::new() });
 
 static STRAYS: AtomicU64 = AtomicU64::new(0);
 
-/// How many calls have found nothing.
+/// The number of callbacks that have found nothing.
 pub fn strays() -> u64 {
     STRAYS.load(Relaxed)
 }
 
-/// Keeps it, and gives the argument for `reached`.
+/// Keeps a continuation, and gives the argument for `reached`.
 pub(super) fn keep(event: &Arc<dyn DeviceEvent>, then: Then) -> *mut c_void {
     let mut waiting = WAITING.lock();
     let Waiting { places, free } = &mut *waiting;
@@ -48,7 +47,7 @@ pub(super) fn keep(event: &Arc<dyn DeviceEvent>, then: Then) -> *mut c_void {
     std::ptr::without_provenance_mut((*uses as usize) << PLACE_BITS | at)
 }
 
-/// Gives it back, if it has not been called.
+/// Gives the continuation back, unless it has been called.
 pub(super) fn take(arg: *mut c_void) -> Option<Kept> {
     let mut waiting = WAITING.lock();
     let (at, uses) = (arg.addr() & ((1 << PLACE_BITS) - 1), arg.addr() >> PLACE_BITS);
@@ -58,13 +57,13 @@ pub(super) fn take(arg: *mut c_void) -> Option<Kept> {
     Some(kept)
 }
 
-/// What the plug-in calls.
+/// The function that the plug-in calls.
 pub(super) unsafe extern "C" fn reached(arg: *mut c_void) {
     if fork::forked() {
         return;
     }
     let Some((event, then)) = take(arg) else {
-        // ORDERING: Relaxed; a number to look at.
+        // ORDERING: Relaxed; a statistic.
         STRAYS.fetch_add(1, Relaxed);
         return;
     };
@@ -80,7 +79,7 @@ pub(super) unsafe extern "C" fn reached(arg: *mut c_void) {
 }
 
 thread_local! {
-    /// How many callbacks this thread is in.
+    /// The number of callbacks this thread is in.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -94,13 +93,13 @@ fn is_inside() -> bool {
     INSIDE.try_with(Cell::get).is_ok_and(|depth| depth > 0)
 }
 
-/// Does it now, or after the callback that this thread is in.
+/// Runs the job now, or after the callback that this thread is in.
 pub(super) fn outside(job: impl FnOnce() + Send + 'static) {
     if !is_inside() {
         return job();
     }
     BURIED.lock().push(Box::new(job));
-    // ORDERING: Relaxed; the lock orders the list, and a call that does not see this yet leaves it to the next one.
+    // ORDERING: Relaxed; the lock orders the list. A call that does not see this yet leaves the jobs to the next one.
     HAS_BURIED.store(true, Relaxed);
 }
 
@@ -109,7 +108,7 @@ pub fn any_buried() -> bool {
     HAS_BURIED.load(Relaxed)
 }
 
-/// Takes to its end what was let go of inside of callbacks.
+/// Runs the jobs that were buried inside callbacks.
 #[cold]
 pub fn release_buried() {
     if is_inside() {

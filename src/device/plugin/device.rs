@@ -1,4 +1,4 @@
-//! A plug-in's device behind the traits of this room.
+//! A plug-in's device behind this module's traits.
 
 use super::callback;
 use super::opened::Opened;
@@ -24,7 +24,7 @@ pub(super) struct PluginDevice {
     index: u32,
     opened: Arc<Opened>,
     settings: Option<Arc<[u8]>>,
-    /// Tells of events where the plug-in does not.
+    /// Reports reached events where the plug-in does not.
     watch: DeviceWatch,
 }
 
@@ -66,7 +66,7 @@ impl Device for PluginDevice {
     }
 
     fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
-        // In the place of the host's own device it gives memory, and the host's threads do the work.
+        // A replacement of the host's own device only provides memory; the host's threads do the work.
         (self.kind != DeviceKind::CPU).then_some(self)
     }
 
@@ -174,7 +174,7 @@ impl Accelerator for PluginDevice {
             // SAFETY: the plug-in's function, device and event; the callback may be called at any time, or never.
             tell.map(|f| unsafe { f(device.handle(), plugin_event.handle(), Some(callback::reached), arg) })
         });
-        // What was refused is watched, unless it was called all the same.
+        // A refused event is watched, unless its callback has run all the same.
         if accepted.is_err()
             && let Some((event, then)) = callback::take(arg)
         {
@@ -192,7 +192,7 @@ impl Accelerator for PluginDevice {
     }
 
     fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        /// Ends it, also when `work` panics.
+        /// Ends the batch, also when `work` panics.
         struct Batch<'a>(&'a Opened, unsafe extern "C" fn(*mut std::ffi::c_void));
         impl Drop for Batch<'_> {
             fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! A kernel's form for the host, as a plug-in's device calls it.
+//! A kernel's host function, as a plug-in's device calls it.
 
 use crate::abi::{weir_destroy_fn, weir_device_host_call_fn, weir_tensor_view};
 use crate::base::Error;
@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What the plug-in retains.
+/// The object that the plug-in retains.
 pub(super) struct Host(Arc<dyn HostFunction>);
 
 impl Host {

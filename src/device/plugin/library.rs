@@ -1,12 +1,12 @@
-//! Plug-in libraries: opened once, asked once to register what they bring, and never closed, because what they have
-//! registered points into them.
+//! Plug-in libraries: each is opened once, asked once to register its devices, and never closed, because its
+//! registrations point into it.
 
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::{EventCount, Global, thread};
 use std::ffi::{CStr, CString, c_void};
 
-/// A library that is open.
+/// An open library.
 struct Library {
     handle: usize,
     state: State,
@@ -14,25 +14,25 @@ struct Library {
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// This thread is asking it.
+    /// Being asked by the thread with this number.
     Asking(u64),
-    /// It has registered what it brings.
+    /// It has registered its devices.
     Loaded,
 }
 
 static LIBRARIES: Global<Vec<Library>> = Global::new(Vec::new);
-/// Counts libraries that have answered.
+/// Advances when a library has answered.
 static ANSWERED: EventCount = EventCount::new();
 
-/// What the caller found about a library that it wants to load.
+/// The state in which the caller finds a library that it wants to load.
 enum Turn {
     Mine,
     Done,
     Wait(u64),
 }
 
-/// Opens the library and has `init` called with its symbol `symbol`, unless it has been loaded before. True if it was
-/// now.
+/// Opens the library and calls `init` with its symbol `symbol`, unless it was loaded before. True if this call loaded
+/// it.
 pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result<()>) -> Result<bool> {
     let handle = open(path)?;
     loop {
@@ -106,7 +106,7 @@ unsafe fn find(handle: *mut c_void, symbol: &CStr) -> Result<*mut c_void> {
     Ok(found)
 }
 
-/// One reference less; what others have opened, or what was registered, stays.
+/// Drops one reference. A library that others have opened, or that has registered something, stays loaded.
 ///
 /// # Safety
 /// A handle that `open` gave, for the first time.
@@ -116,7 +116,7 @@ unsafe fn close(handle: *mut c_void) {
     unsafe { libc::dlclose(handle) };
 }
 
-/// Why the loader has refused, in its words.
+/// The loader's own text for its refusal.
 #[cfg(unix)]
 fn loader_text() -> String {
     // SAFETY: the text belongs to this thread and lives until its next call of the loader.

@@ -1,4 +1,4 @@
-//! More of an opened device: memory, its peers, and what its own interface calls its objects.
+//! More of an opened device: memory, its peers, and native handles.
 
 use super::opened::Opened;
 use super::owned::c_text;

@@ -1,20 +1,20 @@
-//! Devices behind a vtable of C functions, as a plug-in brings them.
+//! Devices behind a vtable of C functions, brought by plug-ins.
 //!
-//! [`Plugin`] is a checked vtable with its context, and the factory of a kind. `opened` is the one place where its
-//! functions are called: it holds the lock of devices that want one call at a time, turns a status into an error that
-//! names the engine and the function, and remembers that a device was lost. `device` and `stream` put that behind the
-//! traits of this room, `recorded`, `prepared` and `region` what is put together once, `scratch` the memory that kernels want
-//! besides their tensors; `work` says in C what a stream is to do, `host` is a kernel's form for the host, and `callback`
-//! the way back from the plug-in; `library` opens shared libraries.
+//! [`Plugin`] is a checked vtable with its context, and the factory of a kind. Only `opened` calls its functions: it
+//! holds the lock of devices that take one call at a time, turns a status into an error that names the engine and the
+//! function, and remembers that a device was lost. `device` and `stream` implement the traits of the module `device`;
+//! `recorded`, `prepared` and `region` handle work that is built once; `scratch` manages the kernels' scratch memory.
+//! `work` translates a stream's work to C, `host` is a kernel's host function, `callback` takes calls from the plug-in,
+//! and `library` opens shared libraries.
 //!
-//! *What a plug-in may do wrong.* Answers are looked at, not believed: a status that is none, OK without an object, a
-//! misaligned address, a number where 0 or 1 was asked for are failures (UNKNOWN) that say which function it was. A
-//! callback that comes twice finds nothing. What cannot be seen from here (work done out of order, memory given twice)
-//! the conformance check looks for.
+//! *What a plug-in may do wrong.* Answers are checked, not believed. An invalid status, OK without an object, a
+//! misaligned address, or a number where 0 or 1 was asked for are failures (UNKNOWN) that name the function. A callback
+//! that comes twice finds nothing. The conformance check looks for faults that cannot be seen from here (work done out
+//! of order, memory given out twice).
 //!
-//! *Who lives how long.* Streams, events, kernels and memory keep the opened device; that keeps the vtable. So
-//! device_close comes after the last destroy, and release after the last close. In a forked child the plug-in is left
-//! alone altogether.
+//! *Lifetimes.* Streams, events, kernels and memory keep the opened device alive, and that keeps the vtable. So
+//! device_close comes after the last destroy, and release after the last close. In a forked child the plug-in is never
+//! called.
 
 mod callback;
 mod device;
@@ -56,7 +56,7 @@ const UNLISTED: u64 = weir_device_vtable_flags::WEIR_DEVICE_UNLISTED as u64;
 pub struct Plugin(Arc<Table>);
 
 impl Plugin {
-    /// Checks that the vtable can serve. The context is not the library's until it is registered (`adopt`).
+    /// Checks that the vtable is complete. The library owns the context only once it is registered (`adopt`).
     ///
     /// # Safety
     /// The functions follow the contract of `weir_device_vtable`.
@@ -66,15 +66,15 @@ impl Plugin {
         Ok(Plugin(Arc::new(Table { kind, functions, ctx, adopted, why_none })))
     }
 
-    /// Functions of the library's own, which need no context.
+    /// The library's own functions, which need no context.
     pub(super) fn own(kind: DeviceKind, functions: weir_device_vtable) -> Plugin {
         debug_assert!(Plugin::check(kind.name(), &functions).is_ok());
         let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
         Plugin(Arc::new(Table { kind, functions, ctx: std::ptr::null_mut(), adopted, why_none }))
     }
 
-    /// Refuses a vtable that lacks something that devices of the kind with this name have. What stands in the place of
-    /// the host's own device has no streams.
+    /// Refuses a vtable that lacks a function required for devices of the kind with this name. A replacement of the
+    /// host's own device has no streams.
     pub fn check(kind: &str, functions: &weir_device_vtable) -> Result<()> {
         if functions.flags & !UNLISTED != 0 {
             return Err(Error::invalid(format!("vtable->flags has unknown bits {:#x}", functions.flags & !UNLISTED)));
@@ -113,7 +113,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// From now on the context is the library's to release.
+    /// Makes the library responsible for releasing the context.
     pub fn adopt(&self) {
         // ORDERING: Release pairs with the Acquire in `drop`.
         self.0.adopted.store(true, Release);

@@ -10,7 +10,7 @@ use crate::sync::{Mutex, MutexGuard, OnceLock, ambient, fork};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-/// What weir looks for among the capabilities.
+/// The capabilities that weir understands.
 const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_CONCURRENT as u64
     | C::WEIR_DEVICE_TIMING as u64
@@ -34,7 +34,7 @@ const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
 const LEAST_ALIGNMENT: u64 = 16;
 const MOST_ALIGNMENT: u64 = 1 << 20;
 
-/// Facts, checked.
+/// The device's facts, checked.
 #[derive(Debug)]
 pub(super) struct Facts {
     capabilities: u64,
@@ -51,7 +51,7 @@ pub(super) struct Opened {
     /// "engine remote:0"
     place: String,
     facts: Facts,
-    /// Held during each call, if the device wants one at a time.
+    /// Held during each call, if the device takes one at a time.
     serial: Option<Mutex<()>>,
     lost: OnceLock<Error>,
     presence: Presence,
@@ -88,7 +88,7 @@ impl Opened {
             return Err(nonsense(&place, function, "returned OK and no device"));
         }
         let facts = Facts { capabilities: 0, memory_bytes: 0, alignment: 1, name: String::new(), max_streams: 0 };
-        // From here on dropping it closes it.
+        // From here on, dropping it closes the device.
         let mut opened = Opened {
             table: Arc::clone(table),
             handle,
@@ -212,7 +212,7 @@ impl Opened {
         self.serial.as_ref().map(Mutex::lock)
     }
 
-    /// Calls a function that can fail: `call` gives its status, or says that it is not there.
+    /// Calls a function that can fail: `call` gives its status, or `None` if the plug-in lacks it.
     pub(super) fn call(&self, function: &'static str, call: impl FnOnce() -> Option<i32>) -> Result<()> {
         if let Some(error) = self.lost.get() {
             return Err(error.clone());
@@ -225,7 +225,7 @@ impl Opened {
         }
     }
 
-    /// Calls a function that cannot fail, if it is its turn.
+    /// Calls a function that cannot fail, when its turn comes.
     pub(super) fn untold(&self, call: impl FnOnce()) {
         let turn = self.turn();
         ambient::call(call);
@@ -236,13 +236,13 @@ impl Opened {
     fn failed(&self, function: &'static str, status: i32) -> Error {
         let error = self.table.failure(&self.place, function, status, self.can(C::WEIR_DEVICE_WHOLE_TEXTS));
         if error.code() == Code::DeviceLost {
-            // The first one stays.
+            // The first error stays.
             let _ = self.lost.set(error.clone());
         }
         error
     }
 
-    /// Calls a function that takes something back, but not inside a callback. Not in a forked child, where the device
+    /// Calls a function that releases something, but not inside a callback, and not in a forked child, where the device
     /// is the parent's.
     pub(super) fn let_go(
         self: &Arc<Self>,
@@ -259,7 +259,7 @@ impl Opened {
         }
     }
 
-    /// Does it now, or after the callback that this thread is in, if the plug-in wants that.
+    /// Runs the job now, or after the callback that this thread is in, if the plug-in wants that.
     fn outside(&self, job: impl FnOnce() + Send + 'static) {
         match self.can(C::WEIR_DEVICE_ENDS_IN_CALLBACKS) {
             true => job(),
@@ -267,11 +267,11 @@ impl Opened {
         }
     }
 
-    /// The settings as the plug-in has settled them.
+    /// The settings as the plug-in has completed them.
     pub(super) fn settings(&self) -> Option<Arc<[u8]>> {
         let ask = self.functions().device_settings?;
         let (mut settings, mut bytes) = (Vec::new(), 0);
-        // How many, and then which.
+        // First the size, then the bytes.
         for _ in 0..2 {
             settings.resize(bytes, 0u8);
             let asked = self.call("device_settings", || {
@@ -283,7 +283,7 @@ impl Opened {
         (bytes == settings.len()).then(|| settings.into())
     }
 
-    /// Whether the plug-in lets engines with these settings share the device; None: it does not say.
+    /// Whether the plug-in lets engines with these settings share the device; `None` if it does not say.
     pub(super) fn fits(&self, settings: &[u8]) -> Option<Result<()>> {
         let fits = self.functions().device_fits?;
         Some(self.call("device_fits", || {
@@ -292,7 +292,7 @@ impl Opened {
         }))
     }
 
-    /// What a create function has made.
+    /// Checks the object that a create function has made.
     pub(super) fn made(&self, function: &'static str, object: *mut c_void) -> Result<*mut c_void> {
         if object.is_null() {
             return Err(self.nonsense(function, "returned OK and no object"));

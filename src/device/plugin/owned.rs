@@ -1,4 +1,4 @@
-//! Objects that a plug-in has made, by its own pointers; kernels, and calls of them.
+//! Objects that a plug-in has made, held by its own pointers; kernels, and calls of them.
 
 use super::opened::Opened;
 use crate::abi::weir_device_capability as C;
@@ -10,7 +10,7 @@ use std::any::Any;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-/// An object of the device's, by the plug-in's own pointer.
+/// An object of the device, held by the plug-in's own pointer.
 #[derive(Debug)]
 pub(super) struct Owned {
     pub(super) device: Arc<Opened>,
@@ -33,7 +33,7 @@ impl PluginKernel {
     }
 }
 
-/// The device's form of something that must be its own.
+/// Downcasts an object to this plug-in's type; an error if it belongs to another device.
 pub(super) fn own<'a, T: 'static>(
     found: Option<&'a T>,
     owner: impl Fn(&'a T) -> &'a Owned,
@@ -62,7 +62,7 @@ impl DeviceKernel for PluginKernel {
     }
 }
 
-/// A call in C's words, which point to the launch's tensors.
+/// A launch as a C struct, which points to the launch's tensors.
 pub(super) fn arguments(launch: &Launch<'_>, scratch: Option<(usize, usize)>) -> weir_device_launch {
     let (address, bytes) = scratch.unwrap_or_default();
     // A View is a weir_tensor_view (memory::view).
@@ -88,18 +88,18 @@ pub(super) fn kernel_of(launch: &Launch<'_>, device: &Arc<Opened>) -> Result<*mu
     handle_of(launch.kernel, device)
 }
 
-/// Text for C, which takes no memory where it is short.
+/// Text for C; short text is not allocated.
 #[derive(Debug)]
 pub(super) struct Text(SmallVec<[u8; 128]>);
 
 impl Text {
-    /// It lives as long as this stays where it is.
+    /// The pointer is valid as long as this is not moved.
     pub(super) fn as_ptr(&self) -> *const c_char {
         self.0.as_ptr().cast()
     }
 }
 
-/// What lies behind a NUL is left out.
+/// Text behind a NUL is left out.
 pub(super) fn c_text(text: &str) -> Text {
     let bytes = text.as_bytes();
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());

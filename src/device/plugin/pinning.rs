@@ -1,4 +1,4 @@
-//! Memory of the host's that a plug-in's device has pinned.
+//! Host memory that a plug-in's device has pinned.
 
 use super::device::PluginDevice;
 use super::owned::c_text;
@@ -73,7 +73,7 @@ impl Pinning for PluginDevice {
             unsafe { used(device.handle(), data, bytes as u64, i32::from(writes), name.as_ptr()) };
             Some(0)
         });
-        // A lost device looks at nothing any more.
+        // A lost device checks nothing any more.
         drop(told);
     }
 

@@ -1,4 +1,4 @@
-//! Calls of kernels that a plug-in has prepared.
+//! Prepared launches of a plug-in.
 
 use super::opened::Opened;
 use super::owned::{Owned, arguments, kernel_of};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct PluginPrepared {
-    /// NULL once the plug-in has used it up.
+    /// NULL once the plug-in has reused it.
     owned: Owned,
-    /// Of the one stream that launches it.
+    /// Belongs to the one stream that launches it.
     stream: Arc<Scratch>,
-    /// Stay as long as it does.
+    /// Kept as long as the prepared launch.
     _kernel: Arc<dyn DeviceKernel>,
     _scratch: Option<Arc<Block>>,
 }
@@ -24,7 +24,7 @@ pub(super) struct PluginPrepared {
 impl PreparedLaunch for PluginPrepared {}
 
 impl PluginPrepared {
-    /// `stream` is what the launches of its stream share. Takes no memory if there is one of `before`.
+    /// `stream` is the scratch memory that the launches of a stream share. Allocates nothing if it can reuse `before`.
     pub(super) fn new(
         device: &Arc<Opened>,
         stream: &Arc<Scratch>,
@@ -70,7 +70,7 @@ impl PluginPrepared {
         })
     }
 
-    /// The plug-in's, if the stream with this scratch is to launch it.
+    /// The plug-in's pointer, if the stream with this scratch memory is to launch it.
     pub(super) fn of(prepared: &dyn PreparedLaunch, stream: &Arc<Scratch>) -> Result<*mut c_void> {
         let prepared = (prepared as &dyn Any).downcast_ref::<PluginPrepared>();
         let prepared = prepared.filter(|prepared| Arc::ptr_eq(&prepared.stream, stream));

@@ -1,4 +1,4 @@
-//! What a kernel is made from, in C's words.
+//! A kernel's recipe as a C struct.
 #![forbid(unsafe_code)]
 
 use super::host::{HOST, Host};
@@ -9,10 +9,10 @@ use crate::abi::weir_device_recipe;
 use crate::device::Recipe;
 use std::sync::Arc;
 
-/// What a recipe in C points to.
+/// The memory that a recipe in C points to.
 pub(super) struct Written {
     operation: Text,
-    /// Aligned as any struct of C's.
+    /// Aligned like any C struct.
     attributes: Vec<u64>,
     attributes_bytes: usize,
     num_inputs: usize,
@@ -38,12 +38,12 @@ impl Written {
         }
     }
 
-    /// Whether the device may call a function of the host's instead.
+    /// Whether the device may call a host function instead.
     pub(super) fn has_host(&self) -> bool {
         self.host.is_some()
     }
 
-    /// For as long as this stays where it is.
+    /// Valid as long as this is not moved.
     pub(super) fn recipe(&self) -> weir_device_recipe {
         let (attributes, host) = (&self.attributes, self.host.as_ref());
         weir_device_recipe {

@@ -22,9 +22,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct PluginExecutable {
     pub(super) owned: Owned,
-    /// What its launches have besides their tensors.
+    /// The scratch memory of its launches.
     scratch: Option<Block>,
-    /// Of each step of its own list: what it does, and its part of the scratch.
+    /// For each step of its own list: its kind of work, and its part of the scratch memory.
     steps: Vec<(u32, Part)>,
 }
 
@@ -55,7 +55,7 @@ impl PluginExecutable {
         Ok(PluginExecutable { owned, scratch, steps: kinds.zip(layout.steps).collect() })
     }
 
-    /// The plug-in's, if it is one of this device's.
+    /// The plug-in's executable, if it belongs to this device.
     pub(super) fn of<'a>(executable: &'a Arc<dyn Executable>, device: &Arc<Opened>) -> Result<&'a PluginExecutable> {
         own((&**executable as &dyn Any).downcast_ref::<PluginExecutable>(), |executable| &executable.owned, device)
     }
@@ -70,7 +70,7 @@ impl Executable for PluginExecutable {
         if *kind_before != kind(work) as u32 {
             return Err(Error::invalid(format!("step {step} cannot become {}", work.name())));
         }
-        // What is inside uses addresses that stay.
+        // Addresses inside a branch or loop never change.
         if matches!(work, RecordedWork::Branch(_) | RecordedWork::Loop(_)) {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Drop for PluginExecutable {
     }
 }
 
-/// What the launches of a list want besides their tensors. Refuses branches and loops if the device has none.
+/// The scratch memory of a list's launches. Refuses branches and loops if the device has none.
 fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<Layout> {
     let mut parts = Vec::with_capacity(steps.len());
     for step in steps {
@@ -117,17 +117,17 @@ fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<Layout> {
             return Err(no_control_flow());
         }
         let inside = lists.iter().map(|steps| layout(device, steps)).collect::<Result<Vec<_>>>()?;
-        // One list of a branch is done, and the times of a loop come after each other.
+        // Only one list of a branch runs, and the iterations of a loop follow each other.
         let bytes = inside.iter().map(|layout| layout.bytes).max().unwrap_or(0);
         parts.push(Part { bytes, inside, ..Part::default() });
     }
     Layout::of(steps.iter().map(|step| step.after).zip(parts), device.facts().alignment)
 }
 
-/// What C is pointed to, until this ends.
+/// Keeps everything that C is pointed to until it is dropped.
 struct Writer<'a> {
     device: &'a Arc<Opened>,
-    /// Where its scratch begins.
+    /// Where its scratch memory begins.
     scratch: usize,
     kept: Vec<*mut dyn Any>,
 }
@@ -135,7 +135,7 @@ struct Writer<'a> {
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
         for &kept in &self.kept {
-            // SAFETY: a box's that `keep` has given up, once.
+            // SAFETY: from a box that `keep` has released, once.
             drop(unsafe { Box::from_raw(kept) });
         }
     }
@@ -146,7 +146,7 @@ impl<'a> Writer<'a> {
         Writer { device, scratch: scratch.map_or(0, Block::address), kept: Vec::new() }
     }
 
-    /// Where it stays.
+    /// Keeps a value at a stable address.
     fn keep<T: 'static>(&mut self, value: T) -> *const T {
         let kept = Box::into_raw(Box::new(value));
         self.kept.push(kept);
@@ -154,7 +154,7 @@ impl<'a> Writer<'a> {
     }
 
     fn keep_all<T: 'static>(&mut self, values: Vec<T>) -> *const T {
-        // The elements stay where they are as the list of them moves.
+        // The elements stay where they are when the list of them moves.
         let first = values.as_ptr();
         self.keep(values);
         first
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
         Ok(weir_device_step_list { num_steps: written.len(), steps: self.keep_all(written) })
     }
 
-    /// `offset` is that of the list in the scratch.
+    /// `offset` is the list's offset in the scratch memory.
     fn work(&mut self, work: &RecordedWork<'_>, part: &Part, offset: usize) -> Result<*const weir_device_work> {
         let offset = offset + part.offset;
         let name = self.keep(c_text(work.name()));

@@ -10,7 +10,7 @@ use crate::device::{Region, RegionValue};
 use std::ptr;
 use std::sync::Arc;
 
-/// Hands over a region, which lives during the call.
+/// Passes a region to `f` as a C struct, which lives during the call.
 fn with<R>(device: &Arc<Opened>, region: &Region<'_>, f: impl FnOnce(*const weir_device_region) -> R) -> Result<R> {
     if !device.can(C::WEIR_DEVICE_REGIONS) {
         return Err(Error::new(Code::Unimplemented, "the plug-in's device compiles no regions"));
@@ -54,7 +54,7 @@ fn with<R>(device: &Arc<Opened>, region: &Region<'_>, f: impl FnOnce(*const weir
     Ok(f(&raw const given))
 }
 
-/// Which nodes the plug-in would compile, and which of them together.
+/// Asks the plug-in which nodes it would compile, and which of them together.
 pub(super) fn claim(device: &Arc<Opened>, region: &Region<'_>) -> Result<Vec<u32>> {
     let mut groups = vec![0; region.nodes.len()];
     let Some(claim) = device.functions().region_claim else {

@@ -1,11 +1,11 @@
-//! Memory that kernels of a plug-in's device want besides their tensors.
+//! Scratch memory for the kernels of a plug-in's device.
 //!
-//! *Of launches.* What a stream was given is done in order, so all its launches share one block: the largest that any
-//! of them has wanted. One that has become too small may be in use, and stays as long as the stream; each is at least
-//! twice as large as the one before, so all of them together are less than twice the last.
+//! *Launches.* A stream's work is done in order, so all its launches share one block: the largest that any of them has
+//! requested. A block that has become too small may be in use, so it stays as long as the stream. Each block is at
+//! least twice as large as the one before, so all of them together are less than twice the last.
 //!
-//! *Of recordings.* An executable has a block of its own, since its launches come one after the other. A step shares
-//! its part of that with steps before it that are over by then, as edges say.
+//! *Recordings.* An executable has a block of its own, since its launches come one after the other. A step shares its
+//! part of the block with steps that the edges say are over by then.
 
 use super::opened::Opened;
 use crate::abi::weir_device_capability as C;
@@ -15,7 +15,7 @@ use crate::sync::Mutex;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Memory of the device's.
+/// Device memory.
 #[derive(Debug)]
 pub(super) struct Block {
     device: Arc<Opened>,
@@ -40,12 +40,12 @@ impl Drop for Block {
     }
 }
 
-/// What the launches of one stream share.
+/// The blocks that the launches of one stream share.
 #[derive(Debug, Default)]
 pub(super) struct Scratch(Mutex<Vec<Arc<Block>>>);
 
 impl Scratch {
-    /// So many bytes for the stream's next launch.
+    /// At least `bytes` for the stream's next launch.
     pub(super) fn take(&self, device: &Arc<Opened>, bytes: usize, name: &str) -> Result<Arc<Block>> {
         let mut blocks = self.0.lock();
         let largest = blocks.last().map_or(0, |block| block.bytes);
@@ -60,7 +60,7 @@ impl Scratch {
 }
 
 impl Opened {
-    /// How much a call wants.
+    /// The scratch memory that a launch needs, in bytes.
     ///
     /// # Safety
     /// A kernel of this device's, and a call of it.
@@ -81,14 +81,14 @@ impl Opened {
     }
 }
 
-/// Where the steps of a list have their parts of a block.
+/// The parts of a block that the steps of a list use.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) bytes: usize,
     pub(super) steps: Vec<Part>,
 }
 
-/// The part of one step. Lists inside of it begin where it does.
+/// The part of one step. Lists inside the step begin where it does.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) offset: usize,
@@ -96,19 +96,19 @@ pub(super) struct Part {
     pub(super) inside: Vec<Layout>,
 }
 
-/// A stretch of a block, the step that had it last, and how large it must be.
+/// A range of a block, the step that used it last, and the size it needs.
 struct Slot {
     last: usize,
     bytes: usize,
 }
 
 impl Layout {
-    /// Of steps that come after the given ones, and want so many bytes each.
+    /// Lays out steps, each with the steps it comes after and the bytes it needs.
     pub(super) fn of<'a>(steps: impl Iterator<Item = (&'a [usize], Part)>, alignment: usize) -> Result<Layout> {
         let mut slots: Vec<Slot> = Vec::new();
         let mut found = Vec::new();
         for (at, (after, part)) in steps.enumerate() {
-            // Whoever had these is over, and so are those who had them before.
+            // The previous users of these slots are over, and so are all users before them.
             slots.iter_mut().filter(|slot| after.contains(&slot.last)).for_each(|slot| slot.last = at);
             let mut slot = None;
             if part.bytes > 0 {

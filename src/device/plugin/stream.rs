@@ -23,7 +23,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct PluginStream {
     owned: Owned,
-    /// Goes after the stream. Prepared launches are known by it to be this stream's.
+    /// Outlives the stream. It also identifies prepared launches as this stream's.
     scratch: Arc<Scratch>,
 }
 
@@ -31,8 +31,8 @@ pub(super) struct PluginStream {
 pub(super) struct PluginEvent {
     owned: Owned,
     timing: bool,
-    /// An answer that made no sense. It holds until the event is recorded again: who was told of the event looks for
-    /// himself, and is not to take another answer for the truth.
+    /// An invalid answer of the plug-in. It holds until the event is recorded again: a listener that was told of the
+    /// event queries it, and must not get a different answer.
     nonsense: Mutex<Option<Error>>,
     /// Whether there is one. ORDERING: Relaxed; the lock orders what is read.
     has_nonsense: AtomicBool,
@@ -58,7 +58,7 @@ impl PluginEvent {
         }
     }
 
-    /// The event, if it is one of a plug-in's.
+    /// The event, if it belongs to a plug-in.
     pub(super) fn of(event: &Arc<dyn DeviceEvent>) -> Option<&PluginEvent> {
         (&**event as &dyn Any).downcast_ref()
     }
@@ -67,7 +67,7 @@ impl PluginEvent {
         self.owned.handle
     }
 
-    /// Asks the plug-in by a function whose status this is, with a place for the answer.
+    /// Calls a query function of the plug-in: `ask` gives its status and stores the answer.
     fn asked(&self, function: &'static str, ask: impl FnOnce(*mut i32) -> Option<i32>) -> Result<bool> {
         if self.has_nonsense.load(Relaxed)
             && let Some(error) = &*self.nonsense.lock()
@@ -149,7 +149,7 @@ impl DeviceStream for PluginStream {
         if !device.can(C::WEIR_DEVICE_PREPARED_LAUNCHES) {
             return None;
         }
-        // Whatever stands in the way, a launch tells of it.
+        // If preparing fails, an ordinary launch reports the reason.
         Some(PluginPrepared::new(device, &self.scratch, launch, before).ok()?)
     }
 
@@ -182,7 +182,7 @@ impl DeviceStream for PluginStream {
             // SAFETY: the plug-in's function and objects, and a place for the answer.
             device.functions().stream_query.map(|f| unsafe { f(device.handle(), *handle, &raw mut idle) })
         });
-        // What is neither 0 nor 1 is no answer, and neither is a failure: an event tells.
+        // A value other than 0 and 1 counts as not idle, and so does a failure: an event reports it.
         asked.is_ok() && idle == 1
     }
 
@@ -199,7 +199,7 @@ impl DeviceStream for PluginStream {
         match (transfer.to, transfer.from) {
             (Location::Device(to), Location::Host(from)) => device.call("copy_to_device", || {
                 let from = std::ptr::with_exposed_provenance(from.get());
-                // SAFETY: the plug-in's function and objects; whoever made the address keeps the memory until the
+                // SAFETY: the plug-in's function and objects; the maker of the address keeps the memory until the
                 // stream has done this.
                 functions.copy_to_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from, bytes) })
             }),
@@ -260,7 +260,7 @@ impl DeviceStream for PluginStream {
 
     fn clear_error(&self) {
         let Owned { device, handle } = &self.owned;
-        // A refusal shows: what is issued next fails again.
+        // A refusal shows: the next call on the stream fails again.
         let _ = device.call("stream_clear_error", || {
             // SAFETY: the plug-in's function and objects.
             device.functions().stream_clear_error.map(|f| unsafe { f(device.handle(), *handle) })
@@ -279,8 +279,8 @@ impl PluginStream {
         let Owned { device, handle } = &self.owned;
         work::with(device, work, scratch, |work| {
             device.call("work_submit", || {
-                // SAFETY: the plug-in's function and objects; the work lives during the call, and whoever made an
-                // address of the host's keeps the memory until the stream has done it.
+                // SAFETY: the plug-in's function and objects; the work lives during the call, and the maker of an
+                // address in host memory keeps the memory until the stream has done it.
                 device.functions().work_submit.map(|f| unsafe { f(device.handle(), *handle, work) })
             })
         })?
@@ -293,7 +293,8 @@ impl PluginStream {
     }
 
     /// # Safety
-    /// The first of each are devices of the plug-in's.
+    ///
+    /// The first of each pair are devices of the plug-in.
     unsafe fn copy_peer(&self, to: (*mut c_void, usize), from: (*mut c_void, usize), bytes: u64) -> Result<()> {
         let Owned { device, handle } = &self.owned;
         device.call("copy_peer", || {
@@ -307,7 +308,7 @@ impl PluginStream {
     }
 }
 
-/// How a wait that asks begins, and its shortest and its longest pause.
+/// How a wait that polls begins, and its shortest and its longest pause.
 const LOOK: Waiting = Waiting { spin_ns: 20_000, yields: false };
 const FIRST_PAUSE_NS: u64 = 20_000;
 const LAST_PAUSE_NS: u64 = 500_000;
@@ -335,7 +336,7 @@ impl DeviceEvent for PluginEvent {
                 // SAFETY: the plug-in's function and objects, and a place for the answer.
                 Some(unsafe { synchronize(device.handle(), *handle, timeout, reached) })
             })?;
-            // A plug-in may come back early, but not without the truth.
+            // A plug-in may return early, but must store the truth.
             if reached || deadline.is_past() {
                 return Ok(reached);
             }
@@ -365,7 +366,7 @@ impl DeviceEvent for PluginEvent {
 }
 
 impl PluginEvent {
-    /// Waits by asking.
+    /// Waits by polling.
     fn poll(&self, deadline: Deadline) -> Result<bool> {
         let mut pause = FIRST_PAUSE_NS;
         loop {

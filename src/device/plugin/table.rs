@@ -1,4 +1,4 @@
-//! The functions of a plug-in with their context, and what its answers are turned into.
+//! A plug-in's functions with their context, and errors made from its answers.
 
 use super::callback;
 use crate::abi::weir_device_vtable;
@@ -13,7 +13,7 @@ pub(super) struct Table {
     pub(super) kind: DeviceKind,
     pub(super) functions: weir_device_vtable,
     pub(super) ctx: *mut c_void,
-    /// Whether the context is the library's to release.
+    /// Whether the library must release the context.
     pub(super) adopted: AtomicBool,
     /// Why the devices could not be counted.
     pub(super) why_none: Mutex<Option<String>>,
@@ -25,7 +25,7 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// The text that the plug-in has for the failure that this thread has just been given.
+    /// The plug-in's text for the failure that this thread has just been given.
     fn error_text(&self) -> Option<String> {
         const CAPACITY: usize = 2048;
         let error_text = self.functions.error_text?;
@@ -36,7 +36,7 @@ impl Table {
         (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// The error for a status other than OK that a function has returned. `is_whole`: its text says where.
+    /// The error for a status other than OK. `is_whole`: the plug-in's text already names the place.
     pub(super) fn failure(&self, place: &str, function: &str, status: i32, is_whole: bool) -> Error {
         let (Some(code), Some(text)) = (Code::from_status(status), self.error_text()) else {
             return Error::from_status(status, format_args!("{place}: {function}"));
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    /// What the failure follows from that this thread has just been given.
+    /// The code of the failure from which this thread's latest failure follows.
     fn origin(&self) -> Option<Code> {
         let error_origin = self.functions.error_origin?;
         // SAFETY: the plug-in's function, with its own context.
@@ -64,7 +64,7 @@ impl Table {
 #[derive(Clone, Copy)]
 pub(super) struct Pointer(pub(super) *mut c_void);
 
-// SAFETY: as said; nobody here reads through it.
+// SAFETY: as said; it is never dereferenced here.
 unsafe impl Send for Pointer {}
 
 impl Pointer {
@@ -73,7 +73,7 @@ impl Pointer {
     }
 }
 
-/// What a plug-in said makes no sense.
+/// The error for an answer of a plug-in that makes no sense.
 pub(super) fn nonsense(place: &str, function: &str, what: impl std::fmt::Display) -> Error {
     Error::new(Code::Unknown, format!("{place}: {function} {what}"))
 }

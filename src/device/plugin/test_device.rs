@@ -1,5 +1,5 @@
-//! A plug-in for tests: memory of the host's, work done when it is issued, events reached after they were asked for a
-//! few times. It counts what is alive, and can be told to fail or to answer nonsense at the k-th call of a function.
+//! A plug-in for tests: it uses host memory, works when work is issued, and reports an event reached after a few
+//! queries. It counts live objects, and can be told to fail or to answer nonsense at the k-th call of a function.
 
 use crate::abi::*;
 use crate::sync::Mutex;
@@ -7,7 +7,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
-/// What is done at the k-th call from now.
+/// The fault injected at the k-th call from now.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub function: &'static str,
@@ -18,20 +18,20 @@ pub struct Plan {
 #[derive(Debug, Default)]
 pub struct State {
     pub capabilities: AtomicU64,
-    /// How often an event says that it is not reached.
+    /// How many queries of an event answer "not reached".
     pub patience: AtomicI64,
-    /// Devices, streams, events, kernels and blocks of memory that are alive; releases.
+    /// Live devices, streams, events, kernels and blocks of memory; releases.
     pub alive: AtomicI64,
     pub released: AtomicI64,
     pub plan: Mutex<Option<Plan>>,
-    /// Whether the plan came to pass.
+    /// How often the planned fault has occurred.
     pub hits: AtomicI64,
-    /// Callbacks that were asked for.
+    /// Callbacks that were requested.
     pub callbacks: Mutex<Vec<(usize, usize)>>,
     pub calls: Mutex<Vec<&'static str>>,
 }
 
-/// A device of it.
+/// One of its devices.
 struct Device(&'static State);
 
 /// An event.
@@ -46,7 +46,7 @@ impl State {
         Box::leak(Box::new(state))
     }
 
-    /// The status that this call is to have; 0 = the work is done.
+    /// The status for this call; 0 if the work is to be done.
     fn enter(&self, function: &'static str) -> i32 {
         self.calls.lock().push(function);
         let mut plan = self.plan.lock();
@@ -80,7 +80,7 @@ fn of(device: *mut c_void) -> &'static State {
     unsafe { (*device.cast::<Device>()).0 }
 }
 
-/// Makes something, unless this call is to fail.
+/// Makes an object, unless this call is to fail.
 fn make<T>(state: &State, function: &'static str, value: T, out: *mut *mut c_void) -> i32 {
     match state.enter(function) {
         0 => {
@@ -89,13 +89,13 @@ fn make<T>(state: &State, function: &'static str, value: T, out: *mut *mut c_voi
             unsafe { out.write(Box::into_raw(Box::new(value)).cast()) };
             0
         }
-        // OK, and nothing made.
+        // OK, without an object.
         NOTHING => 0,
         status => status,
     }
 }
 
-/// In a plan: the answer is OK and makes no sense.
+/// In a plan: the answer is OK but makes no sense.
 pub const NOTHING: i32 = -4711;
 
 fn unmake<T>(state: &State, object: *mut c_void) {

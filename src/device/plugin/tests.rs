@@ -35,7 +35,7 @@ fn open(kind: DeviceKind, index: u32) -> Result<Arc<dyn Device>> {
     device::open(kind, index, &DeviceSettings::default())
 }
 
-/// Eight bytes of a device's.
+/// Eight bytes of device memory.
 struct Memory(Arc<dyn Device>, usize);
 
 impl Memory {
@@ -61,7 +61,7 @@ fn view(address: usize) -> View {
 const NEGATE: Recipe<'static> =
     Recipe { name: "negate", operation: "negate", attributes: &[1, 2, 3], num_inputs: 1, num_outputs: 1, host: None };
 
-/// Everything once: two numbers go to the device, are negated, copied there, and come back.
+/// Uses everything once: two numbers go to the device, are negated, copied there, and come back.
 fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
     let device = open(kind, 0)?;
     let accelerator = device.accelerator().ok_or_else(|| Error::internal("no accelerator"))?;
@@ -174,8 +174,8 @@ fn the_highest_priority_makes_the_devices() {
     assert!(device::kinds().contains(&kind));
 }
 
-/// The k-th call of each function fails in turn, until nothing is left to fail: the text names engine and function,
-/// nothing stays behind, and the device can be opened again.
+/// Fails the k-th call of each function in turn, until nothing is left to fail: the text names engine and function,
+/// nothing leaks, and the device can be opened again.
 #[test]
 fn every_failure_is_a_status_that_names_its_place() {
     let functions = [
@@ -252,7 +252,7 @@ fn answers_that_make_no_sense_are_named() {
     assert!(error.message().contains("kind 'plugin-nonsense': device_count: as planned"), "{error}");
 }
 
-/// What was told of an event looks at it again: another answer then is not to hide the first.
+/// A listener of an event queries it again: a different answer then must not hide the first.
 #[test]
 fn an_answer_that_makes_no_sense_holds_until_the_event_is_recorded_again() {
     let state = State::new(0);
@@ -302,7 +302,7 @@ fn a_lost_device_fails_everything_and_a_new_one_works() {
     assert_eq!(state.alive.load(SeqCst), 0);
 }
 
-/// Has something done behind an event, and says when it was.
+/// Issues work and asks for a continuation; the flag says when that has run.
 fn follow(kind: DeviceKind) -> (Arc<AtomicBool>, Arc<dyn Device>, Arc<dyn device::DeviceEvent>) {
     let device = open(kind, 0).unwrap();
     let (event, done) = {
@@ -337,13 +337,13 @@ fn a_callback_is_taken_once() {
     let [(callback, arg)] = asked[..] else { panic!("{asked:?}") };
     assert!(!done.load(SeqCst));
     for _ in 0..2 {
-        // SAFETY: what weir gave, as the plug-in would call it; the second time is one too many.
+        // SAFETY: weir's own argument, as the plug-in would pass it; the second call is one too many.
         unsafe {
             let callback = std::mem::transmute::<usize, unsafe extern "C" fn(*mut std::ffi::c_void)>(callback);
             callback(std::ptr::without_provenance_mut(arg));
         }
         assert!(done.load(SeqCst));
-        // Nothing was destroyed inside: that is left to whoever calls next.
+        // Nothing was destroyed inside the callback: the next call from outside does that.
         super::release_buried();
         assert_eq!(state.alive.load(SeqCst), 0);
     }
@@ -351,7 +351,7 @@ fn a_callback_is_taken_once() {
 
 #[test]
 fn a_plug_in_without_callbacks_is_watched() {
-    // Without CONCURRENT callbacks are not used, as they might come in the middle of a call.
+    // Without CONCURRENT, callbacks are not used, as they might come in the middle of a call.
     for capabilities in [0, C::WEIR_DEVICE_CALLBACK as u64, C::WEIR_DEVICE_CONCURRENT as u64] {
         let state = State::new(capabilities);
         state.patience.store(300, SeqCst);
@@ -362,7 +362,7 @@ fn a_plug_in_without_callbacks_is_watched() {
         eventually(|| state.alive.load(SeqCst) == 0);
         assert!(state.callbacks.lock().is_empty());
     }
-    // One that refuses a callback is watched, too.
+    // If it refuses a callback, the event is watched, too.
     let state = State::new(CALLS_BACK);
     state.patience.store(300, SeqCst);
     let kind = registered("plugin-watched-refused", state);
@@ -376,7 +376,7 @@ const EXTRA: u64 = C::WEIR_DEVICE_IDLE_QUERY as u64
     | C::WEIR_DEVICE_PREPARED_LAUNCHES as u64
     | C::WEIR_DEVICE_SCRATCH as u64;
 
-/// Functions that answer OK, and nothing that makes sense.
+/// Functions that answer OK, but with values that make no sense.
 mod senseless {
     use crate::abi::*;
     use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! What a stream or a step of a recording is to do, in C's words.
+//! Work of a stream, or of a recording's step, as C structs.
 #![forbid(unsafe_code)]
 
 use super::opened::Opened;
@@ -22,7 +22,7 @@ pub(super) fn kind(work: &RecordedWork<'_>) -> K {
     }
 }
 
-/// Its kind and its name.
+/// The struct with only its kind and its name set.
 pub(super) fn blank(work: &RecordedWork<'_>, name: *const c_char) -> weir_device_work {
     weir_device_work {
         struct_size: size_of::<weir_device_work>(),
@@ -55,7 +55,7 @@ pub(super) fn fill(fill: &Fill<'_>) -> weir_device_fill {
     }
 }
 
-/// Whose memory it is, and where.
+/// The device whose memory a location is in (NULL: the host's), and its address.
 fn place(device: &Arc<Opened>, place: &Location<'_>) -> Result<(*mut c_void, weir_device_address)> {
     Ok(match *place {
         Location::Host(address) => (ptr::null_mut(), address.get() as u64),
@@ -71,8 +71,8 @@ fn place(device: &Arc<Opened>, place: &Location<'_>) -> Result<(*mut c_void, wei
     })
 }
 
-/// Hands over a launch, a copy or a fill, which lives during the call. `scratch` is what a launch has besides its
-/// tensors.
+/// Passes a launch, a copy or a fill to `f` as a C struct, which lives during the call. `scratch` is a launch's scratch
+/// memory.
 pub(super) fn with<R>(
     device: &Arc<Opened>,
     work: &RecordedWork<'_>,

@@ -1,4 +1,4 @@
-//! What the probes work with: a device, and draws.
+//! The probes' equipment: a device, and random draws.
 #![forbid(unsafe_code)]
 
 use super::keep::Keep;
@@ -13,21 +13,21 @@ pub(super) struct Bench {
     pub(super) keep: Arc<Keep>,
     options: Options,
     random: AtomicU64,
-    /// Counts what the probe has begun.
+    /// Counts the probe's steps.
     steps: Arc<AtomicU64>,
 }
 
-/// What a probe found: what was seen, or what is wrong.
+/// A probe's finding: an observation, or the fault.
 pub(super) type Finding = Result<Seen, String>;
 
-/// What was seen of a clause that is kept, or why there is nothing to see.
+/// The observation of a clause that is kept, or why there is nothing to see.
 pub(super) enum Seen {
     Kept(String),
     NotOffered(String),
     NotMet(String),
 }
 
-/// What was seen of work under way, so many times: of work that is always over there is nothing to see.
+/// The finding about work in flight, seen `met` times; nothing to see if work is always over.
 pub(super) fn of_work_under_way(met: usize, text: String) -> Finding {
     Ok(match met {
         0 => Seen::NotMet("all work was over before it could be looked at".to_owned()),
@@ -40,7 +40,7 @@ impl Bench {
         Bench { device, keep: Arc::clone(keep), options, random: AtomicU64::new(options.seed), steps: Arc::default() }
     }
 
-    /// The same for another thread, with draws of its own.
+    /// The same bench for another thread, with draws of its own.
     pub(super) fn another(&self) -> Bench {
         Bench {
             device: Arc::clone(&self.device),
@@ -51,13 +51,13 @@ impl Bench {
         }
     }
 
-    /// A count that stands still if the probe does.
+    /// A counter that stands still if the probe does.
     pub(super) fn steps(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.steps)
     }
 
     pub(super) fn step(&self) {
-        // ORDERING: Relaxed; a number to look at.
+        // ORDERING: Relaxed; a statistic.
         self.steps.fetch_add(1, Relaxed);
     }
 
@@ -89,7 +89,7 @@ impl Bench {
         ((z ^ (z >> 31)) % n.max(1) as u64) as usize
     }
 
-    /// Bytes that are unlike any others.
+    /// Random bytes.
     pub(super) fn bytes(&self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         for part in bytes.chunks_mut(8) {
@@ -99,9 +99,8 @@ impl Bench {
     }
 }
 
-/// Repeats a probe of work that is under way until it has met such work so many times, and gives how many. A probe that
-/// came too late, as a thread that is held up does, is repeated with twice the work; a device that is always done
-/// already ends that.
+/// Repeats a probe of work in flight until it has met such work `times` times, and gives how often. A probe that came
+/// too late, as a delayed thread does, is repeated with twice the work. A device that is always done already ends that.
 pub(super) fn under_way(times: usize, mut probe: impl FnMut(usize) -> Result<bool, String>) -> Result<usize, String> {
     const MOST: usize = 64;
     let (mut met, mut weight) = (0, 1);

@@ -1,4 +1,4 @@
-//! Clauses about work that fails, and about what ends.
+//! Clauses about failures and destruction.
 
 use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::told;
@@ -7,7 +7,7 @@ use crate::device::{HostFunction, Launch, Recipe};
 use crate::memory::View;
 use std::sync::Arc;
 
-/// For devices that run functions of the host's.
+/// A failing kernel, for devices that run host functions.
 struct Fails;
 
 impl HostFunction for Fails {
@@ -78,7 +78,7 @@ pub(super) fn destroy(bench: &Bench) -> Finding {
         let (from, expected) = field.burden(0, weight)?;
         let landing = field.download_aside(0, from, expected.len())?;
         let event = field.mark(0)?;
-        // Another stream with all that belongs to it comes and goes meanwhile.
+        // Another stream with all its objects comes and goes meanwhile.
         let passing = field.block(1000 + round)?;
         field.fill(1, passing, 1000, 3)?;
         field.finish(1)?;

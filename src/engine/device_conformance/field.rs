@@ -1,4 +1,4 @@
-//! Fields: streams, events and memory of a device's, with which a probe sees one thing.
+//! Fields: the streams, events and memory of a device with which a probe observes one thing.
 
 use super::bench::Bench;
 use super::keep::{Memory, OnHost, Parts, Pinned, told};
@@ -8,18 +8,17 @@ use crate::device::{
 };
 use std::sync::Arc;
 
-/// So much is put in front of what is looked at, in copies of `CHUNK`.
+/// The size of a copy in a burden, and the number of copies.
 const CHUNK: usize = 4 << 20;
 const CHUNKS: usize = 6;
 
-/// One that is not taken down is left behind: its probe has found something wrong, and nothing that the device says is
-/// worth anything then.
+/// A field that is not taken down leaks: its probe has found a fault, so the device's answers cannot be trusted.
 pub(super) struct Field<'a> {
     bench: &'a Bench,
     parts: Parts,
 }
 
-/// Memory of the host's that the device writes.
+/// Host memory that the device writes.
 #[derive(Clone, Copy)]
 pub(super) struct Landing(usize);
 
@@ -34,7 +33,7 @@ impl<'a> Field<'a> {
         Field { bench, parts: Parts { streams, ..Parts::default() } }
     }
 
-    /// The end of a field of which all was as it must be.
+    /// Ends a field that has found no fault.
     pub(super) fn take_down(mut self) -> Result<(), String> {
         (0..self.parts.streams.len()).try_for_each(|stream| self.finish(stream))?;
         self.bench.keep.take_down(std::mem::take(&mut self.parts));
@@ -51,12 +50,12 @@ impl<'a> Field<'a> {
         drop(self.parts.streams.remove(stream));
     }
 
-    /// Memory of the device's.
+    /// Allocates memory of the device.
     pub(super) fn block(&mut self, bytes: usize) -> Result<usize, String> {
         self.block_on(&Arc::clone(&self.bench.device), bytes)
     }
 
-    /// Memory of another device's.
+    /// Allocates memory of another device.
     pub(super) fn block_on(&mut self, device: &Arc<dyn Device>, bytes: usize) -> Result<usize, String> {
         self.bench.step();
         let memory = Memory::on(device, bytes).map_err(told)?;
@@ -65,19 +64,19 @@ impl<'a> Field<'a> {
         Ok(address)
     }
 
-    /// Memory that is to be there as long as the field.
+    /// Keeps pinned memory as long as the field.
     pub(super) fn pin(&mut self, memory: Pinned) -> Arc<Pinned> {
         let memory = Arc::new(memory);
         self.parts.host.push(OnHost::Pinned(Arc::clone(&memory)));
         memory
     }
 
-    /// An executable that is to be there as long as the field.
+    /// Keeps an executable as long as the field.
     pub(super) fn keep_executable(&mut self, executable: &Arc<dyn Executable>) {
         self.parts.executables.push(Arc::clone(executable));
     }
 
-    /// A kernel that is to be there as long as the field.
+    /// Keeps a kernel as long as the field.
     pub(super) fn keep_kernel(&mut self, kernel: &Arc<dyn DeviceKernel>) {
         self.parts.kernels.push(Arc::clone(kernel));
     }
@@ -99,7 +98,7 @@ impl<'a> Field<'a> {
         self.stream(stream).copy(&Transfer { name: "conformance", to, from, bytes }).map_err(told)
     }
 
-    /// Copies bytes there; they are kept until then.
+    /// Copies bytes to the device; the field keeps them.
     pub(super) fn upload(&mut self, stream: usize, to: usize, bytes: &[u8]) -> Result<(), String> {
         let memory = self.bench.keep.host(bytes.len())?;
         let view = memory.view();
@@ -111,7 +110,7 @@ impl<'a> Field<'a> {
         self.copy(stream, Location::Device(to), from, bytes.len())
     }
 
-    /// Copies bytes back, to be looked at with `landed`.
+    /// Copies bytes back, to be read with `landed`.
     pub(super) fn download(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
         // SAFETY: the field keeps it, and looks at it when the copy is done.
         let to = Location::Host(unsafe { HostAddress::new(self.buffer(bytes)?) });
@@ -119,8 +118,8 @@ impl<'a> Field<'a> {
         Ok(Landing(self.parts.host.len() - 1))
     }
 
-    /// The same for a copy behind work under way: it must not keep this thread until that is over, which only pinned
-    /// memory promises.
+    /// As `download`, but behind work in flight. The copy must not block this thread until that is over, which only
+    /// pinned memory promises.
     pub(super) fn download_aside(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
         if self.bench.accelerator()?.pinning().is_none() {
             return self.download(stream, from, bytes);
@@ -135,7 +134,7 @@ impl<'a> Field<'a> {
         unsafe { self.parts.host[landing.0].view().as_bytes().read_bytes().to_vec() }
     }
 
-    /// What has landed must be this.
+    /// Compares the bytes that have landed with the expected ones.
     pub(super) fn expect(&mut self, landing: Landing, expected: &[u8], what: &str) -> Result<(), String> {
         self.bench.step();
         let got = self.landed(landing);
@@ -165,14 +164,14 @@ impl<'a> Field<'a> {
         self.stream(stream).record(event).map_err(told)
     }
 
-    /// An event behind all that the stream was given.
+    /// Records an event behind all that the stream was given.
     pub(super) fn mark(&mut self, stream: usize) -> Result<Arc<dyn DeviceEvent>, String> {
         let event = self.event(false)?;
         self.record(stream, &event)?;
         Ok(event)
     }
 
-    /// Waits until the stream is done; an error if it is not in time. A failure of its work counts as done.
+    /// Waits until the stream is done; an error if it is not done in time. A failure of its work counts as done.
     pub(super) fn finish(&mut self, stream: usize) -> Result<(), String> {
         let event = self.mark(stream)?;
         self.reach(&event)
@@ -186,9 +185,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Megabytes that are copied about before anything that comes after them, `weight` times as many as a little. Gives
-    /// what is there at the end, and where: only the last copy brings it, so that whoever reads before that is over
-    /// finds something else.
+    /// Issues copies of megabytes to delay all that comes after them; `weight` multiplies their number. Gives the final
+    /// bytes, and their address. Only the last copy brings them, so a read that comes too early finds other bytes.
     pub(super) fn burden(&mut self, stream: usize, weight: usize) -> Result<(usize, Vec<u8>), String> {
         let (a, b, to) = (self.block(CHUNK)?, self.block(CHUNK)?, self.block(CHUNK)?);
         let bytes = self.bench.bytes(CHUNK);
@@ -203,7 +201,7 @@ impl<'a> Field<'a> {
 }
 
 impl Bench {
-    /// A field with so many streams.
+    /// A field with this many streams.
     pub(super) fn field(&self, streams: usize) -> Result<Field<'_>, String> {
         let accelerator = self.accelerator()?;
         let stream = |_| accelerator.stream(&DeviceStreamAttr { name: "conformance", priority: 0 }).map_err(told);

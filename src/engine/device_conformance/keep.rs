@@ -1,11 +1,11 @@
-//! What a device under test was given, and for how long it stays.
+//! The lifetime of memory and objects that a device under test was given.
 //!
-//! A device that lies says that its work is done while it is still at it. If the kit believed that, and gave back what
-//! such work uses, it would be brought down by the very lie that it looks for. So what a probe hands to the device is
-//! let go of only after all that the probe has looked at was as it must be, streams first; and no longer as soon as the
-//! device was found out about order, events, waits or destruction: from then on all of it is left behind for good, with
-//! the device open. That is a leak, and meant. Memory of the host's stays until the device was closed in any case: what
-//! one probe is done with, another one takes.
+//! A faulty device says that its work is done while it still runs. If the kit believed that, and freed memory that such
+//! work uses, it would be brought down by the very fault that it looks for. So a probe's memory and objects are
+//! released only after everything that the probe has looked at was right, streams first. Once the device has broken a
+//! clause about order, events, waits or destruction, nothing is released: all of it is left behind for good, with the
+//! device open. That leak is deliberate. Host memory stays until the device was closed in any case: later probes reuse
+//! it.
 
 use crate::base::{Desc, Error, Result as Outcome, dtype};
 use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, HostAddress, Location, Pinning};
@@ -14,7 +14,7 @@ use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// In the order in which they are taken down.
+/// In the order in which they are released.
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) streams: Vec<Box<dyn DeviceStream>>,
@@ -25,7 +25,7 @@ pub(super) struct Parts {
     pub(super) host: Vec<OnHost>,
 }
 
-/// Memory of the host's.
+/// Host memory.
 pub(super) enum OnHost {
     Any(HostMemory),
     Pinned(Arc<Pinned>),
@@ -48,27 +48,27 @@ pub(super) struct HostMemory {
 
 impl HostMemory {
     pub(super) fn view(&self) -> View {
-        // SAFETY: the buffer's, which whoever looks at the view keeps (`Parts`).
+        // SAFETY: the buffer's memory, which the users of the view keep (`Parts`).
         unsafe { View::new(self.buffer.data(), self.bytes, Desc::new(dtype::U8, &[self.bytes as i64])) }
     }
 }
 
-/// What is left behind for good: here, so that it is no leak to those who look for those that are not meant.
+/// Everything that is leaked on purpose: reachable here, so that leak checkers do not report it.
 static LEFT: Mutex<Vec<(Parts, Vec<Buffer>)>> = Mutex::new(Vec::new());
 
-/// What one examination keeps.
+/// The memory and objects that one examination keeps.
 #[derive(Default)]
 pub(super) struct Keep {
-    /// Memory of the host's that no probe has now.
+    /// Host memory that no probe uses now.
     host: Mutex<Vec<Buffer>>,
-    /// Nothing is let go of any more.
+    /// Nothing is released any more.
     is_doubted: AtomicBool,
 }
 
 impl Keep {
-    /// Zeros.
+    /// Host memory, filled with zeros.
     pub(super) fn host(&self, bytes: usize) -> Result<HostMemory, String> {
-        // Few sizes, so that there is often one.
+        // Few sizes, so that buffers can often be reused.
         let size = bytes.next_power_of_two();
         let mut host = self.host.lock();
         let found = host.iter().position(|buffer| buffer.bytes() == size).map(|at| host.swap_remove(at));
@@ -83,13 +83,13 @@ impl Keep {
         Ok(memory)
     }
 
-    /// The device was found out.
+    /// The device has broken a clause about order.
     pub(super) fn doubt(&self) {
-        // ORDERING: Relaxed; of probes one runs after the other, and one that still runs is left behind itself.
+        // ORDERING: Relaxed; probes run one after the other, and one that still runs is left behind itself.
         self.is_doubted.store(true, Relaxed);
     }
 
-    /// All was as it must be.
+    /// Releases what a probe without a fault has used.
     pub(super) fn take_down(&self, parts: Parts) {
         // ORDERING: as above.
         if self.is_doubted.load(Relaxed) {
@@ -125,7 +125,7 @@ impl Drop for Keep {
     }
 }
 
-/// A stretch of a device's memory.
+/// A range of a device's memory.
 pub(super) struct Memory {
     device: Arc<dyn Device>,
     pub(super) address: usize,
@@ -148,17 +148,17 @@ impl Drop for Memory {
     }
 }
 
-/// Text of a failure.
+/// The text of a failure.
 pub(super) fn told(error: Error) -> String {
     error.message().to_owned()
 }
 
-/// Memory of the host's that the device knows.
+/// Host memory that is pinned for the device.
 pub(super) struct Pinned {
     device: Arc<dyn Device>,
     pub(super) address: usize,
     pub(super) bytes: usize,
-    /// Somebody else's, which was registered.
+    /// Memory from elsewhere, which was registered.
     _others: Option<Buffer>,
 }
 
@@ -184,7 +184,7 @@ impl Pinned {
 
     pub(super) fn view(&self) -> View {
         let desc = Desc::new(dtype::U8, &[self.bytes as i64]);
-        // SAFETY: so many bytes that the device allocated, or of the buffer; whoever looks at the view keeps this.
+        // SAFETY: so many bytes that the device allocated, or of the buffer; the users of the view keep this.
         unsafe { View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc) }
     }
 
@@ -200,7 +200,7 @@ impl Pinned {
 
     pub(super) fn expect(&self, value: impl Fn(usize) -> u8, what: &str) -> Result<(), String> {
         let view = self.view();
-        // SAFETY: what was copied to it is there.
+        // SAFETY: the copies to it are done.
         match unsafe { view.as_bytes() }.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {
             Some((at, byte)) => Err(format!("{what}: byte {at} of {} is {byte}, expected {}", self.bytes, value(at))),
             None => Ok(()),

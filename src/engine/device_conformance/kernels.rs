@@ -1,4 +1,4 @@
-//! Clauses about kernels: those that a device has compute what the host's do.
+//! Clauses about kernels: a device's kernels compute what the host's do.
 
 use super::bench::{Bench, Finding, Seen};
 use super::keep::told;
@@ -22,7 +22,7 @@ pub(super) fn unknown(bench: &Bench) -> Finding {
     }
 }
 
-/// Adds a number to each byte; a number of 0 is refused.
+/// Adds a number to each byte; refuses to add 0.
 struct Adds(u8);
 
 impl HostFunction for Adds {
@@ -86,10 +86,10 @@ pub(super) fn of_the_host(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("{} times, each with a failure", bench.rounds().div_ceil(4))))
 }
 
-/// An operation, its descriptor in C, the same on the host, and the shapes of its inputs.
+/// An operation, its descriptor in C, the host's kernel for it, and the shapes of its inputs.
 type Case = (&'static str, Vec<u8>, Arc<dyn Kernel>, Vec<Desc>);
 
-/// A descriptor in C: its size, and then members of eight bytes.
+/// A descriptor in C: its size, then members of eight bytes.
 pub(super) fn descriptor(members: &[u64]) -> Vec<u8> {
     let size = 8 * (members.len() as u64 + 1);
     [size].iter().chain(members).flat_map(|member| member.to_ne_bytes()).collect()
@@ -146,8 +146,8 @@ pub(super) fn known(bench: &Bench) -> Finding {
     }
 }
 
-/// Compares what the kernels that the device has compute, and gives their names; without those that it does not call in
-/// this way.
+/// Checks the results of all kernels that the device has, and gives their names; leaves out those that it does not call
+/// in this way.
 pub(super) fn each_known(bench: &Bench, way: Way) -> Result<Vec<&'static str>, String> {
     let mut names = Vec::new();
     for (operation, attributes, kernel, inputs) in cases()? {
@@ -174,7 +174,7 @@ pub(super) fn each_known(bench: &Bench, way: Way) -> Result<Vec<&'static str>, S
     Ok(names)
 }
 
-/// One call on the device beside one on the host; false if the device does not call it in this way.
+/// Compares a call on the device with one on the host; false if the device does not call it in this way.
 fn compare(
     bench: &Bench,
     (operation, way): (&str, Way),
@@ -221,7 +221,7 @@ fn compare(
             field.stream(0).replay(&executable).map_err(told)?;
         }
         Way::Prepared => {
-            // First of a call that is launched no more: where its output goes to is where that of the other one is not.
+            // First prepare a call that is never launched: its output is written elsewhere.
             let aside = field.block(result[0].bytes())?;
             // SAFETY: the device's memory, which is kept until the end.
             let elsewhere = [unsafe { View::new(aside as *mut u8, result[0].bytes(), *output) }];

@@ -1,4 +1,4 @@
-//! Clauses about memory, and what is copied.
+//! Clauses about memory and copies.
 #![forbid(unsafe_code)]
 
 use super::bench::{Bench, Finding, Seen};
@@ -26,7 +26,7 @@ pub(super) fn apart(bench: &Bench) -> Finding {
     let mut field = bench.field(1)?;
     let mut blocks: Vec<(usize, usize, u8)> = Vec::new();
     for number in 0..bench.rounds() * 3 {
-        // Some go before others come.
+        // Some are freed before others are allocated.
         if number % 3 == 2 {
             let passing = Memory::on(&bench.device, 1 + bench.draw(LARGEST)).map_err(told)?;
             drop(passing);
@@ -63,14 +63,14 @@ pub(super) fn limit(bench: &Bench) -> Finding {
     }
 }
 
-/// Bytes around what is written.
+/// Bytes around the written ones.
 const MARGIN: usize = 32;
 
 fn sizes() -> [usize; 9] {
     [1, 3, 64, 255, 4095, 4096, 4097, 65_537, 1_048_575]
 }
 
-/// There, within, and back.
+/// Copies to the device, within it, and back.
 pub(super) fn round_trip(bench: &Bench, bytes: usize) -> Finding {
     let mut field = bench.field(1)?;
     for offset in [0, 1, MARGIN / 2] {

@@ -1,9 +1,9 @@
-//! The conformance kit for devices: does a device keep its side of docs/devices.md?
+//! The conformance kit for devices: does a device keep the contract in docs/devices.md?
 //!
-//! Each probe answers for one clause. It works with the device's own functions, through the traits of room `device`, so
-//! it asks the same of a plug-in as of what weir brings itself. A probe runs in a thread of its own and within a time
-//! budget: a device that hangs ends as a failed clause, and what comes after is not checked. Devices that are out of
-//! order are only found out if they are slow enough, so probes put megabytes in front of what they look at.
+//! Each probe checks one clause. It uses the device's own functions, through the traits of `device`, so it asks the
+//! same of plug-ins and of weir's own devices. A probe runs in a thread of its own and within a time budget: a device
+//! that hangs fails a clause, and the later ones are not checked. Devices that break the order are only found out if
+//! they are slow enough, so probes put megabytes of copies in front of the work that they observe.
 
 mod bench;
 mod failures;
@@ -51,15 +51,15 @@ const PROBES: [(&str, &str, Probe); 17] = [
     ("D17", "devices of a kind copy to one another", memory::peers),
 ];
 
-/// The clauses about order, events, waits and destruction. A device that breaks one is at things that it says to be
-/// done with.
+/// The clauses about order, events, waits and destruction. A device that breaks one may still use memory that it says
+/// to be done with.
 const OF_ORDER: [&str; 11] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16", "D19", "D20", "D21"];
 
-/// A probe that does not get further for so many budgets is left behind. It may take longer than that where others want
-/// the processor too.
+/// How many budgets without progress a probe gets before it is left behind. It may take longer where others need the
+/// processor too.
 const PROBE_BUDGETS: u64 = 5;
 
-/// Examines a device, and gives one line for each clause. An error if it cannot be opened.
+/// Examines a device, and gives one line for each clause. An error if the device cannot be opened.
 pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<Vec<ReportLine>> {
     let open = || device::open(kind, index, &DeviceSettings::default());
     let device = open()?;
@@ -127,7 +127,7 @@ fn run(threads: &Arc<ThreadGroup>, bench: Bench, probe: Probe, stuck: &mut bool)
     }
     let mut seen = None;
     while !report.1.wait(1, 0, Deadline::after(limit_ns)) {
-        // ORDERING: Relaxed; a number to look at.
+        // ORDERING: Relaxed; a statistic.
         let now = Some(steps.load(Relaxed));
         if std::mem::replace(&mut seen, now) != now {
             continue;

@@ -1,4 +1,4 @@
-//! Clauses about what happens when.
+//! Clauses about the order of work.
 #![forbid(unsafe_code)]
 
 use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// One stream, whose every step depends on the one before.
+/// One stream; each step depends on the one before.
 fn chain(bench: &Bench, rounds: usize) -> Result<(), String> {
     let mut field = bench.field(1)?;
     let bytes = 3000 + bench.draw(200_000);
-    // So that more than one of the first steps is still to be done at a time.
+    // Keeps several of the first steps in flight at a time.
     field.burden(0, 1)?;
     let (a, b, c) = (field.block(bytes)?, field.block(bytes)?, field.block(bytes)?);
     for _ in 0..rounds {
@@ -112,7 +112,7 @@ pub(super) fn waits(bench: &Bench) -> Finding {
         let mut field = bench.field(3)?;
         let (from, expected) = field.burden(0, weight)?;
         let first = field.mark(0)?;
-        // Through a third stream, which has nothing else to do.
+        // Through a third stream, which has no other work.
         field.stream(1).wait(&first).map_err(super::keep::told)?;
         let second = field.mark(1)?;
         field.stream(2).wait(&second).map_err(super::keep::told)?;
@@ -137,7 +137,7 @@ pub(super) fn callbacks(bench: &Bench) -> Finding {
     let mut field = bench.field(1)?;
     for number in 0..count {
         let event = match number % 4 {
-            // So much that the work is under way when it is asked, even if this thread is held up before.
+            // So much that the work is in flight when it is queried, even if this thread is delayed before.
             0 | 2 => {
                 field.burden(0, 8)?;
                 field.mark(0)?
@@ -237,7 +237,7 @@ pub(super) fn threads(bench: &Bench) -> Finding {
     refused.map_or(Ok(Seen::Kept(format!("{THREADS} threads"))), Err)
 }
 
-/// Batches of two threads overlap, each with work on streams of its own.
+/// Overlaps batches of two threads, each with work on streams of its own.
 pub(super) fn batches(bench: &Bench) -> Finding {
     let one = |bench: &Bench| -> Result<(), String> {
         let mut field = bench.field(2)?;

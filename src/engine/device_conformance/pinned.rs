@@ -1,4 +1,4 @@
-//! The clause about pinned memory of the host's.
+//! The clause about pinned host memory.
 #![forbid(unsafe_code)]
 
 use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
@@ -22,7 +22,7 @@ pub(super) fn pinned(bench: &Bench) -> Finding {
     of_work_under_way(met, format!("allocated{}", if pinning.can_register() { ", and registered" } else { "" }))
 }
 
-/// Memory is aligned, nobody else has it, and it keeps what the host writes.
+/// Memory is aligned, does not overlap, and keeps what the host writes.
 fn apart(bench: &Bench) -> Result<(), String> {
     let mut blocks: Vec<Pinned> = Vec::new();
     for number in 0..bench.rounds() {
@@ -45,8 +45,8 @@ fn apart(bench: &Bench) -> Result<(), String> {
     blocks.iter().try_for_each(|block| block.expect(|_| value(block), "what the host wrote"))
 }
 
-/// One stream writes pinned memory late, and another one reads it behind that: it must see what was written, and not
-/// what was there as the copy was asked for. Whether it was asked for before that.
+/// One stream writes pinned memory late, and another one reads it behind that: the copy must see the written bytes, not
+/// those that were there when it was submitted. Gives whether it was submitted before the write was done.
 fn pass_on(bench: &Bench, weight: usize, make: Make) -> Result<bool, String> {
     let mut field = bench.field(2)?;
     let (from, expected) = field.burden(0, weight)?;

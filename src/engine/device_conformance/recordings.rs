@@ -1,4 +1,4 @@
-//! Clauses about what is put together once and launched many times, and about streams that say that they are idle.
+//! Clauses about recordings and prepared launches, and about queries of idle streams.
 #![forbid(unsafe_code)]
 
 use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
@@ -37,7 +37,7 @@ pub(super) fn idle(bench: &Bench) -> Finding {
     of_work_under_way(met, format!("{met} times"))
 }
 
-/// A device's executable of a recording; None if it refuses.
+/// A device's executable of a recording; `None` if it refuses.
 fn record(
     field: &mut Field<'_>,
     bench: &Bench,
@@ -84,7 +84,7 @@ pub(super) fn recordings(bench: &Bench) -> Finding {
         for time in 0..4 {
             field.upload(0, a, &first)?;
             if time == 2 {
-                // The replays before are as they were, if they are still to be done.
+                // Replays that are still in flight keep the old addresses.
                 executable.update(0, &copy(b, other, bytes)).map_err(told)?;
             }
             field.stream(0).replay(&executable).map_err(told)?;
@@ -97,7 +97,7 @@ pub(super) fn recordings(bench: &Bench) -> Finding {
                 field.expect(landing, expected, "a replay did not do its steps in order, or as they were last")?;
             }
         }
-        // An update between replays that are not waited for.
+        // An update between two replays, without a wait.
         field.upload(0, a, &first)?;
         executable.update(0, &copy(b, a, bytes)).map_err(told)?;
         field.burden(0, 1)?;
@@ -114,7 +114,7 @@ pub(super) fn recordings(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("copies, fills{}", names.iter().map(|name| format!(", {name}")).collect::<String>())))
 }
 
-/// So many words come one after the other into the place that a loop reads.
+/// How many words are written one after the other to the address that a loop reads.
 const WORDS: usize = 9;
 
 pub(super) fn control(bench: &Bench) -> Finding {
@@ -133,7 +133,7 @@ pub(super) fn control(bench: &Bench) -> Finding {
     })
 }
 
-/// A loop each time of which moves a row of words on by one, so that where they end says how often it was done.
+/// A loop: each iteration moves a row of words on by one, so their final position shows how often it ran.
 fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
     const RELATIONS: [Relation; 6] =
         [Relation::Eq, Relation::Ne, Relation::Lt, Relation::Le, Relation::Gt, Relation::Ge];
@@ -165,7 +165,7 @@ fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
         false => word.iter().any(|&byte| byte != 0),
     };
     let mut words: Vec<Vec<u8>> = (0..WORDS).map(|_| word(bench)).collect();
-    // The last one ends it, if it can be ended at all.
+    // The last word ends the loop, if any word can.
     for _ in 0..64 {
         if !holds(&words[WORDS - 1]) {
             break;
@@ -189,7 +189,7 @@ fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
         true => Predicate::Comparison(Comparison { relation, dtype: of, addresses: [row, against] }),
         false => Integer { address: row, dtype: of }.into(),
     };
-    // The first step alone writes what is read.
+    // Only the first step writes the predicate.
     let behind = round.is_multiple_of(2).then_some(&[0usize][..]);
     let again = RecordedLoop { name: "conformance", predicate, body: &body, behind };
     let steps = [RecordedStep { work: RecordedWork::Loop(again), after: &[] }];
@@ -241,7 +241,7 @@ fn branched(bench: &Bench, round: usize) -> Result<Option<String>, String> {
     let Some(executable) = record(&mut field, bench, &steps)? else {
         return field.take_down().map(|()| Some("it refuses a branch of fills".to_owned()));
     };
-    // One recording decides anew each time.
+    // One recording decides anew in each replay.
     for _ in 0..4 {
         let number = match of {
             dtype::BOOL => bench.draw(2) as i32,

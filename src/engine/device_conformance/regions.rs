@@ -13,7 +13,7 @@ use crate::kernel::{Kernel, builtin};
 use crate::memory::View;
 use std::sync::Arc;
 
-/// An operation of weir's and its kernel on the host.
+/// One of weir's operations and its kernel on the host.
 struct Operation {
     name: &'static str,
     attributes: Vec<u8>,
@@ -39,16 +39,16 @@ impl Operation {
     }
 }
 
-/// The values: two that come in, a constant, and what four nodes compute.
+/// The numbers of the values: two inputs, a constant, and the outputs of four nodes.
 const FIRST: usize = 0;
 const SECOND: usize = 1;
 const CONSTANT: usize = 2;
 const VALUES: usize = 7;
 
-/// What each node adds or rectifies, one after the other from value 3 on.
+/// The values that each node adds or rectifies. Their outputs are numbered from 3 on.
 const READS: [&[usize]; 4] = [&[FIRST, CONSTANT], &[3], &[4, SECOND], &[4, 5]];
 
-/// In another order than that of their numbers.
+/// Not in the order of their numbers.
 const INPUTS: [usize; 2] = [SECOND, FIRST];
 const OUTPUTS: [usize; 2] = [6, 4];
 
@@ -83,7 +83,7 @@ pub(super) fn regions(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("four nodes, {}", seen.join(", "))))
 }
 
-/// The ways in which a region was launched; why it was declined, if it was.
+/// The ways in which a region was launched, or why it was declined.
 type Ways = Result<Vec<&'static str>, String>;
 
 fn one(
@@ -133,7 +133,7 @@ fn one(
         Err(error) if error.code() != Code::Unimplemented => return Err(told(error)),
         _ => {}
     }
-    // One that goes again takes nothing of the other one with it.
+    // The region is compiled twice: destroying one kernel must leave the other intact.
     let compiled = accelerator.compile(&region).and_then(|first| {
         let second = accelerator.compile(&region)?;
         drop(first);
@@ -193,7 +193,7 @@ fn one(
     field.take_down().map(|()| Ok(ways))
 }
 
-/// None: the device refuses it.
+/// `None`: the device refuses it.
 fn or_refused<T>(made: Outcome<T>) -> Result<Option<T>, String> {
     match made {
         Err(error) if error.code() == Code::Unimplemented => Ok(None),

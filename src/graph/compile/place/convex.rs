@@ -1,22 +1,22 @@
-//! Sets of nodes that may become one: no path leaves such a set and comes back, and all of them together leave no
-//! circle either.
+//! Convex sets of nodes, which may become one: no path leaves such a set and comes back, and all sets together leave no
+//! cycle either.
 //!
-//! *Levels.* A path that leaves the candidates and comes back counts one. A node's level is the most that any path to
-//! it counts. No edge leads to a lower level, and one from a candidate to another node leads to a higher one. So all
-//! candidates of one level may become one: a path from one to another that leaves them would come back on a higher
-//! level. A circle through several such sets would stay on one level, and there only edges between candidates are left.
-//! Two candidates of a level with an edge between them are in one set.
+//! *Levels.* A node's level is the most times that any path to it leaves the candidates and comes back. No edge leads
+//! to a lower level, and one from a candidate to another node leads to a higher one. So all candidates of one level may
+//! become one: a path from one to another that leaves them would come back on a higher level. A cycle through several
+//! such sets would stay on one level, and there only edges between candidates are left. Two candidates of a level with
+//! an edge between them are in one set.
 //!
-//! *Joining.* What the levels keep apart may still become one: a candidate that is on a higher level for the sake of
-//! another set. So two sets with an edge between them are joined where no path leads from the one to the other but that
-//! edge, again and again until nothing is joined any more. Looking for paths has a limit.
+//! *Joining.* Sets on different levels may still become one: a candidate may be on a higher level only because of
+//! another set. So two sets with an edge between them are joined where no other path leads from the one to the other,
+//! until nothing is joined any more. The search for paths has a limit.
 #![forbid(unsafe_code)]
 
-/// Steps that looking for paths may take, for each node and edge; and how many it may take at least.
+/// The steps that the search for paths may take for each node and edge, and the least that it may always take.
 const STEPS: usize = 16;
 const LEAST_STEPS: usize = 1 << 20;
 
-/// Which set a node is in.
+/// The set of each node (union-find).
 struct Sets {
     parent: Vec<usize>,
 }
@@ -41,7 +41,7 @@ impl Sets {
     }
 }
 
-/// An order that all edges allow, the lowest number first; `before` has for each node what it comes after.
+/// A topological order, the lowest number first; `before` has the predecessors of each node.
 pub(super) fn order(before: &[Vec<usize>]) -> Vec<usize> {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
@@ -70,8 +70,8 @@ fn followers(before: &[Vec<usize>]) -> Vec<Vec<usize>> {
     followers
 }
 
-/// The sets of at least two candidates, each connected, in the order of its nodes. `before` has for each node what it
-/// comes after, with no circle.
+/// The sets of at least two candidates, each connected, in the order of its nodes. `before` has the predecessors of
+/// each node, with no cycle.
 pub(super) fn convex(before: &[Vec<usize>], is_candidate: &[bool]) -> Vec<Vec<usize>> {
     let order = order(before);
     let mut level = vec![0u32; before.len()];
@@ -96,8 +96,8 @@ pub(super) fn convex(before: &[Vec<usize>], is_candidate: &[bool]) -> Vec<Vec<us
     found
 }
 
-/// Joins sets of candidates with an edge between them, where that leaves no circle. Gives whether it has joined any,
-/// and may join more; `left` counts steps.
+/// Joins sets of candidates with an edge between them, where that makes no cycle. Gives whether it has joined any, and
+/// may join more; `left` counts steps.
 fn join(before: &[Vec<usize>], order: &[usize], is_candidate: &[bool], sets: &mut Sets, left: &mut usize) -> bool {
     let followers = followers(before);
     let mut has_joined = false;
@@ -161,7 +161,7 @@ fn join(before: &[Vec<usize>], order: &[usize], is_candidate: &[bool], sets: &mu
 mod tests {
     use super::*;
 
-    /// `edges`: from, to. `others`: who is no candidate.
+    /// `edges`: from, to. `others`: nodes that are no candidates.
     fn found(count: usize, edges: &[(usize, usize)], others: &[usize]) -> Vec<Vec<usize>> {
         let mut before = vec![Vec::new(); count];
         edges.iter().for_each(|&(from, to)| before[to].push(from));
@@ -172,15 +172,15 @@ mod tests {
     #[test]
     fn what_comes_back_is_not_one() {
         assert_eq!(found(3, &[(0, 1), (1, 2)], &[]), [[0, 1, 2]]);
-        // 0 -> 1 -> 2, and 0 -> 2 besides.
+        // 0 -> 1 -> 2, and 0 -> 2 as well.
         assert!(found(3, &[(0, 1), (1, 2), (0, 2)], &[1]).is_empty());
-        // A path over two others.
+        // A path through two others.
         assert_eq!(found(5, &[(0, 1), (0, 2), (2, 3), (3, 4), (1, 4)], &[2, 3]), [[0, 1]]);
-        // One that nothing of theirs comes before.
+        // A non-candidate without predecessors.
         assert_eq!(found(4, &[(0, 2), (1, 2), (2, 3)], &[1]), [[0, 2, 3]]);
-        // Two that are not connected are two.
+        // Two sets that are not connected stay two.
         assert_eq!(found(5, &[(0, 1), (2, 3), (4, 1), (4, 3)], &[4]), [[0, 1], [2, 3]]);
-        // For the sake of another set 3 is on a higher level: 0 -> 1 -> 3, and 2 -> 3.
+        // Because of another set 3 is on a higher level: 0 -> 1 -> 3, and 2 -> 3.
         assert_eq!(found(4, &[(0, 1), (1, 3), (2, 3)], &[1]), [[2, 3]]);
     }
 

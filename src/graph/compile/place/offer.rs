@@ -1,13 +1,14 @@
-//! Regions: nodes that a device would rather do as one. Each set of nodes of one engine that may become one (`convex`)
-//! is offered to its device as a region. The device says which of the nodes it takes, and makes one kernel of these,
-//! which stands for them from there on: everything behind knows a node with a launch, like any other. What the device
-//! declines stays as it was.
+//! Offers regions to devices: nodes that a device may prefer to run as one. Each convex set of nodes of one engine
+//! (`convex`) is offered to its device as a region. The device claims some of the nodes and compiles them to one
+//! kernel, which replaces them in the graph: all later passes see a node with a launch, like any other. Nodes that the
+//! device declines stay as they were.
 //!
-//! *What is no part of a region:* nodes that may be skipped, that do more than compute their outputs, whose shapes only
-//! a run knows, of whose outputs it was said where they go, and whose kernel's makings are gone. And the comparison
-//! that a loop ends with: the loop compares by itself.
+//! *Not part of a region* are nodes that may be skipped, that do more than compute their outputs, whose shapes only a
+//! run knows, with an explicit forwarding setting, or whose kernel's recipe is gone. Nor is the comparison that a loop
+//! ends with: the loop compares by itself.
 //!
-//! *Order.* A region begins when all that its nodes wait for is there, and what waits for one of them waits for all.
+//! *Order.* A region begins when everything that its nodes wait for is there, and everything that waits for one of them
+//! waits for all.
 #![forbid(unsafe_code)]
 
 use super::convex;
@@ -21,12 +22,12 @@ use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Stands for the nodes. It is never called: the device's kernel is launched.
+/// Replaces a region's nodes. It is never called: the device's kernel is launched.
 struct Whole {
     num_inputs: usize,
     outputs: Vec<Desc>,
     cost_ns: u64,
-    /// What the device's kernel names stays as long as that.
+    /// Keeps the kernels and constants that the device's kernel refers to.
     _kernels: Vec<Ref<BoundKernel>>,
     _constants: Vec<Ref<Tensor>>,
 }
@@ -61,17 +62,17 @@ impl Kernel for Whole {
     }
 }
 
-/// A graph while regions of it are offered.
+/// A graph while its regions are offered.
 struct Offering<'a> {
     contents: &'a Contents,
     verified: &'a Verified,
-    /// What each node comes after.
+    /// The predecessors of each node.
     before: Vec<Vec<usize>>,
-    /// Where each node is in an order that all edges allow.
+    /// Each node's position in a topological order.
     at: Vec<usize>,
     /// Values that are outputs of the graph.
     wanted: HashSet<Value>,
-    /// Nodes that read each value.
+    /// The nodes that read each value.
     readers: HashMap<Value, Vec<usize>>,
     /// The regions that were taken, and for each node the first one of its region.
     taken: Vec<Taken>,
@@ -89,10 +90,10 @@ struct Taken {
 #[derive(Default)]
 struct Shown {
     name: String,
-    /// In an order that all edges allow.
+    /// In a topological order.
     nodes: Vec<usize>,
     values: Vec<RegionValue>,
-    /// Of each node the numbers of what it reads and computes, and whom it comes after besides.
+    /// For each node: the numbers of the values that it reads and computes, and its other predecessors.
     reads: Vec<Vec<usize>>,
     computes: Vec<Vec<usize>>,
     after: Vec<Vec<usize>>,
@@ -103,14 +104,14 @@ struct Shown {
 }
 
 impl Placer {
-    /// Whether a device would be offered regions.
+    /// Whether any device takes regions.
     pub(super) fn offers(&self) -> bool {
         self.wants_regions
             && self.devices.iter().any(|engine| engine.accelerator().is_some_and(|device| device.takes_regions()))
     }
 
-    /// Offers regions of a graph, and of those inside of it, to the engines' devices. `program` is for texts. `apart`
-    /// is a node that stays by itself.
+    /// Offers regions of a graph, and of its inner graphs, to the engines' devices. `program` is for texts. `apart` is
+    /// a node that stays by itself.
     pub(super) fn offer(
         &mut self,
         contents: &mut Contents,
@@ -211,7 +212,7 @@ impl Placer {
             && descs.all(Desc::is_concrete)
     }
 
-    /// Has a device make a kernel of what it was shown.
+    /// Makes the device compile the nodes that it was shown.
     fn compile(&mut self, offering: &mut Offering<'_>, shown: &Shown, engine: usize, program: &str) -> Result<()> {
         let on = &self.devices[engine];
         let compiled = match shown.with(offering, |device, region| device.compile(region), on) {
@@ -234,7 +235,7 @@ impl Placer {
     }
 }
 
-/// The node that a loop's condition ends with, if the loop compares by itself.
+/// The comparison that a loop's condition ends with, if the loop compares by itself.
 fn comparison_of(condition: &Contents) -> Option<usize> {
     let &(_, (node, _)) = condition.outputs.first()?;
     match &condition.nodes[node].body {
@@ -264,7 +265,7 @@ impl<'a> Offering<'a> {
         }
     }
 
-    /// What each node comes after, where regions that were taken are one node, their first.
+    /// The predecessors of each node, where a region that was taken is one node, its first.
     fn before(&self) -> Vec<Vec<usize>> {
         let mut before = vec![Vec::new(); self.unit.len()];
         for (node, all) in self.before.iter().enumerate() {
@@ -279,14 +280,14 @@ impl<'a> Offering<'a> {
         before
     }
 
-    /// The sets of candidates that may become one, beside the regions that were taken.
+    /// The convex sets of candidates, beside the regions that were taken.
     fn sets(&self, candidates: &[bool]) -> Vec<Vec<usize>> {
         let mut sets = convex::convex(&self.before(), candidates);
         sets.iter_mut().for_each(|set| set.sort_unstable_by_key(|&node| self.at[node]));
         sets
     }
 
-    /// A set of nodes, in an order that all edges allow, as a device is shown it.
+    /// A set of nodes, in a topological order, as a device is shown it.
     fn show(&self, set: &[usize]) -> Result<Shown> {
         let nodes = &self.contents.nodes;
         let (first, last) = (&nodes[set[0]].name, &nodes[set[set.len() - 1]].name);
@@ -343,7 +344,7 @@ impl<'a> Offering<'a> {
         Ok(shown)
     }
 
-    /// The kernel that stands for a region.
+    /// The kernel that replaces a region.
     fn whole(
         &self,
         shown: &Shown,
@@ -374,7 +375,7 @@ impl<'a> Offering<'a> {
         });
     }
 
-    /// The graph with the regions that were taken; None: there are none.
+    /// The graph with the regions that were taken; `None` if there are none.
     fn changed(&self) -> Option<Contents> {
         if self.taken.is_empty() {
             return None;
@@ -423,7 +424,7 @@ impl<'a> Offering<'a> {
 }
 
 impl Shown {
-    /// Shows it to a device.
+    /// Passes it to a function as a device's region.
     fn with<R>(
         &self,
         offering: &Offering<'_>,
