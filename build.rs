@@ -21,6 +21,8 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/emulation.rs",
     "src/abi/tensor.rs",
     "src/abi/recording.rs",
+    "src/abi/recipe.rs",
+    "src/abi/region.rs",
     "src/abi/device.rs",
     "src/abi/cuda.rs",
     "src/abi/kernel.rs",

@@ -48,6 +48,7 @@
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine, weir_graph_set_placement
  *   segments            weir_compile_options_set_segments, weir_compile_options_set_device_control
+ *   regions             weir_compile_options_set_regions, WEIR_DEVICE_REGIONS
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -307,6 +308,8 @@ typedef enum weir_device_capability {
    * WEIR_MEMORY_MODE_DIRECT unless they ask for another.
    */
   WEIR_DEVICE_DIRECT_MEMORY = 131072,
+  /** It makes one kernel of several nodes of a program; region_compile is there. */
+  WEIR_DEVICE_REGIONS = 262144,
 } weir_device_capability;
 
 /** Bits of weir_device_vtable.flags. */
@@ -470,6 +473,18 @@ typedef enum weir_emulation_flags {
    */
   WEIR_EMULATION_PRECISE = 4,
 } weir_emulation_flags;
+
+/** What an emulated device makes of regions: parts of a program that it may compile to one kernel. */
+typedef enum weir_emulation_regions {
+  /** It takes none of their nodes. */
+  WEIR_EMULATION_REGIONS_NONE = 0,
+  /** It compiles them. */
+  WEIR_EMULATION_REGIONS_ALL = 1,
+  /** It takes three nodes of four, in the region's order, and those from the ninth on for themselves. */
+  WEIR_EMULATION_REGIONS_SOME = 2,
+  /** It declines each as it is to compile it, with UNIMPLEMENTED. */
+  WEIR_EMULATION_REGIONS_DECLINED = 3,
+} weir_emulation_regions;
 
 /** What the checker of emulated devices reports. */
 typedef enum weir_emulated_race_kind {
@@ -1648,6 +1663,67 @@ typedef struct weir_device_recording {
   struct weir_device_step_list list;
 } weir_device_recording;
 
+/** A node of a region: one call of a kernel. Values go by their numbers in the region. This struct never grows. */
+typedef struct weir_device_region_node {
+  /** Its name for texts, NUL-terminated UTF-8. */
+  const char *name;
+  /** What its kernel was made from, as kernel_create was given it. */
+  const struct weir_device_recipe *recipe;
+  /** What kernel_create made of that. It lives as long as the kernel that is made of the region. */
+  void *kernel;
+  /** The values that it reads. */
+  const size_t *inputs;
+  /** How many. */
+  size_t num_inputs;
+  /** The values that it computes: each value is computed by one node at most. */
+  const size_t *outputs;
+  /** How many. */
+  size_t num_outputs;
+  /** Numbers of earlier nodes that are over when it begins, besides those that compute what it reads. */
+  const size_t *after;
+  /** How many. */
+  size_t num_after;
+} weir_device_region_node;
+
+/** A value of a region. This struct never grows. */
+typedef struct weir_device_region_value {
+  /** Its type and its shape, without open dimensions. */
+  struct weir_tensor_desc desc;
+  /**
+   * Of a constant in the device's memory: where it is, for as long as the kernel that is made of the region. The
+   * bytes are there, and stay as they are. 0: it is no such constant.
+   */
+  weir_device_address constant;
+} weir_device_region_value;
+
+/**
+ * A part of a program that a device may make one kernel of, filled by weir: nodes of this device alone, of which no
+ * path of the program's goes out and comes back. All of it lives during the call; kernels and constants that it names
+ * as long as the kernel that is made of it.
+ */
+typedef struct weir_device_region {
+  /** sizeof(weir_device_region), set by weir. */
+  size_t struct_size;
+  /** Its name for texts, NUL-terminated UTF-8. */
+  const char *name;
+  /** Its nodes, each behind those that it waits for. */
+  const struct weir_device_region_node *nodes;
+  /** How many. */
+  size_t num_nodes;
+  /** Its values: what comes in, constants, and what its nodes compute. */
+  const struct weir_device_region_value *values;
+  /** How many. */
+  size_t num_values;
+  /** The values that come in: the inputs of each launch, in this order. No constant is among them. */
+  const size_t *inputs;
+  /** How many. */
+  size_t num_inputs;
+  /** The values that others want: the outputs of each launch, in this order. Nobody wants the rest. */
+  const size_t *outputs;
+  /** How many. */
+  size_t num_outputs;
+} weir_device_region;
+
 /**
  * The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
  *
@@ -1877,6 +1953,20 @@ typedef struct weir_device_vtable {
    * follows from, where that was on another stream.
    */
   int32_t (*error_origin)(void *ctx);
+  /**
+   * Optional, and called only with WEIR_DEVICE_REGIONS. Which nodes of a region the device would compile: stores a
+   * number for each node, 0 if it would leave it alone. Nodes with one number would go together: weir makes regions
+   * of their own of them, and of the others none. Without it all nodes go together. WEIR_UNIMPLEMENTED leaves all of
+   * them alone, as 0 for each does; any other code is a failure of the compilation.
+   */
+  int32_t (*region_claim)(void *device, const struct weir_device_region *region, uint32_t *out_groups);
+  /**
+   * Required with WEIR_DEVICE_REGIONS, may block. Makes one kernel of a region. It is launched, prepared, recorded,
+   * asked for its scratch memory and destroyed as those of kernel_create, with the region's inputs and outputs.
+   * WEIR_UNIMPLEMENTED declines: the region's nodes are launched one by one, and the program's report gives the
+   * text. Any other code is a failure of the compilation.
+   */
+  int32_t (*region_compile)(void *device, const struct weir_device_region *region, void **out_kernel);
 } weir_device_vtable;
 
 /** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
@@ -1915,6 +2005,10 @@ typedef struct weir_emulation {
   uint64_t lose_operation;
   /** What each launch of a recording takes before the first of its operations begins, in nanoseconds. */
   uint64_t replay_ns;
+  /** One of enum weir_emulation_regions. */
+  uint64_t regions;
+  /** The region with this number that the device is to compile fails with INTERNAL. 0 = none. */
+  uint64_t fail_region;
 } weir_emulation;
 
 /** Counts of an emulated device, since it was made. */
@@ -1954,6 +2048,8 @@ typedef struct weir_emulated_counters {
   uint64_t pageable_copies;
   /** Bytes of the host's memory that are pinned for the device now. */
   uint64_t pinned_bytes;
+  /** Regions that it has compiled to one kernel. */
+  uint64_t regions;
 } weir_emulated_counters;
 
 /** A report of the checker. */
@@ -7022,6 +7118,30 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_compile_options_get_device_control(const struct weir_compile_options *options,
                                                     int32_t *out_device_control);
+
+/**
+ * Whether devices are offered regions: 1 (the default), or 0. With 1, and where a plug-in's device takes regions
+ * (WEIR_DEVICE_REGIONS), nodes on it that have no other node between them are offered to it together, also inside of
+ * branches and loops: it may make one kernel of them, or of some, which is one node of the program then and goes by
+ * all of their names. With 0 each node is a call of its own. Results are the same where the device computes the same.
+ * The program's report (weir_program_report) says how many were offered and taken, and why one was declined.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_regions(struct weir_compile_options *options,
+                                             int32_t regions);
+
+/**
+ * What weir_compile_options_set_regions set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_regions(const struct weir_compile_options *options,
+                                             int32_t *out_regions);
 
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------

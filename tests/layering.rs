@@ -43,6 +43,7 @@ const UNSAFE: &[&str] = &[
     "device/emulated/kernel.rs",
     "device/emulated/list.rs",
     "device/emulated/recorded.rs",
+    "device/emulated/region.rs",
     "device/emulated/settings.rs",
     "device/emulated/stream.rs",
     "device/emulated/vtable.rs",

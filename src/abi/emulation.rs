@@ -15,6 +15,20 @@ pub enum weir_emulation_flags {
     WEIR_EMULATION_PRECISE = 4,
 }
 
+/// What an emulated device makes of regions: parts of a program that it may compile to one kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_emulation_regions {
+    /// It takes none of their nodes.
+    WEIR_EMULATION_REGIONS_NONE = 0,
+    /// It compiles them.
+    WEIR_EMULATION_REGIONS_ALL = 1,
+    /// It takes three nodes of four, in the region's order, and those from the ninth on for themselves.
+    WEIR_EMULATION_REGIONS_SOME = 2,
+    /// It declines each as it is to compile it, with UNIMPLEMENTED.
+    WEIR_EMULATION_REGIONS_DECLINED = 3,
+}
+
 /// How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +61,10 @@ pub struct weir_emulation {
     pub lose_operation: u64,
     /// What each launch of a recording takes before the first of its operations begins, in nanoseconds.
     pub replay_ns: u64,
+    /// One of enum weir_emulation_regions.
+    pub regions: u64,
+    /// The region with this number that the device is to compile fails with INTERNAL. 0 = none.
+    pub fail_region: u64,
 }
 
 /// What the checker of emulated devices reports.
@@ -143,4 +161,6 @@ pub struct weir_emulated_counters {
     pub pageable_copies: u64,
     /// Bytes of the host's memory that are pinned for the device now.
     pub pinned_bytes: u64,
+    /// Regions that it has compiled to one kernel.
+    pub regions: u64,
 }

@@ -12,7 +12,7 @@
 
 use super::{KernelContext, Outputs};
 use crate::base::{Error, Result, process};
-use crate::sync::{Global, Mailbox, Meeting, OnceLock};
+use crate::sync::{Global, Mailbox, OnceLock, Rendezvous};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -35,7 +35,7 @@ pub trait Rest: Send + Sync {
 
 #[derive(Default)]
 struct Place {
-    meeting: Meeting,
+    meeting: Rendezvous,
     caller: Mailbox<Arc<dyn Caller>>,
     /// Put by who makes a round, before it can be told to be done; taken by who goes on behind it.
     rest: Mailbox<Arc<dyn Rest>>,

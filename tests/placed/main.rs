@@ -13,6 +13,7 @@ mod kit;
 mod launching;
 mod overlapped;
 mod ports;
+mod regions;
 mod segments;
 mod serial;
 mod staged;

@@ -31,6 +31,8 @@ pub struct CompileOptions {
     pub without_trial: bool,
     /// Whether the host decides in branches and loops on devices, even where these could.
     pub without_device_control: bool,
+    /// Whether devices are offered no several nodes to make one kernel of.
+    pub without_regions: bool,
 }
 
 /// Whether an output of a kernel takes over the memory of an input.

@@ -23,9 +23,9 @@
 use super::semaphore::Semaphore;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::stream::{Joinable, Joined, Queue, help_briefly};
+use crate::stream::{JoinOutcome, Joinable, Queue, help_briefly};
 use crate::sync::{EventCount, Mutex, ambient};
-use crate::threadpool::{self, PoolAttr, ThreadPool};
+use crate::threadpool::{self, ThreadPool, ThreadPoolAttr};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -164,7 +164,7 @@ impl Admission {
         let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
         while gate.reached() == 0 && !deadline.is_past() && self.help() {}
         let called = if in_work {
-            let spin_ns = PoolAttr::default().spin_ns;
+            let spin_ns = ThreadPoolAttr::default().spin_ns;
             help_briefly(&|| gate.reached() > 0, asks.pool, spin_ns)
         } else {
             // Those in front of it may go on and find no thread of their pool that does not wait here.
@@ -242,8 +242,8 @@ impl Admission {
 
 /// Who waits for a stream whose run is in the line does what is in front of it.
 impl Joinable for Admission {
-    fn join(self: Arc<Self>, _part: u64, may_work: bool) -> Joined {
-        if may_work && self.help() { Joined::Worked } else { Joined::Nobody }
+    fn join(self: Arc<Self>, _part: u64, may_work: bool) -> JoinOutcome {
+        if may_work && self.help() { JoinOutcome::Worked } else { JoinOutcome::Nobody }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
 use crate::sync::{EventCount, Mailbox, Mutex, OnceLock, RunLatch, Slots};
-use crate::threadpool::{Job, MAX_SLOTS, ThreadPool, Want};
+use crate::threadpool::{HelpRequest, Job, MAX_SLOTS, ThreadPool};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -133,7 +133,7 @@ pub struct RunState {
     pub(in crate::graph) lineage: Lineage,
     pub(in crate::graph) hands: Hands,
     /// A place among those who want a thread of the pool, and whether there is one.
-    pub(in crate::graph) want: Mutex<Option<Want>>,
+    pub(in crate::graph) want: Mutex<Option<HelpRequest>>,
     pub(in crate::graph) has_want: AtomicBool,
     /// How much must be waiting for another helper to be asked for, in nanoseconds; grows when helpers find too little.
     pub(in crate::graph) ask_above_ns: AtomicU64,

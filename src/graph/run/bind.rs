@@ -5,7 +5,7 @@ use super::pool::Keeps;
 use super::program::Program;
 use super::queued_run::QueuedRun;
 use crate::base::{Error, Object, Ref, Result};
-use crate::engine::{Engine, Key, Place, Stream, Tensor, check_tensor, scratch_slots};
+use crate::engine::{Engine, LaunchKey, Stream, Tensor, TensorRange, check_tensor, scratch_slots};
 use crate::graph::build::options::RunOptions;
 use crate::graph::carry::admission::{Admitted, Asks};
 use crate::graph::carry::device::direct::Direct;
@@ -18,7 +18,7 @@ use crate::graph::plan::Port;
 use crate::graph::run::handle::Run;
 use crate::kernel::signature;
 use crate::memory::{View, heap};
-use crate::stream::{Listener, Notice, Op};
+use crate::stream::{Listener, Notice, QueueItem};
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -77,28 +77,28 @@ impl<'a> Bound<'a> {
         let input = |i: usize| match is_needed(i).then(|| inputs.1(i)) {
             // What a dynamic tensor holds is written when all is read.
             Some(Ok(tensor)) if tensor.open().is_none() => self.place(&tensor),
-            _ => Place::NOWHERE,
+            _ => TensorRange::NOWHERE,
         };
         let output = |o: usize| match outputs.1(o) {
             // As itself, whatever it holds: it can take one output only.
             Ok(tensor)
                 if tensor.open().is_some() || tensor.bytes() == 0 && !program.outputs()[o].desc.is_concrete() =>
             {
-                Place { engine: u32::MAX, data: Arc::as_ptr(&*tensor).addr(), bytes: 1 }
+                TensorRange { engine: u32::MAX, data: Arc::as_ptr(&*tensor).addr(), bytes: 1 }
             }
             Ok(tensor) => self.place(&tensor),
-            Err(_) => Place::NOWHERE,
+            Err(_) => TensorRange::NOWHERE,
         };
         program.runs.check_apart(inputs.0, input, outputs.0, output)
     }
 
     /// Where a tensor is, by the engines of the program.
-    fn place(&self, tensor: &Tensor) -> Place {
+    fn place(&self, tensor: &Tensor) -> TensorRange {
         let devices = &self.program.runs.devices.engines;
         let is_there = |device: &Ref<Engine>| tensor.engine().is_same_device(device);
         let device = if devices.is_empty() { None } else { devices.iter().position(is_there) };
         let engine = device.map_or(0, |device| device as u32 + 1);
-        Place { engine, data: tensor.data().addr(), bytes: tensor.bytes() }
+        TensorRange { engine, data: tensor.data().addr(), bytes: tensor.bytes() }
     }
 }
 
@@ -362,7 +362,7 @@ impl Bound<'_> {
         // From here on nothing fails: who has been refused hears of nothing.
         heap::check()?;
         flight.announce(notice);
-        stream.queue().submit(Op::Work(flight))
+        stream.queue().submit(QueueItem::Work(flight))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
@@ -397,7 +397,7 @@ impl Bound<'_> {
     /// Refuses a run that is not issued as a kernel is, if the host captures the stream.
     fn check_not_captured(&self, stream: &Stream) -> Result<()> {
         let queue = stream.queue();
-        match queue.line() {
+        match queue.device_queue() {
             Some(line) if line.is_captured()? => {}
             _ => return Ok(()),
         }
@@ -428,30 +428,30 @@ impl Bound<'_> {
         Ok(())
     }
 
-    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be
+    /// What the run is, for later times (`LaunchKey::set`); empty if each is to be looked at. A stream of the host's may be
     /// captured at any time; an input that is not needed may be anything.
-    fn key(&self, stream: &Stream) -> Key {
-        let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
+    fn key(&self, stream: &Stream) -> LaunchKey {
+        let is_own = stream.queue().device_queue().is_some_and(|line| line.stream().tells_idle());
         if !is_own || !self.program.plan().not_needed.is_empty() {
-            return Key::default();
+            return LaunchKey::default();
         }
         let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
         let inputs = (0..self.inputs.0).map(|i| address(self.inputs.1, i));
         let outputs = (0..self.outputs.0).map(|i| address(self.outputs.1, i));
-        let mut key = Key::default();
+        let mut key = LaunchKey::default();
         key.set(Arc::as_ptr(self.program).addr(), inputs, outputs);
         key
     }
 
     /// Puts the run into a stream of its engine's.
     fn submit_direct(&self, stream: &Stream, notice: Option<Notice>) -> Result<()> {
-        let key = if notice.is_none() { self.key(stream) } else { Key::default() };
+        let key = if notice.is_none() { self.key(stream) } else { LaunchKey::default() };
         if stream.again(&key) {
             return Ok(());
         }
         let mut run = self.program.direct_runs.take();
         let program = Arc::clone(self.program) as Arc<dyn Keeps<DirectRun>>;
         run.fill(program, |tensors| self.give(tensors), (stream, notice))?;
-        stream.queue().submit_as(Op::Work(run), &key)
+        stream.queue().submit_as(QueueItem::Work(run), &key)
     }
 }

@@ -9,7 +9,7 @@
 
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
+use crate::engine::{BoundKernel, KernelAttr, KernelIdentity, scratch_slots};
 use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::host::execute::Outer;
 use crate::graph::plan::NO_BIT;
@@ -35,7 +35,7 @@ impl Nested {
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
         // Devices that run functions of the host's do so on threads that must not wait.
-        let operation = Operation { is_bound: true, ..Operation::default() };
+        let operation = KernelIdentity { is_bound: true, ..KernelIdentity::default() };
         BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelAttr::default())
     }
 }

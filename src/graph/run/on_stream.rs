@@ -3,7 +3,7 @@
 //!
 //! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way
 //! at once. A run that is given again with the same tensors while it is under way is the same one
-//! (`stream::Work::again`).
+//! (`stream::QueueWork::again`).
 #![forbid(unsafe_code)]
 
 use super::pool::Keeps;
@@ -13,7 +13,7 @@ use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
 use crate::engine::{Stream, Tensor};
 use crate::graph::carry::device::direct::{Direct, Lent};
 use crate::memory::heap;
-use crate::stream::{Notice, Queue, Work};
+use crate::stream::{Notice, Queue, QueueWork};
 use crate::sync::{Mailbox, Mutex};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -73,7 +73,7 @@ impl Held {
     ) -> Result<()> {
         let Held { program, tensors, lent, .. } = self;
         let direct = program.as_ref().and_then(|program| Some((program, program.runs().devices.direct.as_ref()?)));
-        let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
+        let (Some((program, direct)), Some(line)) = (direct, queue.device_queue()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
         let given = give(direct, line.stream(), tensors, lent);
@@ -103,7 +103,7 @@ impl Held {
     /// The run was issued, or was not.
     fn told_when_done(&self, queue: &Queue, issued: Result<()>) -> Result<()> {
         let Some(told) = self.told.as_ref().filter(|told| told.notice.is_full()) else { return issued };
-        let device = queue.line().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
+        let device = queue.device_queue().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
         let recorded = match (issued, device) {
             (Err(error), _) => Err(error),
             (Ok(()), Some((stream, accelerator))) => stream.record(&told.event).map(|()| accelerator),
@@ -146,7 +146,7 @@ impl Stock {
     }
 }
 
-impl Work for DirectRun {
+impl QueueWork for DirectRun {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }
@@ -169,7 +169,7 @@ impl Work for DirectRun {
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let mut held = self.0.lock();
         let Held { program, tensors, lent, .. } = &mut *held;
-        let (program, line) = (program.as_ref()?, queue.line()?);
+        let (program, line) = (program.as_ref()?, queue.device_queue()?);
         let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name))))
     }

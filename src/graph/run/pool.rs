@@ -3,7 +3,7 @@
 
 use super::checkout_cell::{CheckoutCell, Lent};
 use crate::base::Result;
-use crate::engine::{Apart, Place, Stream};
+use crate::engine::{Apart, Stream, TensorRange};
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::Devices;
 use crate::graph::carry::device::direct::Direct;
@@ -82,9 +82,9 @@ impl RunPool {
     pub fn check_apart(
         &self,
         inputs: usize,
-        input: impl Fn(usize) -> Place,
+        input: impl Fn(usize) -> TensorRange,
         outputs: usize,
-        output: impl Fn(usize) -> Place,
+        output: impl Fn(usize) -> TensorRange,
     ) -> Result<()> {
         if Apart::needs_nothing(inputs, outputs) {
             return Apart::default().check(inputs, input, outputs, output);

@@ -21,7 +21,7 @@ use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::{RunState, Waiter};
 use crate::graph::run::handle::Run;
 use crate::memory::heap;
-use crate::stream::{Joinable, Notice, Queue, What, Work};
+use crate::stream::{Joinable, Notice, Queue, QueueWork, What};
 use crate::sync::{Exit, Mailbox};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -333,7 +333,7 @@ impl Waiter for QueuedRun {
     }
 }
 
-impl Work for QueuedRun {
+impl QueueWork for QueuedRun {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.phase.load(Acquire) {
             RUNNING => self.go_on(queue),

@@ -4,7 +4,7 @@ use super::Packed;
 use crate::base::{Desc, Ref, Result, dtype};
 use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, Scratch};
 use crate::memory::{Buffer, View};
-use crate::threadpool::{PoolAttr, ThreadPool};
+use crate::threadpool::{ThreadPool, ThreadPoolAttr};
 use std::sync::Arc;
 
 /// Words around each tensor's elements that nobody may write, and that would show in a result if they were read: a NaN.
@@ -124,7 +124,7 @@ pub fn run(kernel: &dyn Kernel, inputs: &[Tensor]) -> Tensor {
 /// Pools of all kinds, named.
 pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
     let builtin = [1, 2, 7].map(|threads| {
-        let attr = PoolAttr { num_threads: Some(threads), ..PoolAttr::default() };
+        let attr = ThreadPoolAttr { num_threads: Some(threads), ..ThreadPoolAttr::default() };
         (format!("{threads} threads"), ThreadPool::builtin(&attr).unwrap())
     });
     let seeded = (1..=4).map(|seed| (format!("seed {seed}"), ThreadPool::seeded(seed, seed as usize).unwrap()));

@@ -7,8 +7,8 @@
 use super::device_frame::{DeviceFrame, Source};
 use crate::base::{Code, Desc, Error, Reach, Result};
 use crate::device::{
-    Branch, Comparison, DeviceStream, Executable, Integer, Launch, Loop, Place, Predicate, Recording, Step, Transfer,
-    Work,
+    Comparison, DeviceStream, Executable, Integer, Launch, Location, Predicate, RecordedBranch, RecordedLoop,
+    RecordedStep, RecordedWork, Recording, Transfer,
 };
 use crate::graph::plan::actions::Lowered;
 use crate::graph::plan::actions::{Action, List, Selector, Test, What, Where};
@@ -139,7 +139,7 @@ impl Control {
         let made = Made::new(self, on, list)?;
         let mut steps = made.steps(self, on, list)?.to_vec();
         let last = list.last();
-        steps.extend(fetch.iter().map(|transfer| Step { work: Work::Copy(*transfer), after: &last }));
+        steps.extend(fetch.iter().map(|transfer| RecordedStep { work: RecordedWork::Copy(*transfer), after: &last }));
         match accelerator.record(&Recording { name: &self.name, steps: &steps }) {
             Ok(executable) => {
                 on.counts.recordings.fetch_add(1, Relaxed);
@@ -171,7 +171,7 @@ impl Control {
     }
 
     fn transfer<'a>(&self, on: &DeviceFrame, action: &'a Action, from: Where, to: Where, bytes: usize) -> Transfer<'a> {
-        let place = |at| Place::Device(self.address(on, at));
+        let place = |at| Location::Device(self.address(on, at));
         Transfer { name: &action.name, to: place(to), from: place(from), bytes }
     }
 }
@@ -184,8 +184,8 @@ fn not_there() -> Error {
 pub(in crate::graph) struct Made<'a> {
     views: Vec<[Vec<View>; 2]>,
     inside: Vec<Vec<Made<'a>>>,
-    steps: OnceCell<Vec<Step<'a>>>,
-    lists: Vec<OnceCell<Vec<&'a [Step<'a>]>>>,
+    steps: OnceCell<Vec<RecordedStep<'a>>>,
+    lists: Vec<OnceCell<Vec<&'a [RecordedStep<'a>]>>>,
 }
 
 impl<'a> Made<'a> {
@@ -205,7 +205,7 @@ impl<'a> Made<'a> {
     }
 
     /// What each action of the list is to a device.
-    pub fn works(&'a self, control: &'a Control, on: &DeviceFrame, list: &'a List) -> Result<Vec<Work<'a>>> {
+    pub fn works(&'a self, control: &'a Control, on: &DeviceFrame, list: &'a List) -> Result<Vec<RecordedWork<'a>>> {
         let mut works = Vec::with_capacity(list.actions.len());
         for (at, action) in list.actions.iter().enumerate() {
             let name = &action.name;
@@ -213,29 +213,29 @@ impl<'a> Made<'a> {
                 What::Launch { kernel, .. } => {
                     let Some(kernel) = kernel.on_device() else { return Err(not_there()) };
                     let [inputs, outputs] = &self.views[at];
-                    Work::Launch(Launch { name, kernel, inputs, outputs })
+                    RecordedWork::Launch(Launch { name, kernel, inputs, outputs })
                 }
-                What::Copy { from, to, bytes } => Work::Copy(control.transfer(on, action, *from, *to, *bytes)),
+                What::Copy { from, to, bytes } => RecordedWork::Copy(control.transfer(on, action, *from, *to, *bytes)),
                 What::Branch { choice, is_cond, branches } => {
                     let lists = self.inside[at].iter().zip(branches);
                     let lists = lists.map(|(made, list)| made.steps(control, on, list)).collect::<Result<_>>()?;
                     let branches = self.lists[at].get_or_init(|| lists);
                     let choice = control.integer(on, choice);
-                    Work::Branch(Branch { name, choice, is_cond: *is_cond, branches })
+                    RecordedWork::Branch(RecordedBranch { name, choice, is_cond: *is_cond, branches })
                 }
                 What::Loop { predicate, body, behind } => {
                     let predicate = control.predicate(on, predicate);
                     let body = self.inside[at][0].steps(control, on, body)?;
-                    Work::Loop(Loop { name, predicate, body, behind: Some(behind) })
+                    RecordedWork::Loop(RecordedLoop { name, predicate, body, behind: Some(behind) })
                 }
             });
         }
         Ok(works)
     }
 
-    fn steps(&'a self, control: &'a Control, on: &DeviceFrame, list: &'a List) -> Result<&'a [Step<'a>]> {
+    fn steps(&'a self, control: &'a Control, on: &DeviceFrame, list: &'a List) -> Result<&'a [RecordedStep<'a>]> {
         let works = self.works(control, on, list)?;
-        let step = |(work, action): (Work<'a>, &'a Action)| Step { work, after: &action.after };
+        let step = |(work, action): (RecordedWork<'a>, &'a Action)| RecordedStep { work, after: &action.after };
         Ok(self.steps.get_or_init(|| works.into_iter().zip(&list.actions).map(step).collect()))
     }
 }

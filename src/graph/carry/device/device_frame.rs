@@ -5,7 +5,7 @@ use super::replays::{OfSegment, RunCounts};
 use super::timing::{Timed, Timing};
 use crate::base::time::now_ns;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Executable, Reached, StreamAttr};
+use crate::device::{DeviceStreamAttr, Executable, Reached};
 use crate::engine::Engine;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest};
 use crate::memory::{Block, Tag, View};
@@ -197,7 +197,7 @@ impl DeviceFrame {
         let lines = if has_streams { needs.num_streams + 2 } else { 0 };
         let stream = |what: &str, number: usize| {
             let name = format!("{owner} {what}");
-            let stream = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
+            let stream = accelerator.stream(&DeviceStreamAttr { name: &name, priority: 0 })?;
             Ok::<_, Error>(FrameStream::new(stream, (number, lines)))
         };
         let mark = || Mark::new(accelerator, lines);

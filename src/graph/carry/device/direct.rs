@@ -31,7 +31,7 @@ use super::kernels::Upload;
 use super::part::{Made, Part, Piece};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, PreparedLaunch, StreamAttr, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, PreparedLaunch, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::build::contents::{Body, Contents, Value};
 use crate::memory::View;
@@ -115,7 +115,8 @@ struct State {
 impl State {
     /// The last run was issued to another queue, whose stream the host captures now.
     fn is_anothers_in_a_capture(&self, queue: &Queue) -> bool {
-        let is_captured = |last: Arc<Queue>| last.line().is_some_and(|line| !matches!(line.is_captured(), Ok(false)));
+        let is_captured =
+            |last: Arc<Queue>| last.device_queue().is_some_and(|line| !matches!(line.is_captured(), Ok(false)));
         self.last.0 != queue.id() && self.last.1.upgrade().is_some_and(is_captured)
     }
 }
@@ -418,7 +419,7 @@ impl Direct {
         if !self.constants.is_empty() {
             // Not by the stream: each time would copy them again.
             let name = format!("constants of stream {}", self.engine.label());
-            let aside = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
+            let aside = accelerator.stream(&DeviceStreamAttr { name: &name, priority: 0 })?;
             let copied = accelerator.event(false)?;
             self.copy_constants(&made.frame, &*aside)?;
             aside.record(&copied)?;
@@ -467,7 +468,7 @@ impl Direct {
     /// way.
     fn wait_for(&self, last: &Weak<Queue>, stream: &dyn DeviceStream) -> Result<Option<Arc<dyn DeviceEvent>>> {
         let Some(last) = last.upgrade() else { return Ok(None) };
-        let (Some(line), Some(accelerator)) = (last.line(), self.engine.accelerator()) else { return Ok(None) };
+        let (Some(line), Some(accelerator)) = (last.device_queue(), self.engine.accelerator()) else { return Ok(None) };
         let event = accelerator.event(false)?;
         line.stream().record(&event)?;
         stream.wait(&event)?;
@@ -492,9 +493,9 @@ impl Direct {
                     staging.as_bytes_mut().copy_from(value.view().as_bytes());
                 }
             }
-            let to = Place::Device(on.arena.data() as usize + upload.to);
+            let to = Location::Device(on.arena.data() as usize + upload.to);
             // SAFETY: the frame keeps it, and it is not written again.
-            let from = Place::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
+            let from = Location::Host(unsafe { HostAddress::new(there.staging.data() as usize) });
             stream.copy(&Transfer { name: &upload.name, to, from, bytes })?;
         }
         Ok(())

@@ -17,7 +17,9 @@ use super::control::Control;
 use super::device_frame::DeviceFrame;
 use super::frame_stream::{Giving, Mark, of};
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Place, Reached, Then, Transfer};
+use crate::device::{
+    Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Location, Reached, Then, Transfer,
+};
 use crate::engine::Engine;
 use crate::graph::plan::actions::{Selector, Test, Where};
 use crate::graph::plan::jumps::{JumpOp, Section};
@@ -80,8 +82,8 @@ impl Going {
     fn end(&self, stream: &Giving<'_>) -> Result<()> {
         let control = &self.control;
         for (&(output, bytes), &to) in control.copied_out.iter().zip(&self.outputs) {
-            let from = Place::Device(control.address(&self.on, Where::Output(output)));
-            stream.copy(&Transfer { name: &control.name, to: Place::Device(to), from, bytes })?;
+            let from = Location::Device(control.address(&self.on, Where::Output(output)));
+            stream.copy(&Transfer { name: &control.name, to: Location::Device(to), from, bytes })?;
         }
         self.records.as_ref().map_or(Ok(()), |mark| stream.mark(mark))
     }
@@ -211,8 +213,8 @@ impl Driven {
             .map(|(selector, slot)| Transfer {
                 name: &control.name,
                 // SAFETY: this keeps the block, and looks at the slot when the copy is done.
-                to: Place::Host(unsafe { HostAddress::new(self.slot(*slot)) }),
-                from: Place::Device(control.address(on, selector.at)),
+                to: Location::Host(unsafe { HostAddress::new(self.slot(*slot)) }),
+                from: Location::Device(control.address(on, selector.at)),
                 bytes: selector.desc.bytes().unwrap_or(0),
             })
             .collect();

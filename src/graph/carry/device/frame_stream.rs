@@ -142,7 +142,7 @@ pub(in crate::graph) fn mark_of(mark: &Option<Arc<Mark>>) -> Result<&Arc<Mark>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::StreamAttr;
+    use crate::device::DeviceStreamAttr;
     use crate::device::emulated::{Emulated, Emulation};
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         let device = Emulated::new(7, Emulation::default()).unwrap();
         let accelerator = &*device;
         let line = |number| {
-            let stream = accelerator.stream(&StreamAttr { name: "line", priority: 0 }).unwrap();
+            let stream = accelerator.stream(&DeviceStreamAttr { name: "line", priority: 0 }).unwrap();
             FrameStream::new(stream, (number, 3))
         };
         let lines = [line(0), line(1), line(2)];

@@ -22,7 +22,7 @@ use super::device_frame::{Before, DeviceFrame, Source};
 use super::frame_stream::{Giving, Mark, mark_of, of};
 use super::frames::{DeviceFrames, RunFrame, lane_of};
 use crate::base::{Desc, Error, Ref, Result};
-use crate::device::{HostAddress, Place, Transfer};
+use crate::device::{HostAddress, Location, Transfer};
 use crate::engine::BoundKernel;
 use crate::graph::plan::actions::Where;
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs};
@@ -160,7 +160,7 @@ impl Kernel for Upload {
             // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
             let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
             let stream = line.lock();
-            let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
+            let copy = Transfer { name: &self.name, to: Location::Device(to), from: Location::Host(from), bytes };
             on.within(&mut || {
                 let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
                 copied.and_then(|()| stream.mark(&upload.event))
@@ -237,8 +237,8 @@ impl Issue {
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_in.iter().map(move |&(input, bytes)| {
-            let from = Place::Device(self.inputs[input].0.address(on, context));
-            let to = Place::Device(control.address(on, Where::Input(input)));
+            let from = Location::Device(self.inputs[input].0.address(on, context));
+            let to = Location::Device(control.address(on, Where::Input(input)));
             Transfer { name: &control.name, to, from, bytes }
         })
     }
@@ -250,8 +250,8 @@ impl Issue {
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_out.iter().map(move |&(output, bytes)| {
-            let from = Place::Device(control.address(on, Where::Output(output)));
-            let to = Place::Device(self.outputs[output].0.address(on, context));
+            let from = Location::Device(control.address(on, Where::Output(output)));
+            let to = Location::Device(self.outputs[output].0.address(on, context));
             Transfer { name: &control.name, to, from, bytes }
         })
     }

@@ -20,7 +20,8 @@ use super::kernels::{Issue, device_frame, shape};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{
-    DeviceStream, Executable, HostAddress, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
+    DeviceStream, Executable, HostAddress, Launch, Location, PreparedLaunch, RecordedStep, RecordedWork, Recording,
+    Transfer,
 };
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
@@ -311,7 +312,7 @@ impl Segment {
         let staging = &frame.engines[self.engine].uploads[copy.upload].staging;
         // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
         let from = unsafe { HostAddress::new(staging.data() as usize) };
-        Transfer { name: &copy.name, to: Place::Device(to), from: Place::Host(from), bytes: copy.bytes }
+        Transfer { name: &copy.name, to: Location::Device(to), from: Location::Host(from), bytes: copy.bytes }
     }
 
     fn record(&self, frame: &RunFrame, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<Recorded> {
@@ -328,17 +329,20 @@ impl Segment {
         let mut after = after.iter();
         let mut next = || after.next().map_or(&[][..], Vec::as_slice);
         for copy in &self.copies {
-            steps.push(Step { work: Work::Copy(self.transfer(frame, copy, context)), after: next() });
+            steps.push(RecordedStep { work: RecordedWork::Copy(self.transfer(frame, copy, context)), after: next() });
         }
         for ((issue, (inputs, outputs)), made) in self.issues.iter().zip(&views).zip(&made) {
             let Some((made, control)) = made.as_ref().zip(issue.control.as_ref()) else {
-                steps.push(Step { work: Work::Launch(issue.launch_of(inputs, outputs)?), after: next() });
+                steps.push(RecordedStep {
+                    work: RecordedWork::Launch(issue.launch_of(inputs, outputs)?),
+                    after: next(),
+                });
                 continue;
             };
             let inside = made.works(control, on, &control.lowered.list)?;
-            let works = issue.copies_in(control, on, context).map(Work::Copy).chain(inside);
-            let works = works.chain(issue.copies_out(control, on, context).map(Work::Copy));
-            steps.extend(works.map(|work| Step { work, after: next() }));
+            let works = issue.copies_in(control, on, context).map(RecordedWork::Copy).chain(inside);
+            let works = works.chain(issue.copies_out(control, on, context).map(RecordedWork::Copy));
+            steps.extend(works.map(|work| RecordedStep { work, after: next() }));
         }
         let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
         frame.counts().recordings.fetch_add(1, Relaxed);
@@ -370,13 +374,13 @@ impl Segment {
                 let copies_out = sources.zip(issue.copies_out(control, on, context)).zip(behind..);
                 for ((source, transfer), step) in copies_in.chain(copies_out) {
                     if is_changed(source) {
-                        recorded.executable.update(step, &Work::Copy(transfer))?;
+                        recorded.executable.update(step, &RecordedWork::Copy(transfer))?;
                         frame.counts().updates.fetch_add(1, Relaxed);
                     }
                 }
             } else if issue.inputs.iter().chain(&issue.outputs).any(|(source, _)| is_changed(source)) {
                 let (inputs, outputs) = issue.views(frame, context)?;
-                let work = Work::Launch(issue.launch_of(&inputs, &outputs)?);
+                let work = RecordedWork::Launch(issue.launch_of(&inputs, &outputs)?);
                 recorded.executable.update(step, &work)?;
                 frame.counts().updates.fetch_add(1, Relaxed);
             }

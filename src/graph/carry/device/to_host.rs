@@ -11,7 +11,7 @@ use super::frames::{DeviceFrames, RunFrame, lane_of};
 use super::kernels::{device_frame, later, shape};
 use super::replays::Writer;
 use crate::base::{Desc, Error, Result};
-use crate::device::{DeviceStream, HostAddress, Place, Reached, Then, Transfer};
+use crate::device::{DeviceStream, HostAddress, Location, Reached, Then, Transfer};
 use crate::kernel::{Completion, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use std::sync::Arc;
@@ -28,19 +28,19 @@ pub(in crate::graph) enum Point {
 }
 
 impl Point {
-    fn place<'a>(self, frame: &'a RunFrame, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
+    fn place<'a>(self, frame: &'a RunFrame, own: usize, context: &KernelContext<'_>) -> Result<Location<'a>> {
         Ok(match self {
             Point::Host(source) => {
                 let address = source.address(&frame.engines[own], context);
                 // SAFETY: a tensor that the node is given, until it is done.
-                Place::Host(unsafe { HostAddress::new(address) })
+                Location::Host(unsafe { HostAddress::new(address) })
             }
-            Point::Own(source) => Place::Device(source.address(&frame.engines[own], context)),
+            Point::Own(source) => Location::Device(source.address(&frame.engines[own], context)),
             Point::Peer(engine, source) => {
                 let on = &frame.engines[engine];
                 let peer = on.engine.accelerator();
                 let peer = peer.ok_or_else(|| Error::internal("a copy to an engine of the host's"))?;
-                Place::Peer(peer, source.address(on, context))
+                Location::Peer(peer, source.address(on, context))
             }
         })
     }
@@ -87,9 +87,9 @@ impl Kernel for Carry {
         if let Some(staging) = &on.fetched[self.number].staging {
             let staged = staging.data().expose_provenance();
             // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
-            let place = Place::Host(unsafe { HostAddress::new(staged) });
+            let place = Location::Host(unsafe { HostAddress::new(staged) });
             match (from, to) {
-                (Place::Host(address), _) => {
+                (Location::Host(address), _) => {
                     on.engine.host_uses(staged, bytes, true, "copy");
                     // SAFETY: a tensor of this size that the node is given, and the block's memory, which the last copy
                     // of it has read.

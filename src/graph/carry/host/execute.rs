@@ -10,7 +10,7 @@ use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
 use crate::kernel::{Attached, Begun, Stop, Stoppable};
-use crate::sync::{Entry, Exit, ambient};
+use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -168,10 +168,10 @@ impl RunState {
             }
             self.hands.is_back();
             let generation = self.tokens.generation();
-            if self.tokens.enter(generation) == Entry::Over {
+            if self.tokens.enter(generation) == RunEntry::Over {
                 continue;
             }
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             let role = Role::of_caller(pool);
             let exit = self.work_as(role, pool, generation);
             if exit == Exit::Closed {
@@ -211,14 +211,14 @@ impl RunState {
             self.hands.open(0);
         }
         if self.is_independent() {
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             self.run_independent(pool);
             return Exit::Closed;
         }
         if !planned.is_shared && (!self.has_calls() || self.is_serial()) {
             // A thread alone in a run is not asked for it, unless the program counts its runs.
             let is_asked = self.compiled.admission.is_some() || self.has_calls();
-            let _frame = is_asked.then(|| ambient::enter(ambient::Work::Run(self.id)));
+            let _frame = is_asked.then(|| ambient::enter(ambient::ActiveWork::Run(self.id)));
             let mode = if self.is_careful() { CAREFUL } else { u8::from(planned.measures) };
             let watch = pool.filter(|_| planned.may_share && mode == FAST).and_then(|pool| self.watch(pool));
             let left = match &watch {
@@ -278,7 +278,7 @@ impl RunState {
 
     /// Opens the run for up to `width` others and works in it. `all`: everything is shown. Nodes before `from` are done.
     fn share(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, width: u32, all: bool, from: u32) -> Exit {
-        let _frame = ambient::enter(ambient::Work::Run(self.id));
+        let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
         // ORDERING: Relaxed; published to helpers by `open`.
         self.hands.open(width);
         self.ask_above_ns.store(self.ask_above(pool), Relaxed);

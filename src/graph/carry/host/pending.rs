@@ -10,7 +10,7 @@
 //! | done after | the state's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
 //! | a round done, a rest left | as done before or after                 | gone on with, as a ready node, and then started again                |
 //!
-//! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `RunLatch` has ends
+//! Which of the last two it is, `sync::Rendezvous` decides. A started node has not made its arrivals, so `RunLatch` has ends
 //! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside.
 //! The completing thread enters only to hand over. It runs no node: it may be a thread of some driver's, with a small
 //! stack and better things to do.
@@ -54,7 +54,7 @@ use crate::graph::carry::calls::{Call, CallChain, OnChain};
 use crate::graph::carry::state::RunState;
 use crate::kernel::{Begun, Caller, Completion, Kernel, Rest};
 use crate::stream::{GRACE_NS, Queue};
-use crate::sync::{Entry, Exit, ambient};
+use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -283,10 +283,10 @@ impl RunState {
     fn work_again(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let generation = self.tokens.generation();
         let is_wanted = self.calls.returns.any() || self.shows_work();
-        if !is_wanted || self.tokens.enter(generation) == Entry::Over {
+        if !is_wanted || self.tokens.enter(generation) == RunEntry::Over {
             return Exit::Open;
         }
-        let _frame = ambient::enter(ambient::Work::Run(self.id));
+        let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
         let role = Role::of_caller(pool);
         self.work_as(role, pool, generation)
     }
@@ -294,7 +294,8 @@ impl RunState {
     /// Asks the pool for a helper who takes up what came back, if the run may have one more.
     fn ask_for_a_taker(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, generation: u64) {
         // A worker of the run below on this stack looks when it gets its thread back.
-        let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::Work::Run(self.id))) else {
+        let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::ActiveWork::Run(self.id)))
+        else {
             return;
         };
         if !self.hands.take_place() {
@@ -334,14 +335,14 @@ impl OnChain for RunState {
         if kernel.is_async() {
             let started = caught(|| {
                 let _lineage = self.lineage.enter();
-                let _frame = ambient::enter(ambient::Work::Run(self.id));
+                let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
                 kernel.start(context, outputs, done)
             });
             return self.settle(call, done, started);
         }
         let result = caught(|| {
             let _lineage = self.lineage.enter();
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             kernel.compute(context, outputs)
         });
         // Nobody else has this handle.
@@ -362,7 +363,7 @@ impl Caller for RunState {
         let pool = self.calls.list[index as usize].context.set_pool(None);
         // Inside, the run stays the one that this call is of: it is not closed behind our back.
         let generation = self.tokens.generation();
-        let inside = self.tokens.enter(generation) == Entry::Inside;
+        let inside = self.tokens.enter(generation) == RunEntry::Inside;
         let link = |next: Option<u32>| self.links[node as usize].store(next.unwrap_or(u32::MAX), Relaxed);
         // Before the node can be taken up: from then on the run may end.
         let stream = self.calls.stream.lock().clone();

@@ -354,7 +354,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 state.owners.give_back(own);
             }
             let accepted = {
-                let _frame = ambient::enter(ambient::Work::Bulk(state.id));
+                let _frame = ambient::enter(ambient::ActiveWork::Bulk(state.id));
                 pool.spawn_bulk_taken(job, self.generation, helpers)
             };
             self.own = state.owners.claim();

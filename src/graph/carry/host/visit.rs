@@ -8,9 +8,9 @@ use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::graph::carry::state::RunState;
 use crate::kernel::Begun;
-use crate::stream::{Joinable, Joined};
-use crate::sync::{Entry, Exit, ambient};
-use crate::threadpool::{Job, ThreadPool, Want, Wanted};
+use crate::stream::{JoinOutcome, Joinable};
+use crate::sync::{Exit, RunEntry, ambient};
+use crate::threadpool::{HelpAnswer, HelpRequest, Job, ThreadPool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,11 +21,11 @@ impl RunState {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
     pub(in crate::graph) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
         // A node of the run itself must not wait for it.
-        let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
+        let (exit, done) = if ambient::within(ambient::ActiveWork::Run(self.id)) {
             (self.tokens.leave(0), false)
         } else {
             let _lineage = self.lineage.enter();
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             let generation = self.tokens.generation();
             match self.mode() {
                 CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit(),
@@ -44,9 +44,12 @@ impl RunState {
 
 /// Who waits for the stream of a run joins in.
 impl Joinable for RunState {
-    fn join(self: Arc<Self>, generation: u64, may_work: bool) -> Joined {
+    fn join(self: Arc<Self>, generation: u64, may_work: bool) -> JoinOutcome {
         let mut done = false;
-        if may_work && !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {
+        if may_work
+            && !ambient::within(ambient::ActiveWork::Run(self.id))
+            && self.tokens.enter(generation) == RunEntry::Inside
+        {
             // The run is not over while this thread is inside.
             let pool = self.visitors.lock().clone();
             if pool.as_ref().is_none_or(|pool| pool.may_work_here()) {
@@ -64,13 +67,13 @@ impl Joinable for RunState {
                 && !self.calls.returns.any()
         };
         match done {
-            true => Joined::Worked,
+            true => JoinOutcome::Worked,
             false if is_pending() => match self.begin_blocking() {
-                Begun::Done => Joined::Worked,
-                Begun::Later => Joined::Others,
-                Begun::Nothing => Joined::Nobody,
+                Begun::Done => JoinOutcome::Worked,
+                Begun::Later => JoinOutcome::Others,
+                Begun::Nothing => JoinOutcome::Nobody,
             },
-            false => Joined::Others,
+            false => JoinOutcome::Others,
         }
     }
 }
@@ -80,17 +83,17 @@ impl RunState {
     pub(in crate::graph) fn help(self: &Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
         let role = if ambient::within_bulk_of(self.id) {
             Role::CallerInBulk
-        } else if ambient::within(ambient::Work::Run(self.id)) || ambient::within_device() {
+        } else if ambient::within(ambient::ActiveWork::Run(self.id)) || ambient::within_device() {
             // A pool that runs tasks at once was asked by a device's thread, which is not to be kept: nothing depends
             // on a helper.
             return;
         } else {
             Role::of_helper(pool)
         };
-        let frame = ambient::enter(ambient::Work::Run(self.id));
+        let frame = ambient::enter(ambient::ActiveWork::Run(self.id));
         loop {
             let seen = self.calls.news.reached();
-            if self.tokens.enter(generation) == Entry::Over {
+            if self.tokens.enter(generation) == RunEntry::Over {
                 return;
             }
             let lineage = self.lineage.enter();
@@ -122,9 +125,9 @@ impl RunState {
     pub(in crate::graph) fn bring_one(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64, cost_ns: u64) -> bool {
         if pool.take_helpers(1, pool.num_threads()) == 0 {
             match self.wants_thread(pool, generation) {
-                Wanted::Now => return true,
-                Wanted::Granted => {}
-                Wanted::Not => {
+                HelpAnswer::Now => return true,
+                HelpAnswer::Granted => {}
+                HelpAnswer::Not => {
                     self.hands.give_place();
                     return false;
                 }
@@ -137,15 +140,15 @@ impl RunState {
         accepted
     }
 
-    fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Wanted {
+    fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> HelpAnswer {
         let width = pool.num_threads();
         let mut want = self.want.lock();
         if want.is_none() {
-            *want = Want::claim(pool);
+            *want = HelpRequest::claim(pool);
             // ORDERING: Relaxed; read by who closes the run, after all others have left it.
             self.has_want.store(true, Relaxed);
         }
-        want.as_ref().map_or(Wanted::Not, |want| want.want(self.invitation(), generation, width))
+        want.as_ref().map_or(HelpAnswer::Not, |want| want.want(self.invitation(), generation, width))
     }
 
     /// Of a closed run.

@@ -13,6 +13,9 @@
 //!
 //! *Memory.* `arena` gives each value a place in the engine's memory, for each run's frame (`frame`).
 //!
+//! *Regions*, nodes of one engine that its device would do as one, are offered to it before anything else is looked at
+//! (`offer`, `convex`).
+//!
 //! *Branches and loops* with nothing inside but one engine's kernels are pieces of its work (`qualify`): lists of
 //! actions with an order and places of their own (`lower`, `flow`), which the device decides in (`control`), or the
 //! host on the device's data (`driven`). The graphs inside of all others are placed each for itself: what goes in and
@@ -22,6 +25,7 @@
 
 pub(in crate::graph) mod choose;
 pub(in crate::graph) mod controls;
+pub(in crate::graph) mod convex;
 pub(in crate::graph) mod copies;
 pub(in crate::graph) mod crossings;
 pub(in crate::graph) mod edges;
@@ -29,6 +33,7 @@ pub(in crate::graph) mod issues;
 pub(in crate::graph) mod keep;
 pub(in crate::graph) mod lower;
 pub(in crate::graph) mod neighbours;
+pub(in crate::graph) mod offer;
 pub(in crate::graph) mod pass;
 pub(in crate::graph) mod placer;
 pub(in crate::graph) mod qualify;
@@ -57,7 +62,7 @@ use crate::kernel::Kernel;
 pub(in crate::graph) use choose::choose;
 use pass::InPlace;
 pub use placer::Placement;
-use placer::Placer;
+use placer::{Placer, Regions};
 use std::sync::Arc;
 
 /// A graph for the host's executor.
@@ -125,6 +130,7 @@ pub(in crate::graph) fn place(
         wants_segments,
         way: Verdict::NoSegments,
         wants_device_control,
+        wants_regions: !options.without_regions,
         constants: Vec::new(),
         taken: Vec::new(),
         made: Made::default(),
@@ -136,6 +142,9 @@ pub(in crate::graph) fn place(
     let mut contents = strip(contents, verified);
     if verified.kinds.has(Kinds::SWITCH) && placer.has_work(&contents) {
         contents = placer.structure(contents, engines, answers)?;
+    }
+    if placer.has_work(&contents) {
+        placer.regions(&mut contents, engines, answers)?;
     }
     if contents.nodes.iter().any(|node| node.inner().any(|inner| placer.has_work(inner))) {
         let verified = verify::verify(&contents, engines, true, answers)?;
@@ -196,6 +205,26 @@ impl Placer {
             is_inside || matches!(node.body, Body::Kernel { .. }) && self.device_of(node).is_some()
         };
         Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
+    }
+
+    /// Has devices make one kernel of several nodes, where they take that.
+    fn regions(&mut self, contents: &mut Contents, engines: &[Ref<Engine>], answers: &mut Answers) -> Result<()> {
+        let takes = self.offers();
+        self.placement.regions_why = match takes {
+            _ if !self.wants_regions => Regions::Off,
+            false => Regions::NotTaken,
+            true => Regions::TooSmall,
+        };
+        if !takes {
+            return Ok(());
+        }
+        let verified = verify::verify(contents, engines, true, answers)?;
+        let program = contents.name.clone();
+        self.offer(contents, &verified, &program, None)?;
+        if self.placement.regions_offered > 0 {
+            self.placement.regions_why = self.placement.regions_why.max(Regions::Declined);
+        }
+        Ok(())
     }
 }
 

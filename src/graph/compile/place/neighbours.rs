@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceStream, Place, Transfer};
+use crate::device::{DeviceStream, Location, Transfer};
 use crate::engine::BoundKernel;
 use crate::graph::build::contents::Value;
 use crate::kernel::{Issuer, Kernel, KernelContext, Outputs};
@@ -96,8 +96,8 @@ impl Issuer for HandOver {
         for (from, to) in inputs.iter().zip(outputs).filter(|_| self.is_copied) {
             let (address, bytes) = (to.data() as usize, to.bytes());
             if bytes > 0 && from.data() != to.data() {
-                let from = Place::Device(from.data() as usize);
-                stream.copy(&Transfer { name, to: Place::Device(address), from, bytes })?;
+                let from = Location::Device(from.data() as usize);
+                stream.copy(&Transfer { name, to: Location::Device(address), from, bytes })?;
             }
         }
         Ok(())

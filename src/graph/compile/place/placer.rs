@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::neighbours::{Neighbour, nobodys_desc};
-use crate::base::{Ref, Result};
+use crate::base::{Error, Ref, Result};
 use crate::engine::{BoundKernel, Engine, Tensor};
 use crate::graph::build::contents::{After, Body, Contents, Node};
 use crate::graph::carry::device::device_frame::Needs;
@@ -33,6 +33,31 @@ impl SegmentsWhy {
             SegmentsWhy::NoRecordings => "no, no engine records work",
             SegmentsWhy::TooShort => "no, nowhere are there four nodes of an engine's with nothing between them",
             SegmentsWhy::Segments => "yes, where there are four nodes of an engine's or more with nothing between them",
+        }
+    }
+}
+
+/// Why devices have made kernels of several nodes, or why not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Regions {
+    #[default]
+    NoDevices,
+    Off,
+    NotTaken,
+    TooSmall,
+    Declined,
+    Compiled,
+}
+
+impl Regions {
+    pub fn text(self) -> &'static str {
+        match self {
+            Regions::NoDevices => "no, there are no other engines",
+            Regions::Off => "no, the compile options say so",
+            Regions::NotTaken => "no, no device makes one kernel of several nodes",
+            Regions::TooSmall => "no, nowhere are there two nodes of an engine's that can be one",
+            Regions::Declined => "no, the devices decline them",
+            Regions::Compiled => "yes, where a device takes them",
         }
     }
 }
@@ -86,6 +111,13 @@ pub struct Placement {
     pub segment_copies: u32,
     pub segment_edges: u32,
     pub why: SegmentsWhy,
+    /// Sets of nodes that were offered to devices as one, and kernels that these made of such, with the nodes in them.
+    pub regions_offered: u32,
+    pub regions: u32,
+    pub region_nodes: u32,
+    pub regions_why: Regions,
+    /// Why the first one was declined.
+    pub declined: Option<String>,
     /// Kernels inside of branches and loops that are an engine's as a whole.
     pub inner_nodes: u32,
     /// Loops and branches that devices decide in.
@@ -95,6 +127,14 @@ pub struct Placement {
     /// Whether runs on a stream of the engine's are issued to it.
     pub direct: direct::Why,
     pub runs: Option<Arc<RunCounts>>,
+}
+
+impl Placement {
+    /// A device declines a region.
+    pub(super) fn declined(&mut self, why: &Error) {
+        self.regions_why = self.regions_why.max(Regions::Declined);
+        self.declined.get_or_insert_with(|| why.message().to_owned());
+    }
 }
 
 /// A branch or a loop that an engine does as a whole.
@@ -118,6 +158,7 @@ pub(in crate::graph) struct Placer {
     /// The verdict so far on the way that segments go.
     pub way: Verdict,
     pub wants_device_control: bool,
+    pub wants_regions: bool,
     /// Those in the engines' memory.
     pub constants: Vec<Ref<Tensor>>,
     /// Branches and loops that engines do as a whole.
