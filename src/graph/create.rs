@@ -1,8 +1,8 @@
-//! From a graph to a program; and from a part of its outputs to a program of them (`partial`).
+//! Compiles a graph to a program, and a part of its outputs to a program of their own (`partial`).
 //!
-//! Of a part is kept what its outputs depend on, along edges for data and for control; all else goes, tasks and kernels
-//! without outputs too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that
-//! node does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
+//! A part keeps the nodes on which its outputs depend, by data and by control edges. All others are dropped, tasks and
+//! kernels without outputs too. The graphs nested in a cond, a case or a loop that is kept stay unchanged: they are
+//! part of that node. All inputs stay, so that they keep their numbers; those that are no longer needed are noted.
 #![forbid(unsafe_code)]
 
 use super::build::contents::Contents;
@@ -11,14 +11,14 @@ use super::build::shapes::Answers;
 use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
 use super::carry::compiled::Compiled;
-use super::carry::device::Devices;
+use super::carry::device::ProgramDevices;
 use super::compile::facts::CompileFacts;
 use super::compile::layout::{BYTES_PER_NODE, compile, folded};
 use super::compile::place;
 use super::compile::raise;
 use super::observe::profile;
 use super::plan::effects;
-use super::run::partial::Parts;
+use super::run::partial::PartialPrograms;
 use super::run::program::Program;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::Engine;
@@ -53,8 +53,8 @@ impl Program {
         let Some(placed) = place::place(contents, &verified, &engines, options, &mut answers)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts, &mut answers);
         };
-        // A part of the program is placed by itself.
-        let parts = Parts::new(contents, &engines, options)?;
+        // A part of the program is placed separately.
+        let parts = PartialPrograms::new(contents, &engines, options)?;
         facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent, &mut answers)?;
         let (contents, folded) =
@@ -65,7 +65,7 @@ impl Program {
         Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
     }
 
-    /// All of whose kernels are the host's.
+    /// For a graph of which all kernels run on the host.
     fn compile_for_host(
         contents: &Contents,
         verified: Verified,
@@ -75,9 +75,9 @@ impl Program {
         answers: &mut Answers,
     ) -> Result<Ref<Program>> {
         let (contents, verified) = folded(contents, verified, &engines, options, &mut facts, answers)?;
-        let parts = Parts::new(&contents, &engines, options)?;
+        let parts = PartialPrograms::new(&contents, &engines, options)?;
         let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
-        Ok(Object::shared(Program::new(compiled, Devices::default(), facts, parts)))
+        Ok(Object::shared(Program::new(compiled, ProgramDevices::default(), facts, parts)))
     }
 }
 
@@ -108,8 +108,8 @@ impl Program {
     }
 }
 
-/// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of
-/// all.
+/// Compiles the part of `graph` that the outputs with these numbers need, in their order. `whole` is the program of all
+/// outputs.
 fn compile_part(
     graph: &Contents,
     engines: &[Ref<Engine>],
@@ -125,7 +125,7 @@ fn compile_part(
     let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options, &mut answers)? {
         None => {
             let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;
-            (compiled, facts, Devices::default())
+            (compiled, facts, ProgramDevices::default())
         }
         Some(placed) => {
             facts.placement = placed.placement.clone();

@@ -72,7 +72,7 @@ impl Queue {
             let must_not_sleep = ambient::within_device() || ambient::within(ambient::ActiveWork::Unknown);
             if !must_not_sleep && ambient::depth() > 0 {
                 run_later();
-                wait::nested("the stream", self, &next, self.spin_ns(), Deadline::NEVER)?;
+                wait::nested("other work", self, &next, self.spin_ns(), Deadline::NEVER)?;
                 continue;
             }
             let limit = if must_not_sleep { Deadline::after(self.spin_ns()) } else { Deadline::NEVER };

@@ -1,4 +1,4 @@
-//! What the nodes of a graph make, as descriptors.
+//! Descriptors of the outputs of a graph's nodes.
 #![forbid(unsafe_code)]
 
 use crate::base::index::{Index, mix};
@@ -7,19 +7,19 @@ use crate::engine::BoundKernel;
 use crate::kernel::Kernel;
 use std::sync::Arc;
 
-/// The outputs' descriptors of each node. Nodes whose outputs look alike mostly have one list together.
+/// The descriptors of each node's outputs. Most nodes whose outputs look alike share one list.
 #[derive(Default)]
-pub(in crate::graph) struct Shapes {
-    /// Where each node's are in the list, and how many.
+pub(in crate::graph) struct NodeShapes {
+    /// Start and length of each node's descriptors in the list.
     of: Vec<(u32, u32)>,
     list: Vec<Desc>,
     last: (u32, u32),
 }
 
-impl Shapes {
-    /// Of so many nodes of which nothing is known yet.
-    pub fn of(nodes: usize) -> Shapes {
-        Shapes { of: vec![(0, 0); nodes], ..Shapes::default() }
+impl NodeShapes {
+    /// For this many nodes, of which nothing is known yet.
+    pub fn of(nodes: usize) -> NodeShapes {
+        NodeShapes { of: vec![(0, 0); nodes], ..NodeShapes::default() }
     }
 
     pub fn set(&mut self, node: usize, descs: &[Desc]) {
@@ -30,7 +30,7 @@ impl Shapes {
         self.of[node] = self.last;
     }
 
-    /// The same as another node.
+    /// The same as for another node.
     fn set_as(&mut self, node: usize, other: (u32, u32)) {
         self.of[node] = other;
     }
@@ -39,18 +39,18 @@ impl Shapes {
         &self.list[first as usize..][..len as usize]
     }
 
-    /// Whether it was there when this was made.
+    /// Whether the node was there when this was made.
     pub fn has(&self, node: usize) -> bool {
         node < self.of.len()
     }
 
-    /// All that some node makes.
+    /// The descriptors of all nodes.
     pub fn all(&self) -> &[Desc] {
         &self.list
     }
 }
 
-impl std::ops::Index<usize> for Shapes {
+impl std::ops::Index<usize> for NodeShapes {
     type Output = [Desc];
 
     fn index(&self, node: usize) -> &[Desc] {
@@ -58,34 +58,34 @@ impl std::ops::Index<usize> for Shapes {
     }
 }
 
-/// The shapes that kernels have told in one compile: a pass writes a graph anew, and the kernels in it are not asked
+/// Answers of kernels about their outputs in one compile: when a pass rewrites a graph, its kernels are not asked
 /// again. A compile of one pass keeps nothing.
 #[derive(Default)]
 pub(in crate::graph) struct Answers {
     is_kept: bool,
-    /// By number in the next.
+    /// Hash index of the answers.
     index: Index,
     list: Vec<Answer>,
-    /// Inputs and outputs of each.
+    /// Inputs and outputs of each answer.
     descs: Vec<Desc>,
 }
 
 struct Answer {
     /// Kept alive, so that no other kernel gets its address.
     kernel: Arc<dyn Kernel>,
-    /// Where its descriptors begin.
+    /// The start of its descriptors.
     first: u32,
     num_inputs: u32,
     num_outputs: u32,
 }
 
 impl Answers {
-    /// Keeps what is told from now on.
+    /// Keeps answers from now on.
     pub fn keep(&mut self) {
         self.is_kept = true;
     }
 
-    /// Keeps what a kernel has told.
+    /// Keeps an answer of a kernel.
     pub fn put(&mut self, kernel: &Arc<dyn Kernel>, inputs: &[Desc], outputs: &[Desc]) -> Result<()> {
         if self.find(kernel, inputs).is_some() { Ok(()) } else { self.add(kernel, inputs, outputs) }
     }
@@ -114,8 +114,8 @@ impl Answers {
         Ok(())
     }
 
-    /// Sets the outputs of a node, as its kernel tells for these inputs.
-    fn set(&mut self, shapes: &mut Shapes, node: usize, kernel: &BoundKernel, inputs: &[Desc]) -> Result<()> {
+    /// Sets the outputs of a node to its kernel's answer for these inputs.
+    fn set(&mut self, shapes: &mut NodeShapes, node: usize, kernel: &BoundKernel, inputs: &[Desc]) -> Result<()> {
         if let Some(outputs) = self.is_kept.then(|| self.find(kernel.kernel(), inputs)).flatten() {
             shapes.set(node, outputs);
             return Ok(());
@@ -138,12 +138,12 @@ fn hash(kernel: &Arc<dyn Kernel>, inputs: &[Desc]) -> u64 {
     inputs.iter().fold(mix(address(kernel) as u64, 0), of)
 }
 
-/// The last answers for nodes of one graph: a node whose kernel and inputs are those of another one has its list of
-/// outputs too. One is kept for each of a few kernels.
+/// The last answers for nodes of one graph: nodes with the same kernel and the same inputs share a list of outputs. One
+/// answer is kept for each of a few kernels.
 #[derive(Default)]
 pub(in crate::graph) struct Recent<'a> {
     kept: Vec<Option<RecentAnswer<'a>>>,
-    /// The inputs of the node at hand.
+    /// The inputs of the current node.
     pub inputs: Vec<Desc>,
 }
 
@@ -156,10 +156,10 @@ struct RecentAnswer<'a> {
 const KEPT: usize = 64;
 
 impl<'a> Recent<'a> {
-    /// Sets the outputs of a node, as its kernel tells for the inputs at hand.
+    /// Sets the outputs of a node to its kernel's answer for the current inputs.
     pub fn set(
         &mut self,
-        shapes: &mut Shapes,
+        shapes: &mut NodeShapes,
         node: usize,
         kernel: &'a BoundKernel,
         answers: &mut Answers,

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::{Kinds, Verified};
 use crate::kernel::Effect;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn each(graph: &Contents, prefix: &str, f: &mut dyn FnMut(&str, &Effect)) {
 }
 
 fn of_node(node: &Node, prefix: &str, f: &mut dyn FnMut(&str, &Effect)) {
-    if let Body::Kernel { kernel, .. } = &node.body
+    if let NodeBody::Kernel { kernel, .. } = &node.body
         && !kernel.kernel().effects().is_empty()
     {
         let path = format!("{prefix}{}", node.name);
@@ -38,7 +38,7 @@ fn of_node(node: &Node, prefix: &str, f: &mut dyn FnMut(&str, &Effect)) {
 
 fn has_any(graph: &Contents) -> bool {
     let is_one = |node: &Node| match &node.body {
-        Body::Kernel { kernel, .. } => !kernel.kernel().effects().is_empty(),
+        NodeBody::Kernel { kernel, .. } => !kernel.kernel().effects().is_empty(),
         _ => node.inner().any(|inner| has_any(inner)),
     };
     graph.nodes.iter().any(is_one)
@@ -152,7 +152,7 @@ impl<'a> Paths<'a> {
     }
 
     fn is_compound(&self, node: usize) -> bool {
-        matches!(self.graph.nodes[node].body, Body::Case { .. } | Body::While { .. })
+        matches!(self.graph.nodes[node].body, NodeBody::Case { .. } | NodeBody::While { .. })
     }
 
     fn is_before(&mut self, from: usize, to: usize) -> bool {

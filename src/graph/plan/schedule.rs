@@ -1,7 +1,7 @@
 //! The order of one graph's nodes: what matters, and the longest path to the end first.
 #![forbid(unsafe_code)]
 
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::{Verified, has_effects};
 use std::cmp::Reverse;
 
@@ -37,17 +37,17 @@ pub(in crate::graph) fn costs(graph: &Contents, verified: &Verified, live: &[boo
     let mut descs = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
         costs[index] = match &node.body {
-            Body::Task { cost_ns, .. } => or_prior(*cost_ns),
-            Body::Kernel { kernel, inputs, .. } => {
+            NodeBody::Task { cost_ns, .. } => or_prior(*cost_ns),
+            NodeBody::Kernel { kernel, inputs, .. } => {
                 descs.clear();
                 descs.extend(inputs.iter().map(|&value| *verified.desc(value)));
                 or_prior(kernel.cost_ns(&descs, &verified.descs[index]))
             }
-            Body::Case { branches, .. } => {
+            NodeBody::Case { branches, .. } => {
                 let inner = &verified.inner[&index];
                 branches.iter().zip(inner).map(|(graph, verified)| whole(graph, verified)).max().unwrap_or(0)
             }
-            Body::While { condition, body, .. } => {
+            NodeBody::While { condition, body, .. } => {
                 let inner = &verified.inner[&index];
                 PRIOR_ITERATIONS.saturating_mul(whole(condition, &inner[0]).saturating_add(whole(body, &inner[1])))
             }
@@ -68,7 +68,7 @@ const URGENT: u64 = 1 << 62;
 
 /// Whether a node starts what is done elsewhere, by a device or by whoever completes it later.
 fn starts_elsewhere(node: &Node) -> bool {
-    let Body::Kernel { kernel, .. } = &node.body else { return false };
+    let NodeBody::Kernel { kernel, .. } = &node.body else { return false };
     kernel.kernel().engine().is_some() || kernel.kernel().is_async()
 }
 

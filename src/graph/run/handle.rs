@@ -13,23 +13,23 @@ use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 
-/// One asynchronous run, as its starter sees it.
+/// One asynchronous run, as the thread that started it sees it.
 pub struct Run {
     queue: Arc<Queue>,
-    progress: Mutex<Progress>,
+    progress: Mutex<RunProgress>,
     done: EventCount,
     error: OnceLock<Error>,
 }
 
 #[derive(Default)]
-struct Progress {
+struct RunProgress {
     cancelled: bool,
-    /// How it ended is decided.
+    /// Its result is decided.
     over: bool,
-    /// Who is told when it is done.
+    /// Listeners to notify when it is done.
     notices: Vec<Notice>,
-    /// The state while it serves this run. Taken before the state's result is, so that a cancel is part of the result or
-    /// does nothing; else it would hit the state's next run.
+    /// The state while it serves this run. Detached before the state's result is taken, so that a cancel is part of the
+    /// result or does nothing; else it would cancel the state's next run.
     state: Option<Arc<RunState>>,
 }
 
@@ -58,7 +58,7 @@ impl Run {
         self.done.reached() > 0
     }
 
-    /// How it ended, once it is done.
+    /// The run's error, once it is done.
     pub fn error(&self) -> Option<Error> {
         if self.is_done() { self.error.get().cloned() } else { None }
     }
@@ -81,7 +81,7 @@ impl Run {
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, RunProgress> {
         self.progress.lock()
     }
 
@@ -95,8 +95,8 @@ impl Run {
         Ok(())
     }
 
-    /// The run is over: from here on a cancel comes too late. The state may serve another run when its result has been
-    /// taken, which no cancel may come between.
+    /// The run is over: from here on a cancel comes too late. The state may serve another run once its result has been
+    /// taken; no cancel may come in between.
     pub(in crate::graph) fn detach(&self) {
         let mut progress = self.progress();
         progress.over = true;
@@ -112,13 +112,13 @@ impl Run {
         }
         run.done.advance(1);
         run.queue.nudge();
-        // Who comes from here on finds it done.
+        // A listener that is added from here on finds the run done.
         let notices = std::mem::take(&mut run.progress().notices);
         let tell = |notice: Notice| notice.tell(run.error.get().cloned(), Some(Arc::clone(run) as What));
         notices.into_iter().for_each(tell);
     }
 
-    /// Tells the listener when the run is done, or now.
+    /// Notifies the listener when the run is done, or now.
     pub fn notify(run: &Ref<Run>, listener: &Arc<dyn Listener>) -> Result<()> {
         let notice = run.queue.notice(listener)?;
         heap::check()?;

@@ -1,11 +1,12 @@
-//! A program inside of another one: its nodes run on the pool of the kernel that they are in.
+//! A program nested in another one: its nodes run on the pool of the kernel that they are in.
 //!
-//! The inner run has a state of its own and joins before the kernel returns. Its helpers come out of the same budget as
-//! all others of the pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops
-//! that stops it too (`kernel::Stop`), and it has no more time.
+//! The nested run has a state of its own and joins before the kernel returns. Its helpers come out of the same budget
+//! as all others of the pool, so nesting asks for no more threads than there are. It ends with the outer run: a stop of
+//! the outer run stops it too (`kernel::Stop`), and it has the same deadline.
 //!
 //! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
-//! the inner run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
+//! the nested run does (`carry::host::inner`). Kernels that may block go to the pool for which the nested program was
+//! compiled.
 
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
@@ -34,7 +35,7 @@ impl Nested {
             return Err(Error::new(Code::Unimplemented, text));
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
-        // Devices that run functions of the host's do so on threads that must not wait.
+        // Devices call host functions on threads that must not wait.
         let operation = KernelIdentity { is_bound: true, ..KernelIdentity::default() };
         BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelAttr::default())
     }

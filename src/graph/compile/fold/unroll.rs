@@ -10,7 +10,7 @@
 use super::{Folding, call, has_switch, rewrite};
 use crate::base::Ref;
 use crate::engine::Tensor;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::{Verified, has_effects};
 use crate::graph::plan::effects::is_ordered;
@@ -79,7 +79,7 @@ impl Folding<'_> {
 fn may_be_written_out(condition: &Contents, body: &Contents) -> bool {
     let is_reserved =
         |(_, value): &(String, Value)| matches!(body.forwarding.get(value), Some(Forwarding::Reserved(_)));
-    let has_loop = |node: &Node| matches!(node.body, Body::While { .. });
+    let has_loop = |node: &Node| matches!(node.body, NodeBody::While { .. });
     !condition.nodes.iter().any(has_effects)
         && !has_switch(body)
         && !any(body, &has_loop)
@@ -162,9 +162,9 @@ fn values(graph: &Contents, verified: &Verified, inputs: &[Known], wanted: &[Val
     for &index in verified.order.iter().filter(|&&index| needed[index as usize]) {
         let index = index as usize;
         let outputs = match &graph.nodes[index].body {
-            Body::Input(_) => vec![inputs[ports[&index]].clone()?],
-            Body::Constant(tensor) => vec![tensor.clone()],
-            Body::Kernel { kernel, inputs, .. } if kernel.kernel().is_pure() => {
+            NodeBody::Input(_) => vec![inputs[ports[&index]].clone()?],
+            NodeBody::Constant(tensor) => vec![tensor.clone()],
+            NodeBody::Kernel { kernel, inputs, .. } if kernel.kernel().is_pure() => {
                 let from: Vec<_> = inputs.iter().map(|(node, output)| made[node][*output].clone()).collect();
                 let descs: Vec<_> = from.iter().map(|tensor| *tensor.desc()).collect();
                 let own = kernel.kernel();

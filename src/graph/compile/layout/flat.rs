@@ -4,7 +4,7 @@
 use crate::base::index::{Index, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::build::contents::{Body as NodeBody, Contents, Work};
+use crate::graph::build::contents::{Contents, NodeBody, TaskWork};
 use crate::graph::build::options::Forwarding;
 use crate::graph::compile::facts::CompileFacts;
 use crate::graph::plan::Dynamics;
@@ -200,8 +200,8 @@ impl Flat {
             return Vec::new();
         }
         let bodies = graph.nodes.iter().zip(live).map(|(node, live)| match &node.body {
-            NodeBody::Task { task: Work::Call(call), .. } if *live => Body::Call(*call),
-            NodeBody::Task { task: Work::Task(task), .. } if *live => {
+            NodeBody::Task { task: TaskWork::Call(call), .. } if *live => Body::Call(*call),
+            NodeBody::Task { task: TaskWork::Task(task), .. } if *live => {
                 let number = self.tasks.len() as u32;
                 self.tasks.push(Arc::clone(task));
                 task.call().map_or(Body::Task(number), Body::Call)

@@ -8,7 +8,7 @@
 
 use super::flat::Flat;
 use super::joins::Joins;
-use crate::graph::build::contents::{Body, Contents, Value};
+use crate::graph::build::contents::{Contents, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::effects;
@@ -119,7 +119,7 @@ fn busy() -> u32 {
 /// Whether something in a graph takes time without a processor.
 fn waits(graph: &Contents) -> bool {
     graph.nodes.iter().any(|node| match &node.body {
-        Body::Kernel { kernel, .. } => kernel.kernel().is_async() || kernel.kernel().may_block(),
+        NodeBody::Kernel { kernel, .. } => kernel.kernel().is_async() || kernel.kernel().may_block(),
         _ => node.inner().any(|inner| waits(inner)),
     })
 }
@@ -175,7 +175,8 @@ impl<'a> GraphTiming<'a> {
         let mut costs = schedule::costs(graph, verified, &live);
         let is_there = |&index: &usize| {
             let node = &graph.nodes[index];
-            live[index] && matches!(&node.body, Body::Kernel { kernel, .. } if kernel.engine().accelerator().is_some())
+            live[index]
+                && matches!(&node.body, NodeBody::Kernel { kernel, .. } if kernel.engine().accelerator().is_some())
         };
         let there: Vec<usize> = (0..costs.len()).filter(is_there).collect();
         let whole = costs.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost));
@@ -188,7 +189,7 @@ impl<'a> GraphTiming<'a> {
 
     /// When the last of the nodes that do something is done.
     fn end(&self, done: &[u64]) -> u64 {
-        let works = |(index, _): &(usize, &u64)| !matches!(self.graph.nodes[*index].body, Body::Input(_));
+        let works = |(index, _): &(usize, &u64)| !matches!(self.graph.nodes[*index].body, NodeBody::Input(_));
         done.iter().enumerate().filter(works).map(|(_, &done)| done).max().unwrap_or(0)
     }
 
@@ -199,7 +200,7 @@ impl<'a> GraphTiming<'a> {
         for &index in self.order {
             let index = index as usize;
             let node = &self.graph.nodes[index];
-            if matches!(node.body, Body::Input(_)) {
+            if matches!(node.body, NodeBody::Input(_)) {
                 let time = self.inputs.get(&index).and_then(|input| times.get(*input));
                 done[index] = time.copied().unwrap_or(0).max(begin);
                 continue;

@@ -9,11 +9,11 @@ mod overlap;
 use super::entries::Waits;
 use super::flat::{ArrivalSource, Flat, FlatKernel, StorageKind, Val};
 use crate::base::{Desc, Error, Result};
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::{Kinds, Verified};
 use crate::graph::plan::copy_node::{CopyKernel, CopyOpen};
 use crate::graph::plan::schedule;
-use crate::graph::plan::{Body as FlatBody, Edge, NO_BIT, Switch};
+use crate::graph::plan::{Body, Edge, NO_BIT, Switch};
 use crate::kernel::Kernel;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -93,7 +93,7 @@ struct GraphLayout<'a> {
     first: u32,
     costs: Vec<u64>,
     /// The body of each task that is live.
-    tasks: Vec<FlatBody>,
+    tasks: Vec<Body>,
     /// Where each node's values begin in the next two.
     first_value: Vec<u32>,
     values: Vec<Val>,
@@ -216,8 +216,10 @@ impl GraphLayout<'_> {
     /// An output that a node of this graph computes is written where it is wanted, once; others are copied there.
     fn bind_outputs(&mut self, want: &[WantedPlace]) {
         for ((_, value), want) in self.graph.outputs.iter().zip(want) {
-            let computed =
-                !matches!(self.graph.nodes[value.0].body, Body::Input(_) | Body::Constant(_) | Body::Switch { .. });
+            let computed = !matches!(
+                self.graph.nodes[value.0].body,
+                NodeBody::Input(_) | NodeBody::Constant(_) | NodeBody::Switch { .. }
+            );
             if let (WantedPlace::In(storage), true) = (want, computed) {
                 self.bound.entry(*value).or_insert(*storage);
             }
@@ -228,36 +230,36 @@ impl GraphLayout<'_> {
         let (graph, verified) = (self.graph, self.verified);
         let node = &graph.nodes[index];
         match &node.body {
-            Body::Input(_) => Ok(()),
-            Body::Constant(tensor) => {
+            NodeBody::Input(_) => Ok(()),
+            NodeBody::Constant(tensor) => {
                 let constant = self.flat.constants.len();
                 self.flat.constants.push(tensor.clone());
                 let storage = self.flat.storage(tensor.desc(), StorageKind::Constant(constant))?;
                 self.set((index, 0), Val { storage, source: ArrivalSource::Nobody, bit: NO_BIT });
                 Ok(())
             }
-            Body::Task { .. } => {
+            NodeBody::Task { .. } => {
                 let id = self.push(self.tasks[index], index);
                 self.arrive(id, node);
                 self.skip_bit(id, index);
                 self.done[index] = ArrivalSource::Node(id);
                 Ok(())
             }
-            Body::Kernel { kernel, .. } => self.add_kernel(index, kernel.kernel(), &verified.descs[index]),
-            Body::Switch { inputs } => self.add_switch(index, inputs),
-            Body::Merge { inputs } => self.add_merge(index, inputs),
-            Body::Case { branches, is_cond, .. } => self.add_case(index, branches, *is_cond),
-            Body::While { num_variables, parallel_iterations, .. } => {
+            NodeBody::Kernel { kernel, .. } => self.add_kernel(index, kernel.kernel(), &verified.descs[index]),
+            NodeBody::Switch { inputs } => self.add_switch(index, inputs),
+            NodeBody::Merge { inputs } => self.add_merge(index, inputs),
+            NodeBody::Case { branches, is_cond, .. } => self.add_case(index, branches, *is_cond),
+            NodeBody::While { num_variables, parallel_iterations, .. } => {
                 self.add_while(index, *num_variables, *parallel_iterations)
             }
-            Body::Cyclic { .. } => Err(Error::internal(format!("node '{}' was not raised", node.name))),
+            NodeBody::Cyclic { .. } => Err(Error::internal(format!("node '{}' was not raised", node.name))),
         }
     }
 
-    fn push(&mut self, body: FlatBody, index: usize) -> u32 {
+    fn push(&mut self, body: Body, index: usize) -> u32 {
         let name = &self.graph.nodes[index].name;
         let cost = match body {
-            FlatBody::Call(..) | FlatBody::Task(_) | FlatBody::Kernel(_) | FlatBody::Async(_) => self.costs[index],
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) => self.costs[index],
             _ => 0,
         };
         self.flat.push(body, &[&self.scope.prefix, name], cost)
@@ -313,7 +315,7 @@ impl GraphLayout<'_> {
         }
         let node = &self.graph.nodes[index];
         let mut needs: Vec<u32> = node.after.iter().map(|&before| self.node_bit(before)).collect();
-        if !matches!(node.body, Body::Merge { .. }) {
+        if !matches!(node.body, NodeBody::Merge { .. }) {
             needs.extend(node.inputs().iter().map(|value| self.value(*value).bit));
         }
         needs.sort_unstable();
@@ -340,12 +342,12 @@ impl GraphLayout<'_> {
         let kernel = resolved.as_ref().unwrap_or(kernel);
         let number = self.flat.kernels.len() as u32;
         let body = if kernel.is_async() || kernel.may_block() || kernel.launcher().is_some() {
-            FlatBody::Async(self.flat.calls.len() as u32)
+            Body::Async(self.flat.calls.len() as u32)
         } else {
-            FlatBody::Kernel(number)
+            Body::Kernel(number)
         };
         let id = self.push(body, index);
-        if let FlatBody::Async(_) = body {
+        if let Body::Async(_) = body {
             self.flat.calls.push((number, id));
         }
         self.arrive(id, node);
@@ -382,7 +384,7 @@ impl GraphLayout<'_> {
     }
 
     fn add_switch(&mut self, index: usize, [value, predicate]: &[Value; 2]) -> Result<()> {
-        let id = self.push(FlatBody::Switch(self.flat.switches.len() as u32), index);
+        let id = self.push(Body::Switch(self.flat.switches.len() as u32), index);
         self.arrive(id, &self.graph.nodes[index]);
         self.skip_bit(id, index);
         let sides = [self.flat.bit(), self.flat.bit()];
@@ -429,7 +431,7 @@ impl GraphLayout<'_> {
         let desc = *self.verified.desc(value);
         let name = format!("{}{name}", self.scope.prefix);
         let number = self.flat.kernels.len() as u32;
-        let id = self.flat.push(FlatBody::Kernel(number), &[&name], CopyKernel.cost_ns(&[desc], &[desc]));
+        let id = self.flat.push(Body::Kernel(number), &[&name], CopyKernel.cost_ns(&[desc], &[desc]));
         let at = self.at(value);
         (self.awaited[value.0], self.awaited_values[at]) = (true, true);
         self.wait_for(id, &mut vec![from.source]);
@@ -457,7 +459,7 @@ impl GraphLayout<'_> {
         }
         let leads_nowhere = |&index: &usize| {
             // A cond's outputs are used, or it has ends.
-            let is_case = matches!(self.graph.nodes[index].body, Body::Case { .. });
+            let is_case = matches!(self.graph.nodes[index].body, NodeBody::Case { .. });
             !self.awaited[index] && !is_output[index] && !is_case
         };
         let nodes = order.iter().map(|&index| index as usize).filter(leads_nowhere).map(|index| self.done[index]);
@@ -475,9 +477,9 @@ impl GraphLayout<'_> {
     fn loose(&self, seen_to: &dyn Fn(Value) -> bool) -> Vec<ArrivalSource> {
         let is_loose = |value: &Value| {
             let is_awaited = match self.graph.nodes[value.0].body {
-                Body::Input(_) | Body::Constant(_) => true,
+                NodeBody::Input(_) | NodeBody::Constant(_) => true,
                 // Its outputs come one by one, but before its end.
-                Body::Case { .. } => self.awaited_values[self.at(*value)] || self.followed[value.0],
+                NodeBody::Case { .. } => self.awaited_values[self.at(*value)] || self.followed[value.0],
                 _ => self.awaited[value.0],
             };
             !is_awaited && !seen_to(*value)

@@ -9,7 +9,7 @@
 
 use crate::base::{Ref, Result};
 use crate::engine::{BoundKernel, Engine};
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -56,7 +56,7 @@ pub(in crate::graph) fn choose(
 }
 
 fn is_open(contents: &Contents, node: usize, by_default: bool) -> bool {
-    matches!(contents.nodes[node].body, Body::Kernel { .. }) && contents.homes.is_open(node).unwrap_or(by_default)
+    matches!(contents.nodes[node].body, NodeBody::Kernel { .. }) && contents.homes.is_open(node).unwrap_or(by_default)
 }
 
 fn has_open(contents: &Contents, by_default: bool) -> bool {
@@ -118,7 +118,7 @@ impl Chooser<'_> {
                 }
             }
             if is_open(old, index, self.by_default)
-                && let Body::Kernel { kernel, .. } = &mut new.nodes[index].body
+                && let NodeBody::Kernel { kernel, .. } = &mut new.nodes[index].body
             {
                 let is_known = node.inputs().iter().map(|&value| verified.desc(value)).chain(&verified.descs[index]);
                 let may_move = is_known.into_iter().all(|desc| desc.is_concrete());
@@ -143,12 +143,12 @@ impl Chooser<'_> {
         let home = |engine: Option<&Ref<Engine>>| engine.map_or(self.host, |engine| self.place_of(engine));
         let at = graph.nodes.iter().enumerate().map(|(index, node)| match &node.body {
             // They are in ascending order.
-            Body::Input(_) => {
+            NodeBody::Input(_) => {
                 Some(home(inputs.binary_search(&index).ok().and_then(|number| graph.homes.input(number))))
             }
-            Body::Constant(tensor) => Some(self.place_of(tensor.engine())).filter(|&at| at != self.host),
-            Body::Kernel { .. } if is_open(graph, index, self.by_default) => None,
-            Body::Kernel { kernel, .. } => Some(self.place_of(kernel.engine())),
+            NodeBody::Constant(tensor) => Some(self.place_of(tensor.engine())).filter(|&at| at != self.host),
+            NodeBody::Kernel { .. } if is_open(graph, index, self.by_default) => None,
+            NodeBody::Kernel { kernel, .. } => Some(self.place_of(kernel.engine())),
             _ => Some(self.host),
         });
         let at: Vec<Option<usize>> = at.collect();

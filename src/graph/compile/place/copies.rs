@@ -1,7 +1,7 @@
 //! Which copies to an engine a stream is behind, so that it does not wait for one twice.
 #![forbid(unsafe_code)]
 
-use crate::graph::build::contents::{Body, Node};
+use crate::graph::build::contents::{Node, NodeBody};
 
 /// A copy's place: in which order, and where in it, from 1.
 pub(in crate::graph) type Turn = (usize, usize);
@@ -9,8 +9,8 @@ pub(in crate::graph) type Turn = (usize, usize);
 /// The order of copies that a value has a turn in.
 pub(in crate::graph) fn order_of(node: &Node) -> Option<usize> {
     match node.body {
-        Body::Input(_) => Some(0),
-        Body::Constant(_) => Some(1),
+        NodeBody::Input(_) => Some(0),
+        NodeBody::Constant(_) => Some(1),
         _ => None,
     }
 }

@@ -7,9 +7,9 @@ use super::region::Segments;
 use super::region::{OnDevice, Region};
 use crate::base::{Error, Result};
 use crate::graph::build::contents::Value;
-use crate::graph::carry::device::device_frame::Source;
-use crate::graph::carry::device::replays::Writer;
-use crate::graph::carry::device::to_host::{Carry, Done, Point};
+use crate::graph::carry::device::device_frame::ValuePlace;
+use crate::graph::carry::device::replays::ValueWriter;
+use crate::graph::carry::device::to_host::{Carry, CopyEnd, Done};
 use crate::kernel::Kernel;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Placer {
     pub(in crate::graph) fn edges_to_host(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for value in region.wanted_on_host.clone() {
             let name = format!("fetch of '{}'", region.old.nodes[value.0].name);
-            let fetch = self.carry(region, all, value, Point::Host(Source::Output(0)), true, &name)?;
+            let fetch = self.carry(region, all, value, CopyEnd::Host(ValuePlace::Output(0)), true, &name)?;
             region.fetched.insert(value, fetch);
             self.placement.fetches += 1;
         }
@@ -57,7 +57,7 @@ impl Placer {
                 }
                 let (_, place) = on.uploads[&value];
                 let name = region.copy_name(value, &self.devices[on.engine].label());
-                let to = Point::Peer(on.engine, Source::Arena(place));
+                let to = CopyEnd::Peer(on.engine, ValuePlace::Arena(place));
                 let copy = self.carry(region, all, value, to, false, &name)?;
                 region.crossed.insert((value, on.engine), copy);
                 self.placement.peer_copies += 1;
@@ -98,11 +98,11 @@ impl Placer {
         name: &str,
     ) -> Result<usize> {
         self.placement.deliveries += 1;
-        let output = Source::Output(0);
+        let output = ValuePlace::Output(0);
         match region.device[value.0] {
-            Some(engine) if engine == home => self.carry(region, all, value, Point::Own(output), true, name),
+            Some(engine) if engine == home => self.carry(region, all, value, CopyEnd::Own(output), true, name),
             Some(_) if region.is_straight(self, value, home) => {
-                self.carry(region, all, value, Point::Peer(home, output), true, name)
+                self.carry(region, all, value, CopyEnd::Peer(home, output), true, name)
             }
             _ => {
                 let from = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
@@ -112,8 +112,8 @@ impl Placer {
                     engine: home,
                     label: self.label(home),
                     number,
-                    from: Point::Host(Source::Input(0)),
-                    to: Point::Own(output),
+                    from: CopyEnd::Host(ValuePlace::Input(0)),
+                    to: CopyEnd::Own(output),
                     writer: None,
                     num_inputs: 1,
                     has_output: true,
@@ -136,16 +136,16 @@ impl Placer {
         region: &mut Region<'_>,
         all: &[OnDevice],
         value: Value,
-        to: Point,
+        to: CopyEnd,
         has_output: bool,
         name: &str,
     ) -> Result<usize> {
         let engine = region.device[value.0].unwrap_or(0);
-        let staged = if matches!(to, Point::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
+        let staged = if matches!(to, CopyEnd::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
         let number = self.next_fetch(engine, staged);
         let writer = self.follow(region, all, value.0);
         let mut inputs = Vec::new();
-        let from = Point::Own(region.source_on(&all[engine], value, &mut inputs));
+        let from = CopyEnd::Own(region.source_on(&all[engine], value, &mut inputs));
         let copy = Carry {
             frames: Arc::clone(&self.frames),
             engine,
@@ -209,7 +209,7 @@ impl Placer {
     }
 
     /// Something follows a node's work: what does it, if anything does, which then records.
-    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<Writer> {
+    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<ValueWriter> {
         let engine = region.device[node].filter(|_| region.is_piece(node))?;
         let (on, at) = (&all[engine], region.position[node]);
         let piece = on.first_piece + at;
@@ -219,7 +219,7 @@ impl Placer {
         if let Some(segment) = segment {
             self.needs[engine].segments[segment] = true;
         }
-        Some(Writer { piece, segment })
+        Some(ValueWriter { piece, segment })
     }
 }
 

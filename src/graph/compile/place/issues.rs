@@ -7,8 +7,8 @@ use super::placer::Placer;
 use super::region::{OnDevice, Region};
 use super::segments::IssuedPiece;
 use crate::base::Result;
-use crate::graph::build::contents::{Body, Value};
-use crate::graph::carry::device::device_frame::{Before, Source};
+use crate::graph::build::contents::{NodeBody, Value};
+use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::{Issue, Upload};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Placer {
             };
             let name = region.copy_name(value, &label);
             let is_recorded = on.segments.as_ref().is_some_and(|segments| segments.is_copy(value));
-            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+            let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
             let (frames, desc) = (Arc::clone(&self.frames), *region.verified.desc(value));
             let upload = Arc::new(Upload {
                 frames,
@@ -80,7 +80,7 @@ impl Placer {
         for (at, &node) in on.nodes.iter().enumerate() {
             let (placed, piece) = (&on.plan.placed[at], on.first_piece + at);
             let old = &region.old.nodes[node];
-            let Body::Kernel { kernel, inputs, num_outputs } = &old.body else { continue };
+            let NodeBody::Kernel { kernel, inputs, num_outputs } = &old.body else { continue };
             // Edges of the host's stay; those within the engine are the stream's.
             let is_ours = |before: &usize| region.device[*before] == Some(engine) && region.is_piece(*before);
             let kept = region.new[node].after.iter().zip(&old.after).filter(|(_, before)| !is_ours(before));
@@ -125,7 +125,7 @@ impl Placer {
             let mut outputs = Vec::new();
             for output in 0..*num_outputs {
                 let (value, desc) = ((node, output), *region.verified.desc((node, output)));
-                let own = region.in_place.get(&value).map(|&(_, own)| Source::Output(own));
+                let own = region.in_place.get(&value).map(|&(_, own)| ValuePlace::Output(own));
                 given.extend(own.map(|_| desc));
                 outputs.push((own.unwrap_or_else(|| region.source_on(on, value, &mut reads)), desc));
             }

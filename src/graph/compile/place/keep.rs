@@ -6,7 +6,8 @@
 //! are on the engine's first stream, so the stream's order is the only one that is needed:
 //!
 //! ```text
-//! Enter: first values -> places | condition, body: Port ... work ... Next: values -> the same places | Leave: places ->
+//! Enter: first values -> places | condition, body: Port ... work ... Next: values -> the same places | Leave: places
+//! ->
 //! ```
 //!
 //! *Enter* waits for all that is read inside, and copies what has a place of its own there. A *Port* is a value from
@@ -24,7 +25,7 @@ use super::neighbours::{Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys
 use super::placer::Placer;
 use crate::base::{Desc, Result};
 use crate::engine::{BoundKernel, KernelAttr};
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::compile::layout::overlap;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ impl Placer {
             }
             let inner = &verified.inner[&index];
             let (num_variables, first, slots) = match &node.body {
-                Body::While { condition, body, num_variables, parallel_iterations, .. } => {
+                NodeBody::While { condition, body, num_variables, parallel_iterations, .. } => {
                     let asked = *parallel_iterations;
                     let choice = overlap::choose(condition, body, inner, *num_variables, asked, copies);
                     (*num_variables, 0, choice.parallel as usize + 1)
@@ -114,7 +115,7 @@ impl Placer {
     /// Has the iterations of a loop overlap where they wait for engines: by so many slots, of which each has graphs of
     /// its own.
     fn overlap(&self, node: &mut Node, slots: usize) {
-        let Body::While { condition, body, parallel_iterations, copies, .. } = &mut node.body else { return };
+        let NodeBody::While { condition, body, parallel_iterations, copies, .. } = &mut node.body else { return };
         let graphs = [&*condition, &*body];
         let constants = graphs.iter().map(|graph| constant_bytes(graph)).fold(0, usize::saturating_add);
         let fits = constants.saturating_mul(slots) <= MOST_CONSTANT_BYTES;
@@ -130,17 +131,18 @@ impl Placer {
     /// Whether a value goes from the host to an engine, or back, each time that a graph is run.
     fn crosses(&self, contents: &Contents) -> bool {
         let place = |node: usize| self.device_of(&contents.nodes[node]);
-        let is_constant = |node: usize| matches!(contents.nodes[node].body, Body::Constant(_));
+        let is_constant = |node: usize| matches!(contents.nodes[node].body, NodeBody::Constant(_));
         contents.nodes.iter().any(|node| {
             let to = self.device_of(node);
             let mut inputs = node.inputs().iter().filter(|value| !is_constant(value.0));
-            matches!(node.body, Body::Kernel { .. }) && inputs.any(|value| place(value.0) != to)
+            matches!(node.body, NodeBody::Kernel { .. }) && inputs.any(|value| place(value.0) != to)
                 || node.inner().any(|inner| self.crosses(inner))
         })
     }
 
     fn has_work_on(&self, contents: &Contents, engine: usize) -> bool {
-        let is_there = |node: &Node| matches!(node.body, Body::Kernel { .. }) && self.device_of(node) == Some(engine);
+        let is_there =
+            |node: &Node| matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node) == Some(engine);
         contents.nodes.iter().any(|node| is_there(node) || node.inner().any(|inner| self.has_work_on(inner, engine)))
     }
 
@@ -197,7 +199,7 @@ impl Placer {
             contents.nodes[index].inputs_mut()[held.input] = (nobodys, 0);
             for graph in &mut inner {
                 let input = graph.inputs().nth(held.input - first);
-                input.into_iter().for_each(|input| graph.nodes[input].body = Body::Input(nobodys_desc()));
+                input.into_iter().for_each(|input| graph.nodes[input].body = NodeBody::Input(nobodys_desc()));
             }
         }
         for (graph, changed) in contents.nodes[index].inner_mut().into_iter().zip(inner) {
@@ -235,7 +237,7 @@ impl Placer {
         let is_there = |value: Value| self.value_on(contents, value.0) == Some(engine);
         // Its address is known when a run is given it, and no sooner.
         let is_runs = |value: Value| {
-            homes.contains(&value) || is_there(value) && matches!(contents.nodes[value.0].body, Body::Input(_))
+            homes.contains(&value) || is_there(value) && matches!(contents.nodes[value.0].body, NodeBody::Input(_))
         };
         let (mut held, mut made) = (Vec::new(), Vec::new());
         let bodies = if num_variables > 0 { &inner[1..2] } else { &inner[..] };
@@ -267,7 +269,7 @@ impl Placer {
     /// The engine that a node's values are on.
     fn value_on(&self, contents: &Contents, node: usize) -> Option<usize> {
         match contents.nodes[node].body {
-            Body::Input(_) => {
+            NodeBody::Input(_) => {
                 let number = contents.inputs().position(|input| input == node)?;
                 contents.homes.input(number).and_then(|home| self.number_of(home))
             }
@@ -279,11 +281,11 @@ impl Placer {
     fn makes_on(&self, contents: &Contents, (index, output): Value, engine: usize) -> bool {
         let node = &contents.nodes[index];
         match &node.body {
-            Body::Kernel { .. } => self.device_of(node) == Some(engine),
-            Body::Case { branches, .. } => {
+            NodeBody::Kernel { .. } => self.device_of(node) == Some(engine),
+            NodeBody::Case { branches, .. } => {
                 branches.iter().all(|branch| self.makes_on(branch, branch.outputs[output].1, engine))
             }
-            Body::While { body, .. } => self.makes_on(body, body.outputs[output].1, engine),
+            NodeBody::While { body, .. } => self.makes_on(body, body.outputs[output].1, engine),
             _ => false,
         }
     }
@@ -294,8 +296,8 @@ impl Placer {
         contents.nodes.iter().any(|node| {
             let mut reads = (0..node.inputs().len()).filter(|&at| node.inputs()[at].0 == input);
             match &node.body {
-                Body::Kernel { .. } => self.device_of(node) == Some(engine) && reads.next().is_some(),
-                Body::Case { branches, .. } => reads
+                NodeBody::Kernel { .. } => self.device_of(node) == Some(engine) && reads.next().is_some(),
+                NodeBody::Case { branches, .. } => reads
                     .filter_map(|at| at.checked_sub(1))
                     .any(|at| branches.iter().any(|inner| self.reads_on(inner, at, engine))),
                 _ => reads.any(|at| node.inner().any(|inner| self.reads_on(inner, at, engine))),
@@ -312,7 +314,7 @@ impl Placer {
             let from = (inputs[input - first], 0);
             let (mut here, mut others) = (Vec::new(), Vec::new());
             for (index, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.inputs().contains(&from)) {
-                if matches!(node.body, Body::Kernel { .. }) && self.device_of(node) == Some(engine) {
+                if matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node) == Some(engine) {
                     here.push(index);
                 } else if !is_split || node.inner().any(|inner| self.has_work_on(inner, engine)) {
                     others.push(index);
@@ -406,7 +408,7 @@ impl Placer {
         let handed = Handed { role, num_inputs: inputs.len(), outputs };
         let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(handed), &KernelAttr::default())?;
         self.neighbours.push(Neighbour { kernel: kernel.clone(), role, ports, variables: Vec::new() });
-        Ok(Node { name: name.into(), body: Body::Kernel { kernel, inputs, num_outputs }, after })
+        Ok(Node { name: name.into(), body: NodeBody::Kernel { kernel, inputs, num_outputs }, after })
     }
 
     /// The neighbour that was made last has to do with these variables of the loop.
@@ -422,7 +424,7 @@ const MOST_CONSTANT_BYTES: usize = 1 << 20;
 
 fn constant_bytes(contents: &Contents) -> usize {
     let own = |node: &Node| match &node.body {
-        Body::Constant(tensor) if tensor.engine().accelerator().is_none() => tensor.desc().bytes().unwrap_or(0),
+        NodeBody::Constant(tensor) if tensor.engine().accelerator().is_none() => tensor.desc().bytes().unwrap_or(0),
         _ => node.inner().map(|inner| constant_bytes(inner)).fold(0, usize::saturating_add),
     };
     contents.nodes.iter().map(own).fold(0, usize::saturating_add)
@@ -434,8 +436,8 @@ fn desc_of(contents: &Contents, verified: &Verified, (node, output): Value) -> O
         return verified.descs[node].get(output).copied();
     }
     match &contents.nodes[node].body {
-        Body::Kernel { kernel, .. } => kernel.kernel().infer(&[]).ok()?.get(output).copied(),
-        Body::Constant(tensor) => Some(*tensor.desc()),
+        NodeBody::Kernel { kernel, .. } => kernel.kernel().infer(&[]).ok()?.get(output).copied(),
+        NodeBody::Constant(tensor) => Some(*tensor.desc()),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use super::straight::{Straight, order, straight};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{Comparison, Relation};
 use crate::engine::Tensor;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::actions::{Action, List, Lowered, Selector, Test, What, Where};
 use std::collections::HashMap;
@@ -81,7 +81,7 @@ struct Compared {
 impl Compared {
     fn of(condition: &Contents, verified: &Verified) -> Option<Compared> {
         let (_, (node, _)) = *condition.outputs.first()?;
-        let Body::Kernel { kernel, inputs, .. } = &condition.nodes[node].body else { return None };
+        let NodeBody::Kernel { kernel, inputs, .. } = &condition.nodes[node].body else { return None };
         let (relation, &[a, b]) = (kernel.kernel().comparison()?, inputs.as_slice()) else { return None };
         let is_number = |value: Value| {
             let desc = verified.desc(value);
@@ -126,14 +126,14 @@ impl Lowering {
         let desc = |value: &Value| *verified.desc(*value);
         let name = format!("node '{}'", node.name);
         match &node.body {
-            Body::Kernel { kernel, inputs: values, .. } => {
+            NodeBody::Kernel { kernel, inputs: values, .. } => {
                 self.kernels += 1;
                 let inputs = inputs.iter().copied().zip(values.iter().map(desc)).collect();
                 let outputs = outputs.iter().copied().zip(verified.descs[index].iter().copied()).collect();
                 let what = What::Launch { kernel: kernel.clone(), inputs, outputs };
                 list.actions.push(Action { name, what, after: Vec::new() });
             }
-            Body::Case { branches, inputs: values, is_cond } => {
+            NodeBody::Case { branches, inputs: values, is_cond } => {
                 self.branches += 1;
                 let mut lists = Vec::with_capacity(branches.len());
                 for (branch, verified) in branches.iter().zip(&verified.inner[&index]) {
@@ -146,7 +146,7 @@ impl Lowering {
                 let what = What::Branch { choice, is_cond: *is_cond, branches: lists };
                 list.actions.push(Action { name, what, after: Vec::new() });
             }
-            Body::While { condition, body, num_variables, .. } => {
+            NodeBody::While { condition, body, num_variables, .. } => {
                 self.loops += 1;
                 let [of_condition, of_body] = &verified.inner[&index][..] else {
                     return Err(Error::internal("a loop without its graphs"));
@@ -234,7 +234,7 @@ impl Lowering {
         let mut at: HashMap<Value, Where> =
             contents.inputs().zip(inputs).map(|(node, &input)| ((node, 0), input)).collect();
         for (index, node) in contents.nodes.iter().enumerate() {
-            let Body::Constant(tensor) = &node.body else { continue };
+            let NodeBody::Constant(tensor) = &node.body else { continue };
             let place = match self.hoisted.get(&key(tensor)) {
                 Some(&input) => Where::Input(input),
                 None => {
@@ -261,7 +261,7 @@ impl Lowering {
         for index in order(contents, verified, edges)? {
             let index = index as usize;
             let node = &contents.nodes[index];
-            if matches!(node.body, Body::Input(_) | Body::Constant(_)) || skipped == Some(index) {
+            if matches!(node.body, NodeBody::Input(_) | NodeBody::Constant(_)) || skipped == Some(index) {
                 continue;
             }
             let inputs: Vec<Where> = node.inputs().iter().map(|value| at[value]).collect();

@@ -45,17 +45,17 @@ pub(in crate::graph) mod units;
 use super::raise;
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::{Engine, Tensor};
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::options::CompileOptions;
 use crate::graph::build::shapes::Answers;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::compiled::Frames;
-use crate::graph::carry::device::Devices;
-use crate::graph::carry::device::device_frame::Needs;
-use crate::graph::carry::device::direct::{Direct, Why};
+use crate::graph::carry::device::ProgramDevices;
+use crate::graph::carry::device::device_frame::EngineNeeds;
+use crate::graph::carry::device::direct::{Direct, DirectWhy};
 pub(in crate::graph) use crate::graph::carry::device::frames::DeviceFrames;
 use crate::graph::carry::device::kernels::{Begin, End};
-use crate::graph::carry::device::part::Made;
+use crate::graph::carry::device::part::DeviceNodes;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::plan::schedule::live;
 use crate::kernel::Kernel;
@@ -81,8 +81,8 @@ impl PlacedGraph {
         Some(Arc::clone(&self.frames) as Arc<dyn Frames>)
     }
 
-    pub fn into_devices(self) -> Devices {
-        Devices { engines: self.devices, frames: Some(self.frames), direct: self.direct }
+    pub fn into_devices(self) -> ProgramDevices {
+        ProgramDevices { engines: self.devices, frames: Some(self.frames), direct: self.direct }
     }
 }
 
@@ -104,7 +104,7 @@ pub(in crate::graph) fn place(
              engine does",
         ));
     };
-    let needs = |engine: &Ref<Engine>| Needs {
+    let needs = |engine: &Ref<Engine>| EngineNeeds {
         engine: Ref::clone(engine),
         arena_bytes: 0,
         num_streams: 0,
@@ -133,7 +133,7 @@ pub(in crate::graph) fn place(
         wants_regions: !options.without_regions,
         constants: Vec::new(),
         taken: Vec::new(),
-        made: Made::default(),
+        made: DeviceNodes::default(),
         neighbours: Vec::new(),
         placement: Placement::default(),
     };
@@ -168,7 +168,7 @@ pub(in crate::graph) fn place(
         let zero = contents.nodes.len();
         contents.nodes.push(placer.nobodys()?);
         work.push(contents.nodes.len());
-        let body = Body::Merge { inputs: vec![(zero, 0)] };
+        let body = NodeBody::Merge { inputs: vec![(zero, 0)] };
         contents.nodes.push(Node { name: "end of what may be skipped".into(), body, after: skippable.into() });
     }
     let mut last = placer.node("end on devices", end, Vec::new(), 0)?;
@@ -177,7 +177,7 @@ pub(in crate::graph) fn place(
 
     let Placer { needs, devices, made, mut placement, way, constants, .. } = placer;
     let direct = made.direct(&contents, &devices, &needs, &frames);
-    placement.direct = direct.as_ref().map_or_else(|why| *why, |_| Why::Direct);
+    placement.direct = direct.as_ref().map_or_else(|why| *why, |_| DirectWhy::Direct);
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
     let way = if way == Verdict::Open && options.without_trial { Verdict::Fixed } else { way };
     frames.counts.pick.set(way);
@@ -202,7 +202,7 @@ impl Placer {
         let zero = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
         let is_work = |node: &Node| {
             let is_inside = node.inner().any(|inner| self.has_work(inner));
-            is_inside || matches!(node.body, Body::Kernel { .. }) && self.device_of(node).is_some()
+            is_inside || matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node).is_some()
         };
         Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
     }

@@ -15,7 +15,7 @@ use super::placer::{Placer, Regions};
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::device::{self, DeviceKernel, RegionNode, RegionValue};
 use crate::engine::{BoundKernel, Tensor};
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::collections::{HashMap, HashSet};
@@ -120,7 +120,7 @@ impl Placer {
     ) -> Result<()> {
         for index in 0..contents.nodes.len() {
             let Some(inner) = verified.inner.get(&index) else { continue };
-            let is_loop = matches!(contents.nodes[index].body, Body::While { .. });
+            let is_loop = matches!(contents.nodes[index].body, NodeBody::While { .. });
             for (number, (graph, verified)) in contents.nodes[index].inner_mut().into_iter().zip(inner).enumerate() {
                 if self.has_work(graph) {
                     let comparison = if is_loop && number == 0 { comparison_of(graph) } else { None };
@@ -196,7 +196,7 @@ impl Placer {
     /// Whether a node may be part of an engine's region.
     fn is_offered(&self, offering: &Offering<'_>, engine: usize, node: usize) -> bool {
         let Offering { contents, verified, .. } = offering;
-        let Body::Kernel { kernel, inputs, num_outputs } = &contents.nodes[node].body else { return false };
+        let NodeBody::Kernel { kernel, inputs, num_outputs } = &contents.nodes[node].body else { return false };
         let own = kernel.kernel();
         let mut descs = inputs.iter().map(|&value| verified.desc(value)).chain(&verified.descs[node]);
         self.number_of(kernel.engine()) == Some(engine)
@@ -238,7 +238,7 @@ impl Placer {
 fn comparison_of(condition: &Contents) -> Option<usize> {
     let &(_, (node, _)) = condition.outputs.first()?;
     match &condition.nodes[node].body {
-        Body::Kernel { kernel, .. } => kernel.kernel().comparison().map(|_| node),
+        NodeBody::Kernel { kernel, .. } => kernel.kernel().comparison().map(|_| node),
         _ => None,
     }
 }
@@ -298,7 +298,7 @@ impl<'a> Offering<'a> {
         let place: HashMap<usize, usize> = set.iter().enumerate().map(|(at, &node)| (node, at)).collect();
         let mut number: HashMap<Value, usize> = HashMap::new();
         for (at, &node) in set.iter().enumerate() {
-            let Body::Kernel { kernel, inputs, num_outputs } = &nodes[node].body else { continue };
+            let NodeBody::Kernel { kernel, inputs, num_outputs } = &nodes[node].body else { continue };
             let descs = |values: &[Value]| values.iter().map(|&value| *self.verified.desc(value)).collect::<Vec<_>>();
             shown.cost_ns = shown.cost_ns.saturating_add(kernel.cost_ns(&descs(inputs), &self.verified.descs[node]));
             let mut reads = Vec::with_capacity(inputs.len());
@@ -310,7 +310,7 @@ impl<'a> Offering<'a> {
                     continue;
                 }
                 let constant = match &nodes[value.0].body {
-                    Body::Constant(tensor) if tensor.engine().is_same_device(kernel.engine()) => {
+                    NodeBody::Constant(tensor) if tensor.engine().is_same_device(kernel.engine()) => {
                         shown.constants.push(tensor.clone());
                         Some(tensor.data() as usize)
                     }
@@ -351,7 +351,7 @@ impl<'a> Offering<'a> {
         engine: &Ref<crate::engine::Engine>,
     ) -> Ref<BoundKernel> {
         let kernels = shown.nodes.iter().filter_map(|&node| match &self.contents.nodes[node].body {
-            Body::Kernel { kernel, .. } => Some(kernel.clone()),
+            NodeBody::Kernel { kernel, .. } => Some(kernel.clone()),
             _ => None,
         });
         let whole = Whole {
@@ -404,7 +404,7 @@ impl<'a> Offering<'a> {
                 after.filter(|&before| self.unit[before] != unit).map(|before| number[before]).collect();
             after.sort_unstable();
             after.dedup();
-            let body = Body::Kernel {
+            let body = NodeBody::Kernel {
                 kernel: taken.kernel.clone(),
                 inputs: taken.inputs.iter().map(|&input| value(input)).collect(),
                 num_outputs: taken.outputs.len(),
@@ -434,7 +434,7 @@ impl Shown {
         let mut nodes = Vec::with_capacity(self.nodes.len());
         for (at, &node) in self.nodes.iter().enumerate() {
             let node = &offering.contents.nodes[node];
-            let Body::Kernel { kernel, .. } = &node.body else { return Err(gone()) };
+            let NodeBody::Kernel { kernel, .. } = &node.body else { return Err(gone()) };
             nodes.push(RegionNode {
                 name: &node.name,
                 recipe: kernel.recipe().ok_or_else(gone)?,

@@ -8,9 +8,9 @@ use super::region::{OnDevice, Region};
 use super::units::EngineUnits;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::carry::device::device_frame::{Needs, Source};
+use crate::graph::carry::device::device_frame::{EngineNeeds, ValuePlace};
 use crate::graph::carry::device::to_host::Pace;
 use crate::graph::plan::arena::{self, Arena};
 use crate::graph::plan::schedule;
@@ -124,7 +124,7 @@ impl Placer {
             new[node].after.extend(begin);
         }
         self.hold_constants(&mut new)?;
-        let on_host = |node: usize| device[node].is_none() && matches!(&old.nodes[node].body, Body::Kernel { .. });
+        let on_host = |node: usize| device[node].is_none() && matches!(&old.nodes[node].body, NodeBody::Kernel { .. });
         let number = joined.apply(&mut new);
         let value = |value: Value| (number[joined.of(value.0)], joined.value(value).1);
         let outputs = outputs.into_iter().map(|(name, output)| (name, value(output))).collect();
@@ -168,7 +168,7 @@ impl Placer {
         num_outputs: usize,
     ) -> Result<Node> {
         let kernel = BoundKernel::create(self.host.clone(), kernel, &KernelAttr::default())?;
-        Ok(Node { name: name.into(), body: Body::Kernel { kernel, inputs, num_outputs }, after: After::new() })
+        Ok(Node { name: name.into(), body: NodeBody::Kernel { kernel, inputs, num_outputs }, after: After::new() })
     }
 
     /// Constants on engines are held besides the nodes, none of which has one any more for an input. Another stands in
@@ -176,7 +176,7 @@ impl Placer {
     fn hold_constants(&mut self, nodes: &mut [Node]) -> Result<()> {
         for node in nodes {
             if self.device_of(node).is_some()
-                && let Body::Constant(tensor) = &mut node.body
+                && let NodeBody::Constant(tensor) = &mut node.body
             {
                 let nobodys = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
                 self.constants.push(std::mem::replace(tensor, nobodys));
@@ -192,7 +192,7 @@ impl Placer {
                 continue;
             }
             let verified = &region.verified.inner[&index];
-            let is_loop = matches!(region.old.nodes[index].body, Body::While { .. });
+            let is_loop = matches!(region.old.nodes[index].body, NodeBody::While { .. });
             let overlaps = region.old.nodes[index].num_slots() > 1;
             let is_guard = region.verified.presences.may_be_skipped(index);
             let used: Vec<usize> = self.needs.iter().map(|needs| needs.arena_bytes).collect();
@@ -233,7 +233,7 @@ impl Placer {
 
     /// Slots that engines have memory for, if the first one took what is more than `used`.
     fn most_slots(&self, used: &[usize]) -> usize {
-        let most = |needs: &Needs, used: usize| {
+        let most = |needs: &EngineNeeds, used: usize| {
             let most = match needs.engine.device().memory_bytes() {
                 0 => MOST_SLOT_BYTES,
                 bytes => (bytes / 8) as usize,
@@ -249,7 +249,7 @@ impl Placer {
             let Some((neighbour, engine)) = self.neighbour_of(node).zip(region.device[index]) else { continue };
             for (output, port) in neighbour.ports.iter().enumerate() {
                 let source = match (*port, around) {
-                    (NeighbourPort::Own(place), _) => Source::Arena(place),
+                    (NeighbourPort::Own(place), _) => ValuePlace::Arena(place),
                     (NeighbourPort::Outer(value), Some(Around { region, all, .. })) => {
                         region.source_on(&all[engine], value, &mut Vec::new())
                     }

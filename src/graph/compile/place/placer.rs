@@ -4,11 +4,11 @@
 use super::neighbours::{Neighbour, nobodys_desc};
 use crate::base::{Error, Ref, Result};
 use crate::engine::{BoundKernel, Engine, Tensor};
-use crate::graph::build::contents::{After, Body, Contents, Node};
-use crate::graph::carry::device::device_frame::Needs;
+use crate::graph::build::contents::{After, Contents, Node, NodeBody};
+use crate::graph::carry::device::device_frame::EngineNeeds;
 use crate::graph::carry::device::direct;
 use crate::graph::carry::device::frames::DeviceFrames;
-use crate::graph::carry::device::part::Made;
+use crate::graph::carry::device::part::DeviceNodes;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::carry::device::replays::RunCounts;
 use crate::graph::plan::actions::Lowered;
@@ -125,7 +125,7 @@ pub struct Placement {
     pub device_branches: u32,
     pub decided: Vec<Decided>,
     /// Whether runs on a stream of the engine's are issued to it.
-    pub direct: direct::Why,
+    pub direct: direct::DirectWhy,
     pub runs: Option<Arc<RunCounts>>,
 }
 
@@ -153,7 +153,7 @@ pub(in crate::graph) struct Placer {
     pub peers: Vec<Vec<usize>>,
     pub frames: Arc<DeviceFrames>,
     /// One for each of them.
-    pub needs: Vec<Needs>,
+    pub needs: Vec<EngineNeeds>,
     pub wants_segments: bool,
     /// The verdict so far on the way that segments go.
     pub way: Verdict,
@@ -163,7 +163,7 @@ pub(in crate::graph) struct Placer {
     pub constants: Vec<Ref<Tensor>>,
     /// Branches and loops that engines do as a whole.
     pub taken: Vec<TakenNode>,
-    pub made: Made,
+    pub made: DeviceNodes,
     /// Kernels that hand values on from and to branches and loops.
     pub neighbours: Vec<Neighbour>,
     pub placement: Placement,
@@ -173,8 +173,8 @@ impl Placer {
     /// Which of the engines that work on their own a node is on.
     pub fn device_of(&self, node: &Node) -> Option<usize> {
         let engine = match &node.body {
-            Body::Kernel { kernel, .. } => kernel.engine(),
-            Body::Constant(tensor) => tensor.engine(),
+            NodeBody::Kernel { kernel, .. } => kernel.engine(),
+            NodeBody::Constant(tensor) => tensor.engine(),
             _ => return None,
         };
         self.number_of(engine)
@@ -195,19 +195,19 @@ impl Placer {
 
     /// The branch or the loop behind a node's kernel, if it is one.
     pub fn taken(&self, node: &Node) -> Option<&TakenNode> {
-        let Body::Kernel { kernel, .. } = &node.body else { return None };
+        let NodeBody::Kernel { kernel, .. } = &node.body else { return None };
         self.taken.iter().find(|taken| std::ptr::eq(&raw const *taken.kernel, &raw const **kernel))
     }
 
     /// A number of the host's that stands where a value is an engine's.
     pub fn nobodys(&self) -> Result<Node> {
         let tensor = Tensor::create(self.host.clone(), nobodys_desc())?;
-        Ok(Node { name: "nobody's".into(), body: Body::Constant(tensor), after: After::new() })
+        Ok(Node { name: "nobody's".into(), body: NodeBody::Constant(tensor), after: After::new() })
     }
 
     /// The neighbour behind a node's kernel, if it hands values on.
     pub fn neighbour_of(&self, node: &Node) -> Option<&Neighbour> {
-        let Body::Kernel { kernel, .. } = &node.body else { return None };
+        let NodeBody::Kernel { kernel, .. } = &node.body else { return None };
         self.neighbours.iter().find(|known| std::ptr::eq(&raw const **kernel, &raw const *known.kernel))
     }
 }

@@ -6,9 +6,9 @@ use super::edges::JoinedNodes;
 use super::placer::Placer;
 use super::units::{self, EngineUnits};
 use crate::base::Result;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::carry::device::device_frame::Source;
+use crate::graph::carry::device::device_frame::ValuePlace;
 use crate::graph::plan::actions::Lowered;
 use crate::graph::plan::arena::StoredValue;
 use crate::graph::plan::schedule;
@@ -33,7 +33,7 @@ pub(in crate::graph) struct Region<'a> {
     /// It is in a loop whose iterations overlap.
     pub overlaps: bool,
     /// Where values are that are handed on between graphs.
-    pub handed: HashMap<Value, Source>,
+    pub handed: HashMap<Value, ValuePlace>,
     /// For each node, the engine that it is on.
     pub device: Vec<Option<usize>>,
     /// For each node on an engine, its position in that engine's order.
@@ -106,7 +106,7 @@ impl Region<'_> {
     }
 
     pub fn is_kernel(&self, node: usize) -> bool {
-        matches!(self.old.nodes[node].body, Body::Kernel { .. })
+        matches!(self.old.nodes[node].body, NodeBody::Kernel { .. })
     }
 
     /// Whether an engine does the node's work, and does not merely have its value.
@@ -128,7 +128,7 @@ impl Region<'_> {
 
     /// Whether something is copied from the host to an engine each time.
     pub fn copies_anew(&self, on: &OnDevice) -> bool {
-        on.upload_values.iter().any(|value| !matches!(self.old.nodes[value.0].body, Body::Constant(_)))
+        on.upload_values.iter().any(|value| !matches!(self.old.nodes[value.0].body, NodeBody::Constant(_)))
     }
 
     /// Whether pieces that lie together are recorded.
@@ -223,33 +223,33 @@ impl Region<'_> {
 
     /// Where a value is on an engine. If it is a run's own tensor, the node that reads it is given it as one more
     /// input.
-    pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> Source {
+    pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> ValuePlace {
         if let Some(&(_, place)) = on.uploads.get(&value) {
-            return Source::Arena(place);
+            return ValuePlace::Arena(place);
         }
         if let Some(&handed) = self.handed.get(&value) {
             return handed;
         }
         let own = self.in_place.get(&value).map(|&(_, output)| (value.0, output));
         match &self.old.nodes[value.0].body {
-            Body::Constant(tensor) => Source::Fixed(tensor.data() as usize),
-            Body::Input(_) => self.given(value, reads),
+            NodeBody::Constant(tensor) => ValuePlace::Fixed(tensor.data() as usize),
+            NodeBody::Input(_) => self.given(value, reads),
             _ => match own {
                 Some(own) => self.given(own, reads),
-                None => Source::Arena(on.places.get(&value).copied().unwrap_or(0)),
+                None => ValuePlace::Arena(on.places.get(&value).copied().unwrap_or(0)),
             },
         }
     }
 
-    fn given(&self, value: Value, reads: &mut Vec<Value>) -> Source {
+    fn given(&self, value: Value, reads: &mut Vec<Value>) -> ValuePlace {
         reads.push(value);
-        Source::Input(reads.len() - 1)
+        ValuePlace::Input(reads.len() - 1)
     }
 
     /// Whether an engine does all of the graph, with tensors in its memory.
     pub fn is_alone(&self, engine: usize, roles: &[units::UnitRole]) -> bool {
         let is_there =
-            |node: usize| self.device[node] == Some(engine) || !matches!(self.old.nodes[node].body, Body::Input(_));
+            |node: usize| self.device[node] == Some(engine) || !matches!(self.old.nodes[node].body, NodeBody::Input(_));
         let is_home = |home: &Option<usize>| *home == Some(engine);
         !roles.contains(&units::UnitRole::Other) && (0..roles.len()).all(is_there) && self.homes.iter().all(is_home)
     }
@@ -287,7 +287,7 @@ impl Segments {
         for value in uploads {
             let at = &readers[value];
             let segment = self.of[at[0]];
-            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+            let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
             let begins_then = units.before.row(value.0) == units.before.row(nodes[at[0]]);
             let has_one = at.iter().all(|&at| self.of[at] == segment)
                 && region.is_worth_recording(&nodes[self.ranges[segment].clone()], self.fewest);

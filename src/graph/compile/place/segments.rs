@@ -6,8 +6,8 @@ use super::placer::{Placer, SegmentsWhy};
 use super::region::{OnDevice, Region, Segments};
 use super::units::{self, EngineUnits, FEWEST, FEWEST_ALONE, UnitRole};
 use crate::base::{Reach, Result};
-use crate::graph::build::contents::{Body, Value};
-use crate::graph::carry::device::device_frame::{Before, Source};
+use crate::graph::build::contents::{NodeBody, Value};
+use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::Issue;
 use crate::graph::carry::device::part;
 use crate::graph::carry::device::pick::Verdict;
@@ -42,7 +42,7 @@ impl Placer {
         let nodes = &region.old.nodes;
         let after: Vec<Vec<usize>> = nodes.iter().map(|node| node.predecessors().collect()).collect();
         let is_issued =
-            |node: usize| matches!(&nodes[node].body, Body::Kernel { kernel, .. } if kernel.kernel().is_issued());
+            |node: usize| matches!(&nodes[node].body, NodeBody::Kernel { kernel, .. } if kernel.kernel().is_issued());
         let mut all = none(self);
         for (engine, units) in all.iter_mut().enumerate() {
             let role = |node: usize| match nodes[node].body {
@@ -51,7 +51,7 @@ impl Placer {
                     None if !is_issued(node) => UnitRole::Piece,
                     _ => UnitRole::Alone,
                 },
-                Body::Input(_) | Body::Constant(_) => UnitRole::Source,
+                NodeBody::Input(_) | NodeBody::Constant(_) => UnitRole::Source,
                 _ if !region.joined.is_kept(node) => UnitRole::Source,
                 _ => UnitRole::Other,
             };
@@ -127,12 +127,12 @@ impl Placer {
                 let kernel: Arc<dyn Kernel> = match issue.control {
                     Some(_) => {
                         let segment = Segment::alone(issue);
-                        self.made.pieces.push(part::Piece::Segment(Arc::clone(&segment)));
+                        self.made.pieces.push(part::PieceNode::Segment(Arc::clone(&segment)));
                         segment
                     }
                     None => {
                         let issue = Arc::new(issue);
-                        self.made.pieces.push(part::Piece::Issue(Arc::clone(&issue)));
+                        self.made.pieces.push(part::PieceNode::Issue(Arc::clone(&issue)));
                         issue
                     }
                 };
@@ -173,7 +173,7 @@ impl Placer {
                     let name = region.copy_name(value, &self.devices[on.engine].label());
                     copies.push((value, CopyIn { upload: number, to, bytes, name }));
                 } else if !seen.meet(position[&value], turns.get(&value).copied()) {
-                    let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+                    let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
                     before.push(if is_constant { Before::Constant(number) } else { Before::Upload(number) });
                 }
             }
@@ -192,11 +192,11 @@ impl Placer {
                 after.extend(waits);
                 let own = given.len();
                 region.joined.join(node, last, own);
-                let moved: Vec<Source> = reads
+                let moved: Vec<ValuePlace> = reads
                     .into_iter()
                     .map(|read| match region.joined.value(read) {
-                        (of, output) if of == last => Source::Output(output),
-                        _ => Source::Input(*place_of.entry(read).or_insert_with(|| {
+                        (of, output) if of == last => ValuePlace::Output(output),
+                        _ => ValuePlace::Input(*place_of.entry(read).or_insert_with(|| {
                             inputs.push(read);
                             inputs.len() - 1
                         })),
@@ -204,8 +204,8 @@ impl Placer {
                     .collect();
                 for (source, _) in issue.inputs.iter_mut().chain(&mut issue.outputs) {
                     *source = match *source {
-                        Source::Input(input) => moved[input],
-                        Source::Output(output) => Source::Output(own + output),
+                        ValuePlace::Input(input) => moved[input],
+                        ValuePlace::Output(output) => ValuePlace::Output(own + output),
                         there => there,
                     };
                 }
@@ -239,7 +239,7 @@ impl Placer {
                 own,
                 me: me.clone(),
             });
-            self.made.pieces.push(part::Piece::Segment(Arc::clone(&node)));
+            self.made.pieces.push(part::PieceNode::Segment(Arc::clone(&node)));
             let mut node = self.node(&name, node, inputs, num_outputs)?;
             node.after = after.into();
             region.new[last] = node;

@@ -15,7 +15,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Reach, Result, Successors};
-use crate::graph::build::contents::{Body, Contents, Value};
+use crate::graph::build::contents::{Contents, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::actions::Where;
 use std::collections::HashMap;
@@ -87,14 +87,14 @@ fn may_share(contents: &Contents, verified: &Verified, (node, output): Value, is
     let inputs = contents.nodes[node].inputs();
     let old: Vec<usize> = (0..inputs.len()).filter(|&input| is_old(&inputs[input])).collect();
     match &contents.nodes[node].body {
-        Body::Kernel { kernel, inputs, num_outputs } => {
+        NodeBody::Kernel { kernel, inputs, num_outputs } => {
             let is_alike = |&input: &usize| verified.desc(inputs[input]) == verified.desc((node, output));
             let is_fit = kernel.on_device().is_some_and(|device| device.in_place());
             let may = is_fit && contents.may_write_over((node, output), is_old);
             may && *num_outputs == 1 && old.iter().all(is_alike)
         }
-        Body::Case { .. } => true,
-        Body::While { .. } => old == [output],
+        NodeBody::Case { .. } => true,
+        NodeBody::While { .. } => old == [output],
         _ => false,
     }
 }
@@ -129,7 +129,7 @@ impl NodeReach {
             place[node] = at;
             let mut after: Vec<usize> = before[node].iter().map(|&before| place[before]).collect();
             reach.add(at, &mut after);
-            let is_work = !matches!(contents.nodes[node].body, Body::Input(_) | Body::Constant(_));
+            let is_work = !matches!(contents.nodes[node].body, NodeBody::Input(_) | NodeBody::Constant(_));
             depth[node] = before[node].iter().map(|&before| depth[before]).max().unwrap_or(0) + usize::from(is_work);
         }
         Ok(NodeReach { place, reach, depth })

@@ -1,7 +1,7 @@
 //! A graph made of some of another one's nodes.
 
 use crate::base::{Desc, Error, Name, Result, dtype};
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use std::collections::HashMap;
 
 /// Where a value comes from, as the graph that is made sees it.
@@ -36,7 +36,7 @@ impl<'a> Assembly<'a> {
         node: &'a dyn Fn(usize) -> &'a Node,
         trace: &'a dyn Fn(Value) -> ValueOrigin,
     ) -> Assembly<'a> {
-        let input = |name: &Name| Node { name: name.clone(), body: Body::Input(unknown()), after: After::new() };
+        let input = |name: &Name| Node { name: name.clone(), body: NodeBody::Input(unknown()), after: After::new() };
         let mut contents = Contents { name, nodes: ports.iter().map(input).collect(), ..Contents::default() };
         contents.nodes.reserve(members.len());
         let places = members.iter().enumerate().map(|(i, &member)| (member, ports.len() + i)).collect();

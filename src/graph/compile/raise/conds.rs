@@ -8,7 +8,7 @@
 use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
 use crate::base::Result;
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -61,7 +61,7 @@ impl<'a> CondSearch<'a> {
         for (index, node) in graph.nodes.iter().enumerate() {
             node.predecessors().for_each(|before| successors[before].push(index));
         }
-        let is_switch = |&index: &usize| matches!(graph.nodes[index].body, Body::Switch { .. });
+        let is_switch = |&index: &usize| matches!(graph.nodes[index].body, NodeBody::Switch { .. });
         let mut to_do: Vec<usize> = (0..n).filter(is_switch).collect();
         let mut may_be_absent = vec![false; n];
         while let Some(index) = to_do.pop() {
@@ -78,7 +78,7 @@ impl<'a> CondSearch<'a> {
     fn conds(&self) -> Vec<RaisedCond> {
         let mut groups: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
-            if let Body::Switch { inputs } = &node.body {
+            if let NodeBody::Switch { inputs } = &node.body {
                 groups.entry(inputs[1]).or_default().push(index);
             }
         }
@@ -110,13 +110,13 @@ impl<'a> CondSearch<'a> {
                 false => sides.get(&value.0).copied(),
             };
             let of_inputs: Vec<Option<usize>> = node.inputs().iter().map(side_of).collect();
-            if let (Body::Merge { inputs }, [Some(a), Some(b)]) = (&node.body, &of_inputs[..])
+            if let (NodeBody::Merge { inputs }, [Some(a), Some(b)]) = (&node.body, &of_inputs[..])
                 && a != b
             {
                 merges.insert(index, if *a == 0 { [inputs[0], inputs[1]] } else { [inputs[1], inputs[0]] });
                 continue;
             }
-            if let Body::Merge { .. } = &node.body {
+            if let NodeBody::Merge { .. } = &node.body {
                 // Of one side, once all of its inputs are known; else looked at again when another one is.
                 if of_inputs.iter().any(Option::is_none) {
                     continue;
@@ -195,7 +195,7 @@ impl<'a> CondSearch<'a> {
         }
         let given = inputs.iter().map(|value| value.0).chain(after.iter().copied()).chain([predicate.0]);
         let can_be_absent =
-            |index: usize| self.may_be_absent[index] || matches!(nodes[index].body, Body::Switch { .. });
+            |index: usize| self.may_be_absent[index] || matches!(nodes[index].body, NodeBody::Switch { .. });
         if given.into_iter().any(can_be_absent) {
             return None;
         }
@@ -213,7 +213,7 @@ fn replace(graph: &Contents, conds: &[RaisedCond], level: usize) -> Result<Conte
     for cond in conds {
         let branches = [branch(graph, cond, 0, level)?, branch(graph, cond, 1, level)?];
         let inputs = std::iter::once(cond.predicate).chain(cond.inputs.iter().copied()).collect();
-        let body = Body::Case { branches: branches.map(Arc::new).to_vec(), inputs, is_cond: true };
+        let body = NodeBody::Case { branches: branches.map(Arc::new).to_vec(), inputs, is_cond: true };
         for (output, (merge, _)) in cond.merges.iter().enumerate() {
             given.insert(*merge, (n + made.len(), output));
         }
@@ -238,7 +238,7 @@ fn branch(graph: &Contents, cond: &RaisedCond, side: usize, level: usize) -> Res
     let node = |index: usize| &graph.nodes[index];
     let trace = |value: Value| {
         let passed = match &graph.nodes[value.0].body {
-            Body::Switch { inputs } if cond.switches.binary_search(&value.0).is_ok() => inputs[0],
+            NodeBody::Switch { inputs } if cond.switches.binary_search(&value.0).is_ok() => inputs[0],
             _ => value,
         };
         match numbers.get(&passed) {

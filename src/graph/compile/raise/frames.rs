@@ -5,7 +5,7 @@
 //! iteration that takes nothing but a constant gives its value in the frame of the nodes that take it.
 
 use crate::base::{Error, Result, Successors};
-use crate::graph::build::contents::{Body, Contents, LoopOp, Node};
+use crate::graph::build::contents::{Contents, LoopOp, Node, NodeBody};
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::HashMap;
 
@@ -33,13 +33,13 @@ pub(super) struct LoopFrames {
 /// The part that a node has in a loop, if it is of one.
 pub(super) fn op(node: &Node) -> Option<&LoopOp> {
     match &node.body {
-        Body::Cyclic { op, .. } => Some(op),
+        NodeBody::Cyclic { op, .. } => Some(op),
         _ => None,
     }
 }
 
 pub(super) fn is_constant(node: &Node) -> bool {
-    matches!(node.body, Body::Constant(_))
+    matches!(node.body, NodeBody::Constant(_))
 }
 
 /// Finds the frames, and refuses edges between them.

@@ -12,7 +12,7 @@ use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
 use crate::base::{Error, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::HashMap;
@@ -102,7 +102,7 @@ fn replace(graph: &Contents, group_of: &HashMap<usize, usize>, zero: &Ref<Tensor
     for &(_, value) in &graph.outputs {
         group(value.0).into_iter().for_each(|maker| guards[maker].outputs.push(value));
     }
-    let mut made = vec![Node { name: "guarded".into(), body: Body::Constant(zero.clone()), after: After::new() }];
+    let mut made = vec![Node { name: "guarded".into(), body: NodeBody::Constant(zero.clone()), after: After::new() }];
     let mut given: HashMap<Value, Value> = HashMap::new();
     for guard in &mut guards {
         for values in [&mut guard.inputs, &mut guard.outputs] {
@@ -112,7 +112,7 @@ fn replace(graph: &Contents, group_of: &HashMap<usize, usize>, zero: &Ref<Tensor
         let outputs = guard.outputs.iter().enumerate();
         given.extend(outputs.map(|(output, &value)| (value, (n + made.len(), output))));
         let inputs = std::iter::once((n, 0)).chain(guard.inputs.iter().copied()).collect();
-        let body = Body::Case { branches: vec![Arc::new(inside(graph, guard)?)], inputs, is_cond: false };
+        let body = NodeBody::Case { branches: vec![Arc::new(inside(graph, guard)?)], inputs, is_cond: false };
         let name = graph.nodes[guard.members[0]].name.clone();
         made.push(Node { name, body, after: guard.after.clone() });
     }

@@ -9,7 +9,7 @@ use super::assemble::{Assembly, ValueOrigin};
 use super::conds;
 use super::frames::{LoopFrames, ROOT, is_constant, op};
 use crate::base::{Error, Name, Result, with_article};
-use crate::graph::build::contents::{After, Body, Contents, LoopOp, Node, Value};
+use crate::graph::build::contents::{After, Contents, LoopOp, Node, NodeBody, Value};
 use crate::graph::build::verify::has_effects;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl<'a> Raiser<'a> {
         let mut takers: HashMap<Value, Vec<(usize, usize)>> = HashMap::new();
         for (index, node) in graph.nodes.iter().enumerate() {
             for (i, &value) in node.inputs().iter().enumerate() {
-                if matches!(graph.nodes[value.0].body, Body::Cyclic { .. } | Body::Switch { .. }) {
+                if matches!(graph.nodes[value.0].body, NodeBody::Cyclic { .. } | NodeBody::Switch { .. }) {
                     takers.entry(value).or_default().push((index, i));
                 }
             }
@@ -114,7 +114,7 @@ impl<'a> Raiser<'a> {
         let mut after = After::new();
         self.frames.all[frame].enters.iter().for_each(|&enter| after.extend_from_slice(&self.node(enter).after));
         let inputs = looped.enters.iter().map(|&enter| self.node(enter).inputs()[0]).collect();
-        let body = Body::While {
+        let body = NodeBody::While {
             condition: Arc::new(condition),
             body: Arc::new(body),
             inputs,
@@ -168,7 +168,7 @@ impl<'a> Raiser<'a> {
             match (op(node), &node.body) {
                 (Some(LoopOp::Merge), _) => self.add_variable(&mut looped, member)?,
                 (Some(LoopOp::Exit), _) => looped.exits.push(member),
-                (None, Body::Switch { inputs: [value, (predicate, _)] }) if *predicate == looped.loop_cond => {
+                (None, NodeBody::Switch { inputs: [value, (predicate, _)] }) if *predicate == looped.loop_cond => {
                     looped.switches.insert(member, *value);
                 }
                 (None, _) => looped.work.push(member),
@@ -540,11 +540,11 @@ impl<'a> Raiser<'a> {
 /// Whether it may be computed twice.
 fn is_pure(node: &Node) -> bool {
     match &node.body {
-        Body::Kernel { kernel, .. } => {
+        NodeBody::Kernel { kernel, .. } => {
             let kernel = kernel.kernel();
             kernel.is_pure() && kernel.effects().is_empty() && !kernel.is_relied_on()
         }
-        Body::Task { .. } => false,
+        NodeBody::Task { .. } => false,
         _ => node.inner().all(|inner| inner.nodes.iter().all(is_pure)),
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{GraphLayout, LaidGraph, WantedPlace, lay};
 use crate::base::Result;
-use crate::graph::build::contents::{Body, Contents, Value};
+use crate::graph::build::contents::{Contents, NodeBody, Value};
 use crate::graph::compile::layout::flat::{ArrivalSource, StorageKind, Val};
 use crate::graph::compile::layout::overlap::{OverlapChoice, choose};
-use crate::graph::plan::{Body as FlatBody, Branch, Select};
+use crate::graph::plan::{Body, Branch, Select};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl GraphLayout<'_> {
     pub(super) fn add_case(&mut self, index: usize, branches: &[Arc<Contents>], is_cond: bool) -> Result<()> {
         let node = &self.graph.nodes[index];
         let number = self.flat.selects.len();
-        let id = self.push(FlatBody::Select(number as u32), index);
+        let id = self.push(Body::Select(number as u32), index);
         let late = self.late_inputs(index, branches);
         self.arrive_but_for(id, node, &late);
         let bit = self.skip_bit(id, index);
@@ -110,7 +110,7 @@ impl GraphLayout<'_> {
         }
         let mut ends = Vec::with_capacity(regions.len());
         for region in regions {
-            let id = self.push(FlatBody::End, index);
+            let id = self.push(Body::End, index);
             let mut sources = region.dangling.clone();
             if followed {
                 sources.extend(region.outputs.iter().map(|output| output.source));
@@ -152,7 +152,7 @@ impl GraphLayout<'_> {
 
         let scope = self.scope.inside(&format!("{}/condition", node.name));
         let tested = lay(self.flat, condition, inner_condition, &inputs, &[WantedPlace::Value], &scope)?;
-        let test = self.push(FlatBody::Test(number as u32), index);
+        let test = self.push(Body::Test(number as u32), index);
         let mut sources = tested.dangling.clone();
         sources.push(tested.outputs[0].source);
         let waits = self.flat.wait_for(test, &mut sources);
@@ -165,7 +165,7 @@ impl GraphLayout<'_> {
         let scope = self.scope.inside(&format!("{}/body", node.name));
         let mut run = lay(self.flat, body, inner_body, &inputs, &want, &scope)?;
         self.add_move(index, &mut run, moves);
-        let next = self.push(FlatBody::Next(number as u32), index);
+        let next = self.push(Body::Next(number as u32), index);
         let mut sources = run.dangling.clone();
         sources.extend(run.outputs.iter().map(|output| output.source));
         let waits = self.flat.wait_for(next, &mut sources);
@@ -205,7 +205,7 @@ impl GraphLayout<'_> {
         let (mut want, mut copies, mut moves) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..num_variables {
             let (port, (maker, output)) = (ports[i], body.outputs[i].1);
-            let Body::Input(desc) = &body.nodes[port].body else { unreachable!("ports are inputs") };
+            let NodeBody::Input(desc) = &body.nodes[port].body else { unreachable!("ports are inputs") };
             if maker == port {
                 want.push(WantedPlace::Nothing);
                 continue;
@@ -219,7 +219,7 @@ impl GraphLayout<'_> {
             let none = Vec::new();
             let read_by = readers.get(&port).unwrap_or(&none);
             let is_sole_reader = || read_by.iter().all(|&reader| reader == maker);
-            let in_place = matches!(body.nodes[maker].body, Body::Kernel { .. })
+            let in_place = matches!(body.nodes[maker].body, NodeBody::Kernel { .. })
                 && outputs(port) == 0
                 && outputs(maker) == 1
                 && (read_by.is_empty()
@@ -261,7 +261,7 @@ impl GraphLayout<'_> {
         }
         let number = self.flat.dynamics.moves.len() as u32;
         self.flat.dynamics.moves.push(moves);
-        let id = self.push(FlatBody::Move(number), index);
+        let id = self.push(Body::Move(number), index);
         let mut sources = std::mem::take(&mut body.dangling);
         sources.extend(body.outputs.iter().map(|output| output.source));
         if !self.flat.wait_for(id, &mut sources) {

@@ -1,7 +1,7 @@
 //! Which inputs a cond begins without.
 
 use super::GraphLayout;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::compile::layout::flat::ArrivalSource;
 use crate::graph::plan::NO_BIT;
@@ -73,7 +73,7 @@ impl GraphLayout<'_> {
 fn first_needs(graph: &Contents, verified: &Verified, wanted: &[bool], source_of: &[Option<usize>]) -> Vec<Needs> {
     let live = schedule::live(graph, verified, wanted);
     let ports: HashMap<usize, usize> = graph.inputs().enumerate().map(|(port, index)| (index, port)).collect();
-    let is_given = |index: usize| matches!(graph.nodes[index].body, Body::Input(_) | Body::Constant(_));
+    let is_given = |index: usize| matches!(graph.nodes[index].body, NodeBody::Input(_) | NodeBody::Constant(_));
     let needs = |values: &[Value]| -> Needs {
         values.iter().filter_map(|value| ports.get(&value.0).and_then(|&port| source_of[port])).collect()
     };
@@ -81,7 +81,7 @@ fn first_needs(graph: &Contents, verified: &Verified, wanted: &[bool], source_of
     for (_, node) in graph.nodes.iter().enumerate().filter(|(index, _)| live[*index] && !is_given(*index)) {
         let waits_for = match &node.body {
             // It may begin before the rest is there as well.
-            Body::Case { inputs, .. } => &inputs[..1],
+            NodeBody::Case { inputs, .. } => &inputs[..1],
             _ => node.inputs(),
         };
         if waits_for.iter().all(|value| is_given(value.0)) && node.after.iter().all(|&before| is_given(before)) {

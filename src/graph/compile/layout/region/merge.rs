@@ -12,12 +12,12 @@ use crate::graph::build::contents::Value;
 use crate::graph::compile::layout::flat::{ArrivalSource, Val};
 use crate::graph::compile::layout::joins::Joins;
 use crate::graph::plan::merge::MergeShape;
-use crate::graph::plan::{Body as FlatBody, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
+use crate::graph::plan::{Body, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
 
 impl GraphLayout<'_> {
     pub(super) fn add_merge(&mut self, index: usize, inputs: &[Value]) -> Result<()> {
         let number = self.flat.merges.len() as u32;
-        let id = self.push(FlatBody::Merge(number), index);
+        let id = self.push(Body::Merge(number), index);
         let mut sources: Vec<ArrivalSource> = inputs.iter().map(|value| self.value(*value).source).collect();
         let of_input = sources.clone();
         sources.sort_unstable();

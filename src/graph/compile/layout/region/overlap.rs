@@ -6,7 +6,7 @@ use crate::graph::build::contents::Contents;
 use crate::graph::compile::layout::BYTES_PER_NODE;
 use crate::graph::compile::layout::flat::{ArrivalSource, StorageKind, Val};
 use crate::graph::compile::layout::overlap::OverlapChoice;
-use crate::graph::plan::{Body as FlatBody, DIRECT, Edge, Release};
+use crate::graph::plan::{Body, DIRECT, Edge, Release};
 use crate::graph::plan::{Overlap, OverlapWhy, Slot, Start};
 use crate::memory::heap;
 use std::collections::HashMap;
@@ -103,7 +103,7 @@ impl GraphLayout<'_> {
         let first = laid[0].condition.nodes.start;
         let end = self.flat.bodies.len() as u32;
         self.flat.facts.copied += (end - first - (end - first) / count) as usize;
-        let exit = self.push(FlatBody::End, index);
+        let exit = self.push(Body::End, index);
         let leave = self.start(&mut vec![Start { edge: Edge { target: exit, counter: DIRECT }, amount: 1 }]);
         let begin = self.connect(&parts, &laid, &descs, &first_values)?;
         let overlap = self.flat.loops[number].overlap as usize;
@@ -160,7 +160,7 @@ impl GraphLayout<'_> {
         }
         let scope = self.scope.inside(&format!("{name}/condition")).of_slots(count as u32);
         let condition = lay(self.flat, graph_condition, inner_condition, &inputs, &[WantedPlace::Value], &scope)?;
-        let guard = self.push(FlatBody::Guard(parts.slots.start + slot as u32), parts.index);
+        let guard = self.push(Body::Guard(parts.slots.start + slot as u32), parts.index);
         let mut sources = condition.dangling.clone();
         sources.push(condition.outputs[0].source);
         let waits = self.flat.wait_for(guard, &mut sources);
@@ -175,13 +175,13 @@ impl GraphLayout<'_> {
             parts.kept.iter().enumerate().map(|(i, kept)| if *kept { WantedPlace::Nothing } else { next(i) }).collect();
         let scope = self.scope.inside(&format!("{name}/body")).of_slots(count as u32).of_body();
         let body = lay(self.flat, graph_body, inner_body, &inputs, &want, &scope)?;
-        let end = self.push(FlatBody::End, parts.index);
+        let end = self.push(Body::End, parts.index);
         let mut sources = body.dangling.clone();
         sources.extend(body.outputs.iter().map(|output| output.source));
         scope.guard(&mut sources);
         self.flat.wait_for(end, &mut sources);
         let in_body = self.flat.promised.split_off(promised);
-        let retire = self.push(FlatBody::Retire(parts.slots.start + slot as u32), parts.index);
+        let retire = self.push(Body::Retire(parts.slots.start + slot as u32), parts.index);
         // The End or the Guard, and the slot before.
         let retire = Edge { target: retire, counter: self.flat.joins.counter(0, 2) };
         self.flat.joins.close(2);
@@ -275,7 +275,7 @@ impl GraphLayout<'_> {
         copied: Vec<ArrivalSource>,
     ) -> (usize, u32, u32) {
         let number = self.flat.loops.len();
-        let enter = self.push(FlatBody::Enter(number as u32), index);
+        let enter = self.push(Body::Enter(number as u32), index);
         self.arrive_behind(enter, &self.graph.nodes[index], copied);
         let bit = self.skip_bit(enter, index);
         self.flat.loops.push(choice.looped(enter));
