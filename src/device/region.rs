@@ -1,12 +1,12 @@
-//! Regions: parts of a program that a device may compile to one kernel.
+//! Regions: parts of a program that a device may make one kernel of.
 //!
-//! A region is a list of calls of one device's kernels, each behind those that it waits for, and of the values between
-//! them. The device says which of the calls it would take (`Accelerator::claim`), and makes one kernel of a region
-//! (`Accelerator::compile`). That kernel is launched with the region's inputs and outputs, and does what the calls
-//! would have done one after the other.
+//! A region is a list of calls of one device's kernels, in topological order, and of the values between them. The
+//! device chooses the calls that it would take (`Accelerator::claim`), and makes one kernel of a region
+//! (`Accelerator::compile`): that is launched with the region's inputs and outputs, and has the effect of the calls in
+//! order.
 //!
-//! *Guarantees.* The kernels of the calls, and the memory of constants, stay as long as the region's kernel. Shapes are
-//! those that the region says. `Region::check` refuses malformed regions.
+//! *Contract.* The kernels of the calls, and the memory of constants, live as long as the kernel of the region. Shapes
+//! are as in the region. `Region::check` refuses invalid regions.
 #![forbid(unsafe_code)]
 
 use super::{DeviceKernel, Recipe};
@@ -17,16 +17,16 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub struct RegionValue {
     pub desc: Desc,
-    /// The address of a constant in device memory; `None` for other values.
+    /// Its address in the device's memory, if it is a constant there.
     pub constant: Option<usize>,
 }
 
-/// A call of a kernel. Values and nodes are named by their numbers.
+/// A call. Values and nodes are referred to by index.
 pub struct RegionNode<'a> {
-    /// For texts.
+    /// For messages.
     pub name: &'a str,
     pub recipe: Recipe<'a>,
-    /// The device's kernel for the recipe.
+    /// The device's form of the recipe.
     pub kernel: &'a Arc<dyn DeviceKernel>,
     pub inputs: &'a [usize],
     pub outputs: &'a [usize],
@@ -35,17 +35,17 @@ pub struct RegionNode<'a> {
 }
 
 pub struct Region<'a> {
-    /// For texts.
+    /// For messages.
     pub name: &'a str,
     pub nodes: &'a [RegionNode<'a>],
     pub values: &'a [RegionValue],
-    /// The values that each launch reads and writes.
+    /// The inputs and outputs of each launch.
     pub inputs: &'a [usize],
     pub outputs: &'a [usize],
 }
 
 impl Region<'_> {
-    /// Refuses values that are read before they are there, or computed twice, and edges to later nodes.
+    /// Refuses values that are read before they are computed, or computed twice, and edges from later nodes.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(format!("{}: {what}", self.name)));
         let mut is_there: Vec<bool> = self.values.iter().map(|value| value.constant.is_some()).collect();

@@ -38,7 +38,7 @@ pub struct KernelIdentity<'a> {
     pub attributes: &'a [u8],
     /// It is for its engine alone: its ingredients are transient, or belong to that engine.
     pub is_bound: bool,
-    /// What it is made from stays though it is for its engine alone, which may be given it again.
+    /// Its ingredients persist although it is for its engine alone, which may use them again.
     pub stays: bool,
 }
 
@@ -142,7 +142,7 @@ impl BoundKernel {
         })
     }
 
-    /// What its engine's device has made it from, to be told again; None: that does not stay.
+    /// The recipe from which its engine's device made it; `None` if that was transient.
     pub fn recipe(&self) -> Option<Recipe<'_>> {
         let recipe = self.recipe.as_ref()?;
         Some(Recipe {

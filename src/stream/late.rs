@@ -2,10 +2,10 @@
 //!
 //! # Reporters
 //!
-//! | reporter              | asked by                                  | tells |
-//! |-----------------------|-------------------------------------------|---|
-//! | the queue's own latch | `weir_stream_synchronize`                 | its failure, once (`latch`) |
-//! | the engine            | `weir_engine_synchronize`                 | the first of its failures that it has not told |
+//! | reporter              | asked by                                  | tells                                      |
+//! |-----------------------|-------------------------------------------|--------------------------------------------|
+//! | the queue's own latch | `weir_stream_synchronize`                 | its failure, once (`latch`)                |
+//! | the engine            | `weir_engine_synchronize`                 | the first failure that it has not told     |
 //! | the domain            | `weir_sync_domain*`, scopes of the domain | per engine, the first that it has not told |
 //! | everything            | `weir_sync_devices*`, scopes              | per engine, the first that it has not told |
 //!

@@ -28,11 +28,11 @@
 //! A stack of the run's completed calls that no worker has taken yet, linked through an array of the run's; its head is
 //! one word:
 //!
-//! | head   | meaning                                       | leaves it by |
-//! |--------|-----------------------------------------------|---|
-//! | EMPTY  | nothing completed; the run's owner is at work | `push` -> a number, `sleep` -> ASLEEP |
-//! | number | this call completed last                      | `take` -> EMPTY; `push` -> a number |
-//! | ASLEEP | nothing completed; the owner sleeps           | `push` -> a number, the pusher wakes it; `wake` -> EMPTY |
+//! | head   | meaning                                       | leaves it by                                         |
+//! |--------|-----------------------------------------------|------------------------------------------------------|
+//! | EMPTY  | nothing completed; the run's owner is at work | `push` -> a number, `sleep` -> ASLEEP                |
+//! | number | this call completed last                      | `take` -> EMPTY; `push` -> a number                  |
+//! | ASLEEP | nothing completed; the owner sleeps           | `push` -> a number, wakes the owner; `wake` -> EMPTY |
 //!
 //! The *owner* is the one thread that sees a run to its end: the caller of a synchronous run, or the holder of its
 //! stream's drain lock. It may sleep (or park the stream) only after `sleep` has changed EMPTY to ASLEEP, which fails

@@ -1,8 +1,8 @@
 //! The launches of a built-in operation on a CUDA device: kernels of the library's own modules, grids and parameters.
 //! Pure: nothing here calls the driver, so it is tested without one.
 //!
-//! Each kernel takes one struct by value (`gpu/kernels/*.cu`). `Params` lays it out as C does, in a buffer on the stack, so
-//! a call allocates nothing.
+//! Each kernel takes one struct by value (`gpu/kernels/*.cu`). `Params` lays it out as C does, in a buffer on the
+//! stack, so a call allocates nothing.
 #![forbid(unsafe_code)]
 
 use super::walk::StrideWalk;

@@ -32,9 +32,6 @@ pub struct StoredValue {
     pub is_kept: bool,
 }
 
-/// How many blocks are looked at, the last ones: a bound that keeps compile linear. Memory beyond is not used again.
-pub(in crate::graph) const WINDOW: usize = 64;
-
 /// Memory that may be used again.
 #[derive(Clone, Debug)]
 pub(in crate::graph) struct FreeBlock<U> {
@@ -70,17 +67,19 @@ impl Users for BlockUsers {
     }
 }
 
-/// Takes so many bytes of the smallest block that is large enough, or of neighbours together where none is.
+/// Takes so many bytes of the smallest block that is large enough, or of neighbours together where none is. Looks at so
+/// many blocks, the last ones: a bound that keeps compile linear. Memory beyond is not used again.
 pub(in crate::graph) fn cut<U: Users>(
     free: &mut FreeBlocks<U>,
     bytes: usize,
-    is_free: impl Fn(&U) -> bool,
+    window: usize,
+    is_free: impl Fn(&FreeBlock<U>) -> bool,
 ) -> Option<FreeBlock<U>> {
-    let best = match best(free, bytes, &is_free) {
+    let best = match best(free, bytes, window, &is_free) {
         Some(best) => best,
         None => {
-            join_neighbours(free, &is_free);
-            best(free, bytes, &is_free)?
+            join_neighbours(free, window, &is_free);
+            best(free, bytes, window, &is_free)?
         }
     };
     let block = &mut free[best];
@@ -92,18 +91,28 @@ pub(in crate::graph) fn cut<U: Users>(
     Some(taken)
 }
 
-fn best<U>(free: &FreeBlocks<U>, bytes: usize, is_free: impl Fn(&U) -> bool) -> Option<usize> {
-    let from = free.len().saturating_sub(WINDOW);
-    let fits = free[from..].iter().enumerate().filter(|(_, block)| block.bytes >= bytes && is_free(&block.users));
-    Some(from + fits.min_by_key(|(_, block)| block.bytes)?.0)
+fn best<U>(
+    free: &FreeBlocks<U>,
+    bytes: usize,
+    window: usize,
+    is_free: impl Fn(&FreeBlock<U>) -> bool,
+) -> Option<usize> {
+    let from = free.len().saturating_sub(window);
+    let mut best: Option<usize> = None;
+    for (at, block) in free.iter().enumerate().skip(from) {
+        if block.bytes >= bytes && best.is_none_or(|best| block.bytes < free[best].bytes) && is_free(block) {
+            best = Some(at);
+        }
+    }
+    best
 }
 
 /// Only where no block is large enough: blocks of equal sizes fit again as they are, and can go different ways.
-fn join_neighbours<U: Users>(free: &mut FreeBlocks<U>, is_free: impl Fn(&U) -> bool) {
-    let from = free.len().saturating_sub(WINDOW);
+fn join_neighbours<U: Users>(free: &mut FreeBlocks<U>, window: usize, is_free: impl Fn(&FreeBlock<U>) -> bool) {
+    let from = free.len().saturating_sub(window);
     let mut first = from;
     for at in from..free.len() {
-        if !is_free(&free[at].users) {
+        if !is_free(&free[at]) {
             free.swap(first, at);
             first += 1;
         }
@@ -123,6 +132,10 @@ fn join_neighbours<U: Users>(free: &mut FreeBlocks<U>, is_free: impl Fn(&U) -> b
     free.truncate(last + 1);
 }
 
+/// How many blocks are asked about for a value. There are as many blocks as parts of the arena, and most lists are
+/// shorter.
+const MOST_ASKED: usize = 256;
+
 /// Places of values in an engine's memory.
 #[derive(Debug, Default)]
 pub struct Arena {
@@ -138,17 +151,26 @@ pub struct Arena {
 pub fn places(values: &[StoredValue], is_over: impl Fn(usize, usize) -> bool, alignment: usize) -> Arena {
     let mut arena = Arena::default();
     let mut free: FreeBlocks<BlockUsers> = FreeBlocks::new();
-    let uses = |value: &usize| values[*value].writer.iter().chain(&values[*value].readers).copied();
+    let uses = |value: usize| values[value].writer.iter().chain(&values[value].readers).copied();
+    let size = |value: usize| values[value].bytes.max(1).next_multiple_of(alignment);
     for (number, value) in values.iter().enumerate() {
-        let bytes = value.bytes.max(1).next_multiple_of(alignment);
+        let bytes = size(number);
         let block = value.writer.filter(|_| !value.is_kept).and_then(|then| {
-            let is_free =
-                |users: &BlockUsers| users.iter().flat_map(uses).all(|piece| piece != then && is_over(piece, then));
-            let block = cut(&mut free, bytes, is_free)?;
-            arena.overwrites.extend(block.users.iter().flat_map(uses).map(|piece| (piece, then)));
-            Some(block)
+            // A part of a block was not used by all its users.
+            let was_there = |block: &FreeBlock<BlockUsers>, user: usize| {
+                let at = arena.offsets[user];
+                at < block.at + block.bytes && block.at < at + size(user)
+            };
+            let is_free = |block: &FreeBlock<BlockUsers>| {
+                let mut users = block.users.iter().filter(|&&user| was_there(block, user));
+                users.all(|&user| uses(user).all(|piece| piece != then && is_over(piece, then)))
+            };
+            let block = cut(&mut free, bytes, MOST_ASKED, is_free)?;
+            let users = block.users.iter().filter(|&&user| was_there(&block, user));
+            arena.overwrites.extend(users.flat_map(|&user| uses(user)).map(|piece| (piece, then)));
+            Some(block.at)
         });
-        let at = block.map_or(arena.bytes, |block| block.at);
+        let at = block.unwrap_or(arena.bytes);
         arena.bytes = arena.bytes.max(at + bytes);
         arena.offsets.push(at);
         if !value.is_kept {
@@ -158,7 +180,7 @@ pub fn places(values: &[StoredValue], is_over: impl Fn(usize, usize) -> bool, al
     if cfg!(debug_assertions) && values.len() <= MOST_PROVED {
         let range = |value: usize| (0, arena.offsets[value]..arena.offsets[value] + values[value].bytes);
         let comes_first = |a: usize, b: usize| {
-            let is_over = |then: usize| uses(&a).all(|piece| piece != then && is_over(piece, then));
+            let is_over = |then: usize| uses(a).all(|piece| piece != then && is_over(piece, then));
             !values[a].is_kept && !values[b].is_kept && values[b].writer.is_some_and(is_over)
         };
         prove(values.len(), range, comes_first, |value| format!("{:?}", values[value]));
@@ -225,6 +247,28 @@ mod tests {
             128,
             "on one stream they come one after the other"
         );
+    }
+
+    #[test]
+    fn many_values_of_all_sizes_take_little_more_than_what_is_in_use_at_once() {
+        let mut state = 4711u64;
+        let mut below = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % bound
+        };
+        let n = 4000;
+        let after: Vec<Vec<usize>> = (0..n).map(|i| (0..2.min(i)).map(|_| i - 1 - below(i.min(6))).collect()).collect();
+        let mut values: Vec<StoredValue> = (0..n)
+            .map(|i| StoredValue { bytes: 1 + below(20_000), writer: Some(i), readers: Vec::new(), is_kept: false })
+            .collect();
+        after.iter().enumerate().for_each(|(i, after)| after.iter().for_each(|&from| values[from].readers.push(i)));
+        let is_live = |value: &StoredValue, at: usize| {
+            value.writer.into_iter().chain(value.readers.iter().copied()).max().is_some_and(|last| last >= at)
+        };
+        let live = |at: usize| values[..=at].iter().filter(|value| is_live(value, at)).map(|v| v.bytes).sum::<usize>();
+        let most = (0..n).step_by(7).map(live).max().unwrap();
+        let arena = places(&values, |before, then| before < then, 64);
+        assert!(arena.bytes < 2 * most, "{} bytes, of which {most} are in use at once", arena.bytes);
     }
 
     #[test]

@@ -395,6 +395,6 @@ impl RunFrame {
     }
 }
 
-pub(in crate::graph) fn lane_of(context: &KernelContext<'_>) -> Result<Arc<RunFrame>> {
+pub(in crate::graph) fn frame_of(context: &KernelContext<'_>) -> Result<Arc<RunFrame>> {
     context.frame().ok_or_else(|| Error::internal("a run without a frame"))
 }

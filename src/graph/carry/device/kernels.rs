@@ -23,7 +23,7 @@
 use super::control::DeviceControl;
 use super::device_frame::{Before, DeviceFrame, ValuePlace};
 use super::frame_stream::{EventMark, Giving, mark_of, of};
-use super::frames::{DeviceFrames, RunFrame, lane_of};
+use super::frames::{DeviceFrames, RunFrame, frame_of};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{HostAddress, Location, Transfer};
 use crate::engine::BoundKernel;
@@ -95,7 +95,7 @@ impl Kernel for Begin {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        lane_of(context)?.begin(move |result| drop(done.done(result)))
+        frame_of(context)?.begin(move |result| drop(done.done(result)))
     }
 }
 
@@ -110,7 +110,7 @@ impl Kernel for End {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        lane_of(context)?.end(move |result| drop(done.done(result)))
+        frame_of(context)?.end(move |result| drop(done.done(result)))
     }
 }
 
@@ -139,7 +139,7 @@ impl Kernel for Upload {
     }
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         let device_frame = &frame.engines[self.engine];
         let upload = &device_frame.uploads[self.number];
         // ORDERING: Relaxed; one run at a time has the frame, and edges order its nodes.
@@ -277,7 +277,7 @@ impl Kernel for Issue {
     }
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         let device_frame = &frame.engines[self.engine];
         let stream = device_frame.streams[self.stream].lock();
         let mut issue = || self.issue(&frame, &stream, context);

@@ -14,7 +14,7 @@ use super::control::{DeviceControl, RecordedViews};
 use super::device_frame::{Before, DeviceFrame, ValuePlace};
 use super::driven::Going;
 use super::frame_stream::{EventMark, Giving, of};
-use super::frames::{DeviceFrames, RunFrame, lane_of};
+use super::frames::{DeviceFrames, RunFrame, frame_of};
 use super::kernels::{Issue, device_node, shape};
 use super::replays::SegmentRecording;
 use crate::base::{Code, Desc, Error, Result};
@@ -68,7 +68,7 @@ struct Onward(Arc<Segment>, usize);
 impl Rest for Onward {
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let Onward(segment, from) = &*self;
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         segment.go(&frame, *from, context, done).map_err(of(&segment.label))
     }
 }
@@ -415,7 +415,7 @@ impl Kernel for Segment {
     }
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         let is_replay = frame.is_replay();
         let device_frame = &frame.engines[self.engine];
         let asks = || if is_replay { self.replay(&frame, context) } else { self.issue(&frame, context) };
@@ -428,7 +428,7 @@ impl Kernel for Segment {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         let is_replay = frame.is_replay() && self.number.is_some();
         let begun = frame.engines[self.engine].within(&mut || match is_replay {
             true => self.replay_later(&frame, context, done),

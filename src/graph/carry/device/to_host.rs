@@ -7,7 +7,7 @@
 
 use super::device_frame::{AwaitedCall, ValuePlace};
 use super::frame_stream::of;
-use super::frames::{DeviceFrames, RunFrame, lane_of};
+use super::frames::{DeviceFrames, RunFrame, frame_of};
 use super::kernels::{device_node, later, shape};
 use super::replays::ValueWriter;
 use crate::base::{Desc, Error, Result};
@@ -78,7 +78,7 @@ impl Kernel for Carry {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         let bytes = self.desc.bytes()?;
         let device_frame = &frame.engines[self.engine];
         let (mut from, mut to) =
@@ -133,7 +133,7 @@ impl Kernel for Done {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         let number = (self.engine, self.number);
         complete(&frame, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
     }
@@ -164,7 +164,7 @@ impl Kernel for Pace {
     }
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let frame = lane_of(context)?;
+        let frame = frame_of(context)?;
         let device_frame = &frame.engines[self.engine];
         // ORDERING: Relaxed; one run at a time has the frame, and edges order its nodes.
         let iteration = device_frame.paces[self.number].fetch_add(1, Relaxed);

@@ -1,14 +1,18 @@
 //! Free memory, and shares of memory that is not yet free, on their way along the edges (`memory`).
 #![forbid(unsafe_code)]
 
-use crate::graph::plan::arena::{FreeBlocks, WINDOW, cut};
+use crate::graph::plan::arena::{FreeBlocks, cut};
 use smallvec::SmallVec;
+
+/// How many free blocks a node looks at, and how many shares of unfinished storages it carries: bounds that keep
+/// compile linear. Memory beyond is not used again.
+pub(super) const WINDOW: usize = 64;
 
 /// The memory that predecessors gave to a node.
 #[derive(Default)]
 pub(super) struct HeldMemory {
     pub free: FreeBlocks<()>,
-    /// Storages and the number of their shares, by storage: `WINDOW` at most, which keeps compile linear.
+    /// Storages and the number of their shares, by storage.
     pub shares: SmallVec<[(u32, u32); 2]>,
 }
 
@@ -34,7 +38,7 @@ impl HeldMemory {
 
     /// The place of so many bytes in a free block.
     pub fn cut(&mut self, bytes: usize) -> Option<usize> {
-        if bytes == 0 { Some(0) } else { cut(&mut self.free, bytes, |()| true).map(|block| block.at) }
+        if bytes == 0 { Some(0) } else { cut(&mut self.free, bytes, WINDOW, |_| true).map(|block| block.at) }
     }
 
     /// Adds what comes from another predecessor. Gives the storages of which all shares are here now.

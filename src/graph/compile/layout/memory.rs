@@ -26,11 +26,11 @@
 
 use super::accesses::{self, Subgraphs};
 use super::flat::{Flat, FlatKernel, StorageKind};
-use super::held::HeldMemory;
+use super::held::{HeldMemory, WINDOW};
 use super::overlay::Overlay;
 use crate::base::{Error, Result};
 use crate::graph::build::options::Forwarding;
-use crate::graph::plan::arena::{FreeBlock, WINDOW};
+use crate::graph::plan::arena::FreeBlock;
 use crate::graph::plan::{Body, Edge, NO_BIT, Place};
 use crate::memory::ALIGNMENT;
 
