@@ -1600,8 +1600,8 @@ typedef struct weir_device_loop {
   /** The steps of an iteration. */
   const struct weir_device_step_list *body;
   /**
-   * The predicate may be read for the next iteration once these steps of the body are over: no step writes it unless
-   * these come after that step. NULL: it is read after all steps.
+   * Steps of the body after which the predicate may be read for the next iteration: every step that writes it is one
+   * of these or comes before one of them. NULL: it is read after all steps.
    */
   const size_t *behind;
   /** How many. */
@@ -1955,9 +1955,9 @@ typedef struct weir_device_vtable {
   int32_t (*error_origin)(void *ctx);
   /**
    * Optional, and called only with WEIR_DEVICE_REGIONS. Says which nodes of a region the device would compile:
-   * stores a number for each node, 0 to leave it alone. weir makes regions of their own of the nodes with one
-   * number. Without this function all nodes go together. WEIR_UNIMPLEMENTED leaves all of them alone, as 0 for each
-   * does; any other code fails the program's compilation.
+   * stores a number for each node, 0 to leave it alone. weir makes new regions from the nodes with one number each,
+   * and none from those with 0. Without this function all nodes go together. WEIR_UNIMPLEMENTED leaves all of them
+   * alone, as 0 for each does; any other code fails the program's compilation.
    */
   int32_t (*region_claim)(void *device, const struct weir_device_region *region, uint32_t *out_groups);
   /**
