@@ -1,7 +1,8 @@
 //! The device as a plug-in: its C functions.
 //!
-//! A device is the address of its `SharedDevice`, which it keeps until device_close. Streams, events and executables are
-//! boxes; a kernel is an Arc that operations share. A failure's text is kept for the thread that was given the failure.
+//! A device is the address of its `SharedDevice`, which it keeps until device_close. Streams, events and executables
+//! are boxes; a kernel is an Arc that operations share. A failure's text is kept for the thread that was given the
+//! failure.
 
 use super::check;
 use super::checker::CHECKER;
