@@ -1,14 +1,14 @@
-//! Recordings as a plug-in's device is given them: work that is put together once and submitted many times.
+//! Recordings as a plug-in's device receives them: work that is assembled once and submitted many times.
 #![forbid(unsafe_code)]
 
 use super::tensor::weir_tensor_view;
 use std::ffi::{c_char, c_void};
 
-/// An address in a device's memory. Only the device may be able to read and write there; 0 is none.
+/// An address in a device's memory. Possibly only the device can read and write there; 0 is none.
 pub type weir_device_address = u64;
 
-/// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
-/// has done it.
+/// One call of a kernel, filled by weir. All of it is valid during the call; the memory of the tensors until the stream
+/// has finished the work.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_launch {
@@ -16,16 +16,16 @@ pub struct weir_device_launch {
     pub struct_size: usize,
     /// The inputs. `data` is an address in the device's memory.
     pub inputs: *const weir_tensor_view,
-    /// How many.
+    /// Number of inputs.
     pub num_inputs: usize,
-    /// The outputs, likewise.
+    /// The outputs, as `inputs`.
     pub outputs: *const weir_tensor_view,
-    /// How many.
+    /// Number of outputs.
     pub num_outputs: usize,
-    /// As many bytes of the device's memory as kernel_scratch has asked for, with any contents, aligned as device_info
-    /// says, and this call's alone until it is done; 0 if none. Not set in a call of kernel_scratch.
+    /// Scratch memory on the device, as many bytes as kernel_scratch requested, with any contents, aligned as
+    /// device_info says, exclusive to this call until it is done; 0 if none. Not set in a call of kernel_scratch.
     pub scratch: weir_device_address,
-    /// How many bytes.
+    /// Bytes of scratch memory.
     pub scratch_bytes: u64,
 }
 
@@ -37,32 +37,32 @@ pub enum weir_device_work_kind {
     WEIR_DEVICE_WORK_LAUNCH = 1,
     /// A copy.
     WEIR_DEVICE_WORK_COPY = 2,
-    /// Bytes that become equal.
+    /// A fill: all bytes get one value.
     WEIR_DEVICE_WORK_FILL = 3,
-    /// One list of steps of several. Only with WEIR_DEVICE_CONTROL_FLOW, as the next one.
+    /// A branch: one of several lists of steps. Only with WEIR_DEVICE_CONTROL_FLOW, as the next one.
     WEIR_DEVICE_WORK_BRANCH = 4,
-    /// A list of steps that is done again and again.
+    /// A loop: a list of steps that is repeated.
     WEIR_DEVICE_WORK_LOOP = 5,
 }
 
-/// How a loop of a recording decides whether it goes on.
+/// The condition with which a loop of a recording continues.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_device_relation {
     /// The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32.
     WEIR_DEVICE_NOT_ZERO = 0,
-    /// The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; so below. A
-    /// NaN is unequal to all numbers, and neither less nor greater.
+    /// The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; likewise
+    /// below. A NaN is unequal to all numbers, and neither less nor greater.
     WEIR_DEVICE_EQ = 1,
-    /// They are not equal.
+    /// They are unequal.
     WEIR_DEVICE_NE = 2,
-    /// The first one is less.
+    /// The first is less.
     WEIR_DEVICE_LT = 3,
-    /// The first one is less or equal.
+    /// The first is less or equal.
     WEIR_DEVICE_LE = 4,
-    /// The first one is greater.
+    /// The first is greater.
     WEIR_DEVICE_GT = 5,
-    /// The first one is greater or equal.
+    /// The first is greater or equal.
     WEIR_DEVICE_GE = 6,
 }
 
@@ -73,15 +73,15 @@ pub enum weir_device_relation {
 pub struct weir_device_copy {
     /// sizeof(weir_device_copy), set by weir.
     pub struct_size: usize,
-    /// How many; 0 = it does nothing.
+    /// Number of bytes; 0 = no-op.
     pub bytes: u64,
     /// The device whose memory is written; NULL = the host's.
     pub to_device: *mut c_void,
-    /// Where.
+    /// The address written.
     pub to: weir_device_address,
     /// The device whose memory is read; NULL = the host's.
     pub from_device: *mut c_void,
-    /// Where.
+    /// The address read.
     pub from: weir_device_address,
 }
 
@@ -91,9 +91,9 @@ pub struct weir_device_copy {
 pub struct weir_device_fill {
     /// sizeof(weir_device_fill), set by weir.
     pub struct_size: usize,
-    /// Where, in the device's memory.
+    /// The address in the device's memory.
     pub to: weir_device_address,
-    /// How many; 0 = it does nothing.
+    /// Number of bytes; 0 = no-op.
     pub bytes: u64,
     /// The value of each byte.
     pub value: u8,
@@ -101,38 +101,39 @@ pub struct weir_device_fill {
     pub reserved: [u8; 7],
 }
 
-/// Steps that may begin when those that they name are over, and else run in any order, or side by side. This struct
-/// never grows.
+/// Steps that may begin when the steps that they name are over, and otherwise run in any order or in parallel. This
+/// struct never grows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_step_list {
     /// The steps.
     pub steps: *const weir_device_step,
-    /// How many; there may be none.
+    /// Number of steps; may be 0.
     pub num_steps: usize,
 }
 
-/// A branch of a recording: which of its lists is done is read from the device's memory when its turn comes.
+/// A branch of a recording: the list to run is chosen by an integer in the device's memory, read when the branch
+/// begins.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_branch {
     /// sizeof(weir_device_branch), set by weir.
     pub struct_size: usize,
-    /// Where the integer is that is read, in the device's memory.
+    /// Address of that integer, in the device's memory.
     pub choice: weir_device_address,
     /// Its type: WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32.
     pub dtype: u32,
-    /// 1: there are two lists, the first of which is done if the integer is 0, and the second if it is not. 0: the list
-    /// with that number is done, or the last one if there is none.
+    /// 1: there are two lists; the first runs if the integer is 0, the second if it is not. 0: the list with that index
+    /// runs, or the last one if there is none.
     pub is_cond: i32,
     /// The lists.
     pub branches: *const weir_device_step_list,
-    /// How many, 1 or more.
+    /// Number of lists, 1 or more.
     pub num_branches: usize,
 }
 
-/// A loop of a recording: its body is done as long as a predicate holds, which is read from the device's memory before
-/// each time, also before the first. All of a time is over before the next one begins.
+/// A loop of a recording: its body repeats while a predicate holds. The predicate is read from the device's memory
+/// before each iteration, the first included. An iteration is completely over before the next one begins.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_loop {
@@ -140,20 +141,20 @@ pub struct weir_device_loop {
     pub struct_size: usize,
     /// One of weir_device_relation.
     pub relation: u32,
-    /// The type of what is read.
+    /// The type of the operands.
     pub dtype: u32,
-    /// Where it is, in the device's memory. Of WEIR_DEVICE_NOT_ZERO the first one alone.
+    /// The operands' addresses, in the device's memory. WEIR_DEVICE_NOT_ZERO uses the first one only.
     pub addresses: [weir_device_address; 2],
-    /// The steps that are done again.
+    /// The steps of one iteration.
     pub body: *const weir_device_step_list,
-    /// Steps of the body behind which the predicate may be read for the next time: none that these do not come after
-    /// writes what is read. NULL: it is read behind all of them.
+    /// Steps of the body after which the predicate may be read for the next iteration: no step that could still run
+    /// then writes the operands. NULL: it is read after all of them.
     pub behind: *const usize,
-    /// How many.
+    /// Number of these steps.
     pub num_behind: usize,
 }
 
-/// The work of a step. The member for its kind is there, and the others are NULL.
+/// The work of a step. The member for its kind is set, and the others are NULL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_work {
@@ -185,14 +186,14 @@ pub struct weir_device_work {
 pub struct weir_device_step {
     /// Its work.
     pub work: *const weir_device_work,
-    /// Numbers of earlier steps of its own list that are over when it begins.
+    /// Indices of earlier steps of the same list that must be over before this one begins.
     pub after: *const usize,
-    /// How many.
+    /// Number of these steps.
     pub num_after: usize,
 }
 
-/// A recording, filled by weir. All of it lives during the call; kernels and memory that it names as long as the
-/// executable that is made of it.
+/// A recording, filled by weir. All of it is valid during the call; kernels and memory that it names as long as the
+/// executable made from it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_recording {

@@ -1,4 +1,4 @@
-//! Matrix products that need no engine: sgemm and its integer forms, on a pool given by the call.
+//! Standalone matrix products: sgemm and its integer forms, without an engine, on a pool given by the call.
 
 use super::argument::boolean;
 use super::guard::guard;
@@ -12,14 +12,14 @@ use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::vector::standalone;
 
 /// C = alpha * op(A) * op(B) + beta * C in f32, where op(A) is m x k and op(B) is k x n. With transpose_a = 1 A is
-/// stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with lda, ldb
-/// and ldc elements from row to row. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is
-/// not read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, go the way of IEEE 754.
-/// C must not overlap A or B.
+/// stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with row strides
+/// lda, ldb and ldc in elements. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is not
+/// read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, follow IEEE 754. C must not
+/// overlap A or B.
 ///
-/// The work is shared on `pool`, or done in the calling thread if pool is NULL. The bits of C depend on the arguments
-/// and the instruction set, never on the pool. The second and later calls of a size allocate nothing: the library
-/// keeps scratch memory for them, at most about a megabyte for each thread that was in such a call at once.
+/// The work runs on `pool`, or in the calling thread if pool is NULL. The bits of C depend on the arguments and the
+/// instruction set, never on the pool. The second and later calls of a size allocate nothing: the library keeps scratch
+/// memory for them, at most about a megabyte for each thread that was in such a call at once.
 ///
 /// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
 /// Errors: INVALID_ARGUMENT (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all
@@ -64,15 +64,15 @@ pub unsafe extern "C" fn weir_sgemm(
     })
 }
 
-/// C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B and 32-bit C.
-/// ao is taken off every element of A, bo off every element of B. Sizes, transposes and strides are those of
-/// weir_sgemm. The offset is what `co` holds, according to `offsetc` (weir_gemm_offset_value): 1, n or m numbers. A
+/// Integer GEMM: C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B
+/// and 32-bit C. The zero points ao and bo are subtracted from every element of A and B. Sizes, transposes and strides
+/// are those of weir_sgemm. `co` holds the offset, 1, n or m numbers according to `offsetc` (weir_gemm_offset_value). A
 /// NULL co is an offset of 0.
 ///
 /// The sum of products is exact for every k on every processor: nothing saturates or wraps on the way. With alpha and
 /// beta 0 or 1 the rest is exact too. Otherwise it is computed in f64 as (alpha * sum + beta * C) + offset, each step
-/// rounded to nearest even, and then rounded to the nearest integer, a half to the even one. What is beyond 32 bits
-/// becomes INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
+/// rounded to nearest even, and then rounded to the nearest integer, ties to even. Results beyond 32 bits become
+/// INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
 ///
 /// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
 /// Errors: as weir_sgemm, and INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
@@ -332,8 +332,8 @@ impl Stored {
         (self.address, self.address + (self.rows - 1) * self.pitch + self.width)
     }
 
-    /// Whether the two certainly share an element. Two matrices that lie in one another's gaps, with different
-    /// distances between their rows, are given the benefit of the doubt.
+    /// Whether the two certainly share an element. Two matrices with different row strides that may lie in each other's
+    /// gaps are not reported.
     fn overlaps(&self, other: &Stored) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
@@ -348,7 +348,7 @@ impl Stored {
             (true, false) => other.touches(begin, end),
             (false, true) => self.touches(other_begin, other_end),
             (false, false) if self.pitch == other.pitch => {
-                // Where the other's rows begin, seen from the beginning of a row of this.
+                // Offset of the other matrix's rows within a row of this one.
                 let shift = if other.address >= self.address {
                     (other.address - self.address) % self.pitch
                 } else {
@@ -360,7 +360,7 @@ impl Stored {
         }
     }
 
-    /// Whether a row has a byte of `begin..end`.
+    /// Whether any row contains a byte of `begin..end`.
     fn touches(&self, begin: usize, end: usize) -> bool {
         // The first row that ends after `begin`.
         let row = (begin + 1).saturating_sub(self.address + self.width).div_ceil(self.pitch);
@@ -376,7 +376,7 @@ mod tests {
         Stored { address, rows, columns, stride, width: columns, pitch: stride }
     }
 
-    /// Whether they share a byte, byte by byte.
+    /// Whether the two share a byte, checked byte by byte.
     fn share(a: &Stored, b: &Stored) -> bool {
         let bytes = |s: &Stored| -> Vec<usize> {
             (0..s.rows)

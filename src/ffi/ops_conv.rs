@@ -11,8 +11,8 @@ use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::window::Edge;
 
-/// Makes a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
-/// padding, strides of 1.
+/// Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
+/// no padding, strides of 1.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
     })
 }
 
-/// Makes a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
+/// Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -100,7 +100,7 @@ fn layout(value: weir_data_layout) -> Result<()> {
     one_of("desc->data_layout", value, 0, 0).map(|_| ())
 }
 
-/// Refuses a number that is none of an enum's.
+/// Refuses a number that is no value of an enum.
 pub(super) fn one_of(name: &str, value: u32, first: u32, last: u32) -> Result<u32> {
     if (first..=last).contains(&value) {
         return Ok(value);

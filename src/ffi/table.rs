@@ -9,7 +9,7 @@ use crate::memory::heap;
 use crate::resource::{Body, Key, KeyKind, Keys, Table};
 use std::ffi::{c_char, c_void};
 
-/// Makes an empty table. `container` NULL = "default"; `name` NULL = without a name.
+/// Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names
 /// are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0);
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn weir_table_create(
     })
 }
 
-/// Gives the keys of a call to `f`.
+/// Calls `f` with the keys of a call.
 ///
 /// # Safety
 /// As the C documentation of weir_table_keys demands.
@@ -74,8 +74,8 @@ unsafe fn with_keys<R>(keys: *const weir_table_keys, f: impl FnOnce(Keys<'_>) ->
     }
 }
 
-/// Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the
-/// memory, none. `rows` holds keys->count rows, `bytes` bytes.
+/// Inserts rows into a table: row i under key i, in this order; an existing key gets the new row. All rows or, if
+/// memory is short, none. `rows` holds keys->count rows, `bytes` bytes.
 ///
 /// Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are
 /// copied. Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
@@ -98,9 +98,9 @@ pub unsafe extern "C" fn weir_table_insert(
     })
 }
 
-/// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets
-/// `default_row` (one row, NULL: zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may
-/// be NULL) 1 or 0 for each key.
+/// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A missing key gets `default_row` (one
+/// row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
+/// each key.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
 /// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn weir_table_find(
     })
 }
 
-/// How many keys there are.
+/// The number of keys.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
 #[must_use]
@@ -150,8 +150,8 @@ pub unsafe extern "C" fn weir_table_size(table: *const weir_resource, out_count:
     })
 }
 
-/// Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are
-/// filled in any case; an array that is NULL with a capacity of 0 is left out.
+/// Copies all keys and rows, in ascending order of the keys, as of one moment. The sizes in `contents` are always
+/// filled; an array that is NULL with a capacity of 0 is left out.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays. Errors: INVALID_ARGUMENT
 /// (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays left alone);

@@ -11,8 +11,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A release callback. It is called when this is dropped, if it was adopted before: while a creation can still
-/// fail, the host keeps what it has.
+/// A release callback. It is called when this is dropped, if it was adopted before: while a creation can still fail,
+/// the host keeps its context.
 #[derive(Debug)]
 pub(super) struct Destroy {
     f: weir_destroy_fn,
@@ -30,7 +30,7 @@ impl Destroy {
         Destroy { f, ctx, adopted: AtomicBool::new(false) }
     }
 
-    /// From now on `ctx` is the library's to release. ORDERING: Release pairs with the Acquire in `drop`.
+    /// From now on the library releases `ctx`. ORDERING: Release pairs with the Acquire in `drop`.
     pub(super) fn adopt(&self) {
         self.adopted.store(true, Release);
     }
