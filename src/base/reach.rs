@@ -1,7 +1,7 @@
-//! Which items of a list come before which, by edges from earlier items to later ones: a bit for each pair.
+//! Reachability in a list whose edges lead from earlier items to later ones: a bit for each pair.
 #![forbid(unsafe_code)]
 
-/// For each item, all that it comes after.
+/// For each item, all items that it comes after.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
     words: usize,
@@ -9,7 +9,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Room for so many items.
+    /// Room for this many items.
     pub fn new(items: usize) -> Reach {
         let words = items.div_ceil(64);
         Reach { words, bits: vec![0; words * items] }
@@ -20,12 +20,12 @@ impl Reach {
         self.bits[then * self.words + before / 64] & (1 << (before % 64)) != 0
     }
 
-    /// Adds an item behind others; those that were added before it may follow it no more. Leaves in `after` those that
-    /// nothing else in it implies, the latest first.
+    /// Adds an item after others; items added before it can no longer follow it. Leaves in `after` only those that no
+    /// other one implies, the latest first.
     pub fn add(&mut self, item: usize, after: &mut Vec<usize>) {
         after.sort_unstable_by(|a, b| b.cmp(a));
         after.dedup();
-        // A later one may come after the earlier ones, never the other way round.
+        // A later item may come after an earlier one, never the reverse.
         after.retain(|&before| {
             if self.is_before(before, item) {
                 return false;
