@@ -1,4 +1,4 @@
-//! Aligned, zeroed memory whose size the user chose: the allocation may fail.
+//! Aligned, zeroed memory of a user-chosen size: the allocation may fail.
 
 use crate::base::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -14,8 +14,8 @@ pub struct Buffer {
     bytes: usize,
 }
 
-// SAFETY: plain memory without an owner thread; who may read and write it when is the rule of those who hand out
-// pointers to it.
+// SAFETY: plain memory without an owner thread; the code that hands out pointers to it states who may read and write it
+// when.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -42,7 +42,7 @@ impl Buffer {
         self.bytes
     }
 
-    /// The address `offset` bytes in.
+    /// The address at `offset` bytes.
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.bytes, "offset {offset} in a buffer of {} bytes", self.bytes);
         // SAFETY: within the allocation or one past its end.

@@ -1,6 +1,6 @@
-//! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, an engine's memory cut into
-//! blocks, views of tensors and what may be read and written of them, slots for tensors whose shape a run decides, and
-//! addresses that nobody can touch.
+//! Memory: the library's own heap with its reserve, aligned buffers, a stock of scratch buffers, an engine's memory
+//! pool, views of tensors and their checked bytes, slots for tensors whose shape is known only at run time, and
+//! inaccessible address ranges.
 
 mod buffer;
 mod classes;

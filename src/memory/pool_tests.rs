@@ -1,4 +1,4 @@
-//! A pool against an oracle: no two users of a byte at once, figures that add up, and everything goes back.
+//! A pool against an oracle: no two users of a byte at once, consistent figures, and everything is returned.
 
 use super::pool::{Block, Pool, PoolAttr, StreamCache};
 use super::source::Source;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Addresses that are no memory at all, as those of a device: touching one would be a fault.
+/// Addresses without memory, like those of a device: an access would fault.
 #[derive(Debug, Default)]
 struct Numbers {
     next: AtomicUsize,
@@ -22,7 +22,7 @@ struct Numbers {
 #[derive(Debug)]
 struct Device(Arc<Numbers>);
 
-// SAFETY: numbers, which nobody takes for addresses.
+// SAFETY: numbers that are never used as pointers.
 unsafe impl Source for Device {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         self.0.calls.fetch_add(1, Relaxed);
@@ -64,7 +64,7 @@ fn next(seed: &mut u64) -> usize {
     (*seed >> 33) as usize
 }
 
-/// Who may touch a stretch: by address, its end, and the lane and mark of work that is queued (none: its owner alone).
+/// The users of a range: by address, its end, and the stream and mark of queued work (none: its owner alone).
 type Users = Vec<(usize, usize, Option<(usize, u64)>)>;
 
 fn add_user(users: &mut Users, clocks: &[Arc<Clock>], block: &Block, lane: Option<usize>) {
@@ -126,7 +126,7 @@ fn random_calls_never_give_a_byte_to_two_users() {
                     let (block, from) = blocks.swap_remove(next(&mut seed) % blocks.len());
                     let lane = next(&mut seed) % 5;
                     if lane < 3 {
-                        // What came from a stream's lane goes back to it.
+                        // A block from a stream's cache returns to it.
                         let lane = from.unwrap_or(lane);
                         marks[lane] += 1;
                         drop_user(&mut users, &block, Some((lane, marks[lane])));
@@ -154,7 +154,7 @@ fn random_calls_never_give_a_byte_to_two_users() {
             assert!((0.0..=1.0).contains(&usage.fragmentation()));
         }
         drop(blocks);
-        // Streams may end before their work has.
+        // Streams may end before their work.
         drop(lanes);
         for (clock, mark) in clocks.iter().zip(marks) {
             clock.0.store(mark, Relaxed);
@@ -205,7 +205,7 @@ fn regions_that_are_free_make_room_for_others() {
     let (pool, numbers) = pool(64, 8 << 20, false);
     drop(pool.allocate(5 << 20, Tag::Nothing).unwrap());
     assert_eq!(pool.usage().reserved, 5 << 20);
-    // Too large for what is left beside it.
+    // Too large for the space beside it.
     let block = pool.allocate(6 << 20, Tag::Nothing).unwrap();
     assert_eq!(numbers.out.lock().len(), 1);
     let error = pool.allocate(3 << 20, Tag::Fixed("the rest")).unwrap_err();
@@ -215,7 +215,7 @@ fn regions_that_are_free_make_room_for_others() {
         "engine test:0: 3 MiB (3145728 bytes) for the rest: limit 8 MiB, in use 6 MiB, largest free block 0 bytes; \
          most is held by nothing (6 MiB)"
     );
-    // The source is empty: what is free goes back, and the request is made again.
+    // The source is empty: free regions are returned, and the request is repeated.
     drop(block);
     numbers.is_empty.store(true, Relaxed);
     let error = pool.allocate(7 << 20, Tag::Fixed("all")).unwrap_err();

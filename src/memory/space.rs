@@ -1,10 +1,10 @@
-//! Ranges of addresses: cut by best fit, and joined with their free neighbours when they come back.
+//! Address ranges: allocated by best fit, and merged with their free neighbours when they are returned.
 //!
-//! What lies at the addresses is never touched: it may be the memory of a device, which the host cannot reach. So all
-//! that is known of a range is kept beside it, in an array of nodes; a range's number is its place there. The ranges of
-//! a region, which came from a source in one piece, form a list by address, without gaps. The free ones are in a set
-//! ordered by size, and of equal ones the lowest address comes first, so that the same calls give the same places. Each
-//! call takes O(log n).
+//! The memory at the addresses is never touched: it may be a device's, which the host cannot access. So all bookkeeping
+//! is kept beside it, in an array of nodes; a range's number is its index there. The ranges of a region, which came
+//! from a source in one piece, form a list by address, without gaps. The free ones are in a set ordered by size; among
+//! equal sizes the lowest address comes first, so that the same calls give the same addresses. Each call takes O(log
+//! n).
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -21,7 +21,7 @@ pub(super) enum State {
     Taken,
 }
 
-/// One range, with what its user notes about it.
+/// One range, with its user's notes.
 #[derive(Debug)]
 pub(super) struct Range<N> {
     pub address: usize,
@@ -30,7 +30,7 @@ pub(super) struct Range<N> {
     before: u32,
     after: u32,
     pub state: State,
-    /// Nobody has had any of it since it came from the source.
+    /// It has not been used since it came from the source.
     pub clean: bool,
     pub note: N,
 }
@@ -51,7 +51,7 @@ impl<N: Default> Space<N> {
         Space { nodes: Vec::new(), unused: NONE, free: BTreeSet::new(), largest: 0 }
     }
 
-    /// A new region, free as a whole.
+    /// Adds a region, completely free.
     pub fn add(&mut self, address: usize, bytes: usize, clean: bool) -> Result<u32> {
         let Some(index) = self.node() else {
             return Err(Error::exhausted("the list of regions", size_of::<Range<N>>()));
@@ -63,7 +63,7 @@ impl<N: Default> Space<N> {
         Ok(index)
     }
 
-    /// A range of at least `bytes` bytes: of the smallest free one that has them the first part.
+    /// A range of at least `bytes` bytes: the first part of the smallest free range that fits.
     pub fn take(&mut self, bytes: usize) -> Option<u32> {
         if bytes > self.largest {
             return None;
@@ -72,12 +72,12 @@ impl<N: Default> Space<N> {
         Some(self.take_front(index, bytes))
     }
 
-    /// The first `bytes` bytes of a free range that has as many.
+    /// The first `bytes` bytes of a free range that is large enough.
     pub fn take_front(&mut self, index: u32, bytes: usize) -> u32 {
         self.take_out(index);
         self.nodes[index as usize].state = State::Taken;
         if self.nodes[index as usize].bytes > bytes
-            // Without memory for a node it is taken whole.
+            // Without memory for a node the whole range is taken.
             && let Some(rest) = self.node()
         {
             let range = &mut self.nodes[index as usize];
@@ -95,7 +95,7 @@ impl<N: Default> Space<N> {
         index
     }
 
-    /// Takes a range back; gives its region, if that is now free as a whole.
+    /// Returns a range; the result is its region, if that is now completely free.
     pub fn give(&mut self, index: u32) -> Option<u32> {
         let mut index = index;
         self.nodes[index as usize].note = N::default();
@@ -113,7 +113,7 @@ impl<N: Default> Space<N> {
         self.is_region(index).then_some(index)
     }
 
-    /// Forgets a region that is free as a whole.
+    /// Removes a completely free region.
     pub fn remove(&mut self, index: u32) -> (usize, usize) {
         self.take_out(index);
         let place = (self.nodes[index as usize].address, self.nodes[index as usize].bytes);
@@ -134,7 +134,7 @@ impl<N: Default> Space<N> {
         self.largest
     }
 
-    /// The largest region that is free as a whole.
+    /// The largest completely free region.
     pub fn free_region(&self) -> Option<u32> {
         self.free.iter().rev().map(|&(_, _, index)| index).find(|&index| self.is_region(index))
     }
@@ -172,7 +172,7 @@ impl<N: Default> Space<N> {
         self.free.insert((range.bytes, range.address, index));
     }
 
-    /// Takes a free range out of the set.
+    /// Removes a free range from the set.
     fn take_out(&mut self, index: u32) {
         let range = &self.nodes[index as usize];
         self.free.remove(&(range.bytes, range.address, index));
@@ -181,7 +181,7 @@ impl<N: Default> Space<N> {
         }
     }
 
-    /// Makes one range of two neighbours that are in no set.
+    /// Merges two neighbours that are in no set.
     fn join(&mut self, first: u32, second: u32) {
         let (bytes, after, clean) = {
             let range = &self.nodes[second as usize];
@@ -197,7 +197,7 @@ impl<N: Default> Space<N> {
         self.drop_node(second);
     }
 
-    /// A node to fill; None if there is no memory for one.
+    /// An unused node; `None` if there is no memory for one.
     fn node(&mut self) -> Option<u32> {
         if self.unused != NONE {
             let index = self.unused;
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     impl Space<u32> {
-        /// All that must hold between the nodes, by looking at each of them.
+        /// Checks all invariants of the nodes.
         fn check(&self) {
             let mut free = BTreeSet::new();
             for (i, range) in self.nodes.iter().enumerate().filter(|(_, range)| range.state != State::Unused) {
@@ -264,7 +264,7 @@ mod tests {
         for round in 0..40u64 {
             let mut seed = round;
             let mut space = Space::new();
-            // What is free, as (bytes, address), worked out by a map of units.
+            // The free ranges, as (bytes, address), computed from a map of units.
             let mut units: Vec<(usize, Vec<bool>)> = Vec::new();
             let mut taken: Vec<(u32, usize, usize)> = Vec::new();
             for step in 0..1500u32 {

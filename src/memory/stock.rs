@@ -1,12 +1,12 @@
-//! Scratch memory that outlives the call that needed it, for functions that belong to no engine.
+//! Scratch memory that outlives the call that needed it, for functions that do not belong to an engine.
 //!
-//! A stock has 64 places with a buffer each, made when the place is first used, grown when a call needs more, and kept
-//! for later calls. A call leases the lowest free places, as many as threads may work for it, so that a program holds
-//! about as many buffers as it ever had threads in such calls at once. What a place holds is bounded by the largest
-//! request, which the callers keep small. A call that finds all places taken gets one buffer of its own.
+//! A stock has 64 entries with a buffer each, allocated when the entry is first used, grown when a call needs more, and
+//! kept for later calls. A call leases the lowest free entries, one for each thread that may work for it, so that a
+//! program holds about as many buffers as it ever had threads in such calls at once. The size of a buffer is bounded by
+//! the largest request, which the callers keep small. A call that finds all entries taken gets one buffer of its own.
 //!
 //! Thread-locals would need destructors, which no longer exist when a library is unloaded; nothing here has one. The
-//! stock is never freed. After fork the places that other threads had leased stay taken in the child.
+//! stock is never freed. After fork the entries that other threads had leased stay taken in the child.
 
 use super::Buffer;
 use crate::base::Result;
@@ -19,14 +19,14 @@ const PLACES: usize = Slots::MAX;
 /// holds one of them.
 const UNIT: usize = 128 << 10;
 
-/// Buffers for many calls.
+/// Buffers shared by many calls.
 #[derive(Debug)]
 pub struct Stock {
     free: Slots,
     places: [UnsafeCell<Option<Buffer>>; PLACES],
 }
 
-// SAFETY: a place is touched only by the lease that has claimed it (`free`).
+// SAFETY: an entry is touched only by the lease that has claimed it (`free`).
 unsafe impl Sync for Stock {}
 
 impl Default for Stock {
@@ -40,14 +40,14 @@ impl Stock {
         Stock { free: Slots::new(PLACES), places: [const { UnsafeCell::new(None) }; PLACES] }
     }
 
-    /// At least one buffer of `bytes` bytes and at most `count`: as many as there is memory and room for. Their
-    /// contents are whatever the last call left there.
+    /// At least one buffer of `bytes` bytes and at most `count`, limited by memory and free entries. Their contents are
+    /// left from earlier calls.
     pub fn lease(&self, count: usize, bytes: usize, what: &str) -> Result<Lease<'_>> {
         let mut lease =
             Lease { stock: self, count: 0, places: [0; PLACES], data: [MaybeUninit::uninit(); PLACES], own: None };
         while lease.count < count.clamp(1, PLACES) {
             let Some(place) = self.free.claim() else { break };
-            // SAFETY: the place is this lease's until it is given back.
+            // SAFETY: the entry is this lease's until it is returned.
             match hold(unsafe { &mut *self.places[place].get() }, bytes, what) {
                 Ok(data) => lease.push(place, data),
                 Err(error) => {
@@ -68,7 +68,7 @@ impl Stock {
     }
 }
 
-/// The address of a place's buffer, after making it large enough.
+/// The address of an entry's buffer, after making it large enough.
 fn hold(place: &mut Option<Buffer>, bytes: usize, what: &str) -> Result<*mut u8> {
     if let Some(buffer) = place.as_ref().filter(|buffer| buffer.bytes() >= bytes) {
         return Ok(buffer.data());
@@ -78,11 +78,11 @@ fn hold(place: &mut Option<Buffer>, bytes: usize, what: &str) -> Result<*mut u8>
     Ok(place.insert(buffer).data())
 }
 
-/// Buffers that are a call's until it drops this.
+/// Buffers that belong to a call until it drops this.
 #[derive(Debug)]
 pub struct Lease<'a> {
     stock: &'a Stock,
-    /// Places that were claimed; 0 if the lease has one buffer of its own.
+    /// Number of claimed entries; 0 if the lease has one buffer of its own.
     count: usize,
     places: [u8; PLACES],
     data: [MaybeUninit<*mut u8>; PLACES],
@@ -99,7 +99,7 @@ impl Lease<'_> {
         self.count += 1;
     }
 
-    /// How many buffers there are, at least 1.
+    /// Number of buffers, at least 1.
     pub fn buffers(&self) -> usize {
         self.count.max(1)
     }
