@@ -1,9 +1,9 @@
-//! The lock of an exclusive variable, which nobody sleeps on but threads of the host's that may.
+//! The lock of an exclusive variable. Only host threads that may block sleep on it.
 //!
-//! A kernel that finds it taken leaves word, and ends its round (`kernel::Completion`); the one who lets go of the lock
-//! completes the rounds of all who left word, and they try again, each where its run goes on. Nobody is handed the
-//! lock, so nothing is lost when a run whose turn it would be has stopped meanwhile. The lock is held for as long as a
-//! copy or a sum takes, whose pieces may be shared with the pool, and never while anything else is waited for.
+//! A kernel that finds it taken registers as a waiter, and ends its round (`kernel::Completion`); the thread that
+//! releases the lock completes the rounds of all waiters, and they try again, each where its run continues. The lock is
+//! never handed over directly, so nothing is lost when the run next in turn has stopped meanwhile. The lock is held for
+//! the time of a copy or a sum, whose pieces may be shared with the pool, and never during any other wait.
 #![forbid(unsafe_code)]
 
 use crate::base::time::{Deadline, now_ns};
@@ -12,7 +12,7 @@ use crate::kernel::Completion;
 use crate::sync::{EventCount, Mutex, ambient};
 use smallvec::SmallVec;
 
-/// How long a worker looks whether a lock is let go of that it cannot wait for.
+/// How long a worker that must not wait for a lock spins for its release.
 const LOOK_NS: u64 = 100_000;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ struct State {
 
 pub(super) struct Access {
     state: Mutex<State>,
-    /// Advanced each time the lock is let go of.
+    /// Advanced at each release of the lock.
     releases: EventCount,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Access {
 pub(super) struct Held<'a>(&'a Access);
 
 impl Held<'_> {
-    /// Whether it is this lock.
+    /// Whether this holds the given lock.
     pub fn is_of(&self, access: &Access) -> bool {
         std::ptr::eq(self.0, access)
     }
@@ -42,7 +42,7 @@ impl Access {
         Access { state: Mutex::default(), releases: EventCount::new() }
     }
 
-    /// The lock; or None, and what `word` gives is completed when the lock is free.
+    /// Takes the lock; or returns `None`, and the completion from `word` is completed when the lock is free.
     pub fn take_or_leave_word(&self, word: impl FnOnce() -> Completion) -> Option<Held<'_>> {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.is_held, true) {
@@ -57,8 +57,8 @@ impl Access {
         (!was_held).then(|| Held(self))
     }
 
-    /// The lock, for a call of the host's. Waits for it, in a worker only as long as that is harmless; `what` names
-    /// what it is of.
+    /// Takes the lock for a call of the host's. Waits for it, in a worker only as long as that is harmless; `what`
+    /// names the locked object.
     pub fn wait(&self, what: &dyn Fn() -> String) -> Result<Held<'_>> {
         let begun = now_ns();
         loop {
@@ -88,7 +88,7 @@ impl Drop for Held<'_> {
         drop(state);
         self.0.releases.advance(1);
         for word in waiting {
-            // Nobody else has it.
+            // No other thread has it.
             let _ = word.done(Ok(()));
         }
     }

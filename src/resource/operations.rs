@@ -29,7 +29,7 @@ impl Operation {
     }
 }
 
-/// A kernel of one operation on one variable, which it knows by number, or, as part of a program, by a pointer.
+/// A kernel of one operation on one variable, which it refers to by number, or, as part of a program, by a pointer.
 struct VariableKernel {
     operation: Operation,
     desc: Desc,
@@ -37,7 +37,7 @@ struct VariableKernel {
     effects: [Effect; 1],
     registry: Arc<Registry>,
     number: u64,
-    /// In programs. Boxed already, for a call that must leave word.
+    /// Set in programs. Boxed already, for a call that must wait for the lock.
     resolved: Option<Arc<Call>>,
     /// The variable is in a device's memory.
     is_on_device: bool,
@@ -45,14 +45,14 @@ struct VariableKernel {
     sum: Option<Arc<dyn DeviceKernel>>,
 }
 
-/// One operation on a variable that is there.
+/// One operation on a resolved variable.
 struct Call {
     operation: Operation,
     resource: Ref<Resource>,
 }
 
-/// The kernel of an operation on a variable. `sum` is the device's kernel of that name, for an addition to a variable
-/// in a device's memory.
+/// The kernel of an operation on a variable. `sum` is the device's addition kernel, for an addition to a variable in a
+/// device's memory.
 pub fn kernel(
     operation: Operation,
     registry: &Arc<Registry>,
@@ -141,7 +141,7 @@ impl Kernel for VariableKernel {
         Ok(Some(Arc::new(resolved)))
     }
 
-    /// Of an exclusive variable only calls that may leave word are made.
+    /// Operations on an exclusive variable may have to wait for its lock.
     fn is_async(&self) -> bool {
         !self.is_optimistic && !self.is_on_device
     }
@@ -206,7 +206,7 @@ impl Call {
 }
 
 impl Rest for Call {
-    /// With the lock, or in another round.
+    /// Executes the operation with the lock, or in another round.
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let Some(access) = self.resource.variable()?.access() else {
             return done.done(self.perform(None, context, outputs));

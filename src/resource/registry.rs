@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// A resource that somebody makes: None if that has failed.
+/// A resource under construction: `None` if that has failed.
 type Work = Arc<Promise<Option<Ref<Resource>>>>;
 
 enum Entry {
@@ -46,11 +46,11 @@ impl std::fmt::Debug for Registry {
 }
 
 thread_local! {
-    /// How many resources this thread is making for others who may wait for them.
+    /// Number of resources that this thread is making while others may wait for them.
     static MAKING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A resource in a list, and who holds it besides its container.
+/// A resource in a list, with its number of references besides its container's.
 pub struct Listed {
     pub resource: Ref<Resource>,
     pub references: usize,
@@ -69,7 +69,7 @@ impl Registry {
         &self.device
     }
 
-    /// Gives a resource that was just made its name.
+    /// Registers a new resource under its name.
     pub fn enter(&self, container: &str, name: &str, resource: &Ref<Resource>) -> Result<()> {
         check_container(container)?;
         check(name)?;
@@ -81,7 +81,7 @@ impl Registry {
         }
         resource.set_place(container, name)?;
         state.put(container, name, Entry::There(Ref::clone(resource)));
-        // A call that lived on the reserve fails, and leaves nothing behind.
+        // A call that used the memory reserve fails, and leaves nothing behind.
         heap::check().inspect_err(|_| drop((state.take(container, name), state)))
     }
 
@@ -112,8 +112,8 @@ impl Registry {
         Ok(resource)
     }
 
-    /// The resource of this name, or the one that `make` makes, which is called by one thread at a time and not under a
-    /// lock. Others wait for it where they may sleep. What it makes has no name yet.
+    /// The resource of this name, or the result of `make`, which is called by one thread at a time and not under a
+    /// lock. Other threads wait for it where they may sleep. `make` returns a resource without a name.
     pub fn lookup_or_make(
         &self,
         container: &str,
@@ -151,8 +151,8 @@ impl Registry {
         }
     }
 
-    /// What is waited for may need this very thread, as a worker or because it makes something else that is needed
-    /// there.
+    /// The resource waited for may need this very thread, as a worker or because the thread is making something else
+    /// that is needed there.
     fn check_may_sleep(&self, container: &str, name: &str) -> Result<()> {
         let why = match () {
             () if MAKING.get() > 0 => "this thread is making a resource that others may wait for",
@@ -198,7 +198,7 @@ impl Registry {
         Ok(resource)
     }
 
-    /// Takes the name away. The resource ends with its last reference.
+    /// Removes the name. The resource ends with its last reference.
     pub fn delete(&self, container: &str, name: &str) -> Result<()> {
         check_container(container)?;
         check(name)?;
@@ -212,7 +212,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes all names of a container away, and says how many there were. A container that there is not has none.
+    /// Removes all names of a container, and returns their number. A container that does not exist has none.
     pub fn clear(&self, container: &str) -> Result<usize> {
         check_container(container)?;
         let mut state = self.state.lock();
@@ -238,7 +238,7 @@ impl Registry {
         Ok(containers.flat_map(|(_, entries)| entries.values().filter_map(there)).collect())
     }
 
-    /// A number for a resource that is about to be made.
+    /// Reserves a number for a resource that is about to be made.
     pub(super) fn take_number(&self) -> Result<u64> {
         let mut state = self.state.lock();
         let index = match state.free.pop() {
@@ -246,7 +246,7 @@ impl Registry {
             None => {
                 let index = state.slots.len();
                 let short = |_| Error::exhausted("an engine's resources", (index + 1) * size_of::<Slot>());
-                // All indices fit in: giving one back allocates nothing.
+                // Room for all indices: returning one allocates nothing.
                 state.free.try_reserve(index + 1).map_err(short)?;
                 state.slots.try_reserve(1).map_err(short)?;
                 state.slots.push(Slot { generation: 1, resource: None });
@@ -256,7 +256,7 @@ impl Registry {
         Ok(number(state.slots[index as usize].generation, index))
     }
 
-    /// The number that was taken for it is this resource's.
+    /// Assigns the reserved number to this resource.
     pub(super) fn number(&self, resource: &Ref<Resource>) {
         let mut state = self.state.lock();
         if let Some(slot) = state.slot(resource.number) {
@@ -271,12 +271,12 @@ impl Registry {
         found.ok_or_else(|| Error::new(Code::NotFound, format!("resource {number:#x} of {} was destroyed", self.label)))
     }
 
-    /// The number is nobody's any more.
+    /// Frees the number.
     pub(super) fn vacate(&self, number: u64) {
         self.state.lock().vacate(number);
     }
 
-    /// The engine goes: so do all names, and what others hold is noted.
+    /// The engine ends: all names are removed, and resources that others hold are recorded.
     pub fn close(&self) {
         let containers = std::mem::take(&mut self.state.lock().containers);
         for entry in containers.values().flat_map(BTreeMap::values) {
@@ -286,7 +286,7 @@ impl Registry {
                 leaks::note(&self.label, resource);
             }
         }
-        // Without the lock: what ends here may call the host.
+        // Without the lock: the end of a resource may call the host.
         drop(containers);
     }
 }
@@ -308,7 +308,7 @@ impl State {
         self.containers.entry(container.into()).or_default().insert(name.into(), entry);
     }
 
-    /// Takes an entry out. A resource has no number from then on.
+    /// Removes an entry. Its resource loses its number.
     fn take(&mut self, container: &str, name: &str) -> Option<Entry> {
         let entry = self.containers.get_mut(container)?.remove(name)?;
         if let Entry::There(resource) = &entry {
@@ -317,7 +317,7 @@ impl State {
         Some(entry)
     }
 
-    /// Takes all resources of a container out, and the container if nothing is being made for it.
+    /// Removes all resources of a container, and the container if nothing is being made for it.
     fn clear(&mut self, container: &str) -> Vec<Entry> {
         let Some(entries) = self.containers.get_mut(container) else { return Vec::new() };
         let (gone, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -341,7 +341,7 @@ impl State {
 
     fn vacate(&mut self, of: u64) {
         let Some(slot) = self.slot(of) else { return };
-        // 0 is no generation, so that no number is 0.
+        // Generation 0 does not exist, so that no number is 0.
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
         slot.resource = None;
         self.free.push(of as u32);
@@ -364,7 +364,7 @@ impl Drop for Making {
     }
 }
 
-/// Breaks a promise that was not kept: the making has failed, or panics. Then one of those who wait tries.
+/// Breaks a promise that was not kept: `make` has failed, or panics. Then one of the waiting threads tries.
 struct Broken<'a> {
     registry: &'a Registry,
     container: &'a str,

@@ -28,7 +28,7 @@ pub enum Key {
     Bytes(Box<[u8]>),
 }
 
-/// Keys of a call.
+/// The keys of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
     Int64(&'a [i64]),
@@ -55,8 +55,7 @@ impl Keys<'_> {
     }
 }
 
-/// FNV-1a with a last round that spreads what it has: keys are short, and whoever may insert may fill the memory
-/// anyway.
+/// FNV-1a with a final mixing round: keys are short, and a caller that may insert may fill the memory anyway.
 #[derive(Clone, Copy, Debug)]
 struct KeyHasher(u64);
 
@@ -92,7 +91,7 @@ enum Index {
 
 struct State {
     index: Index,
-    /// Row after row, in the order in which the keys came.
+    /// The rows, in the order of the keys' insertion.
     rows: Vec<u8>,
     key_bytes: usize,
 }
@@ -116,7 +115,7 @@ impl Table {
         Ok(Table { serial: super::next_serial(), kind, row, row_bytes: row.bytes()?, state: Mutex::new(state) })
     }
 
-    /// A number that nothing else has which nodes of graphs read and write.
+    /// A number that is unique among the objects that nodes of graphs read and write.
     pub fn serial(&self) -> u64 {
         self.serial
     }
@@ -125,7 +124,7 @@ impl Table {
         self.kind
     }
 
-    /// What a row looks like.
+    /// The descriptor of a row.
     pub fn row(&self) -> &Desc {
         &self.row
     }
@@ -138,7 +137,7 @@ impl Table {
         self.len() == 0
     }
 
-    /// Of rows and keys.
+    /// Bytes of rows and keys.
     pub fn bytes(&self) -> usize {
         let state = self.state.lock();
         state.rows.len() + state.key_bytes
@@ -157,8 +156,7 @@ impl Table {
         Ok(())
     }
 
-    /// Puts rows in, in the order of the keys; a key that is there gets the new row. Without the memory for all,
-    /// nothing is put in.
+    /// Inserts rows, in the order of the keys; an existing key gets the new row. All or, if memory is short, none.
     pub fn insert(&self, keys: Keys<'_>, rows: &[u8]) -> Result<()> {
         self.check(&keys, "rows", rows.len())?;
         let mut owned = own(&keys)?.into_iter();
@@ -176,8 +174,8 @@ impl Table {
         Ok(())
     }
 
-    /// Copies the row of each key to `out`, or `default` (zeros without) where there is none, which `found` tells. How
-    /// many were found.
+    /// Copies the row of each key to `out`, or `default` (zeros without it) for a missing key; `found` tells which.
+    /// Returns the number found.
     pub fn find(
         &self,
         keys: Keys<'_>,
@@ -208,7 +206,7 @@ impl Table {
         Ok(hits)
     }
 
-    /// All keys in their order, and the rows of each, as one moment has them.
+    /// All keys in order, and the row of each, as of one moment.
     pub fn export(&self) -> Result<(Vec<Key>, Vec<u8>)> {
         let state = self.state.lock();
         let short = |_| Error::exhausted("a table's contents", state.rows.len());
@@ -251,7 +249,7 @@ impl State {
         }
     }
 
-    /// There is room.
+    /// Room was made before.
     fn add(&mut self, key: Key, row: &[u8]) {
         let at = self.len();
         match (&mut self.index, key) {
@@ -263,14 +261,14 @@ impl State {
                 self.key_bytes += key.len();
                 map.insert(key, at);
             }
-            // `Table::check` has refused it.
+            // `Table::check` has refused this case.
             _ => return,
         }
         self.rows.extend_from_slice(row);
     }
 }
 
-/// Copies of the keys, made before anything is changed.
+/// Copies of the keys, made before anything changes.
 fn own(keys: &Keys<'_>) -> Result<Vec<Key>> {
     let mut owned = Vec::new();
     owned.try_reserve_exact(keys.len()).map_err(|_| Error::exhausted("the keys of a table", keys.len()))?;

@@ -40,7 +40,7 @@ fn what_is_not_there_is_missed_in_three_ways() {
     registry.delete("c", "x").unwrap();
     assert!(message(registry.by_number(number)).ends_with("of engine cpu:0 was destroyed"));
     assert_eq!(message(registry.delete("c", "x")), "NOT_FOUND: container 'c' of engine cpu:0 has no resource 'x'");
-    // The place is somebody else's now, and the old number still nobody's.
+    // The slot belongs to another resource now, and the old number is still stale.
     let next = entered(&registry, "x");
     assert!(next.number() != number && next.number() as u32 == number as u32);
     assert!(registry.by_number(number).is_err() && registry.by_number(0).is_err());
@@ -73,7 +73,7 @@ fn clearing_counts_and_may_be_done_again() {
     assert_eq!(message(registry.lookup("c", "a", None)), "NOT_FOUND: engine cpu:0 has no container 'c'");
 }
 
-/// Drops something that looks at the registry: it must not be locked.
+/// On drop, uses the registry, which must not be locked.
 struct Looks(Arc<Registry>, Arc<AtomicUsize>);
 
 impl Drop for Looks {
@@ -101,7 +101,7 @@ fn what_ends_may_come_back_to_the_registry() {
     assert_eq!(ended.load(Relaxed), 3);
 }
 
-/// Returns when so many have come.
+/// Returns when this many threads have arrived.
 fn meet(come: &AtomicUsize, all: usize) {
     come.fetch_add(1, Relaxed);
     while come.load(Relaxed) < all {
@@ -158,10 +158,10 @@ fn a_failed_making_is_tried_by_the_next() {
 fn nobody_waits_for_what_waits_for_them() {
     let registry = registry();
     let inner = |name: &str| registry.lookup_or_make("c", name, None, || Ok(variable(&registry, 4, false)));
-    // Asks for itself while it is being made.
+    // Looks up the resource that is being made.
     let error = registry.lookup_or_make("c", "x", None, || inner("x")).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);
-    // Something else may be made meanwhile; but what has a name already cannot get this one.
+    // Another resource may be made meanwhile; but one with a name already cannot get this one.
     assert!(message(registry.lookup_or_make("c", "x", None, || inner("y"))).contains("has a name already"));
     let made = registry.lookup_or_make("c", "x", None, || inner("z").and(Ok(variable(&registry, 4, false))));
     assert_eq!(made.unwrap().text(), "variable 'x' of container 'c'");

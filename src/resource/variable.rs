@@ -29,7 +29,7 @@ enum Value {
 }
 
 impl Variable {
-    /// One in the host's memory. `initial` has the shape of `desc`; without it the elements are 0.
+    /// A variable in host memory. `initial` has the shape of `desc`; without it the elements are 0.
     pub fn create(desc: Desc, is_optimistic: bool, initial: Option<Bytes<'_>>) -> Result<Variable> {
         let desc = checked(desc, initial.map(|initial| initial.view()))?;
         let what = format!("a variable of {}", desc.text());
@@ -37,10 +37,10 @@ impl Variable {
             Value::Optimistic(Versions::create(&desc, &what, initial)?)
         } else {
             let memory = Buffer::zeroed(desc.bytes()?, &what)?;
-            // SAFETY: the buffer's, which the variable keeps, and which is aligned for every element.
+            // SAFETY: the buffer's memory, which the variable keeps, and which is aligned for every element.
             let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
             if let Some(initial) = initial {
-                // SAFETY: nobody else has it yet.
+                // SAFETY: nothing else has it yet.
                 unsafe { view.as_bytes_mut() }.copy_from(initial);
             }
             Value::Exclusive { access: Access::new(), view, _memory: memory }
@@ -48,10 +48,10 @@ impl Variable {
         Ok(Variable { serial: next_serial(), desc, value })
     }
 
-    /// The same in the memory of a device that works on its own.
+    /// A variable in an accelerator's memory.
     ///
     /// # Safety
-    /// The initial value is where its side says, and nobody writes it meanwhile.
+    /// The initial value is where its side says, and nothing writes it meanwhile.
     pub unsafe fn create_on(
         device: &Arc<dyn Device>,
         pool: &Arc<Pool>,
@@ -68,7 +68,7 @@ impl Variable {
         Ok(Variable { serial: next_serial(), desc, value: Value::OnDevice { on, is_optimistic } })
     }
 
-    /// Some if it is in a device's memory.
+    /// `Some` if it is in a device's memory.
     pub(super) fn on_device(&self) -> Option<&OnDevice> {
         match &self.value {
             Value::OnDevice { on, .. } => Some(on),
@@ -76,7 +76,7 @@ impl Variable {
         }
     }
 
-    /// The device whose memory it is in; None: the host's.
+    /// The device whose memory it is in; `None`: the host's.
     pub fn device(&self) -> Option<&Arc<dyn Device>> {
         self.on_device().map(OnDevice::device)
     }
@@ -85,7 +85,7 @@ impl Variable {
         &self.desc
     }
 
-    /// A number that no other variable of this process has.
+    /// A number that is unique among variables of this process.
     pub fn serial(&self) -> u64 {
         self.serial
     }
@@ -110,12 +110,12 @@ impl Variable {
         }
     }
 
-    /// Whether `assign_add` has a meaning, in the words of the sum.
+    /// Whether `assign_add` is defined, with the error text of the sum.
     pub fn check_add(&self) -> Result<()> {
         builtin::Operation::output(&SUM, &[self.desc; 2]).map(drop)
     }
 
-    /// Copies the value into `output`. Of an exclusive variable only with its lock.
+    /// Copies the value into `output`. For an exclusive variable only with its lock.
     pub(super) fn read(
         &self,
         lock: Option<&Held<'_>>,
@@ -146,7 +146,7 @@ impl Variable {
                     versions.give_back(next);
                     return Err(error);
                 }
-                // Whatever is current is to be replaced.
+                // Replaces whichever version is current.
                 let _ = versions.publish(next, None);
                 Ok(())
             }
@@ -163,20 +163,20 @@ impl Variable {
         match &self.value {
             Value::Exclusive { access, view, .. } => {
                 check_held(access, lock)?;
-                // SAFETY: nobody else has it without the lock; the sum is made in place.
+                // SAFETY: nothing else has it without the lock; the sum is computed in place.
                 whole(context, |context| unsafe { add(context, view, input.view(), view) })
             }
             Value::Optimistic(versions) => {
                 let mut next = versions.blank()?;
                 loop {
                     let old = versions.current();
-                    // SAFETY: nobody writes the old version, and nobody else has the next one.
+                    // SAFETY: nothing writes the old version, and nothing else has the next one.
                     let sum = unsafe { add(context, old.value().view(), input.view(), next.value().view()) };
                     if let Err(error) = sum {
                         versions.give_back(next);
                         return Err(error);
                     }
-                    // Who finds another version there has been overtaken by a writer that is done.
+                    // A different current version means that another writer has finished first.
                     match versions.publish(next, Some(&old)) {
                         Ok(()) => return Ok(()),
                         Err(again) => next = again,
@@ -198,11 +198,11 @@ impl Variable {
         self.access().map(|access| access.wait(what)).transpose()
     }
 
-    /// For the host: copies the value into `output`, in this thread. `side`: where that is; of a variable in the host's
-    /// memory it is there.
+    /// For the host: copies the value into `output`, in this thread. `side`: the output's memory, the host's for a
+    /// variable in host memory.
     ///
     /// # Safety
-    /// The output is where `side` says, and nobody else has it.
+    /// The output is where `side` says, and nothing else uses it.
     pub unsafe fn get(&self, output: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(output.desc())?;
         if let Some(on) = self.on_device() {
@@ -215,10 +215,10 @@ impl Variable {
         self.read(lock.as_ref(), &alone(None), output)
     }
 
-    /// For the host: gives it the value of `input`, in this thread.
+    /// For the host: assigns the value of `input`, in this thread.
     ///
     /// # Safety
-    /// The input is where `side` says, and nobody writes it meanwhile.
+    /// The input is where `side` says, and nothing writes it meanwhile.
     pub unsafe fn set(&self, input: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(input.desc())?;
         if let Some(on) = self.on_device() {
@@ -226,7 +226,7 @@ impl Variable {
             return unsafe { on.set(input, side) }.map_err(|error| error.within(what()));
         }
         let lock = self.lock(what)?;
-        // SAFETY: nobody writes the input, as demanded of the caller.
+        // SAFETY: nothing writes the input, as demanded of the caller.
         let input = unsafe { input.as_bytes() };
         self.assign(lock.as_ref(), &alone(None), input)
     }
@@ -253,7 +253,7 @@ fn no_scratch() -> Scratch {
     Scratch::none(crate::threadpool::MAX_SLOTS)
 }
 
-/// A call without tensors.
+/// A context without tensors.
 fn alone(pool: Option<&Ref<ThreadPool>>) -> KernelContext<'_> {
     // SAFETY: there are none.
     unsafe { KernelContext::new(&[], &[], pool, no_scratch(), &NEVER) }
@@ -266,7 +266,7 @@ fn check_held(access: &Access, lock: Option<&Held<'_>>) -> Result<()> {
     }
 }
 
-/// What is begun is ended: a value that is written in its place is never left half written by a run that is stopped.
+/// Completes a write that has begun: stopping a run never leaves a value half written.
 fn whole(context: &KernelContext<'_>, write: impl FnOnce(&KernelContext<'_>) -> Result<()>) -> Result<()> {
     context.with_pool(|pool| write(&alone(pool)))
 }
@@ -284,7 +284,7 @@ fn copy(context: &KernelContext<'_>, from: Bytes<'_>, mut to: BytesMut<'_>) -> R
     })
 }
 
-/// a + b, as the operation of that name does it.
+/// a + b, computed by the kernel of that name.
 ///
 /// # Safety
 /// As of `KernelContext::new`.
