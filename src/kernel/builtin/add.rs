@@ -7,11 +7,12 @@ use crate::kernel::vector::{elementwise, isa::Isa};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
-/// a + b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// a + b, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
 #[derive(Clone, Copy, Debug)]
 pub struct Add;
 
-/// The size that two sizes broadcast to. An open one is 1 or what the other is; with another open one, or 1, anything.
+/// The size that two sizes broadcast to. An open size becomes 1 or the other size; with another open one, or 1, it
+/// stays open.
 fn stretched(a: i64, b: i64) -> Option<i64> {
     match (a, b) {
         _ if a == b => Some(a),
@@ -20,12 +21,12 @@ fn stretched(a: i64, b: i64) -> Option<i64> {
     }
 }
 
-/// Size of the dimension that is `from_last` before the last one; 1 if there is none.
+/// Size of the dimension `from_last` before the last one; 1 if there is none.
 fn size(desc: &Desc, from_last: usize) -> i64 {
     desc.shape().iter().rev().nth(from_last).copied().unwrap_or(1)
 }
 
-/// A dimension of the sum, and how far a step along it goes in each operand: 0 if the operand stretches.
+/// A dimension of the sum, and its stride in each operand: 0 if the operand is broadcast.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dim {
     size: usize,
@@ -33,8 +34,8 @@ struct Dim {
     b: usize,
 }
 
-/// The sum's dimensions, the last one first. Neighbours that both operands walk through in one stride are one
-/// dimension, so operands of the same shape have a single one, and a bias has two.
+/// The sum's dimensions, the last one first. Neighbouring dimensions with one common stride are merged, so operands of
+/// the same shape have a single one, and a bias has two.
 #[derive(Debug)]
 struct Dims {
     all: [Dim; MAX_RANK],
@@ -69,7 +70,7 @@ impl Dims {
         }
     }
 
-    /// The operands' offsets for the row with this number; a row is the last dimension.
+    /// The operands' offsets for row `row`; a row is the last dimension.
     fn offsets(&self, mut row: usize) -> (usize, usize) {
         let (mut a, mut b) = (0, 0);
         for dim in &self.all[1..self.rank] {
@@ -81,7 +82,7 @@ impl Dims {
         (a, b)
     }
 
-    /// Computes the elements of the sum from number `begin` on.
+    /// Computes the elements of the sum from index `begin` on.
     fn add(&self, a: &[f32], b: &[f32], begin: usize, mut out: &mut [f32]) {
         let isa = Isa::best();
         let inner = self.all[0];

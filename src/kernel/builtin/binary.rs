@@ -1,4 +1,4 @@
-//! Functions of two tensors, with broadcasting.
+//! Binary elementwise functions, with broadcasting.
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
@@ -14,18 +14,18 @@ use crate::memory::{Bf16, Bool, Element, F16};
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// op(a, b), element by element. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// op(a, b), elementwise and with broadcasting.
 #[derive(Clone, Copy, Debug)]
 pub struct Binary {
     pub op: Op,
 }
 
-/// Elements that are gathered before they are computed with, where rows are short or hold no floats.
+/// Block of elements that are gathered before the computation, for short rows and types other than f32.
 const BLOCK: usize = 512;
-/// Rows of floats that are at least so long are computed with where they are.
+/// f32 rows of at least this length are computed in place.
 const LONG: usize = 64;
 
-/// A call: two operands that lie in a certain way under an output.
+/// A call: the strided operands and the output.
 struct Call<'c, 'a> {
     op: Op,
     isa: Isa,
@@ -34,7 +34,7 @@ struct Call<'c, 'a> {
     outputs: Outputs<'c>,
 }
 
-/// What its pieces need.
+/// Parameters of its pieces.
 struct Work {
     op: Op,
     isa: Isa,
@@ -58,7 +58,7 @@ impl Call<'_, '_> {
         })
     }
 
-    /// Floats in long rows.
+    /// f32 with long rows.
     fn long_rows(self) -> Result<()> {
         self.region::<f32, f32>(|work, sides, items| {
             work.dims.rows(items.start, items.len(), |rows, at, len| {
@@ -67,7 +67,7 @@ impl Call<'_, '_> {
         })
     }
 
-    /// Anything by blocks of floats.
+    /// Any type, in blocks converted to f32.
     fn blocks<T: Stored, U: Stored>(self) -> Result<()> {
         self.region::<T, U>(|&Work { op, isa, ref dims }, sides, items| {
             let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
@@ -83,7 +83,7 @@ impl Call<'_, '_> {
         })
     }
 
-    /// s32 by blocks: `narrow` puts the results of one into the output.
+    /// s32 in blocks: `narrow` stores the results of one into the output.
     fn integers<U: Element>(self, narrow: impl Fn(Op, &[i32], &mut [i32], &mut [U]) + Sync) -> Result<()> {
         self.region::<i32, U>(|work, sides, items| {
             let (mut left, mut right) = ([0; BLOCK], [0; BLOCK]);
@@ -98,7 +98,7 @@ impl Call<'_, '_> {
         })
     }
 
-    /// Bytes and halves.
+    /// s8, u8 and 16-bit floats.
     fn narrow<T: Stored>(self) -> Result<()> {
         if self.op.compares() { self.blocks::<T, Bool>() } else { self.blocks::<T, T>() }
     }

@@ -17,7 +17,7 @@ pub enum GateOrder {
     Torch,
 }
 
-/// x [N, I], h [N, H], c [N, H], W [4 H, I], R [4 H, H], and on request the biases of W and of R, [4 H] each; gives h
+/// x [N, I], h [N, H], c [N, H], W [4 H, I], R [4 H, H], and on request the biases of W and of R, [4 H] each; returns h
 /// and c.
 #[derive(Clone, Copy, Debug)]
 pub struct Lstm {
@@ -25,7 +25,7 @@ pub struct Lstm {
     pub bias: bool,
 }
 
-/// x [N, I], h [N, H], W [3 H, I], R [3 H, H], and on request the biases of W and of R, [3 H] each; gives h.
+/// x [N, I], h [N, H], W [3 H, I], R [3 H, H], and on request the biases of W and of R, [3 H] each; returns h.
 #[derive(Clone, Copy, Debug)]
 pub struct Gru {
     pub order: GateOrder,
@@ -33,10 +33,10 @@ pub struct Gru {
     pub linear_before_reset: bool,
 }
 
-/// Most inputs of a cell.
+/// Maximum number of inputs of a cell.
 const MOST_INPUTS: usize = 7;
 
-/// Compares x, `states` states, W, R and the biases, and finds their sizes. Allocates nothing unless it refuses.
+/// Checks x, `states` states, W, R and the biases, and returns their sizes. Allocates nothing unless it refuses.
 fn check(inputs: &[Desc], gates: i64, states: usize) -> Result<Sizes> {
     let matrix = |rows: i64, columns: i64| Desc::new(dtype::F32, &[rows, columns]);
     let mut patterns = [matrix(ANY_DIM, ANY_DIM); MOST_INPUTS];
@@ -61,7 +61,7 @@ fn sizes(inputs: &[Desc]) -> Sizes {
     Sizes { rows, inputs, hidden }
 }
 
-/// The operands; the weights are inputs `weights` and the next, then come the biases.
+/// The operands; the weights are inputs `weights` and the next, followed by the biases.
 fn step<'a>(context: &'a KernelContext<'_>, gates: usize, weights: usize, bias: bool) -> Step<'a> {
     let descs = [0, 1].map(|i| *context.inputs()[i].desc());
     let sizes = sizes(&descs);

@@ -20,7 +20,7 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// The sizes for these inputs, or why they do not fit.
+    /// The sizes for these inputs, or the reason why they do not fit.
     fn sizes(&self, inputs: &[Desc]) -> Result<conv::Conv> {
         let (x, weights) = (&inputs[0], &inputs[1]);
         check_data(x)?;

@@ -1,4 +1,4 @@
-//! Tensors in another storage type.
+//! Conversion between storage types.
 #![forbid(unsafe_code)]
 
 use super::{GRAIN, LEAST_NS, Operation, elements};
@@ -19,9 +19,9 @@ pub struct Convert {
     pub shift: f32,
 }
 
-/// Elements that are computed with between two conversions.
+/// Block of elements between two conversions.
 const BLOCK: usize = 1024;
-/// Time for an element to go through.
+/// Time per element.
 const ELEMENT_NS: f32 = 0.25;
 
 impl Convert {
@@ -49,7 +49,7 @@ impl Convert {
         self.region::<U>(context, outputs, |y, Range { start: begin, end }| {
             let mut floats = [0.0; BLOCK];
             if self.is_plain() && T::DTYPE == dtype::F32 {
-                // They are floats already.
+                // The elements are f32 already.
                 return convert::narrow(isa, &input.read::<f32>()[begin..end], y);
             }
             for from in (begin..end).step_by(BLOCK) {
@@ -63,7 +63,7 @@ impl Convert {
         })
     }
 
-    /// The same type: bytes, so that each of them stays what it is.
+    /// The same type: copies bytes, so that each element stays exact.
     fn copy<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let x = Source::<T>::of(context.input(0));
         self.region::<T>(context, outputs, |y, range| x.copy(Row { at: range.start, stretched: false }, y))

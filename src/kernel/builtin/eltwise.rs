@@ -1,4 +1,4 @@
-//! Functions of each element for itself.
+//! Unary elementwise functions.
 #![forbid(unsafe_code)]
 
 use super::{GRAIN, LEAST_NS, Operation, elements};
@@ -12,7 +12,7 @@ use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
 impl Eltwise {
-    /// Nanoseconds per element, from what one thread was measured to do.
+    /// Nanoseconds per element, measured on one thread.
     fn element_ns(&self, isa: Isa) -> f32 {
         let (wide, portable) = match self.op {
             Op::Relu | Op::Square | Op::Abs | Op::Neg | Op::Clip | Op::Linear | Op::Round => (0.12, 0.2),

@@ -1,4 +1,4 @@
-//! For tests: calls of kernels on tensors in ordinary vectors, on pools of all kinds.
+//! For tests: calls of kernels on tensors in ordinary vectors, on all kinds of pools.
 
 use super::Packed;
 use crate::base::{Desc, Ref, Result, dtype};
@@ -7,7 +7,7 @@ use crate::memory::{Buffer, View};
 use crate::threadpool::{PoolAttr, ThreadPool};
 use std::sync::Arc;
 
-/// Words around each tensor's elements that nobody may write, and that would show in a result if they were read: a NaN.
+/// Guard words around each tensor's elements: never to be written, and visible in a result if they are read, as NaN.
 const GUARD: u32 = 0x7fc0_dead;
 const GUARDS: usize = 80;
 /// Slots of every call.
@@ -72,17 +72,17 @@ impl Tensor {
     }
 }
 
-/// Weights; a tensor's elements are 4 bytes, aligned.
+/// Packed weights; a tensor's elements are 4 bytes, aligned.
 pub fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
     let mut values = tensor.floats();
-    // SAFETY: nobody else has the values.
+    // SAFETY: nothing else uses the values.
     unsafe {
         let view = View::new(values.as_mut_ptr().cast(), values.len() * 4, tensor.desc);
         Arc::new(Packed::new(view.as_bytes(), transposed).unwrap())
     }
 }
 
-/// Runs `body` as a call's computation; gives the outputs.
+/// Runs `body` as a call's computation; returns the outputs.
 pub fn call(
     inputs: &[Tensor],
     outputs: &[Desc],
@@ -95,7 +95,7 @@ pub fn call(
     let (input_views, output_views): (Vec<_>, Vec<_>) =
         (inputs.iter_mut().map(Tensor::view).collect(), outputs.iter_mut().map(Tensor::view).collect());
     let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * SLOTS, "scratch")?;
-    // SAFETY: nobody else has the memory.
+    // SAFETY: nothing else uses the memory.
     unsafe {
         let scratch = Scratch::new(memory.data(), scratch_bytes, SLOTS);
         let context = KernelContext::new(&input_views, &output_views, pool, scratch, &NEVER);
@@ -121,7 +121,7 @@ pub fn run(kernel: &dyn Kernel, inputs: &[Tensor]) -> Tensor {
     run_on(kernel, inputs, None).unwrap()
 }
 
-/// Pools of all kinds, named.
+/// All kinds of pools, with names.
 pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
     let builtin = [1, 2, 7].map(|threads| {
         let attr = PoolAttr { num_threads: Some(threads), ..PoolAttr::default() };
@@ -131,7 +131,7 @@ pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
     [("inline".to_owned(), ThreadPool::inline())].into_iter().chain(builtin).chain(seeded).collect()
 }
 
-/// Checks that a kernel gives the same bits on all pools as without one.
+/// Checks that a kernel returns the same bits on all pools as without one.
 pub fn check_pools(kernel: &dyn Kernel, inputs: &[Tensor]) {
     let want = run(kernel, inputs);
     for (name, pool) in pools() {
@@ -142,7 +142,7 @@ pub fn check_pools(kernel: &dyn Kernel, inputs: &[Tensor]) {
     }
 }
 
-/// The text of the refusal of these inputs.
+/// The error text for these inputs.
 pub fn refusal(kernel: &dyn Kernel, inputs: &[Desc]) -> String {
     match kernel.infer(inputs) {
         Ok(outputs) => panic!("{} took {inputs:?} and gave {outputs:?}", kernel.name()),

@@ -11,7 +11,7 @@ use crate::threadpool::ThreadPool;
 pub const FLOATS: [u32; 3] = [dtype::F32, dtype::BF16, dtype::F16];
 pub const ALL: [u32; 7] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL];
 
-/// Words around each tensor that nobody may write.
+/// Guard words around each tensor, never to be written.
 pub const GUARDS: usize = 8;
 pub const GUARD: u64 = 0x7fc0_dead_7fc0_dead;
 
@@ -33,7 +33,7 @@ impl Tensor {
         assert_eq!(values.len(), elements(&tensor.desc));
         let view = tensor.view();
         fn fill<T: Element>(view: &View, values: &[f64], of: impl Fn(f64) -> T) {
-            // SAFETY: nobody else has the words.
+            // SAFETY: nothing else uses the words.
             let mut elements = unsafe { view.as_bytes_mut() };
             elements.write().iter_mut().zip(values).for_each(|(y, &x)| *y = of(x));
         }
@@ -59,7 +59,7 @@ impl Tensor {
             view.read::<T>().iter().map(|x| f64::from(x.widened())).collect()
         }
         let view = self.view();
-        // SAFETY: nobody writes the words now.
+        // SAFETY: nothing writes the words now.
         let view = unsafe { view.as_bytes() };
         match self.desc.dtype {
             dtype::F32 => of::<f32>(&view),
@@ -72,7 +72,7 @@ impl Tensor {
         }
     }
 
-    /// A number as an element of this type holds it.
+    /// A number rounded to the element type.
     pub fn rounded(dtype: u32, x: f64) -> f64 {
         Tensor::new(dtype, &[1], &[x]).values()[0]
     }
@@ -91,7 +91,7 @@ impl Tensor {
 
 pub fn call(kernel: &dyn Kernel, inputs: &[View], output: View, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
     let outputs = [output];
-    // SAFETY: of tensors that the callers have.
+    // SAFETY: tensors that the callers own.
     unsafe {
         let context = KernelContext::new(inputs, &outputs, pool, Scratch::none(8), &NEVER);
         kernel.compute(&context, context.outputs())
@@ -131,7 +131,7 @@ pub fn check_pools(kernel: &dyn Kernel, inputs: &[&Tensor]) {
     }
 }
 
-/// Not more than `percent` of the elements are zeros: else a comparison would show nothing.
+/// At most `percent` of the elements are zeros: a comparison would otherwise prove nothing.
 pub fn check_trust(values: &[f64], percent: usize) {
     let zeros = values.iter().filter(|&&x| x == 0.0).count();
     assert!(zeros * 100 <= values.len() * percent, "{zeros} zeros in {}", values.len());
@@ -150,7 +150,7 @@ pub fn random(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> Tensor {
     Tensor::new(dtype, dims, &noise(dims.iter().product::<i64>() as usize, seed, limit))
 }
 
-/// Whole numbers, none of them 0.
+/// Nonzero whole numbers.
 pub fn whole(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> Tensor {
     let values = noise(dims.iter().product::<i64>() as usize, seed, limit);
     let signed = |x: f64| if dtype == dtype::U8 { x.abs() } else { x };

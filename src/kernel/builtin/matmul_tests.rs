@@ -1,4 +1,4 @@
-//! Matrix products with leading dimensions, with what follows them, and with packed weights.
+//! Matrix products with leading dimensions, epilogues, and packed weights.
 
 use super::fixture::{Tensor, check_pools, packed, refusal, run};
 use super::{Matmul, Packed};
@@ -20,13 +20,13 @@ fn f32s(dims: &[i64]) -> Desc {
     Desc::new(dtype::F32, dims)
 }
 
-/// Whole numbers, so that products of them are exact: from -8 to 8.
+/// Whole numbers from -8 to 8, so that their products are exact.
 fn whole(dims: &[i64], seed: u64) -> Tensor {
     let values: Vec<_> = Tensor::random(dims, seed).floats().iter().map(|x| (x * 8.0).round()).collect();
     Tensor::f32(dims, &values)
 }
 
-/// The leading dimensions of an operand for product `number` of those of C, as a number of a matrix of the operand.
+/// The index of an operand's matrix for product `number`, from the leading dimensions of C.
 fn matrix_of(number: usize, dims: &[i64], batch: &[i64]) -> usize {
     let mut strides = vec![0; batch.len()];
     let mut stride = 1;
@@ -140,7 +140,7 @@ fn packed_weights_refuse_other_sizes() {
         "input 1: expected leading dimensions that broadcast with f32[4,2,8], got f32[3,8,3]"
     );
     let mut whole = [1i32; 4];
-    // SAFETY: nobody else has the numbers.
+    // SAFETY: nothing else uses the numbers.
     let view = unsafe { View::new(whole.as_mut_ptr().cast(), 16, Desc::new(dtype::S32, &[2, 2])) };
     // SAFETY: as above.
     let whole = unsafe { view.as_bytes() };

@@ -1,4 +1,4 @@
-//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request: of f32, f16 and
+//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request, for f32, f16 and
 //! bf16.
 #![forbid(unsafe_code)]
 
@@ -12,11 +12,11 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-/// A normalisation; `weir_norm_op_value` says of what.
+/// A normalisation, of one of the kinds of `weir_norm_op_value`.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm {
     pub op: Op,
-    /// The first axis that is normalised, or that of the channels; counts from the end if negative.
+    /// The first normalised axis, or the axis of the channels; counts from the end if negative.
     pub axis: i32,
     pub groups: usize,
     pub epsilon: f32,
@@ -25,14 +25,14 @@ pub struct Norm {
     pub isa: Isa,
 }
 
-/// How the elements are grouped.
+/// The grouping of the elements.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// Elements with one mean.
+    /// Number of elements with common statistics.
     len: usize,
-    /// Elements in a row with one scale.
+    /// Number of consecutive elements with one scale.
     inner: usize,
-    /// Rows of `len` until the scales begin again.
+    /// Number of rows of `len` until the scales repeat.
     cycle: usize,
 }
 
@@ -41,7 +41,7 @@ impl Norm {
         self.op == Op::WEIR_NORM_BATCH
     }
 
-    /// Inputs of statistics behind x.
+    /// Number of statistics inputs after x.
     fn statistics(&self) -> usize {
         if self.is_batch() { 2 } else { 0 }
     }
@@ -56,7 +56,7 @@ impl Norm {
         })
     }
 
-    /// Mean and variance are inputs 1 and 2; what is behind them, or behind x, is scale and shift.
+    /// Mean and variance are inputs 1 and 2; scale and shift come after them, or after x.
     fn affine<'a, P: Stored>(&self, context: &'a KernelContext<'_>) -> Affine<'a, P> {
         let first = 1 + self.statistics();
         let read = |index: usize| context.input(index).read::<P>();
@@ -100,7 +100,7 @@ impl Norm {
     }
 }
 
-/// Whether this is what is wanted: where anything is open, it may turn out to be.
+/// Whether the descriptor matches; an open dimension may match.
 fn fits(want: &Desc, got: &Desc) -> bool {
     signature::check_fit("input", &[*want], std::slice::from_ref(got)).is_ok()
 }

@@ -9,8 +9,8 @@ use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::Matrix;
 use crate::memory::{Bf16, Bytes, F16, heap};
 
-/// A packed B of a matrix product. What it looks like depends on its size and type and the instruction set of the
-/// process, never on a pool; nobody writes it again.
+/// A packed B of a matrix product. Its layout depends on its size and type and the instruction set of the process,
+/// never on a pool; it is immutable.
 #[derive(Debug)]
 pub struct Packed {
     k: usize,
@@ -21,7 +21,7 @@ pub struct Packed {
 
 #[derive(Debug)]
 enum Kind {
-    /// Of f32, f16 or bf16.
+    /// f32, f16 or bf16, as f32 panels.
     Floats(Panels),
     S8(BytePanels),
 }
@@ -69,7 +69,7 @@ impl Packed {
         }
     }
 
-    /// Of packed floats, which those who make a kernel have checked.
+    /// Panels of packed floats; the maker of a kernel has checked the type.
     pub(super) fn f32_panels(&self) -> &Panels {
         match &self.panels {
             Kind::Floats(panels) => panels,
@@ -77,7 +77,7 @@ impl Packed {
         }
     }
 
-    /// The same of s8.
+    /// Panels of packed s8, likewise.
     pub(super) fn s8_panels(&self) -> &BytePanels {
         match &self.panels {
             Kind::S8(panels) => panels,
@@ -86,7 +86,7 @@ impl Packed {
     }
 }
 
-/// The tensor's numbers as floats: panels of halves are floats, too.
+/// The tensor as floats: panels of 16-bit floats are f32, too.
 fn widened<T: Stored>(isa: Isa, tensor: Bytes<'_>) -> Result<Vec<f32>> {
     let from = tensor.read::<T>();
     heap::probe(size_of_val(from) * size_of::<f32>() / size_of::<T>(), "packing weights")?;

@@ -1,5 +1,4 @@
-//! Between floats and integers that stand for them, by a scale and a zero point for the whole tensor or for each index
-//! of an axis.
+//! Quantization and dequantization, with a scale and a zero point for the whole tensor or for each index of an axis.
 #![forbid(unsafe_code)]
 
 use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
@@ -11,7 +10,7 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-/// Which way.
+/// The direction of the conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// round(x / scale) + zero point, saturated.
@@ -29,12 +28,12 @@ pub struct Quantization {
     pub axis: i32,
 }
 
-/// Elements that are computed with between two conversions.
+/// Block of elements between two conversions.
 const BLOCK: usize = 512;
-/// Time for an element to go through.
+/// Time per element.
 const ELEMENT_NS: f32 = 0.5;
 
-/// Scales and zero points of the elements: element i has number i / inner % len.
+/// Scales and zero points of the elements: element i uses index i / inner % len.
 struct Channels<'a> {
     scales: &'a [f32],
     zeros: Option<Source<'a, i32>>,
@@ -43,12 +42,12 @@ struct Channels<'a> {
 }
 
 impl Channels<'_> {
-    /// Those of as many elements as there are places, from number `from` on.
+    /// Fills in scales and zero points for the elements from index `from` on.
     fn fill(&self, isa: Isa, from: usize, scales: &mut [f32], zeros: &mut [f32]) {
         let (mut at, count) = (0, scales.len());
         while at < count {
             let (channel, offset) = ((from + at) / self.inner % self.len, (from + at) % self.inner);
-            // A run of one channel, or of one channel after the other.
+            // A run of one channel, or of consecutive channels.
             let (len, stretched) = match self.inner {
                 1 => ((self.len - channel).min(count - at), false),
                 inner => ((inner - offset).min(count - at), true),
@@ -90,7 +89,7 @@ impl Quantization {
             for from in (begin..end).step_by(BLOCK) {
                 let count = BLOCK.min(end - from);
                 let (block, scales, zeros) = (&mut floats[..count], &mut scales[..count], &mut zeros[..count]);
-                // With one for all the first block's serve all.
+                // With a single channel the first block's values serve all blocks.
                 if !whole || from == begin {
                     channels.fill(isa, from, scales, zeros);
                 }
@@ -116,10 +115,10 @@ impl Quantization {
         }
     }
 
-    /// Refuses a scale or zero point that does not belong to x.
+    /// Refuses a scale or zero point that does not fit x.
     fn check_channels(&self, index: usize, dtype: u32, inputs: &[Desc]) -> Result<()> {
         let (x, given) = (&inputs[0], &inputs[index]);
-        // What is open may turn out to be 1.
+        // An open dimension may turn out to be 1.
         let may_be_one = given.shape().iter().all(|dim| [1, ANY_DIM].contains(dim));
         if given.dtype == dtype && given.rank <= 1 && may_be_one {
             return Ok(());

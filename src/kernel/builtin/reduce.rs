@@ -10,21 +10,21 @@ use crate::kernel::vector::reduce::{Best, Fold, Greatest, Least, Place, Plan, Pr
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 
-/// An operation over some axes, which count from the end if negative; without any, over all.
+/// A reduction over some axes, which count from the end if negative; without any, over all.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduce {
     pub op: Op,
     pub axes: [i32; MAX_RANK],
     pub num_axes: usize,
     pub keep_dims: bool,
-    /// Of norms: the power is 2 instead of 1.
+    /// For norms: the power is 2 instead of 1.
     pub squares: bool,
     pub eps: f32,
     pub isa: Isa,
 }
 
 impl Reduce {
-    /// Which axes are reduced.
+    /// The reduced axes.
     fn reduced(&self, input: &Desc) -> Result<[bool; MAX_RANK]> {
         let mut reduced = [self.num_axes == 0; MAX_RANK];
         for &axis in &self.axes[..self.num_axes] {
@@ -47,7 +47,7 @@ impl Reduce {
         matches!(self.op, Op::WEIR_REDUCE_ARGMAX | Op::WEIR_REDUCE_ARGMIN)
     }
 
-    /// Time for an element.
+    /// Time per element.
     fn number_ns(&self) -> f32 {
         let vectors = if self.isa > Isa::Portable { 1.0 } else { 2.0 };
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
@@ -55,7 +55,7 @@ impl Reduce {
 
     fn numbers<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (count, eps) = (plan.reduced() as f64, f64::from(self.eps));
-        // The operation is looked up once for many results.
+        // The operation is dispatched once for many results.
         let finish = |totals: &[f64], out: &mut [T]| match self.op {
             Op::WEIR_REDUCE_MEAN => each(totals, out, |total| total / count),
             Op::WEIR_REDUCE_NORM_MAX => each(totals, out, |total| self.root(larger(total, eps))),
@@ -101,13 +101,13 @@ impl Reduce {
     }
 }
 
-/// Narrows what `f` makes of the totals.
+/// Narrows `f` of the totals.
 #[inline(always)]
 fn each<T: Source>(totals: &[f64], out: &mut [T], f: impl Fn(f64) -> f64) {
     out.iter_mut().zip(totals).for_each(|(out, &total)| *out = T::narrowed(f(total) as f32));
 }
 
-/// The larger one; a NaN stays.
+/// The larger one; NaN propagates.
 fn larger(total: f64, eps: f64) -> f64 {
     if total < eps { eps } else { total }
 }
@@ -158,7 +158,7 @@ impl Kernel for Reduce {
         let bytes = |plan: Plan| {
             if self.gives_places() { plan.scratch_bytes::<Place<true>>() } else { plan.scratch_bytes::<Fold<Sum>>() }
         };
-        // Axes that are none have been refused by `infer`.
+        // `infer` has refused invalid axes.
         self.plan(&inputs[0]).map_or(0, bytes)
     }
 

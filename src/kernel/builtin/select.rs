@@ -1,4 +1,4 @@
-//! A choice between two tensors, element by element.
+//! Elementwise choice between two tensors.
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
@@ -9,7 +9,7 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::threadpool::Span;
 
-/// a where a condition holds, else b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// a where a condition holds, else b, with broadcasting.
 #[derive(Clone, Copy, Debug)]
 pub struct Select;
 
@@ -18,7 +18,7 @@ fn row<T>(all: &[T], row: Row, len: usize) -> &[T] {
     &all[row.at..][..if row.stretched { 1 } else { len }]
 }
 
-/// y = a where the condition holds, else b; each of them as long as y, or one element for all.
+/// y = a where the condition holds, else b; each of them as long as y, or a single element for all.
 fn pick<T: Copy>(condition: &[Bool], a: &[T], b: &[T], y: &mut [T]) {
     let choose = |condition: Bool, a: T, b: T| if condition.0 != 0 { a } else { b };
     let len = y.len();

@@ -1,4 +1,4 @@
-//! Every setting of every kernel is in its key, and what is no setting is not.
+//! Every setting of every kernel is in its key, and nothing else.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -140,7 +140,7 @@ fn moving_elements() {
     let mut with_garbage = slice;
     (with_garbage.begin[2], with_garbage.end[7], with_garbage.step[5]) = (5, 6, 7);
     assert!(key(&with_garbage) == key(&slice));
-    // The longest key there is.
+    // The longest key.
     all_differ(&Slice { rank: 8, ..slice }, &[|k| k.step[7] = 2]);
     let pad = Pad { rank: 1, before: [0; 8], after: [0; 8], mode: PadMode::Constant(0.0) };
     all_differ(

@@ -11,8 +11,8 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, BytesMut, F16};
 use crate::threadpool::Span;
 
-/// exp(x - max) / sum along `axis`, which counts from the end if negative, or the logarithm of that. A row whose
-/// greatest element is an infinity, or that holds a NaN, becomes NaN.
+/// exp(x - max) / sum along `axis`, which counts from the end if negative, or its logarithm. A row whose greatest
+/// element is an infinity, or that holds a NaN, becomes NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     pub axis: i32,
@@ -72,7 +72,7 @@ impl Operation for Softmax {
     }
 
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
-        // An axis that is not one has been refused by `infer`.
+        // `infer` has refused invalid axes.
         let factor = if inputs[0].dtype == dtype::F32 { 1.0 } else { 2.0 };
         let cost = axis::split(self.axis, &inputs[0]).map_or(0.0, |columns| {
             let span = span(&columns, factor);
@@ -96,7 +96,7 @@ impl Operation for Softmax {
     }
 }
 
-/// The loop over rows, or over stretches of columns where the axis is not the last.
+/// The loop over rows, or over ranges of columns where the axis is not the last.
 fn span(columns: &Columns, factor: f32) -> Span {
     let (items, cost_ns) = match columns.inner {
         1 => (columns.outer, softmax::row_ns(columns.len)),

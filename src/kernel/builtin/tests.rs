@@ -43,7 +43,7 @@ fn relu_works_on_every_size_and_pool() {
 
 // Add
 
-/// The sum by its definition: each element of the result picks its operands.
+/// The sum by its definition: each element of the result selects its operands.
 fn add_reference(a: &Tensor, b: &Tensor, shape: &[i64]) -> Vec<f32> {
     let pick = |tensor: &Tensor, index: &[i64]| {
         let dims = tensor.desc.shape();
@@ -179,11 +179,11 @@ fn softmax_of_infinities_and_nan() {
     let want = [[NAN; 3], [NAN; 3], [NAN; 3], [0.0, 1.0, 0.0], [NAN; 3], [NAN; 3]];
     let y = run(&softmax(-1), &[Tensor::f32(&[6, 3], rows.as_flattened())]);
     assert!(same(&y.floats(), want.as_flattened()), "{:?}", y.floats());
-    // The same along the other axis.
+    // Along the other axis.
     let transposed = |rows: &[[f32; 3]; 6]| (0..3).flat_map(|j| rows.map(|row| row[j])).collect::<Vec<_>>();
     let y = run(&softmax(0), &[Tensor::f32(&[3, 6], &transposed(&rows))]);
     assert!(same(&y.floats(), &transposed(&want)), "{:?}", y.floats());
-    // A special value behind the first vectors, and extremes that overflow when subtracted.
+    // A special value after the first vectors, and extremes that overflow when subtracted.
     let mut long = vec![0.5; 100];
     long[97] = NAN;
     let y = run(&softmax(0), &[Tensor::f32(&[100], &long)]);
@@ -217,7 +217,7 @@ fn argmax_reference(x: &[f32], outer: usize, len: usize, inner: usize) -> Vec<i3
 #[test]
 fn argmax_agrees_with_its_definition() {
     for dims in [[1, 1, 1], [1, 7, 1], [3, 17, 5], [2, 40, 64], [2, 9, 65], [5, 2, 200], [0, 3, 4], [3, 4, 0]] {
-        // Coarse values, so that there are equals; and some that are special.
+        // Coarse values, so that there are equal ones; and some special values.
         let fine = Tensor::random(&dims, 9).floats();
         let mut x: Vec<f32> = fine.iter().map(|x| (x * 4.0).round()).collect();
         for (i, x) in x.iter_mut().enumerate() {

@@ -1,5 +1,4 @@
-//! Functions of elements and choices between them, for every storage type: against their definition, on pools, in
-//! place.
+//! Elementwise functions and selection, for every storage type: against their definition, on pools, in place.
 
 use super::fixture::refusal;
 use super::fixture_elements::*;
@@ -44,7 +43,7 @@ fn functions_take_every_shape_type_and_place() {
             let x = random(of, dims, i as u64 + 1, 10.0);
             let y = run(f, &[&x]);
             assert_eq!(y.desc, x.desc);
-            // What it is in floats, whose functions have tests of their own, rounded to the type.
+            // The result in f32, whose functions have tests of their own, rounded to the type.
             let floats: Vec<f32> = x.values().iter().map(|&x| x as f32).collect();
             let mut want = floats.clone();
             eltwise::apply(Isa::best(), f, crate::kernel::vector::elements::Pair::apart(&floats, &mut want));
@@ -102,7 +101,7 @@ fn binary_reference(op: binary::Op, of: u32, a: f64, b: f64) -> f64 {
     }
 }
 
-/// The elements of tensors that stretch to element `number` of an output.
+/// The elements of broadcast tensors for element `number` of the output.
 fn picked<const N: usize>(tensors: [&Tensor; N], values: &[Vec<f64>], shape: &[i64], number: i64) -> [f64; N] {
     let (mut index, mut rest) = (vec![0; shape.len()], number);
     for (i, &dim) in index.iter_mut().zip(shape).rev() {
@@ -191,7 +190,7 @@ fn functions_of_two_refuse_what_they_cannot_do() {
     assert_eq!(refusal(&add, &[of(dtype::BOOL, &[2]), of(dtype::BOOL, &[2])]), text);
     let text = "input 0: expected f32, bf16 or f16 elements, got s32[2]";
     assert_eq!(refusal(&pow, &[of(dtype::S32, &[2]), of(dtype::S32, &[2])]), text);
-    // An output in the memory of an operand that stretches over it.
+    // An output in the memory of an operand that is broadcast over it.
     let y = Tensor::empty(of(dtype::F32, &[4]));
     // SAFETY: within the words, which are kept.
     let one = unsafe { View::new(y.view().data(), 4, of(dtype::F32, &[1])) };

@@ -51,7 +51,7 @@ fn conversions_round_and_saturate_between_all_types() {
             let y = run(&Convert { dtype: to, scale, shift }, &[&x]);
             assert_eq!(y.desc, Desc::new(to, &[3, 11]));
             for (&x, &got) in x.values().iter().zip(&y.values()) {
-                // Through a float, but for what both types hold as it is.
+                // Through f32, except for values that both types hold exactly.
                 let float =
                     if (scale, shift) == (1.0, 0.0) && from == to { x } else { f64::from(x as f32 * scale + shift) };
                 let want = if FLOATS.contains(&to) || to == dtype::BOOL {

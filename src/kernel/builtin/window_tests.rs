@@ -1,5 +1,5 @@
-//! Convolution and pooling as kernels: shapes, refusals, special values, the same bits on all pools. What the ways of a
-//! convolution compute is tested beside them.
+//! Convolution and pooling as kernels: shapes, refusals, special values, the same bits on all pools. The results of the
+//! convolution algorithms are tested beside them.
 #![forbid(unsafe_code)]
 
 use super::fixture::{Tensor, check_pools, refusal, run};
@@ -93,7 +93,8 @@ fn conv_refuses_what_does_not_fit() {
         (
             two,
             &[f32s(&[1, 8, 9]), f32s(&[4, 8, 3])],
-            "input 0: expected an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes, got f32[1,8,9]",
+            "input 0: expected an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes, got \
+         f32[1,8,9]",
         ),
         (
             mirrored,
@@ -103,7 +104,8 @@ fn conv_refuses_what_does_not_fit() {
         (
             PLAIN,
             &[f32s(&[1, 8, 2]), f32s(&[4, 8, 3])],
-            "input 0: dimension 2 of f32[1,8,2] with a padding of 0 and 0 is shorter than the 3 elements of the filters (input 1)",
+            "input 0: dimension 2 of f32[1,8,2] with a padding of 0 and 0 is shorter than the 3 elements of the filters \
+         (input 1)",
         ),
     ];
     for (kernel, inputs, message) in cases {

@@ -1,16 +1,16 @@
-//! What tells one kernel from another.
+//! Keys of kernels in the cache.
 #![forbid(unsafe_code)]
 
 use crate::kernel::Kernel;
 use std::any::TypeId;
 use std::hash::{Hash, Hasher};
 
-/// Most words that the settings of a kernel take: a slice has a begin, an end and a step for each dimension.
+/// Maximum number of words for the settings of a kernel: a slice has a begin, an end and a step for each dimension.
 const MOST: usize = 32;
 
-/// A kernel that is made of its settings alone: two of one type with the same settings are the same kernel.
+/// A kernel that is fully determined by its settings: two of one type with the same settings are the same kernel.
 pub trait Settings: Kernel + Sized + 'static {
-    /// Says every setting, in a fixed order. What is beyond a rank or a count is no setting.
+    /// Adds every setting to the key, in a fixed order. Values beyond a rank or a count are not settings.
     fn settings(&self, key: &mut Key);
 }
 
@@ -24,7 +24,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a kernel for the devices that `place` tells apart.
+    /// The key of a kernel for the devices that `place` distinguishes.
     pub fn of<K: Settings>(place: [u32; 2], kernel: &K) -> Key {
         let mut key = Key { kind: TypeId::of::<K>(), words: [0; MOST], len: 0, has_identity: false };
         key.word(u64::from(place[0]) << 32 | u64::from(place[1]));
@@ -59,7 +59,7 @@ impl Key {
         self.word(value.to_bits())
     }
 
-    /// Which of all objects alive the kernel keeps, if it keeps one. The cache then does not keep the kernel (see
+    /// The identity of an object that the kernel keeps, if it keeps one. The cache then does not keep the kernel (see
     /// there).
     pub fn identity<T>(&mut self, object: Option<&T>) -> &mut Key {
         self.has_identity |= object.is_some();
@@ -92,7 +92,7 @@ impl PartialEq for Key {
     }
 }
 
-/// A hash of words: an odd factor, and the high half of the product brought down.
+/// A hash of words: multiplies by an odd factor, and folds in the high half of the product.
 struct Mix(u64);
 
 impl Hasher for Mix {

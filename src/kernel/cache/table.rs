@@ -1,4 +1,4 @@
-//! A hash table whose entries are in the order of their last use. All links are indices into one array.
+//! A hash table with its entries in LRU order. All links are indices into one array.
 #![forbid(unsafe_code)]
 
 use super::key::Key;
@@ -7,7 +7,7 @@ use std::any::TypeId;
 use std::sync::{Arc, Weak};
 
 const NONE: u32 = u32::MAX;
-/// Most entries, so that indices fit.
+/// Maximum number of entries, so that indices fit.
 pub const MOST: usize = 1 << 20;
 const FIRST: usize = 16;
 
@@ -15,7 +15,7 @@ const FIRST: usize = 16;
 #[derive(Clone)]
 pub enum Held {
     Kept(Arc<dyn Kernel>),
-    /// As long as somebody else has it.
+    /// Weak: alive as long as it has another owner.
     Seen(Weak<dyn Kernel>),
 }
 
@@ -32,11 +32,11 @@ struct Entry {
     hash: u64,
     kind: TypeId,
     words: Box<[u64]>,
-    /// None in an entry that is free.
+    /// `None` in a free entry.
     held: Option<Held>,
     newer: u32,
     older: u32,
-    /// The next one in the bucket, or the next free one.
+    /// The next entry in the bucket, or the next free one.
     next: u32,
 }
 
@@ -48,7 +48,8 @@ impl Entry {
 
 pub struct Table {
     entries: Vec<Entry>,
-    /// The first entry of each, by the low bits of the hash. As many as the entries have room, a power of two, or none.
+    /// The first entry of each bucket, by the low bits of the hash. Their number is a power of two, the capacity of the
+    /// entries, or 0.
     buckets: Vec<u32>,
     free: u32,
     newest: u32,
@@ -77,7 +78,7 @@ impl Table {
         None
     }
 
-    /// The kernel of an entry, which is the newest from now on; None if it is gone.
+    /// The kernel of an entry, which becomes the most recently used; `None` if it is gone.
     pub fn take_up(&mut self, at: u32) -> Option<Arc<dyn Kernel>> {
         let kernel = self.entries[at as usize].held.as_ref()?.get()?;
         if self.newest != at {
@@ -87,7 +88,7 @@ impl Table {
         Some(kernel)
     }
 
-    /// Adds an entry that is not there, the newest. Gives it back if there is no memory for it.
+    /// Adds a new entry, the most recently used. Returns the kernel if there is no memory for the entry.
     pub fn insert(&mut self, key: &Key, hash: u64, words: Box<[u64]>, held: Held) -> Result<(), Held> {
         if self.len >= self.buckets.len() && !self.grow() {
             return Err(held);
@@ -128,17 +129,17 @@ impl Table {
         entry.held.take()
     }
 
-    /// Takes out the entry that was used longest ago.
+    /// Removes the least recently used entry.
     pub fn remove_oldest(&mut self) -> Option<Held> {
         if self.oldest == NONE { None } else { self.remove(self.oldest) }
     }
 
     fn bucket(&self, hash: u64) -> usize {
-        // Without buckets: an index that is none.
+        // Without buckets: an invalid index.
         hash as usize & self.buckets.len().wrapping_sub(1)
     }
 
-    /// Makes room for twice as many; false if there is no memory.
+    /// Doubles the capacity; false if there is no memory.
     fn grow(&mut self) -> bool {
         let room = (2 * self.buckets.len()).max(FIRST);
         let more = room - self.entries.len();

@@ -1,4 +1,4 @@
-//! The cache by itself: order, bounds, who builds, and what is left over.
+//! The cache in isolation: order, bounds, builders, and leftovers.
 
 use super::*;
 use crate::base::Desc;
@@ -7,7 +7,7 @@ use crate::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// A kernel that is a number, and says how many of its kind are alive.
+/// A kernel that is a number, with a counter of its live instances.
 struct Number {
     value: i64,
     identity: Option<Arc<u32>>,
@@ -47,7 +47,7 @@ impl Settings for Number {
     }
 }
 
-/// So many threads go on when all are here.
+/// A barrier for a number of threads.
 struct Meeting {
     missing: Mutex<usize>,
     all_here: Condvar,
@@ -160,7 +160,7 @@ fn the_one_that_was_used_longest_ago_goes() {
     assert_eq!(kept.evictions, before.evictions + 4);
 }
 
-/// Against a list that is kept in order the plain way.
+/// Against a list that is kept in order naively.
 #[test]
 fn random_walks_are_those_of_a_list() {
     for (capacity, values) in [(1, 3), (5, 9), (40, 60), (100, 90)] {
@@ -245,7 +245,7 @@ fn all_who_ask_at_once_share_one_build() {
                 meeting.wait();
                 let build = || {
                     builds.fetch_add(1, SeqCst);
-                    // Until the others are here, or at least for long.
+                    // Until the others have arrived, or at least for long.
                     std::thread::sleep(Duration::from_millis(30));
                     Ok(())
                 };
@@ -261,7 +261,7 @@ fn all_who_ask_at_once_share_one_build() {
     assert_eq!(bench.alive.load(SeqCst), 1);
 }
 
-/// A build that cannot end before the worker's call has returned: whoever waited for it would wait for ever.
+/// A build that cannot end before the worker's call has returned: a wait for it would never end.
 #[test]
 fn a_worker_does_not_wait_and_both_get_the_same() {
     let bench = Bench::new(8);
@@ -279,7 +279,7 @@ fn a_worker_does_not_wait_and_both_get_the_same() {
         })
     };
     begun.wait();
-    // This one waits, and is released by the worker, not by the slow build.
+    // This one waits, and the worker releases it, not the slow build.
     let waiting = {
         let bench = Arc::clone(&bench);
         std::thread::spawn(move || bench.get(1))

@@ -4,9 +4,9 @@
 //! products of x with W and of h with R for its units (`dots`: the weights lie along K, and rows are few), then the
 //! biases, the gates' functions and the new state, all in the slot's scratch memory.
 //!
-//! A GRU that resets h before the product with R is the exception: that product needs r * h of all units. It takes two
-//! regions. The first leaves z and r * h behind the scratch memory of slot 0, which no piece of either region uses as
-//! its own; the second reads them there.
+//! The exception is a GRU that resets h before the product with R: that product needs r * h of all units, so it takes
+//! two regions. The first stores z and r * h behind the scratch memory of slot 0, which no piece of either region uses
+//! as its own; the second reads them there.
 
 use super::activation::Activation;
 use super::dots::{self, Target};
@@ -17,16 +17,15 @@ use crate::memory::ALIGNMENT;
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Hidden units, and rows of the batch, of a piece: of few rows a piece takes more units, so that functions have
-/// something to do.
+/// Hidden units, and rows of the batch, of a piece: with few rows a piece takes more units, to amortise the functions.
 const UNITS: usize = 16;
 const ROWS: usize = 32;
 const FEW: (usize, usize) = (64, 8);
-/// Parts of a piece's scratch memory: four gates, or what goes into them.
+/// Parts of a piece's scratch memory: four gates, or their inputs.
 const PARTS: usize = 4;
 const PIECE_BYTES: usize = PARTS * ROWS * UNITS * size_of::<f32>();
 
-/// Sizes of a step, and which block of weights is which gate.
+/// Sizes of a step, and the order of the gates in the weights.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub rows: usize,
@@ -50,7 +49,7 @@ pub struct Step<'a> {
     pub bias: Option<[&'a [f32]; 2]>,
 }
 
-/// Which block of the weights a gate has.
+/// The block of the weights for each gate.
 #[derive(Clone, Copy, Debug)]
 pub struct LstmGates {
     pub input: usize,
@@ -74,7 +73,7 @@ impl Sizes {
         PIECE_BYTES
     }
 
-    /// The same of a GRU.
+    /// Scratch memory per slot of a step of a GRU, in bytes.
     pub fn gru_scratch_bytes(&self, gates: &GruGates) -> usize {
         if gates.linear_before_reset { PIECE_BYTES } else { PIECE_BYTES + 2 * self.shared_bytes() }
     }
@@ -87,7 +86,7 @@ impl Sizes {
     pub fn cost_ns(&self, gates: usize) -> u64 {
         let units = gates * self.hidden;
         let products = dots::cost_ns(self.rows, units, self.inputs) + dots::cost_ns(self.rows, units, self.hidden);
-        // And the functions.
+        // Plus the functions.
         (products + (self.rows * units) as f64 * 1.5) as u64
     }
 }
@@ -98,7 +97,7 @@ struct Piece<'a> {
     step: &'a Step<'a>,
     rows: Range<usize>,
     units: Range<usize>,
-    /// The slot's, which is this claim's: room for PARTS parts of ROWS * UNITS floats.
+    /// The slot's scratch memory, exclusive to this claim: PARTS parts of ROWS * UNITS floats.
     scratch: *mut f32,
 }
 
@@ -108,12 +107,12 @@ impl Piece<'_> {
     fn part(&self, index: usize) -> &mut [f32] {
         let size = self.rows.len() * self.units.len();
         assert!(index < PARTS && size <= ROWS * UNITS);
-        // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has PARTS such parts; they lie
-        // one after the other, side by side where a piece is small.
+        // SAFETY: the slot's scratch memory, an engine's, whose floats are initialised, has PARTS such parts; they are
+        // contiguous, and smaller where a piece is small.
         unsafe { std::slice::from_raw_parts_mut(self.scratch.add(index * size), size) }
     }
 
-    /// part = a * weights of a gate, or += ; and the gate's bias.
+    /// part = a * weights of a gate, or += ; plus the gate's bias.
     fn product(&self, part: usize, a: Matrix<'_, f32>, weights: Matrix<'_, f32>, k: usize, gate: usize, add: bool) {
         let (rows, units) = (self.rows.len(), self.units.len());
         let to = Target { data: self.part(part).as_mut_ptr(), row: units, column: 1, add };
@@ -125,7 +124,7 @@ impl Piece<'_> {
         }
     }
 
-    /// The biases that a gate has of W or of R.
+    /// The biases of a gate for W or for R.
     fn biases(&self, which: usize, gate: usize) -> Option<&[f32]> {
         let first = gate * self.step.sizes.hidden + self.units.start;
         self.step.bias.map(|bias| &bias[which][first..][..self.units.len()])
@@ -138,7 +137,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Both, one after the other.
+    /// Adds both, one after the other.
     fn both_biases(&self, part: usize, gate: usize) {
         let (Some(of_w), Some(of_r)) = (self.biases(0, gate), self.biases(1, gate)) else { return };
         for row in self.part(part).chunks_exact_mut(self.units.len()) {
@@ -277,10 +276,10 @@ pub fn gru(isa: Isa, step: &Step<'_>, gates: GruGates, new_h: MatrixMut<'_, f32>
         });
     }
     check_scratch(site, step.sizes.gru_scratch_bytes(&gates));
-    // Behind what the pieces use of slot 0.
+    // Behind the scratch memory that pieces use of slot 0.
     let shared = |index: usize| {
         let data = site.scratch(0).wrapping_add(PIECE_BYTES + index * step.sizes.shared_bytes()).cast::<f32>();
-        // SAFETY: as large as `gru_scratch_bytes` asked for; pieces write elements of their own.
+        // SAFETY: as large as `gru_scratch_bytes` requested; pieces write disjoint elements.
         unsafe { MatrixMut::new(data, rows, hidden, hidden) }
     };
     pieces(isa, step, cost_ns * 2 / 3, site, &|piece| {

@@ -1,12 +1,12 @@
-//! Mutable access to a stretch of columns of an output: what `memory::Shards` is for consecutive elements.
+//! Mutable access to stripes of columns of an output: the counterpart of `memory::Shards` for consecutive elements.
 
 use crate::memory::{BytesMut, Element, Parts, Shards};
 use crate::sync::Claim;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stretch of at most WIDTH
-/// columns of one block, all rows of it.
+/// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stripe of at most WIDTH columns of
+/// one block, all rows of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     pub outer: usize,
@@ -14,10 +14,10 @@ pub struct Columns {
     pub inner: usize,
 }
 
-/// Most columns of a stretch.
+/// Maximum number of columns in a stripe.
 pub const WIDTH: usize = 64;
 
-/// One stretch: `width` columns from offset `first` of the output, whose rows are `stride` elements apart.
+/// One stripe: `width` columns from offset `first` of the output, whose rows are `stride` elements apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     pub first: usize,
@@ -32,7 +32,7 @@ impl Columns {
         self.outer * self.inner.div_ceil(WIDTH)
     }
 
-    /// The stretch with this number.
+    /// The stripe with this number.
     pub fn stretch(&self, item: usize) -> Stretch {
         assert!(item < self.stretches());
         let per_block = self.inner.div_ceil(WIDTH);
@@ -45,7 +45,7 @@ impl Columns {
         }
     }
 
-    /// The output, for a region whose items are stretches.
+    /// The output, for a region whose items are stripes.
     pub fn divide<T: Element>(self, output: BytesMut<'_>) -> Divided<'_, T> {
         let output = output.shards(1);
         assert!(output.len() >= self.outer * self.len * self.inner);
@@ -53,14 +53,14 @@ impl Columns {
     }
 }
 
-/// An output that is divided by stretches.
+/// An output divided into stripes.
 #[derive(Debug)]
 pub struct Divided<'a, T> {
     columns: Columns,
     output: Shards<'a, T>,
 }
 
-// SAFETY: stretches share no element.
+// SAFETY: stripes share no element.
 unsafe impl<'a, T: Send> Parts for Divided<'a, T> {
     type Part = Stretches<'a, T>;
 
@@ -71,7 +71,7 @@ unsafe impl<'a, T: Send> Parts for Divided<'a, T> {
     }
 }
 
-/// The stretches of a claim.
+/// The stripes of a claim.
 #[derive(Debug)]
 pub struct Stretches<'a, T> {
     columns: Columns,
@@ -81,19 +81,19 @@ pub struct Stretches<'a, T> {
 }
 
 impl<T> Stretches<'_, T> {
-    /// Calls `body` for each of them, with its rows to write.
+    /// Calls `body` for each stripe, with its rows for writing.
     pub fn for_each(self, mut body: impl FnMut(Stretch, &mut Rows<'_, T>)) {
         for item in self.items {
             let stretch = self.columns.stretch(item);
-            // SAFETY: the stretch lies in the output, whose size `divide` has compared; it is the claim's, and
-            // stretches share no element.
+            // SAFETY: the stripe lies in the output, whose size `divide` has compared; it is the claim's, and stripes
+            // share no element.
             let mut rows = unsafe { Rows::new(self.data, stretch) };
             body(stretch, &mut rows);
         }
     }
 }
 
-/// The rows of a stretch.
+/// The rows of a stripe.
 #[derive(Debug)]
 pub struct Rows<'a, T> {
     data: *mut T,
@@ -103,7 +103,7 @@ pub struct Rows<'a, T> {
 
 impl<T> Rows<'_, T> {
     /// # Safety
-    /// The stretch lies in the writable elements at `data`, and nobody else uses its elements meanwhile.
+    /// The stripe lies in the writable elements at `data`, and nothing else uses its elements meanwhile.
     unsafe fn new(data: *mut T, stretch: Stretch) -> Self {
         Rows { data, stretch, _life: PhantomData }
     }
@@ -112,7 +112,7 @@ impl<T> Rows<'_, T> {
     pub fn row(&mut self, i: usize) -> &mut [T] {
         let Stretch { first, width, len, stride } = self.stretch;
         assert!(i < len);
-        // SAFETY: in bounds and nobody else's (`new`); borrowed from self for as long as the slice lives.
+        // SAFETY: in bounds and exclusive (`new`); borrowed from self for as long as the slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(first + i * stride), width) }
     }
 }

@@ -14,7 +14,7 @@ pub fn add(isa: Isa, a: &[f32], b: &[f32], out: &mut [f32]) {
     levels::on(isa, Add(a, b, out));
 }
 
-/// out = a + b, with one b for all
+/// out = a + b, with a scalar b
 pub fn add_scalar(isa: Isa, a: &[f32], b: f32, out: &mut [f32]) {
     levels::on(isa, AddScalar(a, b, out));
 }

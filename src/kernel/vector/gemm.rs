@@ -1,27 +1,27 @@
-//! The matrix product C = alpha * A * B + beta * C in f32, with a bias and a rectifier on request.
+//! The matrix product C = alpha * A * B + beta * C in f32, with an epilogue on request.
 //!
-//! C is cut into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of
-//! the region is a run of tiles, that is some rows of a block of columns, all rows of the next, and so on. For each
-//! block of columns and each stretch of K a piece copies B into panels of as many columns as a micro-kernel takes,
-//! which then lie in the second-level cache while the rows of A go by:
+//! C is divided into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of
+//! the region is a run of tiles: some rows of a block of columns, all rows of the next, and so on. For each block of
+//! columns and each K block a piece packs B into panels as wide as a micro-kernel, which stay in the L2 cache while the
+//! rows of A pass:
 //!
 //! ```text
 //! for each block of columns of the piece
-//!     for each stretch of K                         in order
-//!         pack B: stretch x block of columns
-//!         for each `rows` rows of A                 they stay in the first-level cache
+//!     for each K block                              in order
+//!         pack B: K block x block of columns
+//!         for each `rows` rows of A                 they stay in the L1 cache
 //!             for each panel of B: micro-kernel
-//!             after the last stretch: bias, rectifier
+//!             after the last K block: epilogue
 //! ```
 //!
-//! Same bits: a stretch's length depends on K alone, and the micro-kernels compute an element the same way wherever
-//! it lies (`micro`). So an element depends on its row of A, its column of B and K, and on nothing else: not on M,
-//! N, the cut, the pool or what is packed.
+//! Determinism: the length of a K block depends only on K, and the micro-kernels compute an element the same way in
+//! every position (`micro`). So an element depends only on its row of A, its column of B and K: not on M, N, the
+//! division, the pool or packing.
 //!
-//! The first stretch scales the old C, the others add to what is there: alpha and beta cost no pass of their own.
+//! The first K block scales the old C, the others accumulate: alpha and beta need no pass of their own.
 //!
-//! A region may hold several products of one shape (`Batch`): the tiles of all, one product after the other. And B need
-//! not be a matrix: it may lie in panels already (`Panels`), or be gathered when a panel is filled (`Gather`).
+//! A region may hold several products of one shape (`Batch`): the tiles of all, one product after the other. B may also
+//! be packed already (`Panels`), or gathered when a panel is filled (`Gather`).
 //!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
@@ -42,9 +42,9 @@ use crate::threadpool::{MAX_SLOTS, Span};
 /// Largest tile; the smaller dimensions are for small matrices. All are whole micro-tiles of every instruction set.
 const MAX_TILE: (usize, usize) = (48, 256);
 const MIN_TILE: (usize, usize) = (12, 64);
-/// As many tiles are enough for any pool.
+/// Enough tiles for any pool.
 const ENOUGH_TILES: usize = 64;
-/// Most floats of the panels of a tile's columns for all of K, if they are kept from piece to piece.
+/// Maximum floats in the panels of a tile's columns for all of K, if they are kept from piece to piece.
 const MAX_KEPT: usize = 192 << 10;
 impl Cut {
     fn new(shape: &Shape, count: usize, micro: &MicroKernels) -> Cut {
@@ -80,10 +80,10 @@ impl Cut {
         self.stretches.saturating_mul(self.depth).saturating_mul(columns)
     }
 
-    /// Floats of scratch memory for the panels of B, or for the sums of few rows.
+    /// Floats of scratch memory for the panels of B, or for the accumulators of few rows.
     pub fn floats_of_b(&self, m: usize, n: usize, micro: &MicroKernels) -> usize {
         let panels = self.depth * BLOCK_COLUMNS.min(n).next_multiple_of(micro.width);
-        // More rows need no more, nor does more of K.
+        // More rows, or a larger K, need no more.
         let kept = self.floats_kept(n, micro).min(MAX_KEPT);
         panels.max(kept).max(thin::floats(m, n))
     }
@@ -106,7 +106,7 @@ impl Shape {
         self.scratch_bytes_of(1, micro)
     }
 
-    /// The same for a batch of `count` products.
+    /// Scratch memory for a batch of `count` products, per slot, in bytes.
     pub fn batch_scratch_bytes(&self, count: usize) -> usize {
         self.scratch_bytes_of(count, &MicroKernels::best())
     }
@@ -119,7 +119,7 @@ impl Shape {
         if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
     }
 
-    /// The same product seen from the other side: C^T = B^T * A^T.
+    /// The transposed product: C^T = B^T * A^T.
     fn turned(&self) -> Shape {
         let Shape { m, n, k, transpose_a, transpose_b } = *self;
         Shape { m: n, n: m, k, transpose_a: !transpose_b, transpose_b: !transpose_a }
@@ -171,13 +171,13 @@ pub(super) fn compute_batch_with(
         shape.k = 0;
     }
     if shape.k == 0 {
-        // Not read, but multiplied with the sum of nothing: a NaN would spread from here.
+        // A and B are not read, but alpha times the empty sum would be NaN if alpha is not finite.
         scale.alpha = 0.0;
     }
     if let Some(done) = column::compute(micro.isa, &Batch { shape, count, scale, operands }, &c, site) {
         return done;
     }
-    // Any other single column would leave all lanes but one idle; as a row of C^T it fills them.
+    // Otherwise a single column would leave all SIMD lanes but one idle; as a row of C^T it fills them.
     let turned = shape.n == 1 && shape.m > 1 && count > 0 && c.stride() == 1 && operands(0).can_turn();
     if turned {
         shape = shape.turned();
@@ -190,7 +190,7 @@ pub(super) fn compute_batch_with(
     }
     check_scratch(site, cut.scratch_bytes(&shape, &micro));
     let cost_ns = shape.cost_ns() as f32 / cut.tiles as f32;
-    // Few rows read B in runs as long as a piece is wide.
+    // With few rows B is read in runs as long as a piece is wide.
     let span = Span { items: tiles, cost_ns, coarse: shape.m <= thin::ROWS || !cut.keeps, ..Span::default() };
     let held = [const { Held::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
@@ -224,7 +224,7 @@ impl<'a> Operands<'a> {
         matches!(self.b, Right::Matrix(_)) && self.finish.turned().is_some()
     }
 
-    /// Those of the product seen from the other side.
+    /// The operands of the transposed product.
     fn turned(self) -> Operands<'a> {
         let (Right::Matrix(b), Some(finish)) = (self.b, self.finish.turned()) else { return self };
         Operands { a: b, b: Right::Matrix(self.a), finish }

@@ -57,7 +57,7 @@ impl Case {
         outputs.unwrap().remove(0)
     }
 
-    /// Each element by its definition, and by how much rounding may move it when it is added up in any order.
+    /// Each element by its definition, and the bound of its rounding error for any order of summation.
     fn reference(&self) -> Vec<(f64, f64)> {
         let Shape { m, n, k, transpose_a, transpose_b } = self.shape;
         let (a, b) = (self.a.floats(), self.b.floats());
@@ -77,7 +77,7 @@ impl Case {
         elements
     }
 
-    /// Compares what all instruction sets compute with the definition.
+    /// Compares the results of all instruction sets with the definition.
     fn check(&self) {
         let reference = self.reference();
         for micro in sets() {
@@ -91,7 +91,7 @@ impl Case {
     }
 }
 
-/// Every set of micro-kernels of this machine, with rows of A read where they are, and copied.
+/// Every set of micro-kernels of this machine, with rows of A read in place, and copied.
 fn sets() -> Vec<MicroKernels> {
     let mut sets: Vec<_> = Isa::available().map(MicroKernels::of).collect();
     sets.dedup_by_key(|set| set.lanes);
@@ -112,7 +112,7 @@ fn every_instruction_set_computes_the_product() {
     let mut number = 0;
     for m in sizes {
         for n in sizes {
-            // The depth and the flags go round, so that all meet all over the loop.
+            // The depth and the flags cycle, so that all combinations occur over the loop.
             number += 1;
             Case::new(m, n, sizes[number * 5 % sizes.len()], number % 16).check();
         }

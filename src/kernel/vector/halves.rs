@@ -1,11 +1,10 @@
-//! The matrix product of halves: A and B of f16 or bf16, sums in f32, C of halves or of floats.
+//! 16-bit float matrix product: A and B of f16 or bf16, f32 accumulators, C of the same type or f32.
 //!
-//! C is cut into tiles. A tile is computed for itself: for each stretch of K the halves that it needs of A and B become
-//! floats, B in panels, in the slot's scratch memory; the micro-kernels of f32 add the products to the tile's sums
-//! there; at last what follows the product is done to each row, which then goes to C, rounded once. Weights that were
-//! packed before are floats in panels already.
+//! C is divided into tiles. A tile is computed on its own: for each K block its parts of A and B are converted to f32,
+//! B in packed panels, in the slot's scratch memory; the f32 micro-kernels accumulate the products there; finally each
+//! row goes through the epilogue and to C, rounded once. Packed weights are f32 panels already.
 //!
-//! Same bits: an element is the chain of its products in the order of K, whatever tile it lies in.
+//! Determinism: an element is the chain of its products in the order of K, in every tile.
 
 use super::activation::Activation;
 use super::convert::{self, Stored};
@@ -22,10 +21,10 @@ use std::ops::Range;
 /// Rows and columns of tiles: the smaller ones are for small products. All are whole micro-tiles of every instruction
 /// set.
 const TILES: [(usize, usize); 4] = [(144, 192), (144, 64), (48, 64), (12, 64)];
-/// As many tiles are enough for any pool.
+/// Enough tiles for any pool.
 const ENOUGH: usize = 64;
 
-/// Where B comes from.
+/// The source of B.
 #[derive(Clone, Copy)]
 pub enum Right<'a, T> {
     /// [K, N], or [N, K] if it is transposed.
@@ -43,7 +42,7 @@ pub struct Operands<'a, T, U> {
     pub activation: Activation,
 }
 
-/// How products are cut; depends on their sizes alone.
+/// The division of products; depends only on their sizes.
 #[derive(Clone, Copy)]
 struct Cut {
     depth: usize,
@@ -64,7 +63,7 @@ impl Cut {
         Cut { depth, stretches, rows, columns, down: shape.m.div_ceil(rows), tiles: number((rows, columns)) }
     }
 
-    /// Floats of scratch memory: panels of B, rows of A, columns that are turned, sums, a row.
+    /// Floats of scratch memory: panels of B, rows of A, columns to be transposed, accumulators, a row.
     fn floats(&self, micro: &MicroKernels) -> [usize; 5] {
         let Cut { depth, rows, columns, .. } = *self;
         [depth * columns, depth * rows, depth * micro.width, rows * columns, columns]
@@ -77,7 +76,7 @@ pub fn scratch_bytes(shape: &Shape, count: usize) -> usize {
     cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
 }
 
-/// The most that any number of rows, columns and products needs.
+/// The maximum for any number of rows, columns and products.
 pub fn most_scratch_bytes(shape: &Shape) -> usize {
     let (depth, stretches) = stretches(shape.k);
     let (rows, columns) = TILES[0];
@@ -102,7 +101,7 @@ pub fn compute<'a, T: Stored, U: Stored>(
     let cost_ns = 1.2 * shape.cost_ns() as f32 / cut.tiles as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         let floats = cut.floats(&micro);
-        // SAFETY: the slot's memory, which is as large as `scratch_bytes` asked for; no other claim has this slot.
+        // SAFETY: the slot's memory, which is as large as `scratch_bytes` requested; no other claim has this slot.
         let room = unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast(), floats.iter().sum()) };
         let mut room = Room::new(room, floats);
         assert!(claim.end() <= items);
@@ -167,7 +166,7 @@ struct Tile<'p, 'a, T, U> {
 
 impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
     /// # Safety
-    /// The operands fit the shape; nobody else writes the tile.
+    /// The operands fit the shape; nothing else writes the tile.
     unsafe fn compute(&self, room: &mut Room<'_>) {
         let Cut { depth, stretches, columns: stride, .. } = *self.cut;
         let (width, most) = (self.micro.width, self.micro.rows);
@@ -186,7 +185,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
             for first in self.rows.clone().step_by(most) {
                 let count = most.min(self.rows.end - first);
                 let at = first - self.rows.start;
-                // Where K is 0 there is no A to point into.
+                // If K is 0 there is no A to point into.
                 let (offset, steps) = match self.shape.transpose_a {
                     true => (at, (self.rows.len(), 1)),
                     false => (at * depth.len(), (1, depth.len())),
@@ -202,8 +201,8 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
                     let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
                     let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
                     let tile = MicroTile { rows, columns, depth, a, b, from, c, c_stride: stride, scale };
-                    // SAFETY: A's rows and B's panel were filled for this stretch, B's up to whole vectors; the sums
-                    // have `stride` columns, of which the panel's are some.
+                    // SAFETY: A's rows and B's panel were filled for this K block, B's up to whole vectors; the
+                    // accumulators have `stride` columns, which include the panel's.
                     unsafe { self.micro.multiply(&tile) };
                 }
             }
@@ -215,7 +214,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
         }
     }
 
-    /// Some columns of B, at most a panel's width, as floats, and zeros up to whole vectors.
+    /// Converts some columns of B, at most a panel's width, to f32, padded with zeros to whole vectors.
     fn pack_b(
         &self,
         b: &Matrix<'_, T>,
@@ -241,7 +240,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
         }
     }
 
-    /// The tile's rows of A, one after the other; of a transposed A its columns.
+    /// The tile's rows of A, one after the other; its columns if A is transposed.
     fn widen_a(&self, depth: &Range<usize>, to: &mut [f32]) {
         let (a, isa) = (&self.operands.a, self.micro.isa);
         let (outer, inner) = if self.shape.transpose_a { (depth, &self.rows) } else { (&self.rows, depth) };
@@ -251,7 +250,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
     }
 
     /// # Safety
-    /// Nobody else writes the tile.
+    /// Nothing else writes the tile.
     unsafe fn finish(&self, row: usize, sums: &mut [f32], more: &mut [f32]) {
         let (isa, columns) = (self.micro.isa, &self.columns);
         let more = &mut more[..columns.len()];

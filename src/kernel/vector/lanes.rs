@@ -1,8 +1,7 @@
-//! Arithmetic on one float, or on as many as a vector register holds, so that a formula is written once.
+//! Arithmetic on one float, or on a whole vector register, so that a formula is written once.
 //!
 //! A formula is a generic function that is always inlined into one with the `target_feature` of its vectors. Over plain
-//! floats it is code without branches, which the compiler turns into the vector instructions that every processor of
-//! the target has.
+//! floats it is branch-free code, which the compiler vectorises with the target's baseline instructions.
 
 /// One float or a vector of them.
 ///
@@ -36,7 +35,7 @@ pub trait Vector: Number {
     unsafe fn load(from: *const f32) -> Self;
     /// `count` floats, at most LANES; -inf in the other lanes.
     unsafe fn load_part(from: *const f32, count: usize) -> Self;
-    /// The same with 0 in the other lanes.
+    /// As `load_part`, with 0 in the other lanes.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
     unsafe fn store(self, to: *mut f32);
     /// Stores the first `count` lanes.
@@ -70,7 +69,7 @@ impl Number for f32 {
     }
     #[inline(always)]
     unsafe fn mul_add(self, factor: f32, summand: f32) -> f32 {
-        // Not f32::mul_add: without the instruction that is a call of the C library.
+        // Not f32::mul_add: without the instruction it calls the C library.
         self * factor + summand
     }
     #[inline(always)]

@@ -1,8 +1,8 @@
-//! A matrix B that was packed once, in the panels that the micro-kernels of f32 read, for any number of products.
+//! A matrix B packed once into the panels that the f32 micro-kernels read, for any number of products.
 //!
-//! Stretch after stretch of K, and in it panel after panel of as many columns as a micro-kernel takes. The layout
-//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. A single column is
-//! there once more, without gaps, behind the panels (`column`).
+//! K block after K block, and in it panel after panel as wide as a micro-kernel. The layout depends on K, N and the
+//! instruction set, not on the blocks and division of a product. A single column is stored once more, densely, behind
+//! the panels (`column`).
 
 use super::micro::MicroKernels;
 use super::pack::{self, stretches};
@@ -47,8 +47,8 @@ impl Panels {
             for first in (0..n).step_by(width) {
                 let columns = width.min(n - first);
                 let size = (depth, columns, columns);
-                // SAFETY: stretch and columns are inside B; the panel is inside the memory, which has a multiple of
-                // its width for every row of B.
+                // SAFETY: K block and columns are inside B; the panel is inside the memory, which has a multiple of its
+                // width for every row of B.
                 unsafe {
                     let panel = panels.at(begin, depth, first).cast_mut();
                     if transposed {
@@ -62,7 +62,7 @@ impl Panels {
         if n == 1 {
             let column = panels.memory.data().cast::<f32>().wrapping_add(k * width);
             for at in 0..k {
-                // SAFETY: an element of B; behind the panels there is room for the column.
+                // SAFETY: an element of B; there is room for the column behind the panels.
                 unsafe { *column.add(at) = if transposed { *b.at(0, at) } else { *b.at(at, 0) } };
             }
         }
@@ -72,7 +72,7 @@ impl Panels {
     /// The column as a row, if it is the only one.
     pub fn column(&self) -> Option<Matrix<'_, f32>> {
         let data = self.memory.data().cast::<f32>().wrapping_add(self.k * self.width);
-        // SAFETY: K elements that were written when the column was packed, and that nobody writes again.
+        // SAFETY: K elements that were written when the column was packed, and are never written again.
         (self.n == 1).then(|| unsafe { Matrix::new(data, 1, self.k, self.k) })
     }
 
@@ -86,7 +86,7 @@ impl Panels {
         self.memory.bytes()
     }
 
-    /// The panel with column `first`, of the stretch from row `begin` on.
+    /// The panel with column `first`, of the K block from row `begin` on.
     pub(super) fn at(&self, begin: usize, depth: usize, first: usize) -> *const f32 {
         let padded = self.n.next_multiple_of(self.width);
         self.memory.data().cast::<f32>().wrapping_add(begin * padded + first * depth).cast_const()

@@ -1,31 +1,31 @@
 //! The greatest element, or the average, of each window of an image or signal.
 //!
-//! The loops are plain, and compiled once more for the vectors of AVX2. They compare, add and divide, so their bits are
-//! the same on every instruction set.
+//! The loops are plain, and also compiled for AVX2. They compare, add and divide, so their bits are the same on every
+//! instruction set.
 
 use super::isa::Isa;
 use super::window::Axis;
 
-/// What is made of a window.
+/// The value computed from a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pooling {
     /// NaN if there is one; -inf for a window without elements.
     Max,
-    /// Over all taps: what is beyond the ends counts as zeros.
+    /// Over all taps: padding counts as zeros.
     Average,
-    /// Over the elements; 0 for a window without.
+    /// Over the elements, without padding; 0 for a window without elements.
     AverageInside,
 }
 
 /// Partial sums of a plane.
 const LANES: usize = 16;
 
-/// A row of the output, from the plane that is its input.
+/// A row of the output, computed from its input plane.
 pub fn row(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
     row_with(Isa::best(), pooling, rows, columns, plane, row, out);
 }
 
-/// The same on a level that the processor has.
+/// The same on a supported level.
 fn row_with(isa: Isa, pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     match isa {
@@ -85,7 +85,7 @@ fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: u
     }
 }
 
-/// Combines each element of `out` with every second one of `x`. In pairs, which the compiler turns into vectors.
+/// Combines each element of `out` with every second one of `x`. In pairs, which the compiler vectorises.
 #[inline(always)]
 fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
     let pairs = x.chunks_exact(2);
@@ -93,13 +93,13 @@ fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
     for (out, pair) in out.iter_mut().zip(pairs) {
         *out = combine(*out, pair[0]);
     }
-    // The last one may have no second.
+    // The last one may lack a second element.
     if let Some(out) = out.get_mut(whole) {
         *out = combine(*out, x[2 * whole]);
     }
 }
 
-/// A NaN stays, and is taken over.
+/// NaN propagates.
 #[inline(always)]
 fn greater(most: f32, x: f32) -> f32 {
     if (x > most) | x.is_nan() { x } else { most }

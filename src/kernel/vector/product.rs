@@ -1,4 +1,4 @@
-//! What a product is given: sizes, and where its operands are (`gemm`).
+//! The parameters of a product: sizes, and its operands (`gemm`).
 #![forbid(unsafe_code)]
 
 use super::finish::Finish;
@@ -7,10 +7,10 @@ use super::site::Matrix;
 use super::step::Scale;
 use std::ops::Range;
 
-/// Most columns of a block, whose panels lie in the second-level cache.
+/// Maximum columns of a block, whose panels fit into the L2 cache.
 pub(super) const BLOCK_COLUMNS: usize = 256;
 
-/// Sizes of a product and how its operands lie.
+/// Sizes of a product and the layout of its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub m: usize,
@@ -36,18 +36,18 @@ pub struct Product<'a> {
     pub relu: bool,
 }
 
-/// Where B comes from.
+/// The source of B.
 #[derive(Clone, Copy)]
 pub enum Right<'a> {
     /// [K, N], or [N, K] if it is transposed.
     Matrix(Matrix<'a, f32>),
     /// Packed before, for the same K, N and micro-kernels.
     Panels(&'a Panels),
-    /// Copied from where its elements are; with the number that the source knows it by.
+    /// Gathered on demand; with the number by which the source knows it.
     Gather(&'a dyn Gather, usize),
 }
 
-/// A matrix whose elements are found when they are needed.
+/// A matrix whose elements are gathered when they are needed.
 pub trait Gather: Sync {
     /// Fills rows that are `stride` apart in `panel` with the elements of rows `depth` and of `columns`.
     fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize);
@@ -66,11 +66,11 @@ pub struct Batch<'a> {
     pub shape: Shape,
     pub count: usize,
     pub scale: Scale,
-    /// Those of product `number`; they fit the shape.
+    /// The operands of product `number`; they fit the shape.
     pub operands: &'a (dyn Fn(usize) -> Operands<'a> + Sync),
 }
 
-/// How a product is cut. Depends on the sizes (and the instruction set) only.
+/// The division of a product. Depends only on the sizes and the instruction set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub depth: usize,

@@ -1,5 +1,5 @@
-//! Softmax of halves: rows and columns are made floats a block at a time, in each of three passes, so that no length
-//! asks for memory. The exponentials are computed twice, and each result is rounded once.
+//! Softmax of 16-bit floats: rows and columns are converted to f32 a block at a time, in each of three passes, so that
+//! no length needs extra memory. The exponentials are computed twice, and each result is rounded once.
 
 use super::columns::{Rows, Stretch, WIDTH};
 use super::convert::{self, Stored};
@@ -14,7 +14,7 @@ const LANES: usize = 16;
 /// exp(x - max) * 2^64, and the sums with it.
 struct Exponentials<'a> {
     x: &'a mut [f32],
-    /// One for all, or one for each.
+    /// One for all elements, or one for each.
     max: &'a [f32],
     sums: &'a mut [f64],
 }
@@ -41,7 +41,7 @@ impl Loop for Exponentials<'_> {
     }
 }
 
-/// Makes results of x: of itself or of its exponential, and of what the row, or each column, has for all.
+/// Computes results from x or its exponential, and the row's or each column's totals.
 fn finish(isa: Isa, log: bool, x: &mut [f32], max: &[f32], last: &[f32]) {
     if !log {
         levels::on(isa, Exponentials { x: &mut *x, max, sums: &mut [0.0; WIDTH] });
@@ -49,7 +49,7 @@ fn finish(isa: Isa, log: bool, x: &mut [f32], max: &[f32], last: &[f32]) {
     levels::on(isa, Finish { log, x, max, last });
 }
 
-/// The exponential times `last`, or x without the maximum and `last`.
+/// The exponential times `last`, or x minus the maximum and `last`.
 struct Finish<'a> {
     log: bool,
     x: &'a mut [f32],
@@ -113,7 +113,7 @@ pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stretch, out: &mut R
             *max = if x > *max || (x.is_nan() && !max.is_nan()) { x } else { *max };
         }
     }
-    // One column is not a row.
+    // A single column is not a row.
     let max = &max[..width.max(2)];
     for i in 0..at.len {
         input(i, floats);

@@ -1,12 +1,12 @@
-//! Windows that slide along an axis: which element of the input a tap of a window falls on.
+//! Sliding windows along an axis: the input element under each tap of a window.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 
-/// What is beyond the ends of an axis.
+/// The values beyond the ends of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edge {
-    /// Nothing: zeros, or elements that do not count.
+    /// None: zeros, or elements that do not count.
     #[default]
     Zero,
     /// The elements mirrored at the first and the last one, which are not repeated.
@@ -29,7 +29,7 @@ impl Axis {
     /// An axis with one element and one window.
     pub const ONE: Axis = Axis { input: 1, output: 1, taps: 1, stride: 1, dilation: 1, before: 0, edge: Edge::Zero };
 
-    /// The element under a tap; None if it is beyond the ends and there is nothing.
+    /// The element under a tap; `None` if it is beyond the ends and there is no padding value.
     #[inline(always)]
     pub fn element(&self, window: usize, tap: usize) -> Option<usize> {
         let (at, before) = (window * self.stride + tap * self.dilation, self.before);
@@ -85,7 +85,7 @@ impl Axis {
         (0..self.taps).filter(|&tap| self.inside(tap).contains(&window)).count()
     }
 
-    /// Whether the windows are the elements, one for each.
+    /// Whether each window is exactly one element.
     pub fn is_plain(&self) -> bool {
         self.taps == 1 && self.stride == 1 && self.before == 0 && self.output == self.input
     }

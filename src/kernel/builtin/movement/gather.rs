@@ -1,4 +1,4 @@
-//! Rows of a table by their numbers: an embedding.
+//! Gather: rows of a table by their indices, as for an embedding.
 #![forbid(unsafe_code)]
 
 use super::{NS_PER_BYTE, bytes_span, element};
@@ -9,20 +9,20 @@ use crate::kernel::builtin::Operation;
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::Element;
 
-/// The elements of input 0 along `axis` that input 1, of s32 or s64, names: the output has the indices' shape in the
+/// The elements of input 0 along `axis` at the indices of input 1, of s32 or s64: the output has the indices' shape in
 /// place of the axis. An index below zero or beyond the axis is refused before anything is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather {
     pub axis: i32,
 }
 
-/// Time for an index: the row that it names is somewhere in memory.
+/// Time per index: its row may be anywhere in memory.
 const INDEX_NS: f32 = 5.0;
 
 impl Gather {
     fn check_indices<I: Index>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
         let size = table.shape()[axis];
-        // The first look is a loop without branches.
+        // The first check is a loop without branches.
         let good = indices.iter().fold(true, |good, &index| good & (index.into() >= 0 && index.into() < size));
         let bad = |&index: &I| index.into() < 0 || index.into() >= size;
         match indices.iter().position(bad).filter(|_| !good) {
@@ -74,7 +74,7 @@ impl Operation for Gather {
     }
 }
 
-/// A number of a row.
+/// An index type.
 trait Index: Element + Into<i64> {}
 
 impl Index for i32 {}
@@ -118,7 +118,7 @@ impl Gather {
     }
 }
 
-/// The same for elements of a size that the compiler knows.
+/// For elements of a size known to the compiler.
 fn rows_of<const UNIT: usize>(table: &[u8], indices: &[impl Index], out: &mut [u8]) {
     for (row, &index) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(indices) {
         *row = table.as_chunks::<UNIT>().0[index.into() as usize];

@@ -1,4 +1,4 @@
-//! Dimensions in another order.
+//! Transposition: permutes dimensions.
 #![forbid(unsafe_code)]
 
 use super::{check_rank, go, movement, strides, traffic_ns};
@@ -11,12 +11,12 @@ use crate::kernel::{KernelContext, Outputs};
 /// Dimension i of the output is dimension `permutation[i]` of the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Transpose {
-    /// None turns the order of any number of dimensions round.
+    /// `None` reverses the order of any number of dimensions.
     pub(in crate::kernel::builtin) permutation: Option<([usize; MAX_RANK], usize)>,
 }
 
 impl Transpose {
-    /// Refuses what is no permutation; an empty one is the reverse order.
+    /// Refuses an invalid permutation; an empty one is the reverse order.
     pub fn new(permutation: &[i32]) -> Result<Transpose> {
         let rank = permutation.len();
         let mut all = [0; MAX_RANK];

@@ -1,4 +1,4 @@
-//! Normalisations of halves: what floats give, rounded once.
+//! Normalisations of 16-bit floats: the f32 result, rounded once.
 
 use super::*;
 use crate::kernel::builtin::fixture::refusal;
@@ -70,7 +70,7 @@ fn what_floats_give_rounded_once() {
 
 #[test]
 fn squares_beyond_the_type_do_not_count() {
-    // 300 squared is more than an f16 can be, and 1e30 squared more than an f32.
+    // 300 squared is beyond f16, and 1e30 squared beyond f32.
     for (of, size) in [(dtype::F16, 300.0), (dtype::BF16, 1e30)] {
         for op in [Op::WEIR_NORM_RMS, Op::WEIR_NORM_LAYER] {
             if op == Op::WEIR_NORM_LAYER && of == dtype::BF16 {

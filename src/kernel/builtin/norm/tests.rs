@@ -9,7 +9,7 @@ fn norm(op: Op, axis: i32, groups: usize) -> Norm {
     Norm { op, axis, groups, epsilon: 1e-3, scale: true, shift: true, isa: Isa::best() }
 }
 
-/// x, and whatever else the kernel wants.
+/// x, and the kernel's other inputs.
 fn inputs(kernel: &Norm, dims: &[i64]) -> Vec<Tensor> {
     let at = if kernel.axis < 0 { kernel.axis + dims.len() as i32 } else { kernel.axis } as usize;
     let of_channels = [Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP].contains(&kernel.op);
@@ -67,7 +67,7 @@ fn check(kernel: &Norm, dims: &[i64]) {
     let want = reference(kernel, &inputs);
     assert_eq!(y.len(), want.len());
     for (i, (&got, &want)) in y.iter().zip(&want).enumerate() {
-        // The result may be a difference of larger numbers: of a product of some ones and the shift.
+        // The result may be a difference of larger numbers: of a product of ones and the shift.
         let error = (f64::from(got) - want).abs();
         assert!(error <= 2e-6 * want.abs().max(1.0), "{kernel:?} {dims:?}: {i}: {got} for {want}");
     }

@@ -1,17 +1,17 @@
 //! Convolution of images and signals, [N, C, H, W] with [O, C / groups, KH, KW]; a signal is an image of one row.
 //!
-//! For each image and group it is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P],
-//! which have a column for each of the P windows. There are three ways to it, chosen by the shapes:
+//! Each image and group is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P], with a
+//! column for each of the P windows. There are three algorithms, chosen by the shapes:
 //!
-//! | way    | when                              | patches                                          |
-//! |--------|-----------------------------------|--------------------------------------------------|
-//! | panels | in general                        | gathered into the panels of the driver (`gemm`)  |
-//! | rows   | few windows                       | a row each, in scratch memory; `dots`            |
-//! | direct | few channels out of a group, and  | none: sums of shifted rows (`direct`)            |
-//! |        | short or many windows             |                                                  |
+//! | algorithm | when                                | patches                                         |
+//! |-----------|-------------------------------------|-------------------------------------------------|
+//! | panels    | in general                          | gathered into the panels of the driver (`gemm`) |
+//! | rows      | few windows                         | a row each, in scratch memory; `dots`           |
+//! | direct    | few output channels in a group, and | none: sums of shifted rows (`direct`)           |
+//! |           | short or many windows               |                                                 |
 //!
-//! The driver's vectors lie along P, those of `dots` along K. Windows that are the elements themselves (1 x 1) need no
-//! patches: the image is the matrix.
+//! The driver's SIMD lanes lie along P, those of `dots` along K. Windows of one element (1 x 1) need no patches: the
+//! image is the matrix.
 
 mod direct;
 mod shape;
@@ -31,7 +31,7 @@ pub use shape::{Conv, Data};
 use shape::{Way, operands};
 use std::ops::Range;
 
-/// Channels of a piece where patches are rows.
+/// Channels of a piece if patches are rows.
 const CHANNELS: usize = 16;
 
 /// Computes the convolution into `out`, in a region of `site`, which has `scratch_bytes` per slot.
@@ -39,7 +39,7 @@ pub fn compute(conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn
     compute_with(Isa::best(), conv, data, out, site)
 }
 
-/// The same on a level that the processor has, of which the scratch memory does not know.
+/// The same on a supported level, for which the scratch memory may be sized differently.
 fn compute_with(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let [x, weights, _] = conv.sizes();
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
@@ -121,7 +121,7 @@ impl Gather for Patches<'_> {
     }
 }
 
-/// What a tap of the windows from `first` on falls on, in a row of the input.
+/// Copies the input elements under a tap, for the windows from `first` on, in a row of the input.
 #[inline]
 fn line(axis: &Axis, inside: &Range<usize>, x: &[f32], tap: usize, first: usize, out: &mut [f32]) {
     let end = first + out.len();
@@ -170,8 +170,8 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
             let of = operands(conv, data, number);
-            // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has a row of `line` for
-            // each window, and is this claim's.
+            // SAFETY: the slot's scratch memory, an engine's, whose floats are initialised, has a row of `line` for
+            // each window, and is exclusive to this claim.
             let rows =
                 unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), windows * line) };
             turned(conv, of.x, rows);
@@ -187,7 +187,7 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let out = unsafe { std::slice::from_raw_parts_mut(at, filters.len() * windows) };
             if let Some(bias) = of.bias {
                 match windows {
-                    // So many are known to the compiler.
+                    // Constant counts for the compiler.
                     1 => add_to_each::<1>(out, &bias[filters]),
                     2 => add_to_each::<2>(out, &bias[filters]),
                     4 => add_to_each::<4>(out, &bias[filters]),
@@ -203,7 +203,7 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
     })
 }
 
-/// Adds a number to each row of COUNT.
+/// Adds a number to each row of COUNT elements.
 fn add_to_each<const COUNT: usize>(rows: &mut [f32], numbers: &[f32]) {
     for (row, number) in rows.as_chunks_mut::<COUNT>().0.iter_mut().zip(numbers) {
         row.iter_mut().for_each(|x| *x += number);
@@ -227,14 +227,14 @@ fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// What the taps of a window fall on, in `count` lines of the input that lie apart as said; in lines of the output that
-/// do so too.
+/// Copies the elements under the taps of a window, for `count` lines of the input with stride `x_step`, to lines of the
+/// output with stride `step`.
 fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
     let (begin, end) = axis.between(window);
     if begin < end {
         let (x, out) = ((&x[window * axis.stride + begin - axis.before..], x_step), (&mut out[begin..], step));
         match end - begin {
-            // So many are known to the compiler, which copies them without a call.
+            // Constant sizes for the compiler, which then copies without a call.
             1 => copies::<1>(count, x, out),
             2 => copies::<2>(count, x, out),
             3 => copies::<3>(count, x, out),
@@ -255,7 +255,7 @@ fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize),
     }
 }
 
-/// Copies `count` times SIZE consecutive floats, from and to places that lie apart as said.
+/// Copies `count` times SIZE consecutive floats, with these strides in the source and the destination.
 fn copies<const SIZE: usize>(count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
     let Some(last) = count.checked_sub(1) else { return };
     assert!(last * x_step + SIZE <= x.len() && last * step + SIZE <= out.len());

@@ -1,24 +1,24 @@
-//! Sizes of a convolution, its operands, and which way it goes.
+//! Sizes of a convolution, its operands, and the choice of algorithm.
 #![forbid(unsafe_code)]
 
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::window::Axis;
 use crate::kernel::vector::{dots, gemm};
 
-/// With so few windows a row of each is shorter work than panels of them.
+/// With at most this many windows a row of each is less work than panels of them.
 const FEW_WINDOWS: usize = 12;
-/// Most scratch memory for patches in rows, in bytes.
+/// Maximum scratch memory for patches in rows, in bytes.
 const ROOM: usize = 256 << 10;
-/// With fewer channels out of a group gathering costs more than it gains.
+/// With fewer output channels in a group, gathering costs more than it gains.
 const FEW_CHANNELS: usize = 4;
-/// Few windows that are as long as this are rows all the same.
+/// Few windows of at least this length still become rows.
 const LONG: usize = 64;
 /// Sizes of a convolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
     pub images: usize,
     pub groups: usize,
-    /// Channels of the input and of the output, in a group.
+    /// Input and output channels of a group.
     pub channels: usize,
     pub filters: usize,
     pub rows: Axis,
@@ -38,7 +38,7 @@ pub enum Way {
 pub struct Data<'a> {
     pub x: &'a [f32],
     pub weights: &'a [f32],
-    /// One number per channel of the output.
+    /// One number per output channel.
     pub bias: Option<&'a [f32]>,
 }
 
@@ -64,7 +64,7 @@ impl Conv {
         self.channels * self.rows.taps * self.columns.taps
     }
 
-    /// Distance of patches that are rows: each begins where a register's worth of memory does.
+    /// Distance between patches that are rows: each begins at a register boundary.
     pub fn line(&self) -> usize {
         self.depth().next_multiple_of(16)
     }

@@ -1,4 +1,4 @@
-//! Every way of every level against the definition.
+//! Every algorithm at every level against the definition.
 #![forbid(unsafe_code)]
 
 use super::super::activation::Activation;
@@ -66,7 +66,7 @@ fn check(conv: &Conv, way: Way) {
     }
 }
 
-/// All axes of a kind: strides, dilations, paddings, mirrors.
+/// All kinds of axes: strides, dilations, paddings, mirrors.
 fn axes(input: usize) -> Vec<Axis> {
     let zero = [
         axis(input, 1, 1, 1, (0, 0)),
@@ -93,7 +93,7 @@ fn patches_in_panels() {
         }
     }
     let activation = Activation::None;
-    // Several stretches of K, several blocks of columns; and the image itself as the matrix.
+    // Several K blocks, several blocks of columns; and the image itself as the matrix.
     let long = Conv {
         images: 1,
         groups: 1,

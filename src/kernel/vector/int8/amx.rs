@@ -1,10 +1,10 @@
-//! The micro-kernels of AMX: registers of 16 rows of 64 bytes, and products of two of them.
+//! The AMX micro-kernels: registers of 16 rows of 64 bytes, and products of two of them.
 //!
-//! The panels of B are those of AVX-512. A tile of 32 x 32 is four registers of sums; two hold A, two B. The registers
-//! have one shape throughout, so rows of A come in sixteens and groups in sixteens: what is missing is zeros.
+//! The panels of B are those of AVX-512. A tile of 32 x 32 uses four accumulator registers, two for A, and two for B.
+//! The registers keep one shape throughout, so rows of A come in sixteens and groups in sixteens, padded with zeros.
 //!
-//! A thread has the registers from `enter` to `leave`, which gives them back: their contents are 8 KiB that the system
-//! saves whenever it takes the thread off its processor. Nothing else here uses them, and the compiler never does.
+//! A thread uses the registers from `enter` to `leave`, which releases them: their contents are 8 KiB that the system
+//! saves whenever it deschedules the thread. Nothing else here uses them, nor does the compiler.
 
 use super::micro::Set;
 use super::tile::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms, Tile};
@@ -13,7 +13,7 @@ use std::arch::asm;
 
 /// Rows of a register.
 const SIDE: usize = 16;
-/// Tiles with fewer rows than this are those of AVX-512.
+/// Tiles with fewer rows use AVX-512.
 const LEAST: usize = 5;
 
 static TILES: [Tile; MAX_ROWS] = {
@@ -37,7 +37,7 @@ pub static SET: Set = Set {
     ..vnni::SET
 };
 
-/// The shapes of all registers, as the instruction wants them.
+/// The shapes of all registers, in the format of the instruction.
 #[repr(C, align(64))]
 struct Shapes {
     palette: u8,
@@ -58,7 +58,7 @@ static SHAPES: Shapes = {
 };
 
 fn enter() {
-    // SAFETY: only processors with AMX, whose use the system permits, have this level (`sets::of`). The shapes are
+    // SAFETY: only processors with AMX, with the system's permission, have this level (`sets::of`). The shapes are
     // valid.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &SHAPES, options(nostack, readonly, preserves_flags)) };
 }
@@ -68,7 +68,7 @@ fn leave() {
     unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
 }
 
-/// Sums of a tile, on cache lines of their own.
+/// Accumulators of a tile, on separate cache lines.
 #[repr(align(64))]
 struct Sums([i32; MAX_ROWS * MAX_COLUMNS]);
 

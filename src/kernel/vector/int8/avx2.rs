@@ -1,4 +1,4 @@
-//! The micro-kernels of AVX2: bytes are widened to sixteen bits, two of them are a cell.
+//! The AVX2 micro-kernels: bytes are widened to sixteen bits, and a cell has two of them.
 
 use super::finish::{self, Rule, Stash};
 use super::micro::{Set, loops, nothing};
@@ -81,7 +81,7 @@ unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Optio
     }
 }
 
-/// What the ways for few rows or columns need.
+/// The registers of the algorithms for few rows or columns.
 struct Wide;
 
 impl thin::Lanes for Wide {

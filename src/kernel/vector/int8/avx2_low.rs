@@ -1,6 +1,6 @@
-//! The micro-kernels of AVX2 for operands of which the products of any two neighbours along K add up to 16 bits: those
-//! of four bytes, in three instructions for four of the others. Operands that are made for processors without VNNI are
-//! such: seven bits of A, or of B (`Product::is_low`).
+//! The AVX2 micro-kernels for operands in which the products of any two neighbours along K add up to at most 16 bits:
+//! cells of four bytes, in three instructions for four of the others. Operands quantized for processors without VNNI
+//! are such: seven bits of A, or of B (`Product::is_low`).
 
 use super::finish::{self, Rule, Stash};
 use super::micro::{Set, loops, nothing};

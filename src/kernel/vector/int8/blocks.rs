@@ -1,21 +1,21 @@
-//! The general way: a rectangle of C in blocks.
+//! The general algorithm: a rectangle of C in blocks.
 //!
 //! ```text
 //! for each block of columns
 //!     for each block of rows
-//!         for each stretch of K
-//!             pack B: stretch x block of columns    a panel of it fits into the first-level cache, the block into the second
-//!             pack A: block of rows x stretch       if its rows are not rows of cells as they are
+//!         for each K block
+//!             pack B: K block x block of columns    a panel of it fits into the L1 cache, the block into L2
+//!             pack A: block of rows x K block       if its rows are not rows of cells as they are
 //!             for each panel of B
 //!                 for each few rows of A: micro-kernel, into C
 //! ```
 //!
-//! B is packed once for all blocks of rows: all its stretches together, so that a block of C is still near when the
-//! next stretch is added to it, or, if K is too long for that, the stretches are outside. A short B, which the
-//! first-level cache holds all of, is gone through for each few rows, so that rows of C are written from end to end.
+//! B is packed once for all blocks of rows: all its K blocks together, so that a block of C is still in cache when the
+//! next K block is added to it, or, if K is too long for that, with the K blocks in the outer loop. A short B, which
+//! fits into the L1 cache, is traversed for each few rows, so that rows of C are written from end to end.
 //!
-//! Where sums are not elements of C as they are, a tile goes through `finish`; with several stretches a block's sums
-//! are kept in scratch memory until the last one.
+//! If accumulators are not elements of C as they are, a tile goes through `finish`; with several K blocks a block's
+//! accumulators are kept in scratch memory until the last one.
 
 use super::finish::{Place, Stash};
 use super::panel::{Source, pitch};
@@ -25,15 +25,15 @@ use super::tile::{CELL, MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms, parts};
 use super::{Planned, Rule};
 use std::ops::Range;
 
-/// A stretch of K.
+/// A K block.
 #[derive(Clone, Copy)]
 struct Stretch {
     begin: usize,
     depth: usize,
-    /// The same in cells, rounded up.
+    /// Its length in cells, rounded up.
     cells: usize,
     first: bool,
-    /// Where its panels begin in the room for panels, in cells, and its terms in that for terms.
+    /// Offset of its panels in the room for panels, in cells, and of its terms in the room for terms.
     panels: usize,
     terms: usize,
 }
@@ -41,7 +41,7 @@ struct Stretch {
 /// # Safety
 /// For all functions: as those of `Planned`.
 impl Planned<'_> {
-    /// If the columns have a number to be `kept` by, the panels of all stretches are there in the end, and may be there
+    /// If the columns have a number to be `kept` by, the panels of all K blocks are there in the end, and may be there
     /// already.
     pub(super) unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>, kept: Option<usize>) {
         let Plan { stretches, nested, stashes, block_rows, block_columns, .. } = *self.plan;
@@ -49,8 +49,8 @@ impl Planned<'_> {
         let kept = kept.is_some();
         let together = kept || nested;
         for columns in parts(&columns, if kept { TILE.1 } else { block_columns }) {
-            // SAFETY: passed on; there is room for the panels of all stretches if they are kept or nested; sums that
-            // are stashed are finished before the next block's are.
+            // SAFETY: passed on; there is room for the panels of all K blocks if they are kept or nested; stashed
+            // accumulators are finished before the next block's are.
             unsafe {
                 if together && !held {
                     for number in 0..stretches {
@@ -98,12 +98,12 @@ impl Planned<'_> {
         Stretch { begin, depth, cells: self.plan.set.cells(depth), panels, terms, first: number == 0 }
     }
 
-    /// Panels of B for a block of columns, and what the zero point of A adds to each column.
+    /// Panels of B for a block of columns, and the contribution of A's zero point to each column.
     unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>) {
         let Product { b, transpose_b, zero_b, .. } = *self.product;
         let (set, zero_a) = (self.plan.set, self.product.packed_zero_a());
         let count = columns.len().next_multiple_of(set.columns);
-        // SAFETY: the columns and the stretch are inside B; the room has as many panels and terms as a block, and so
+        // SAFETY: the columns and the K block are inside B; the room has as many panels and terms as a block, and so
         // have packed sums.
         unsafe {
             let terms = self.column_terms(stretch, 0, count);
@@ -129,14 +129,14 @@ impl Planned<'_> {
         }
     }
 
-    /// Rows of cells of A for a block of rows, where they need to be made, and what the zero point of B adds to each
-    /// row.
+    /// Rows of cells of A for a block of rows, where they must be packed, and the contribution of B's zero point to
+    /// each row.
     unsafe fn pack_a(&self, stretch: Stretch, rows: &Range<usize>) {
         let Product { a, transpose_a, signed_a, zero_b, .. } = *self.product;
         let (set, flip) = (self.plan.set, if signed_a { 128 } else { 0 });
         let both = (stretch.depth as i32).wrapping_mul(self.product.packed_zero_a().wrapping_mul(zero_b));
         for (index, rows) in parts(rows, set.rows).enumerate() {
-            // SAFETY: the rows and the stretch are inside A; the room has as many rows and terms as a block.
+            // SAFETY: the rows and the K block are inside A; the room has as many rows and terms as a block.
             unsafe {
                 let data = if transpose_a { a.at(stretch.begin, rows.start) } else { a.at(rows.start, stretch.begin) };
                 let mut from = Rows { data, stride: a.stride() };
@@ -180,7 +180,7 @@ impl Planned<'_> {
         Rows { data, stride }
     }
 
-    /// All tiles of a block for one stretch.
+    /// All tiles of a block for one K block.
     unsafe fn multiply(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>) {
         let set = self.plan.set;
         // SAFETY: the panels were packed, one `pitch` after the other.
@@ -213,10 +213,10 @@ impl Planned<'_> {
         }
     }
 
-    /// C of a block from the sums of all stretches.
+    /// Computes C of a block from the accumulators of all K blocks.
     unsafe fn finish_block(&self, rows: &Range<usize>, columns: &Range<usize>) {
         let stride = self.plan.block_columns;
-        // SAFETY: the sums of the block were written; its part of C is claimed.
+        // SAFETY: the accumulators of the block were written; its part of C is claimed.
         unsafe {
             let sums = std::slice::from_raw_parts(self.sums(), rows.len() * stride);
             (self.plan.set.finish_stash)(&self.product.rule, &self.place(rows, columns, stride), sums, self.c);
@@ -230,7 +230,7 @@ impl Planned<'_> {
 
     /// The first panel of the block; all but the last are full.
     unsafe fn panel_b(&self, stretch: Stretch) -> *mut u32 {
-        // SAFETY: as demanded of the caller; the room has places for as many stretches as are packed together.
+        // SAFETY: as demanded of the caller; the room fits the K blocks that are packed together.
         unsafe { self.scratch.add(self.room.b).cast::<u32>().add(stretch.panels) }
     }
 
@@ -257,7 +257,7 @@ impl Planned<'_> {
     }
 }
 
-/// The tiles of a block for one stretch, and what is the same for all of them.
+/// The tiles of a block for one K block, with their common parameters.
 struct Tiles<'a> {
     piece: &'a Planned<'a>,
     stretch: Stretch,
@@ -267,7 +267,7 @@ struct Tiles<'a> {
     a: Rows,
     in_place: bool,
     has_terms: bool,
-    /// Whether sums are elements of C as they are.
+    /// Whether accumulators are elements of C as they are.
     plain: bool,
     /// For those that are not, and for tiles on the edge of C.
     sums: Option<TileSums>,
@@ -297,7 +297,7 @@ impl<'a> Tiles<'a> {
         Tiles { piece, stretch, rows, columns, a, in_place, has_terms, plain, sums: None }
     }
 
-    /// The tile so many tiles down and across in the block.
+    /// The tile at this position, down and across, in the block.
     ///
     /// # Safety
     /// As the functions of `Planned`; it is a tile of the block, A and terms were packed, and so was the panel.
@@ -331,7 +331,7 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// Finishes or stashes the sums of a tile.
+    /// Finishes or stashes the accumulators of a tile.
     ///
     /// # Safety
     /// As `compute`, for the tile with these rows and columns.
@@ -340,8 +340,8 @@ impl<'a> Tiles<'a> {
         let (product, plan) = (piece.product, piece.plan);
         let Some(sums) = &self.sums else { return };
         let tile_stride = plan.set.columns;
-        // SAFETY: as demanded of the caller; the sums are large enough for every set; those of a block are its rows
-        // times the widest block's columns.
+        // SAFETY: as demanded of the caller; the accumulators are large enough for every set; those of a block are its
+        // rows times the widest block's columns.
         unsafe {
             if plan.stashes {
                 let stride = plan.block_columns;
@@ -349,7 +349,7 @@ impl<'a> Tiles<'a> {
                 let stash = Stash { rows: rows.len(), columns: columns.len(), tile_stride, stride, first };
                 (plan.set.stash)(stash, &sums.0, piece.sums().add(at));
             } else {
-                // The sums of later stretches are added to C; they have no rule then but this.
+                // The sums of later K blocks are added to C; no other rule applies to them.
                 let rule = if first { product.rule } else { Rule { beta: 1.0, ..product.rule } };
                 (plan.set.finish)(&rule, &piece.place(&rows, &columns, tile_stride), &sums.0, piece.c);
             }
@@ -357,7 +357,7 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// A tile of sums, on cache lines of its own.
+/// The accumulators of a tile, on separate cache lines.
 #[repr(align(64))]
 struct TileSums([i32; MAX_ROWS * MAX_COLUMNS]);
 

@@ -1,7 +1,7 @@
-//! Few rows of A with a B that lies along K, or any rows of A with few columns of B: dot products along K.
+//! Dot products along K: few rows of A with a B that lies along K, or any rows of A with few columns of B.
 //!
-//! The few are *held*: copied to rows of cells in scratch memory. The many are *streams*, read once, where they are. A
-//! zero point that needs the sums of the streams has one more held row, of ones.
+//! The few are *held*: copied to rows of cells in scratch memory. The many are *streams*, read once, in place. A zero
+//! point that needs the sums of the streams adds one held row of ones.
 
 use super::finish::{self, Place};
 use super::panel::{self, Cell, Source};
@@ -9,14 +9,14 @@ use super::product::Piece;
 use super::tile::{ROUND, Rows, parts};
 use std::ops::Range;
 
-/// Most rows and columns that are held.
+/// Maximum rows and columns that are held.
 pub const MAX_ROWS: usize = 32;
-/// Most of them when K is short, and what a short K is less than: packing B costs less than adding up then.
+/// The maximum if K is short, and the bound of a short K: packing B then costs less than reducing.
 pub const MAX_ROWS_SHORT: usize = 12;
 const SHORT: usize = 1024;
 pub const MAX_COLUMNS: usize = 8;
 impl Way {
-    /// Most rows that are held.
+    /// Maximum rows that are held.
     pub fn most_rows(&self, k: usize) -> usize {
         if k < SHORT { MAX_ROWS_SHORT } else { self.rows }
     }
@@ -24,24 +24,24 @@ impl Way {
 
 /// Streams whose sums are finished together; pieces begin at multiples of it.
 pub const STREAMS: usize = 64;
-/// Most registers of sums of any `Lanes`.
+/// Maximum accumulator registers of any `DotLanes`.
 const MOST_SUMS: usize = 16;
 
-/// This way on one instruction set.
+/// This algorithm on one instruction set.
 #[derive(Clone, Copy)]
 pub struct Way {
-    /// Numbers along K of a step.
+    /// Numbers along K per step.
     pub step: usize,
-    /// Most rows that are held if K is long.
+    /// Maximum rows that are held if K is long.
     pub rows: usize,
     pub run: unsafe fn(&Piece<'_>, Range<usize>),
 }
 
-/// What it needs of registers: STEP numbers along K of the held and of the streams, and SUMS registers of sums.
+/// The register operations: STEP numbers along K of the held and of the streams, and SUMS accumulator registers.
 ///
 /// # Safety
-/// For all functions: the processor has the instructions; memory that is named is readable for STEP numbers, or
-/// writable for SUMS integers.
+/// For all functions: the processor has the instructions; memory arguments are readable for STEP numbers, or writable
+/// for SUMS integers.
 pub trait Lanes {
     type Register: Copy;
     type Cell: Cell;
@@ -51,18 +51,18 @@ pub trait Lanes {
     unsafe fn zero() -> Self::Register;
     unsafe fn held(data: *const u8) -> Self::Register;
     unsafe fn stream<const SIGNED: bool>(data: *const u8, flip: u8) -> Self::Register;
-    /// The first `count` numbers, fewer than a step, of which alone the memory is readable; the others may be anything.
+    /// The first `count` numbers, fewer than a step; only their memory is readable, and the others may be anything.
     unsafe fn rest<const SIGNED: bool>(data: *const u8, count: usize, flip: u8) -> Self::Register;
-    /// SIGNED says that the streams are, and the held are not; otherwise the other way round.
+    /// With SIGNED the streams are signed and the held unsigned; otherwise the reverse.
     unsafe fn step<const SIGNED: bool>(
         sum: Self::Register,
         held: Self::Register,
         stream: Self::Register,
     ) -> Self::Register;
     unsafe fn add(a: Self::Register, b: Self::Register) -> Self::Register;
-    /// Adds up four registers side by side, but for parts of a register, in each of which there are four sums then.
+    /// Reduces four registers side by side, to parts of a register with four sums each.
     unsafe fn four(sums: [Self::Register; 4]) -> Self::Register;
-    /// Adds up the parts of SUMS / 4 such registers: SUMS sums.
+    /// Reduces the parts of SUMS / 4 such registers to SUMS sums.
     unsafe fn add_up(fours: &[Self::Register], out: *mut i32);
 }
 
@@ -91,7 +91,7 @@ pub fn bytes(held: usize, k: usize, step: usize, depth: usize) -> usize {
 /// The part of C of some streams.
 ///
 /// # Safety
-/// As for all functions of `Piece`; the streams, columns or rows, are claimed; what `Lanes` demands.
+/// As for all functions of `Piece`; the streams, columns or rows, are claimed; the demands of `DotLanes`.
 #[inline(always)]
 pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, streams: Range<usize>) {
     // SAFETY: passed on.
@@ -147,7 +147,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             }
         }
         let rows = if held_zero == 0 { count } else { count + 1 };
-        // What the zero points add to each held row.
+        // The contribution of the zero points to each held row.
         let mut terms = [0; MAX_ROWS];
         if stream_zero != 0 {
             let rows = Rows { data: memory, stride: layout.stride };
@@ -216,7 +216,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             if product.rule.is_plain() && place.columns == 1 && place.c_stride == 1 {
                 sums.copy_to_nonoverlapping(piece.c.add(place.row), place.rows);
             } else if product.rule.is_plain() && place.columns < STREAMS / 4 {
-                // A call to copy so little would cost more than the copy.
+                // A call would cost more than such a small copy.
                 for i in 0..place.rows {
                     let c = piece.c.add((place.row + i) * place.c_stride + place.column);
                     for j in 0..place.columns {
@@ -245,7 +245,7 @@ struct Streams {
     k: usize,
 }
 
-/// The sums of R held rows with all these streams, S at once; gives R.
+/// The sums of R held rows with all these streams, S at once; returns R.
 ///
 /// # Safety
 /// The held rows have whole steps; there is a stream, and at most STREAMS; the tile has R rows of STREAMS. R * S is
@@ -261,7 +261,7 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
     unsafe {
         for first in (0..from.count).step_by(S) {
             let mut sums = [[L::zero(); S]; R];
-            // A stream that is not there is the last one again.
+            // A stream that does not exist repeats the last one.
             let streams: [*const u8; S] =
                 std::array::from_fn(|j| from.data.add((first + j).min(from.count - 1) * from.stride));
             for step in (0..whole).step_by(L::STEP) {
@@ -295,12 +295,12 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
     R
 }
 
-/// Streams that a single held row goes along at once, a few lines of memory of each.
+/// Streams that are read at once for a single held row, a few cache lines of each.
 const ABREAST: usize = 4;
 const LINES: usize = 2;
 
-/// The sums of one held row with all these streams, Q times ABREAST at once, which is SUMS; gives 1. A processor
-/// fetches few streams ahead better than many.
+/// The sums of one held row with all these streams, Q times ABREAST at once, which is SUMS; returns 1. Hardware
+/// prefetches few streams better than many.
 ///
 /// # Safety
 /// As `block`.
@@ -319,7 +319,7 @@ unsafe fn single<L: Lanes, const SIGNED: bool, const Q: usize>(
                 let mut streams: [*const u8; ABREAST] = std::array::from_fn(|j| data.wrapping_add(j * from.stride));
                 data = data.wrapping_add(ABREAST * from.stride);
                 if from.count < first + (index + 1) * ABREAST {
-                    // A stream that is not there is the last one again.
+                    // A stream that does not exist repeats the last one.
                     let stream = |j: usize| (first + index * ABREAST + j).min(from.count - 1);
                     streams = std::array::from_fn(|j| from.data.add(stream(j) * from.stride));
                 }

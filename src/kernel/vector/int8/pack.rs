@@ -20,7 +20,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     let panels = n.div_ceil(width);
     let cells = |begin: usize| set.cells(depth.min(k - begin));
     let few = n <= dots::MAX_COLUMNS && set.dots.is_some();
-    // Each stretch but the last is as long as the first.
+    // Each K block but the last is as long as the first.
     let size = |count: usize| {
         let all = count.checked_mul(panels)?.checked_mul(pitch(cells(0), width))?.checked_mul(CELL)?;
         let sums = all.checked_next_multiple_of(ALIGNMENT)?;
@@ -38,8 +38,8 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     }
     for begin in (0..count).map(|number| number * depth) {
         let cells = cells(begin);
-        // SAFETY: the stretch is inside B; the memory has a pitch for every panel of every stretch, and sums for
-        // all their columns.
+        // SAFETY: the K block is inside B; the memory has a pitch for every panel of every K block, and sums for all
+        // their columns.
         unsafe {
             let data = if transposed { b.at(0, begin) } else { b.at(begin, 0) };
             let depth = depth.min(k - begin);
@@ -50,7 +50,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     }
     if let Some(columns) = columns {
         for (column, at) in (0..n).flat_map(|column| (0..k).map(move |at| (column, at))) {
-            // SAFETY: an element of B; the memory has k bytes for each column, and nobody else uses it yet.
+            // SAFETY: an element of B; the memory has k bytes for each column, and nothing else uses it yet.
             unsafe {
                 let byte = if transposed { *b.at(column, at) } else { *b.at(at, column) };
                 packed.memory.data().add(columns + column * k + at).write(byte);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_product_with_panels_is_the_product_on_every_level() {
-        // Several stretches, several blocks, remainders everywhere; all values of a byte.
+        // Several K blocks, several blocks of columns, remainders everywhere; all values of a byte.
         for (m, n, k) in [(1, 1, 1), (1, 70, 5), (5, 33, 64), (50, 100, 131), (3, 2, 9000), (13, 1100, 40)] {
             let a: Vec<u8> = (0..m * k).map(|i| (i * 37 % 256) as u8).collect();
             let b: Vec<u8> = (0..n * k).map(|i| (i * 101 % 256) as u8).collect();

@@ -1,29 +1,29 @@
-//! Copying a part of a matrix of bytes into cells (`micro`), in panels or in rows, and the sums along K that zero
-//! points need.
+//! Packing a part of a byte matrix into cells (`micro`), in panels or in rows, and the sums along K that zero points
+//! need.
 //!
 //! The functions are compiled once per instruction set: everything here is inlined into its caller.
 
 use super::lines::{self, Line};
 use super::tile::{MAX_COLUMNS, Rows};
 
-/// What a cell is made of.
+/// A format of cells.
 pub trait Cell {
     /// Neighbours along K.
     const DEPTH: usize;
 
-    /// A cell of the first DEPTH of these bytes.
+    /// Builds a cell from the first DEPTH of these bytes.
     fn join<const SIGNED: bool>(bytes: [u8; 4]) -> u32;
 
-    /// Four cells of 4 * DEPTH bytes in a row.
+    /// Four cells from 4 * DEPTH consecutive bytes.
     ///
     /// # Safety
-    /// So many bytes are readable.
+    /// That many bytes are readable.
     unsafe fn line<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line;
 
-    /// Sixteen cells of DEPTH rows of sixteen bytes.
+    /// Sixteen cells from DEPTH rows of sixteen bytes.
     ///
     /// # Safety
-    /// So many bytes are readable.
+    /// That many bytes are readable.
     unsafe fn weave<const SIGNED: bool>(rows: [*const u8; 4], flip: u8) -> [Line; 4];
 
     /// The sum of a cell's numbers.
@@ -97,35 +97,36 @@ impl Cell for Pair {
 /// A part of a matrix: `depth` numbers along K of some lanes (rows of A, columns of B).
 pub struct Source {
     pub data: *const u8,
-    /// Bytes from one row of the matrix to the next.
+    /// Row stride of the matrix, in bytes.
     pub stride: usize,
     /// Whether neighbours along K are neighbours in memory; otherwise lanes are.
     pub along: bool,
-    /// Numbers along K. The last group is filled up with zeros.
+    /// Numbers along K. The last group is padded with zeros.
     pub depth: usize,
-    /// What each byte is combined with by exclusive or: 128 turns a signed byte into an unsigned one, 128 greater.
+    /// XOR mask of each byte: 128 turns a signed byte into an unsigned one, 128 greater.
     pub flip: u8,
-    /// Whether the matrix is in memory rather than in a cache near by, so that what comes next is asked for.
+    /// Whether the matrix is in memory rather than in a near cache, so that it is prefetched.
     pub far: bool,
 }
 
-/// Rows that are asked for before they are packed, if they are far.
+/// Rows that are prefetched before they are packed, if the matrix is far.
 pub const AHEAD: usize = 16;
-/// Lanes that are turned at once.
+/// Lanes that are transposed at once.
 const SIDE: usize = 4;
-/// Cells from one panel to the next. Panels that are filled side by side do not lie a power of two apart, where they
-/// would push each other out of the cache.
+/// Cells from one panel to the next. Panels that are filled side by side must not lie a power of two apart, where they
+/// would evict each other from the cache.
 #[inline(always)]
 pub fn pitch(groups: usize, width: usize) -> usize {
     groups * width + 16
 }
 
-/// Groups that are turned before the next lanes are: a cache line of bytes, which may be gone when one comes back.
+/// Groups that are transposed before the next lanes are: a cache line of bytes, which may be evicted before it is
+/// revisited.
 const REACH: usize = 16;
 
 /// Fills panels of `groups` groups of `width` cells of signed numbers, `pitch` apart, from the first `lanes` lanes,
-/// and, if there is a place for them, writes the sums of all lanes of the panels, modulo 2^32. What is in the lanes of
-/// the last panel that do not exist is not said, and nobody uses what is computed of them.
+/// and, if `sums` is given, writes the sums of all lanes of the panels, modulo 2^32. The lanes of the last panel that
+/// do not exist are unspecified, and their results are unused.
 ///
 /// # Safety
 /// The source is readable and `groups` is its depth in cells, rounded up. The panels are writable and do not overlap
@@ -140,7 +141,7 @@ pub unsafe fn pack<C: Cell>(
     lane_sums: *mut i32,
 ) {
     let whole = source.depth / C::DEPTH;
-    // SAFETY: as demanded of the caller: groups below `whole` lie in the source for all lanes, the last one in part.
+    // SAFETY: as demanded of the caller: groups below `whole` lie in the source for all lanes, the last one partially.
     unsafe {
         if !source.along {
             for group in 0..whole {
@@ -170,7 +171,7 @@ pub unsafe fn pack<C: Cell>(
     }
 }
 
-/// The cell behind the last whole one of a lane.
+/// The partial cell at the end of a lane.
 ///
 /// # Safety
 /// As `pack`.
@@ -186,8 +187,8 @@ unsafe fn last_cell<C: Cell, const SIGNED: bool>(source: &Source, lane: usize) -
     C::join::<SIGNED>(bytes)
 }
 
-/// Rows of `groups` cells, `stride` bytes apart, from the first `lanes` lanes. Behind the source's depth there are
-/// zeros.
+/// Packs rows of `groups` cells, `stride` bytes apart, from the first `lanes` lanes, padded with zeros beyond the
+/// source's depth.
 ///
 /// # Safety
 /// The source is readable and `groups` is at least its depth in cells, rounded up. The rows are writable and do not
@@ -198,7 +199,7 @@ pub unsafe fn pack_rows<C: Cell>(source: &Source, groups: usize, lanes: usize, d
     unsafe { pack_rows_of::<C, false>(source, groups, lanes, data, stride) }
 }
 
-/// The same of signed or unsigned numbers.
+/// The same for signed or unsigned numbers.
 ///
 /// # Safety
 /// The same.
@@ -214,7 +215,7 @@ pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
     // SAFETY: as demanded of the caller.
     unsafe {
         let cell = |lane: usize, group: usize| data.add(lane * stride).cast::<u32>().add(group);
-        // Squares of four lanes and four groups are made where lanes are neighbours.
+        // Squares of four lanes and four groups, if lanes are neighbours in memory.
         let (square_groups, square_lanes) = if source.along { (0, 0) } else { (whole / SIDE * SIDE, lanes / 16 * 16) };
         for lane in (0..square_lanes).step_by(16) {
             for group in (0..square_groups).step_by(SIDE) {
@@ -277,7 +278,7 @@ pub unsafe fn row_sums<C: Cell, const SIGNED: bool>(rows: Rows, groups: usize, s
     }
 }
 
-/// A whole group of some lanes of a source whose lanes are neighbours: DEPTH rows are interleaved.
+/// A whole group of some lanes of a source with adjacent lanes: DEPTH rows are interleaved.
 ///
 /// # Safety
 /// As `pack`.
@@ -312,7 +313,7 @@ unsafe fn straight<C: Cell, const SIGNED: bool>(
     }
 }
 
-/// Whole groups of a source in which each lane is a row: squares of cells are turned.
+/// Whole groups of a source in which each lane is a row: squares of cells are transposed.
 ///
 /// # Safety
 /// As `pack`.
@@ -353,7 +354,7 @@ unsafe fn turned<C: Cell, const SIGNED: bool>(
     }
 }
 
-/// Groups that are summed side by side, so that vectors are full whatever the width.
+/// Groups that are summed side by side, so that vectors are full for every width.
 const BESIDE: usize = 8;
 
 /// The sum of each lane of a panel, modulo 2^32.

@@ -1,4 +1,4 @@
-//! How a product of bytes is computed: its way, stretches of K, blocks, and what lies where in scratch memory.
+//! The plan of an int8 product: its algorithm, K blocks, blocks, and the layout of scratch memory.
 #![forbid(unsafe_code)]
 
 use super::micro::Set;
@@ -9,24 +9,24 @@ use super::{dots, sets, thin};
 use crate::kernel::vector::isa::Isa;
 use crate::memory::ALIGNMENT;
 
-/// Rows and columns of a tile of the cut: whole tiles of every set of micro-kernels, but for rows of AMX, half of one.
+/// Rows and columns of a tile of C: whole tiles of every set of micro-kernels, except half a tile of rows for AMX.
 pub const TILE: (usize, usize) = (48, 64);
-/// Bytes of a panel of B of one stretch, and room for the panels of a block.
+/// Bytes of a panel of B of one K block, and room for the panels of a block.
 const BYTES_OF_PANEL: usize = 32 << 10;
 const BYTES_OF_A: usize = 192 << 10;
 const BYTES_OF_B: usize = 512 << 10;
-/// Most numbers along K whose stretches are packed together.
+/// Maximum numbers along K whose K blocks are packed together.
 const MAX_NESTED: usize = 8192;
-/// Most cells along K of a short panel.
+/// Maximum cells along K of a short panel.
 const SHORT_PANEL: usize = 16;
-/// Most columns of a block, for short K.
+/// Maximum columns of a block, for short K.
 const MAX_BLOCK: usize = 1024;
-/// Most bytes of a matrix that a cache near by may hold.
+/// Maximum bytes of a matrix that a near cache may hold.
 const FAR: usize = 4 << 20;
-/// Most numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
+/// Maximum numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
 const SHORT: usize = 32768;
 
-/// The ways.
+/// The algorithms.
 #[derive(Clone, Copy)]
 pub enum Way {
     Blocks,
@@ -34,21 +34,21 @@ pub enum Way {
     Dots(dots::Way),
 }
 
-/// How a product is computed. Depends on the sizes and the instruction set.
+/// How a product is computed. Depends only on the sizes and the instruction set.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub set: &'static Set,
     pub way: Way,
-    /// Whether the dots hold A.
+    /// Whether `dots` holds A.
     pub holds_a: bool,
-    /// Numbers along K of a stretch, the last one maybe fewer.
+    /// Numbers along K of a K block, possibly fewer in the last one.
     pub depth: usize,
     pub stretches: usize,
-    /// Whether sums of several stretches need room of their own.
+    /// Whether sums of several K blocks need room of their own.
     pub stashes: bool,
-    /// Whether all stretches of a block of columns are packed before its first block of rows.
+    /// Whether all K blocks of a block of columns are packed before its first block of rows.
     pub nested: bool,
-    /// Whether panels are so short that C is most of the work, and fit into the first-level cache together.
+    /// Whether panels are so short that C is most of the work, and fit into the L1 cache together.
     pub short_panels: bool,
     pub block_rows: usize,
     pub block_columns: usize,
@@ -63,15 +63,14 @@ pub struct Plan {
     pub items: usize,
 }
 
-/// The quotient by a power of two, as all numbers of a set are but those of rows. For small products plans cost as much
-/// as tiles, and most of that would be divisions.
+/// Division by a power of two, which all numbers of a set are except for those of rows. For small products a plan costs
+/// as much as the tiles, and most of that would be divisions.
 fn shifted(number: usize, by: usize) -> usize {
     debug_assert!(by.is_power_of_two());
     number >> by.trailing_zeros()
 }
 
-/// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums,
-/// zeros.
+/// Numbers along K of a K block, and the number of K blocks: at least one, so that with K = 0 there are sums, zeros.
 pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
     let unit = set.depth * set.step;
     let most = shifted(BYTES_OF_PANEL / CELL, set.columns) * set.depth;
@@ -79,7 +78,7 @@ pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
         return ((k + unit - 1) & !(unit - 1), 1);
     }
     let depth = k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(unit);
-    // The last one may have become superfluous by rounding the others up.
+    // Rounding up the others may have made the last one superfluous.
     (depth, if k == 0 { 1 } else { k.div_ceil(depth) })
 }
 
@@ -132,7 +131,7 @@ impl Plan {
         plan
     }
 
-    /// Cells of the panels of a tile's columns for one stretch.
+    /// Cells of the panels of a tile's columns for one K block.
     pub fn kept_of_stretch(&self) -> usize {
         shifted(TILE.1, self.set.columns) * pitch(self.cells(), self.set.columns)
     }
@@ -141,7 +140,7 @@ impl Plan {
         shifted(self.depth, self.set.depth)
     }
 
-    /// Bytes of a row of A that was packed.
+    /// Bytes of a packed row of A.
     pub fn stride_of_a(&self) -> usize {
         self.cells() * CELL + ROUND
     }
@@ -192,12 +191,12 @@ impl Product<'_> {
     }
 }
 
-/// Whether B is in memory rather than in a cache near by.
+/// Whether B is in memory rather than in a near cache.
 pub fn is_far(product: &Product<'_>) -> bool {
     product.k.saturating_mul(product.n) > FAR
 }
 
-/// The way of a product whose K is `k`, and whether it holds A.
+/// The algorithm for a product with this K, and whether it holds A.
 fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
     let &Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
     let blocks = (Way::Blocks, false);
@@ -219,11 +218,11 @@ fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
     }
 }
 
-/// What lies where in a slot's scratch memory.
+/// The layout of a slot's scratch memory.
 #[derive(Clone, Copy)]
 pub struct Room {
     pub b: usize,
-    /// Cells of the panels of one stretch.
+    /// Cells of the panels of one K block.
     pub cells_of_b: usize,
     pub a: usize,
     pub row_terms: usize,

@@ -1,4 +1,4 @@
-//! The micro-kernels for every processor.
+//! The portable micro-kernels.
 
 use super::finish::{self, Rule, Stash};
 use super::micro::{Set, loops, nothing};

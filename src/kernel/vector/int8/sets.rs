@@ -1,11 +1,11 @@
-//! Which set of micro-kernels there is for a level.
+//! The set of micro-kernels for a level.
 #![forbid(unsafe_code)]
 
 use super::micro::Set;
 use super::portable;
 use crate::kernel::vector::isa::Isa;
 
-/// The set for a level that the processor has.
+/// The set for a supported level.
 pub fn of(isa: Isa) -> &'static Set {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     match isa {
@@ -19,8 +19,8 @@ pub fn of(isa: Isa) -> &'static Set {
     }
 }
 
-/// Another set for a level that the processor has, for operands of which the products of any two neighbours along K
-/// add up to 16 bits.
+/// Another set for a supported level, for operands in which the products of any two neighbours along K add up to at
+/// most 16 bits.
 pub fn low(isa: Isa) -> Option<&'static Set> {
     match isa {
         #[cfg(target_arch = "x86_64")]

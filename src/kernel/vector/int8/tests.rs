@@ -1,4 +1,4 @@
-//! The product of bytes against its definition in wide integers, with every instruction set that the machine has.
+//! int8 products against their definition in wide integers, with every instruction set of the machine.
 
 use super::finish::{Offset, Rule};
 use super::{Product, compute};
@@ -8,7 +8,7 @@ use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::vector::standalone;
 use crate::threadpool::{PoolAttr, ThreadPool};
 
-/// What C holds where nobody may write, and at first.
+/// The initial value of C, and of its guards.
 const GUARD: i32 = 0x7171_7171;
 
 fn random(len: usize, seed: u64) -> Vec<u8> {
@@ -27,7 +27,7 @@ enum Add {
     Column,
 }
 
-/// A product with its operands. Strides are `gap` more than they must be.
+/// A product with its operands. Strides are `gap` more than the minimum.
 #[derive(Clone, Debug)]
 struct Case {
     m: usize,
@@ -72,7 +72,7 @@ impl Case {
         case
     }
 
-    /// Random operands of the present shape.
+    /// Random operands of the current shape.
     fn fill(&mut self) {
         self.a = random(self.rows_of_a() * self.lda(), 1);
         self.b = random(self.rows_of_b() * self.ldb(), 2);
@@ -105,13 +105,13 @@ impl Case {
         self.n + self.gap
     }
 
-    /// C as it is afterwards, with what lies between its rows.
+    /// The resulting C, with the gaps between its rows.
     fn compute(&self, isa: Isa, pool: Option<&Ref<ThreadPool>>) -> Vec<i32> {
         let mut c = self.c.clone();
         if self.beta == 0.0 {
             c.fill(GUARD);
         }
-        // SAFETY: C has this shape and stride, and is nobody else's.
+        // SAFETY: C has this shape and stride, and is exclusive.
         let out = unsafe { MatrixMut::new(c.as_mut_ptr(), self.m, self.n, self.ldc()) };
         standalone::bytes_with(isa, pool, &self.product(), out).unwrap();
         c
@@ -165,7 +165,7 @@ impl Case {
         for i in 0..self.m {
             let a = row_of_a(i);
             for (j, b) in columns_of_b.iter().enumerate() {
-                // The way that is fastest where nothing is optimised.
+                // The fastest code without optimisation.
                 let (mut sum, mut l) = (0i64, 0);
                 while l < self.k {
                     sum += i64::from(a[l] * b[l]);
@@ -193,7 +193,7 @@ impl Case {
         c
     }
 
-    /// Compares what all instruction sets compute with the definition.
+    /// Compares the results of all instruction sets with the definition.
     fn check(&self) {
         let want = self.reference();
         for isa in Isa::available() {
@@ -270,7 +270,7 @@ fn the_products_of_four_numbers_do_not_saturate() {
 #[test]
 fn small_numbers_alone_and_almost_alone_are_exact() {
     let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(3), ..PoolAttr::default() }).unwrap();
-    // What A and B are made of at most, and whether no two products leave 16 bits.
+    // Bounds of A and B, and whether no two products exceed 16 bits.
     let ends: [(&[u8], &[u8], bool); 6] = [
         (&[0, 127], &[127, 128], true),
         (&[0, 255], &[64, 192], true),
@@ -293,7 +293,7 @@ fn small_numbers_alone_and_almost_alone_are_exact() {
                 for isa in Isa::available() {
                     assert!(case.compute(isa, Some(&pool)) == case.compute(isa, None), "{}", isa.name());
                 }
-                // The last two neighbours of the last row, which make it as wrong as it can be.
+                // The last two neighbours of the last row, set to the worst values.
                 let (row, lda, ldb) = (m - 1, case.lda(), case.ldb());
                 for l in k - 2..k {
                     case.a[if case.transpose_a { l * lda + row } else { row * lda + l }] = 255;
@@ -304,7 +304,7 @@ fn small_numbers_alone_and_almost_alone_are_exact() {
             }
         }
     }
-    // Signed numbers are 128 greater when they are packed.
+    // Packing makes signed numbers 128 greater.
     let mut signed = Case::new(20, 20, 40).with(|case| case.signed_a = true);
     signed.a.fill(255);
     assert!(signed.product().is_low());
@@ -341,7 +341,7 @@ fn every_shape_transpose_and_stride() {
             case.check();
         }
     }
-    // A small number of rows with weights as layers have them.
+    // A small number of rows with typical layer weights.
     for (m, k) in [(4, 512), (5, 1536), (7, 512), (8, 512)] {
         Case::new(m, 512, k).with(|case| case.transpose_b = true).check();
     }
@@ -399,7 +399,7 @@ fn sums_that_do_not_fit_in_32_bits_saturate_and_never_wrap() {
         case.b.fill(128);
         case.add = Add::Fixed(0);
         assert_eq!(case.compute(isa, None), [i32::MIN; 6], "{}", isa.name());
-        // The widest differences there are: 255 * 255 = 65025 each.
+        // The widest differences: 255 * 255 = 65025 each.
         let mut wide = Case::new(1, 1, 40_000);
         wide.a.fill(255);
         wide.b.fill(127);
@@ -408,8 +408,8 @@ fn sums_that_do_not_fit_in_32_bits_saturate_and_never_wrap() {
     }
 }
 
-/// Several stretches of K on each instruction set, or blocks of rows or columns, or both, with stretches packed
-/// together and one by one.
+/// Several K blocks on each instruction set, or blocks of rows or columns, or both, with K blocks packed together and
+/// one by one.
 const SEVERAL: &[(usize, usize, usize)] = &[
     (3, 5, 4097),
     (60, 70, 2500),
@@ -442,7 +442,7 @@ fn every_pool_gives_the_same() {
         |threads| ThreadPool::builtin(&PoolAttr { num_threads: Some(threads), ..PoolAttr::default() }).unwrap();
     let mut pools: Vec<_> = [1, 2, 3, 7].into_iter().map(builtin).collect();
     pools.push(ThreadPool::inline());
-    // Fewer where nothing is optimised.
+    // Fewer without optimisation.
     let seeds = if cfg!(debug_assertions) { 4 } else { 20 };
     pools.extend((0..seeds).map(|seed| ThreadPool::seeded(seed, 1 + seed as usize % 5).unwrap()));
     for (m, n, k) in [(300, 70, 200), (90, 700, 130), (100, 130, 2100)] {

@@ -1,10 +1,10 @@
-//! Few rows of A and a B that lies along N: B is read once, where it is, and never packed.
+//! Few rows of A and a B that lies along N: B is read once, in place, and never packed.
 //!
 //! ```text
-//! for each strip of columns, whose sums stay in the first-level cache
-//!     for each chunk of K                     rows of B that are read side by side, each in one go
-//!         for each block of columns: for all rows of A, weave the chunk's rows and add their products
-//!     put the sums in order, and finish
+//! for each strip of columns, with accumulators in the L1 cache
+//!     for each chunk of K                     rows of B that are read side by side, each contiguously
+//!         for each block of columns: for all rows of A, interleave the chunk's rows and add their products
+//!     restore the order of the accumulators, and finish
 //! ```
 //!
 //! The sums of columns that the zero point of A needs are those of one more row of A, of ones.
@@ -15,8 +15,8 @@ use super::product::Piece;
 use super::tile::{ROUND, Rows, parts};
 use std::ops::Range;
 
-/// Most rows of A, and most of them if B is far: packing it asks for it ahead, which takes more of the memory's rate
-/// than reading so many rows of it side by side.
+/// Maximum rows of A, and the maximum if B is far: packing prefetches it, which uses more of the memory bandwidth than
+/// reading this many of its rows side by side.
 pub const MAX_ROWS: usize = 8;
 pub const MAX_ROWS_FAR: usize = 2;
 /// Rows of B in a chunk.
@@ -24,7 +24,7 @@ const CHUNK: usize = 32;
 /// Bytes for the sums of a strip.
 const BYTES_OF_SUMS: usize = 24 << 10;
 
-/// This way on one instruction set.
+/// This algorithm on one instruction set.
 #[derive(Clone, Copy)]
 pub struct Way {
     /// Columns of a block; pieces begin at multiples of it.
@@ -32,17 +32,17 @@ pub struct Way {
     pub run: unsafe fn(&Piece<'_>, Range<usize>),
 }
 
-/// What it needs of registers. Four of them have the cells of a block; what they hold may be in another order than in
-/// memory until `in_order`.
+/// The register operations. Four of them have the cells of a block, possibly in another order than in memory until
+/// `in_order`.
 ///
 /// # Safety
-/// For all functions: the processor has the instructions; memory that is named is readable or writable for a register,
-/// or for the rows that make a cell, of COLUMNS bytes.
+/// For all functions: the processor has the instructions; memory arguments are readable or writable for a register, or
+/// for the rows that make a cell, of COLUMNS bytes.
 pub trait Lanes {
     type Register: Copy;
     type Cell: Cell;
     const COLUMNS: usize;
-    /// Most rows of A whose sums are in registers at once.
+    /// Maximum rows of A with accumulators in registers at once.
     const ROWS: usize;
 
     unsafe fn load(sums: *const i32) -> Self::Register;
@@ -52,9 +52,9 @@ pub trait Lanes {
     unsafe fn in_order(registers: [Self::Register; 4]) -> [Self::Register; 4];
 }
 
-/// Where what lies in the slot's scratch memory.
+/// The layout of the slot's scratch memory.
 struct Layout {
-    /// Rows of A, with the one of ones.
+    /// Rows of A, including the row of ones.
     rows: usize,
     /// Bytes of a row of cells.
     stride: usize,
@@ -84,7 +84,7 @@ pub fn bytes(m: usize, k: usize, n: usize, depth: usize, columns: usize) -> usiz
 /// Some columns of C.
 ///
 /// # Safety
-/// As for all functions of `Piece`; the columns are claimed; what `Lanes` demands.
+/// As for all functions of `Piece`; the columns are claimed; the demands of `ThinLanes`.
 #[inline(always)]
 pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
     let product = piece.product;
@@ -154,7 +154,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
                         L::store(line.add(i * size), register);
                     }
                     if row < m && (zero_a != 0 || zero_b != 0) {
-                        // The sums of the columns are the last row, and there already.
+                        // The sums of the columns are the last row, which is complete.
                         let of_columns = tile.add(m * L::COLUMNS);
                         for j in 0..L::COLUMNS {
                             let sum = if zero_a == 0 { 0 } else { (*of_columns.add(j)).wrapping_mul(zero_a) };

@@ -1,4 +1,4 @@
-//! The micro-kernels of AVX-512 with dot products of bytes.
+//! The AVX-512 VNNI micro-kernels, with int8 dot products.
 
 use super::finish::{self, Rule, Stash};
 use super::micro::{Set, loops, nothing};
@@ -15,7 +15,7 @@ loops!(
 );
 
 const COLUMNS: usize = MAX_COLUMNS;
-/// Tiles of few rows have several sums of each element, which their instructions do not wait for one another for.
+/// Tiles of few rows have several accumulators for each element, to hide the latency of their instructions.
 pub static TILES: [Tile; 12] = [
     tile::<1, 4>,
     tile::<2, 4>,
@@ -95,7 +95,7 @@ unsafe fn tile<const ROWS: usize, const PARTS: usize>(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: usize, a: Rows, b: Panel) {
-    // SAFETY: as demanded of the caller; asking for memory does not read it.
+    // SAFETY: as demanded of the caller; a prefetch does not read memory.
     unsafe {
         let next = b.next.wrapping_add(group * b.step).cast();
         _mm_prefetch::<_MM_HINT_T1>(next);
@@ -117,7 +117,7 @@ unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: u
 /// The same.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
-    // SAFETY: passed on; what is masked is neither read nor written.
+    // SAFETY: passed on; masked lanes are neither read nor written.
     unsafe {
         if !source.along {
             panel::pack_rows::<Quad>(source, groups, lanes, data, stride);
@@ -169,13 +169,13 @@ pub unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut 
     }
 }
 
-/// The bytes of a register that are there.
+/// The mask of existing bytes in a register.
 #[inline(always)]
 fn mask(bytes: usize) -> u64 {
     if bytes >= 64 { u64::MAX } else { (1 << bytes) - 1 }
 }
 
-/// A group of all lanes, which are neighbours in memory.
+/// A group of all lanes, which are adjacent in memory.
 ///
 /// # Safety
 /// As `pack_b`.
@@ -183,10 +183,10 @@ fn mask(bytes: usize) -> u64 {
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     let depth = source.depth.saturating_sub(4 * group).min(4);
-    // Four columns go to where the interleaving within quarters of a register leaves them in order.
+    // Four columns, permuted so that the interleaving within quarters of a register restores their order.
     let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     let ones = _mm512_set1_epi8(1);
-    // SAFETY: as demanded of the caller; what is masked is not read.
+    // SAFETY: as demanded of the caller; masked lanes are not read.
     unsafe {
         for first in (0..lanes).step_by(64) {
             let mut rows = [_mm512_setzero_si512(); 4];
@@ -237,15 +237,15 @@ unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize,
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize, panels: *mut u32, sums: *mut i32) {
     let ones = _mm512_set1_epi8(1);
-    // Several, so that one addition need not wait for the one before.
+    // Several, to hide the latency of an addition.
     let mut parts = [_mm512_setzero_si512(); 4];
-    // SAFETY: as demanded of the caller; what is masked is not read, nor is what is asked for.
+    // SAFETY: as demanded of the caller; masked lanes and prefetched addresses are not read.
     unsafe {
         let panel = panels.add(first / COLUMNS * pitch(groups, COLUMNS) + first % COLUMNS);
         for group in (0..groups).step_by(16) {
             let depth = source.depth.saturating_sub(4 * group);
             let from = |lane: usize| source.data.wrapping_add((first + lane) * source.stride + 4 * group);
-            // The lanes behind these.
+            // Prefetches the next lanes.
             for i in 16..32 {
                 _mm_prefetch::<_MM_HINT_T1>(from(i).cast());
             }
@@ -274,7 +274,7 @@ unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize,
                 }
             }
             if !sums.is_null() {
-                // Behind the depth there are zeros.
+                // Zeros beyond the depth.
                 for (i, cells) in cells.into_iter().enumerate() {
                     parts[i % 4] = _mm512_dpbusd_epi32(parts[i % 4], ones, cells);
                 }
@@ -288,7 +288,7 @@ unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize,
     }
 }
 
-/// Rows become columns, of cells.
+/// Transposes rows and columns of cells.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn turned(rows: [__m512i; 16]) -> [__m512i; 16] {
@@ -317,7 +317,7 @@ fn turned(rows: [__m512i; 16]) -> [__m512i; 16] {
     turned
 }
 
-/// What the ways for few rows or columns need.
+/// The registers of the algorithms for few rows or columns.
 pub struct Wide;
 
 impl thin::Lanes for Wide {
@@ -363,7 +363,7 @@ impl thin::Lanes for Wide {
         unsafe { _mm512_dpbusd_epi32(sum, _mm512_set1_epi32(cell), b) }
     }
 
-    /// Quarters of registers were interleaved, each on its own.
+    /// Quarters of registers were interleaved separately.
     #[inline(always)]
     unsafe fn in_order([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
         // SAFETY: the processor has AVX-512.
@@ -409,7 +409,7 @@ impl dots::Lanes for Wide {
 
     #[inline(always)]
     unsafe fn rest<const SIGNED: bool>(data: *const u8, count: usize, flip: u8) -> __m512i {
-        // SAFETY: as demanded of the caller; what is masked is not read.
+        // SAFETY: as demanded of the caller; masked lanes are not read.
         unsafe {
             let bytes = _mm512_maskz_loadu_epi8(mask(count), data.cast());
             if SIGNED { bytes } else { _mm512_xor_si512(bytes, _mm512_set1_epi8(flip as i8)) }

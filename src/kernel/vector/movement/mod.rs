@@ -1,17 +1,16 @@
-//! Copies between layouts: elements of any type, known by their size alone, from places that are some strides apart to
-//! places that are other strides apart.
+//! Strided copies: elements of any type, known only by size, from one set of strides to another.
 //!
-//! A copy is given dimension by dimension and then made simple: what is consecutive on both sides is one larger
-//! element, and neighbours that both sides walk through in one stride are one dimension. What is left is one of three
-//! things:
+//! A copy is described dimension by dimension and then simplified: elements that are contiguous on both sides become
+//! one larger element, and neighbouring dimensions with one common stride on both sides are merged. One of three cases
+//! remains:
 //!
 //! - lines: elements one after the other in one dimension, each moved as a run of bytes;
 //! - tiles: the destination is consecutive along one dimension and the source along another one, which is a
 //!   transposition of both, done in blocks that fit into registers (`tile`);
 //! - nothing: a single run of bytes.
 //!
-//! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, so what a piece writes is
-//! nobody else's. Nothing is computed, so nothing depends on how the work is cut.
+//! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, so pieces write disjoint
+//! memory. Nothing is computed, so the result does not depend on the division of the work.
 
 mod tile;
 
@@ -23,7 +22,7 @@ use crate::memory::{Bytes, BytesMut, Parts};
 use crate::sync::Claim;
 use std::ops::Range;
 
-/// A dimension: how many elements, and how far apart they lie in the source and in the destination, in bytes.
+/// A dimension: its number of elements, and its strides in the source and in the destination, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dim {
     pub size: usize,
@@ -31,12 +30,12 @@ pub struct Dim {
     pub to: isize,
 }
 
-/// Bytes of an item of lines, about.
+/// Approximate bytes of an item of lines.
 const LINE_BYTES: usize = 16 << 10;
-/// Elements of a side of a tile; the last one of a side has what is left too.
+/// Elements of a side of a tile; the last tile of a side includes the remainder.
 const SIDE: usize = 64;
-/// Time for a byte that is copied: read and written at 40 GB/s each. A tile takes longer, and an element of a line has
-/// a price of its own.
+/// Time per copied byte: read and written at 40 GB/s each. A tile takes longer, and each element of a line has an
+/// additional cost.
 const NS_PER_BYTE: f32 = 0.05;
 const NS_PER_ELEMENT: f32 = 1.0;
 
@@ -46,13 +45,13 @@ pub struct Movement {
     /// All dimensions but those of the inner loop, the outermost first.
     outer: [Dim; MAX_RANK],
     rank: usize,
-    /// Where the first element lies.
+    /// Offset of the first element.
     from: isize,
     to: isize,
     /// Bytes of an element.
     unit: usize,
     inner: Inner,
-    /// Items for each place of the outer dimensions.
+    /// Items for each position in the outer dimensions.
     per_place: usize,
     items: usize,
 }
@@ -67,12 +66,12 @@ enum Inner {
 
 impl Movement {
     /// A copy of elements of `unit` bytes. The dimensions are those of the destination, the outermost first, and each
-    /// step in one of them goes beyond all that the later ones reach, so that no two elements have the same place.
+    /// stride in one of them exceeds the extent of the later ones, so that no two elements overlap.
     pub fn new(unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
         Movement::with(Isa::best(), unit, dims, from, to)
     }
 
-    /// The same for an instruction set that the processor has.
+    /// The same for a supported instruction set.
     pub fn with(isa: Isa, mut unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
         assert!(isa <= Isa::detected() && dims.len() <= MAX_RANK && unit > 0);
         let mut all = [Dim::default(); MAX_RANK];
@@ -80,7 +79,7 @@ impl Movement {
         let is_empty = dims.iter().any(|dim| dim.size == 0);
         let mut reach = unit as isize;
         for dim in dims.iter().rev().filter(|dim| dim.size > 1 && !is_empty) {
-            // What `run` relies on: places of the destination are distinct.
+            // `run` relies on it: positions in the destination are distinct.
             assert!(dim.to >= reach, "a step of {} in the destination after {reach} bytes", dim.to);
             reach += dim.to * (dim.size - 1) as isize;
             let bytes = unit as isize;
@@ -156,7 +155,7 @@ impl Movement {
         5.0 + elements * (each + factor * self.unit as f32 * NS_PER_BYTE)
     }
 
-    /// Whether all that is read lies in so many bytes.
+    /// Whether all reads and writes are within these sizes.
     fn fits(&self, from: usize, to: usize) -> bool {
         let (mut low, mut high, mut end) = (self.from, self.from, self.to);
         let (a, b) = match &self.inner {
@@ -173,7 +172,7 @@ impl Movement {
         low >= 0 && self.to >= 0 && high + unit <= from as isize && end + unit <= to as isize
     }
 
-    /// What a region of `items` items moves.
+    /// The movement, with its tensors, for a region of `items` items.
     pub fn divide<'a>(&'a self, from: Bytes<'a>, to: BytesMut<'a>) -> Moves<'a> {
         let fits = self.items == 0 || self.fits(from.len(), to.len());
         assert!(fits, "{self:?} from {} to {} bytes", from.len(), to.len());
@@ -183,8 +182,8 @@ impl Movement {
     /// Moves some items.
     ///
     /// # Safety
-    /// All places lie in the tensors (`fits`); nobody writes the source, and nobody else has these items' places in the
-    /// destination.
+    /// All positions lie in the tensors (`fits`); nothing writes the source, and nothing else uses these items'
+    /// positions in the destination.
     unsafe fn run(&self, items: Range<usize>, from: *const u8, to: *mut u8) {
         let mut item = items.start;
         while item < items.end {
@@ -214,7 +213,7 @@ impl Movement {
         }
     }
 
-    /// Where a place of the outer dimensions is.
+    /// The offsets of a position in the outer dimensions.
     fn place(&self, mut number: usize) -> (isize, isize) {
         let (mut from, mut to) = (self.from, self.to);
         for dim in self.outer[..self.rank].iter().rev() {
@@ -268,7 +267,7 @@ pub struct Moves<'a> {
     to: BytesMut<'a>,
 }
 
-/// What a claim has of it.
+/// A claim's part of it.
 #[derive(Debug)]
 pub struct Part<'a> {
     movement: &'a Movement,
@@ -277,7 +276,7 @@ pub struct Part<'a> {
     items: Range<usize>,
 }
 
-// SAFETY: places in the destination are distinct (`new`), and so are items.
+// SAFETY: positions in the destination are distinct (`new`), and so are items.
 unsafe impl<'a> Parts for Moves<'a> {
     type Part = Part<'a>;
 
@@ -296,15 +295,15 @@ impl Part<'_> {
 }
 
 impl Dim {
-    /// Whether `outer` goes on where this one ends, on both sides.
+    /// Whether `outer` continues where this dimension ends, on both sides.
     fn joins(&self, outer: &Dim) -> bool {
         let size = self.size as isize;
         outer.from == self.from * size && outer.to == self.to * size
     }
 }
 
-/// How many parts a side of a tiled plane has, and what one of them is: the last one has up to twice as many, so that
-/// none is too small for the blocks of `tile`.
+/// Number of tiles on a side of a tiled plane: the last one has up to twice as many elements, so that none is too small
+/// for the blocks of `tile`.
 fn sides(size: usize) -> usize {
     (size / SIDE).max(1)
 }
@@ -315,12 +314,12 @@ fn side(number: usize, size: usize) -> Range<usize> {
 }
 
 /// # Safety
-/// `count` elements of the type lie at `from` and may be written at `to`, as far apart as `dim` says.
+/// `count` elements of the type lie at `from` and may be written at `to`, with the strides of `dim`.
 unsafe fn elements_of<T: Copy>(count: usize, dim: &Dim, from: *const u8, to: *mut u8) {
     // SAFETY: as demanded of the caller.
     unsafe {
         if dim.to == size_of::<T>() as isize {
-            // The usual case: a step in the source, none in the destination.
+            // The usual case: a stride in the source, none in the destination.
             for i in 0..count {
                 let value = from.offset(i as isize * dim.from).cast::<T>().read_unaligned();
                 to.cast::<T>().add(i).write_unaligned(value);
@@ -334,10 +333,10 @@ unsafe fn elements_of<T: Copy>(count: usize, dim: &Dim, from: *const u8, to: *mu
     }
 }
 
-/// Copies bytes; a call of the C library only if there are many.
+/// Copies bytes; calls the C library only if there are many.
 ///
 /// # Safety
-/// So many bytes are readable and writable, and not the same.
+/// That many bytes are readable and writable, and disjoint.
 #[inline(always)]
 unsafe fn run(from: *const u8, to: *mut u8, bytes: usize) {
     /// The first and the last bytes, which may overlap.
