@@ -74,9 +74,9 @@ impl Code {
 /// A failure. Cheap to clone: the text is shared, because a stream keeps its late error and others report it.
 #[must_use]
 #[derive(Clone)]
-pub struct Error(Arc<Body>);
+pub struct Error(Arc<ErrorBody>);
 
-struct Body {
+struct ErrorBody {
     code: Code,
     message: String,
     run: Option<RunFailure>,
@@ -99,7 +99,7 @@ pub struct RunFailure {
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error(Arc::new(Body { code, message: message.into(), run: None, origin: None }))
+        Error(Arc::new(ErrorBody { code, message: message.into(), run: None, origin: None }))
     }
 
     pub fn invalid(message: impl Into<String>) -> Error {
@@ -158,28 +158,31 @@ impl Error {
     /// The same code, with a prefix before the text.
     pub fn within(self, place: impl fmt::Display) -> Error {
         let message = format!("{place}: {}", self.0.message);
-        Error(Arc::new(Body { code: self.0.code, message, run: self.0.run.clone(), origin: self.0.origin }))
+        Error(Arc::new(ErrorBody { code: self.0.code, message, run: self.0.run.clone(), origin: self.0.origin }))
     }
 
     /// ABORTED: the work depends on something that has failed.
     pub fn derived(origin: &Error, message: impl Into<String>) -> Error {
         let origin = origin.0.origin.unwrap_or(origin.0.code);
-        Error(Arc::new(Body { code: Code::Aborted, message: message.into(), run: None, origin: Some(origin) }))
+        Error(Arc::new(ErrorBody { code: Code::Aborted, message: message.into(), run: None, origin: Some(origin) }))
     }
 
     /// With the code of the failure that caused this one, if there is one.
     pub fn as_origin(self) -> Error {
         match self.0.origin {
             None => self,
-            Some(code) => {
-                Error(Arc::new(Body { code, message: self.0.message.clone(), run: self.0.run.clone(), origin: None }))
-            }
+            Some(code) => Error(Arc::new(ErrorBody {
+                code,
+                message: self.0.message.clone(),
+                run: self.0.run.clone(),
+                origin: None,
+            })),
         }
     }
 
     /// Adds the details of the failed run.
     pub fn with_run(self, run: RunFailure) -> Error {
-        Error(Arc::new(Body {
+        Error(Arc::new(ErrorBody {
             code: self.0.code,
             message: self.0.message.clone(),
             run: Some(run),

@@ -27,7 +27,7 @@ pub fn hash(seed: u64, text: &[u8]) -> u64 {
 
 /// An open-addressing table. A lookup that fails reads only the marks, many of which fit into a cache.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub struct HashIndex {
     /// A byte of each hash; `FREE` where there is none.
     marks: Vec<u8>,
     /// The low half of each hash, and the number.
@@ -43,7 +43,7 @@ fn mark(hash: u64) -> u8 {
     (hash >> 56) as u8 | 1
 }
 
-impl Index {
+impl HashIndex {
     /// The number with this hash for which `is` holds.
     #[inline]
     pub fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
@@ -74,7 +74,7 @@ impl Index {
         slots.try_reserve_exact(count).map_err(exhausted)?;
         marks.resize(count, FREE);
         slots.resize(count, (0, 0));
-        let old = std::mem::replace(self, Index { marks, slots, len: self.len });
+        let old = std::mem::replace(self, HashIndex { marks, slots, len: self.len });
         for (&mark, &slot) in old.marks.iter().zip(&old.slots).filter(|(mark, _)| **mark != FREE) {
             self.put(mark, slot);
         }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn what_was_put_in_is_found() {
         let names: Vec<String> = (0..3000).map(|i| format!("node {i}")).collect();
-        let mut index = Index::default();
+        let mut index = HashIndex::default();
         assert_eq!(index.find(1, |_| true), None);
         for (number, name) in names.iter().enumerate() {
             index.reserve("names").unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn equal_hashes_are_told_apart() {
-        let mut index = Index::default();
+        let mut index = HashIndex::default();
         for number in 0..100 {
             index.reserve("numbers").unwrap();
             index.insert(5, number);

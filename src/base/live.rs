@@ -34,7 +34,7 @@ static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Live objects, by kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Counts {
+pub struct LiveCounts {
     pub threadpools: u64,
     pub engines: u64,
     pub streams: u64,
@@ -78,10 +78,10 @@ pub fn begin_anew() {
     ALIVE.iter().for_each(|alive| alive.store(0, Relaxed));
 }
 
-pub fn counts() -> Counts {
-    // ORDERING: Acquire, see `LiveCount`. The counters are read one after another, each as of some recent moment.
+pub fn counts() -> LiveCounts {
+    // ORDERING: Acquire, see `Counted`. The counters are read one after another, each as of some recent moment.
     let of = |counter: Counter| ALIVE[counter as usize].load(Acquire);
-    Counts {
+    LiveCounts {
         threadpools: of(Counter::Threadpools),
         engines: of(Counter::Engines),
         streams: of(Counter::Streams),

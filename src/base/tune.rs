@@ -93,15 +93,15 @@ pub struct Policy {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Variant {
     Baseline,
     Candidate,
 }
 
 /// The next use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
-    pub way: Way,
+pub struct Selection {
+    pub way: Variant,
     /// The time must be measured: this use was chosen to find it out.
     pub is_probe: bool,
     /// Number of uses before the verdict is re-examined.
@@ -109,7 +109,7 @@ pub struct Next {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ContestState {
     First,
     Sample,
     Better,
@@ -119,29 +119,29 @@ enum State {
 
 /// A state, its remaining uses, and the number of failed tries; in the beginning the number of completed rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    state: State,
+struct ContestStep {
+    state: ContestState,
     left: u32,
     vain: u32,
 }
 
-impl Step {
+impl ContestStep {
     const MOST: u32 = (1 << 24) - 1;
 
     /// 0 is the initial state.
     fn word(self) -> u32 {
-        (self.state as u32) << 28 | self.vain.min(15) << 24 | self.left.min(Step::MOST)
+        (self.state as u32) << 28 | self.vain.min(15) << 24 | self.left.min(ContestStep::MOST)
     }
 
-    fn of(word: u32) -> Step {
+    fn of(word: u32) -> ContestStep {
         let state = match word >> 28 {
-            0 => State::First,
-            1 => State::Sample,
-            2 => State::Better,
-            3 => State::Try,
-            _ => State::Worse,
+            0 => ContestState::First,
+            1 => ContestState::Sample,
+            2 => ContestState::Better,
+            3 => ContestState::Try,
+            _ => ContestState::Worse,
         };
-        Step { state, left: word & Step::MOST, vain: word >> 24 & 15 }
+        ContestStep { state, left: word & ContestStep::MOST, vain: word >> 24 & 15 }
     }
 }
 
@@ -187,55 +187,55 @@ impl Contest {
     }
 
     /// The faster way, if known.
-    pub fn verdict(&self) -> Option<Way> {
+    pub fn verdict(&self) -> Option<Variant> {
         match self.step().state {
-            State::Better | State::Try => Some(Way::Candidate),
-            State::Worse => Some(Way::Baseline),
-            State::First | State::Sample => None,
+            ContestState::Better | ContestState::Try => Some(Variant::Candidate),
+            ContestState::Worse => Some(Variant::Baseline),
+            ContestState::First | ContestState::Sample => None,
         }
     }
 
-    fn step(&self) -> Step {
-        Step::of(self.step.load(Relaxed))
+    fn step(&self) -> ContestStep {
+        ContestStep::of(self.step.load(Relaxed))
     }
 
-    fn go(&self, state: State, left: u32, vain: u32) {
-        self.step.store(Step { state, left, vain }.word(), Relaxed);
+    fn go(&self, state: ContestState, left: u32, vain: u32) {
+        self.step.store(ContestStep { state, left, vain }.word(), Relaxed);
     }
 
     /// Chooses the way for this use.
     #[inline]
-    pub fn next(&self, policy: &Policy) -> Next {
-        let Step { state, left, vain } = self.step();
-        let probe = |way| Next { way, is_probe: true, left };
-        let settled = |way| Next { way, is_probe: false, left };
+    pub fn next(&self, policy: &Policy) -> Selection {
+        let ContestStep { state, left, vain } = self.step();
+        let probe = |way| Selection { way, is_probe: true, left };
+        let settled = |way| Selection { way, is_probe: false, left };
         match state {
-            State::First | State::Try => probe(Way::Candidate),
-            State::Sample => probe(Way::Baseline),
-            State::Better | State::Worse if policy.renewal.is_none() => {
-                settled(if state == State::Better { Way::Candidate } else { Way::Baseline })
+            ContestState::First | ContestState::Try => probe(Variant::Candidate),
+            ContestState::Sample => probe(Variant::Baseline),
+            ContestState::Better | ContestState::Worse if policy.renewal.is_none() => {
+                settled(if state == ContestState::Better { Variant::Candidate } else { Variant::Baseline })
             }
-            State::Better if left == 0 => {
+            ContestState::Better if left == 0 => {
                 // If times are never reported, the candidate continues.
                 self.go(state, self.until_sample(policy).0, vain);
-                probe(Way::Baseline)
+                probe(Variant::Baseline)
             }
-            State::Worse if left == 0 => {
+            ContestState::Worse if left == 0 => {
                 self.begin_try(policy, vain);
-                probe(Way::Candidate)
+                probe(Variant::Candidate)
             }
-            State::Better | State::Worse => {
+            ContestState::Better | ContestState::Worse => {
                 self.go(state, left - 1, vain);
-                settled(if state == State::Better { Way::Candidate } else { Way::Baseline })
+                settled(if state == ContestState::Better { Variant::Candidate } else { Variant::Baseline })
             }
         }
     }
 
     /// Holds the baseline, whatever the figures, for `left` uses or until that changes.
-    pub fn hold_baseline(&self, left: u32) -> Next {
-        let Step { left: before, vain, .. } = self.step();
-        self.go(State::Worse, if before == 0 { left } else { before } - 1, vain);
-        Next { way: Way::Baseline, is_probe: false, left: before }
+    pub fn hold_baseline(&self, left: u32) -> Selection {
+        let ContestStep { left: before, vain, .. } = self.step();
+        self.go(ContestState::Worse, if before == 0 { left } else { before } - 1, vain);
+        Selection { way: Variant::Baseline, is_probe: false, left: before }
     }
 
     /// Whether the candidate is a gain over the baseline.
@@ -246,8 +246,8 @@ impl Contest {
     fn begin_try(&self, policy: &Policy, vain: u32) {
         self.lost.store(0, Relaxed);
         match &policy.renewal {
-            Some(renewal) => self.go(State::Try, renewal.good, vain),
-            None => self.go(State::Worse, 0, vain),
+            Some(renewal) => self.go(ContestState::Try, renewal.good, vain),
+            None => self.go(ContestState::Worse, 0, vain),
         }
     }
 
@@ -265,31 +265,33 @@ impl Contest {
     }
 
     fn settle_for_candidate(&self, policy: &Policy, doublings: u32, vain: u32) {
-        self.go(State::Better, self.until_sample(policy).0 << doublings, vain);
+        self.go(ContestState::Better, self.until_sample(policy).0 << doublings, vain);
     }
 
     /// Holds the baseline until it has paid for the loss of a try.
     fn settle_for_baseline(&self, policy: &Policy, baseline: f32, lost_ns: f32, vain: u32) {
-        let Some(renewal) = &policy.renewal else { return self.go(State::Worse, 0, 0) };
+        let Some(renewal) = &policy.renewal else { return self.go(ContestState::Worse, 0, 0) };
         let left = Contest::times(renewal, baseline, lost_ns).max(renewal.fewest_to_try);
-        self.go(State::Worse, left.saturating_mul(1 << vain), (vain + 1).min(renewal.doublings));
+        self.go(ContestState::Worse, left.saturating_mul(1 << vain), (vain + 1).min(renewal.doublings));
     }
 
     /// Records the time of a baseline use.
     pub fn took_baseline(&self, policy: &Policy, ns: f32) {
-        let (Step { state, left, vain }, before) = (self.step(), self.baseline_ns());
+        let (ContestStep { state, left, vain }, before) = (self.step(), self.baseline_ns());
         let least = before.map_or(ns, |before| before.min(ns));
-        if state == State::Sample {
+        if state == ContestState::Sample {
             self.baseline.store(least.max(1.0).to_bits(), Relaxed);
         }
         let baseline = moved(&self.baseline, &policy.rate, ns);
         let Some(candidate) = self.candidate_ns() else { return };
         match state {
-            State::Sample if left > 1 => self.go(state, left - 1, vain),
-            State::Sample if vain + 1 < policy.rounds => self.go(State::First, 0, vain + 1),
-            State::Sample | State::Better if !Contest::gains(policy, candidate, baseline) => self.begin_try(policy, 0),
-            State::Sample => self.settle_for_candidate(policy, 0, 0),
-            State::Better => {
+            ContestState::Sample if left > 1 => self.go(state, left - 1, vain),
+            ContestState::Sample if vain + 1 < policy.rounds => self.go(ContestState::First, 0, vain + 1),
+            ContestState::Sample | ContestState::Better if !Contest::gains(policy, candidate, baseline) => {
+                self.begin_try(policy, 0)
+            }
+            ContestState::Sample => self.settle_for_candidate(policy, 0, 0),
+            ContestState::Better => {
                 let Some(renewal) = &policy.renewal else { return };
                 let agrees = before.is_some_and(|before| ns.max(before) < (1.0 + renewal.agrees) * ns.min(before));
                 match agrees {
@@ -298,15 +300,15 @@ impl Contest {
                     false => self.go(state, renewal.fewest_to_try, vain),
                 }
             }
-            State::First | State::Try | State::Worse => {}
+            ContestState::First | ContestState::Try | ContestState::Worse => {}
         }
     }
 
     /// Records the time of a candidate use.
     pub fn took_candidate(&self, policy: &Policy, ns: f32) {
-        let Step { state, left, vain } = self.step();
+        let ContestStep { state, left, vain } = self.step();
         match (state, self.baseline_ns()) {
-            (State::First, baseline) => {
+            (ContestState::First, baseline) => {
                 let over = left + 1;
                 if over > policy.cold || vain > 0 {
                     moved(&self.candidate, &policy.rate, ns);
@@ -314,19 +316,19 @@ impl Contest {
                 match baseline {
                     _ if over < policy.candidates => self.go(state, over, vain),
                     Some(baseline) if policy.baselines == 0 => self.decide(policy, baseline),
-                    _ => self.go(State::Sample, policy.baselines, vain),
+                    _ => self.go(ContestState::Sample, policy.baselines, vain),
                 }
             }
-            (State::Try, Some(baseline)) => self.tried(policy, (left, vain), ns, baseline),
-            (State::Better, Some(baseline)) => {
+            (ContestState::Try, Some(baseline)) => self.tried(policy, (left, vain), ns, baseline),
+            (ContestState::Better, Some(baseline)) => {
                 let candidate = moved(&self.candidate, &policy.rate, ns);
                 if !Contest::gains(policy, candidate, baseline) {
                     self.begin_try(policy, vain);
                 }
             }
             // Another thread has restarted the contest meanwhile.
-            (State::Try, None) => self.go(State::Sample, policy.baselines, 0),
-            (State::Sample | State::Worse | State::Better, _) => {}
+            (ContestState::Try, None) => self.go(ContestState::Sample, policy.baselines, 0),
+            (ContestState::Sample | ContestState::Worse | ContestState::Better, _) => {}
         }
     }
 
@@ -345,14 +347,14 @@ impl Contest {
             self.candidate.store(ns.max(1.0).to_bits(), Relaxed);
             return match left.saturating_sub(1) {
                 0 => self.settle_for_candidate(policy, 0, vain),
-                left => self.go(State::Try, left, vain),
+                left => self.go(ContestState::Try, left, vain),
             };
         }
         // A candidate that neither gains nor loses is eventually given up too.
         let lost = known(&self.lost).unwrap_or(0.0) + (ns - baseline).max(policy.margin * baseline);
         self.lost.store(lost.to_bits(), Relaxed);
         if lost < renewal.lost_ns.min(renewal.lost_times * baseline) {
-            return self.go(State::Try, renewal.good, vain);
+            return self.go(ContestState::Try, renewal.good, vain);
         }
         moved(&self.candidate, &policy.rate, ns);
         self.settle_for_baseline(policy, baseline, lost, vain);
@@ -394,12 +396,12 @@ mod tests {
     };
 
     /// Takes the chosen way, and reports its time if `is_told`.
-    fn go(contest: &Contest, policy: &Policy, (baseline, candidate): (f32, f32), is_told: bool) -> Way {
+    fn go(contest: &Contest, policy: &Policy, (baseline, candidate): (f32, f32), is_told: bool) -> Variant {
         let way = contest.next(policy).way;
         match way {
             _ if !is_told => {}
-            Way::Baseline => contest.took_baseline(policy, baseline),
-            Way::Candidate => contest.took_candidate(policy, candidate),
+            Variant::Baseline => contest.took_baseline(policy, baseline),
+            Variant::Candidate => contest.took_candidate(policy, candidate),
         }
         way
     }
@@ -417,12 +419,12 @@ mod tests {
     #[test]
     fn the_beginning_goes_in_rounds_and_its_cold_times_do_not_count() {
         let contest = Contest::default();
-        let ways: Vec<Way> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
-        assert_eq!(ways, [Way::Candidate, Way::Candidate, Way::Baseline]);
+        let ways: Vec<Variant> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
+        assert_eq!(ways, [Variant::Candidate, Variant::Candidate, Variant::Baseline]);
         assert_eq!((contest.verdict(), contest.candidate_ns()), (None, Some(50.0)));
-        let ways: Vec<Way> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
-        assert_eq!(ways, [Way::Candidate, Way::Candidate, Way::Baseline]);
-        assert_eq!(contest.verdict(), Some(Way::Candidate));
+        let ways: Vec<Variant> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
+        assert_eq!(ways, [Variant::Candidate, Variant::Candidate, Variant::Baseline]);
+        assert_eq!(contest.verdict(), Some(Variant::Candidate));
         let cold = Contest::default();
         cold.took_candidate(&POLICY, 9e9);
         assert_eq!(cold.candidate_ns(), None);
@@ -435,7 +437,7 @@ mod tests {
         {
             let contest = Contest::default();
             (0..6).for_each(|_| _ = go(&contest, &POLICY, (baseline, candidate), true));
-            let took = |way| if way == Way::Baseline { baseline } else { candidate };
+            let took = |way| if way == Variant::Baseline { baseline } else { candidate };
             let all: f32 = (0..10_000).map(|_| took(go(&contest, &POLICY, (baseline, candidate), true))).sum();
             let best = if candidate <= 0.95 * baseline { candidate } else { baseline };
             assert!(all / 10_000.0 < 1.04 * best, "{baseline} {candidate}: {}", all / 10_000.0);
@@ -446,10 +448,10 @@ mod tests {
     fn a_sample_that_nobody_tells_of_holds_nothing_up() {
         let contest = Contest::default();
         (0..6).for_each(|_| _ = go(&contest, &POLICY, (100.0, 50.0), true));
-        let ways: Vec<Way> = (0..1000).map(|_| go(&contest, &POLICY, (100.0, 50.0), false)).collect();
-        let samples = ways.iter().filter(|way| **way == Way::Baseline).count();
+        let ways: Vec<Variant> = (0..1000).map(|_| go(&contest, &POLICY, (100.0, 50.0), false)).collect();
+        let samples = ways.iter().filter(|way| **way == Variant::Baseline).count();
         assert!((1..=50).contains(&samples), "{samples}");
-        assert!(ways.windows(2).all(|pair| pair != [Way::Baseline, Way::Baseline]));
+        assert!(ways.windows(2).all(|pair| pair != [Variant::Baseline, Variant::Baseline]));
     }
 
     #[test]

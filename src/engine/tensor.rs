@@ -5,7 +5,7 @@ use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
 use crate::device;
-use crate::memory::{Block, Slot, Tag, View};
+use crate::memory::{MemoryBlock, Tag, ValueSlot, View};
 use crate::sync::Mutex;
 use std::any::Any;
 
@@ -14,7 +14,7 @@ pub struct Tensor {
     view: View,
     engine: Ref<Engine>,
     /// The memory, if it is the engine's, and the shape stays.
-    _memory: Option<Block>,
+    _memory: Option<MemoryBlock>,
     open: Option<Open>,
     /// Whatever must be dropped when the host's memory is not used any more.
     _release: Option<Box<dyn Any + Send + Sync>>,
@@ -27,7 +27,7 @@ pub struct Open {
     pattern: Desc,
     /// Room in the host's memory, in bytes. None for memory of the engine's, which grows.
     capacity: Option<usize>,
-    memory: Mutex<Option<Block>>,
+    memory: Mutex<Option<MemoryBlock>>,
 }
 
 impl Open {
@@ -54,7 +54,7 @@ impl Tensor {
     }
 
     /// In memory that is large enough.
-    pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: Block) -> Ref<Tensor> {
+    pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: MemoryBlock) -> Ref<Tensor> {
         // SAFETY: the block's, which the tensor keeps, and which is aligned for every element.
         let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
         Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None })
@@ -179,7 +179,7 @@ impl Tensor {
     ///
     /// # Safety
     /// The caller has the slot, whose value is made, and nobody else uses the tensor.
-    pub unsafe fn receive(&self, slot: &Slot) -> Result<()> {
+    pub unsafe fn receive(&self, slot: &ValueSlot) -> Result<()> {
         let desc = *slot.view().desc();
         let bytes = desc.bytes()?;
         match &self.open {

@@ -6,10 +6,10 @@ use super::versioned::Versioned;
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
 use crate::engine::{BoundKernel, Engine, KernelAttr, Operation};
-use crate::kernel::cache::{self, Settings};
+use crate::kernel::cache::{self, KernelSettings};
 
 /// The descriptor of a built-in operation.
-pub(super) trait Attributes: Versioned {
+pub(super) trait OperationDesc: Versioned {
     /// The suffix after weir_kernel_create_.
     const OPERATION: &'static str;
     /// Offset of its pointer to packed weights, which belong to one engine.
@@ -23,7 +23,7 @@ pub(super) trait Attributes: Versioned {
 
 macro_rules! operations {
     ($($desc:ident = $operation:literal $(with $weights:ident)?),* $(,)?) => {
-        $(impl Attributes for $desc {
+        $(impl OperationDesc for $desc {
             const OPERATION: &'static str = $operation;
             $(const WEIGHTS: Option<usize> = Some(std::mem::offset_of!($desc, $weights));)?
         })*
@@ -61,7 +61,7 @@ operations! {
 ///
 /// # Safety
 /// `desc` is NULL, or `versioned::read` has taken it.
-pub(super) unsafe fn bytes<D: Attributes>(desc: *const D) -> Vec<u8> {
+pub(super) unsafe fn bytes<D: OperationDesc>(desc: *const D) -> Vec<u8> {
     let own = size_of::<D>();
     let mut bytes = vec![0; own];
     if !desc.is_null() {
@@ -80,7 +80,7 @@ pub(super) unsafe fn bytes<D: Attributes>(desc: *const D) -> Vec<u8> {
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
-pub(super) unsafe fn create<D: Attributes, K: Settings>(
+pub(super) unsafe fn create<D: OperationDesc, K: KernelSettings>(
     engine: *mut weir_engine,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,

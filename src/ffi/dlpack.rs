@@ -5,7 +5,7 @@
 
 use super::argument::{flags, out_ptr};
 use super::dlpack_device::{NO_DEVICE, check, device};
-use super::dlpack_layout::{Layout, compact, element_type};
+use super::dlpack_layout::{DlpackLayout, compact, element_type};
 use super::guard::{guard, guard_release};
 use super::handle;
 use crate::abi::weir_dlpack_flags::*;
@@ -216,14 +216,14 @@ fn refuse_copy(engine: &Engine, is_copy: bool) -> Result<()> {
 }
 
 /// Calls the producer's deleter when it is dropped.
-struct Owner<M: Managed>(*mut M);
+struct ForeignOwner<M: Managed>(*mut M);
 
 // SAFETY: DLPack lets the deleter be called from any thread.
-unsafe impl<M: Managed> Send for Owner<M> {}
+unsafe impl<M: Managed> Send for ForeignOwner<M> {}
 // SAFETY: as above; nothing else is done with it.
-unsafe impl<M: Managed> Sync for Owner<M> {}
+unsafe impl<M: Managed> Sync for ForeignOwner<M> {}
 
-impl<M: Managed> Drop for Owner<M> {
+impl<M: Managed> Drop for ForeignOwner<M> {
     fn drop(&mut self) {
         if !self.0.is_null() {
             // SAFETY: it was taken over with the import, and the memory is not used any more.
@@ -252,7 +252,7 @@ unsafe fn import<M: Managed + 'static>(
     check(&engine, tensor.device)?;
     refuse_copy(&engine, is_copy)?;
     // SAFETY: as documented.
-    let layout = unsafe { Layout::read(tensor) }?;
+    let layout = unsafe { DlpackLayout::read(tensor) }?;
     if said & IS_READ_ONLY != 0 && bits == 0 {
         return Err(Error::precondition(
             "managed must not be written: import a copy (WEIR_DLPACK_COPY), or say that nothing writes it \
@@ -290,7 +290,7 @@ unsafe fn import<M: Managed + 'static>(
 }
 
 /// An owner that is set once the import has succeeded.
-struct Later<M: Managed>(crate::sync::OnceLock<Owner<M>>);
+struct Later<M: Managed>(crate::sync::OnceLock<ForeignOwner<M>>);
 
 impl<M: Managed> Default for Later<M> {
     fn default() -> Self {
@@ -300,7 +300,7 @@ impl<M: Managed> Default for Later<M> {
 
 impl<M: Managed> Later<M> {
     fn adopt(&self, managed: *mut M) {
-        let _ = self.0.set(Owner(managed));
+        let _ = self.0.set(ForeignOwner(managed));
     }
 }
 

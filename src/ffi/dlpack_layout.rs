@@ -45,15 +45,15 @@ pub(super) fn compact(desc: &Desc) -> [i64; MAX_RANK] {
 }
 
 /// Shape and strides of an import.
-pub(super) struct Layout {
+pub(super) struct DlpackLayout {
     pub desc: Desc,
     pub strides: [i64; MAX_RANK],
 }
 
-impl Layout {
+impl DlpackLayout {
     /// # Safety
     /// `shape` and `strides` are as DLPack says.
-    pub unsafe fn read(tensor: &DLTensor) -> Result<Layout> {
+    pub unsafe fn read(tensor: &DLTensor) -> Result<DlpackLayout> {
         let of = tensor.dtype;
         let known = TYPES.iter().find(|row| (row.1, row.2, 1) == (of.code, of.bits, of.lanes));
         let &(dtype, ..) = known.ok_or_else(|| {
@@ -71,7 +71,7 @@ impl Layout {
             // SAFETY: as demanded of the caller.
             strides[..rank].copy_from_slice(unsafe { argument::array(tensor.strides, rank, "managed: strides") }?);
         }
-        Ok(Layout { desc, strides })
+        Ok(DlpackLayout { desc, strides })
     }
 
     /// Whether the strides are compact. Strides of dimensions with one element, and of empty tensors, do not count.

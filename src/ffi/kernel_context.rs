@@ -2,7 +2,7 @@
 
 use super::argument::{out_const, out_ptr, out_value, string};
 use super::guard::guard;
-use super::task::{self, Place};
+use super::task::{self, RegionPlace};
 use super::{context, handle, run, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error};
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_for(
     guard("weir_kernel_context_parallel_for", || {
         // SAFETY: the caller's pointers, as documented.
         let (context, hint) = unsafe { (context::borrow(context, "context")?, versioned::read_opt(hint, "hint")?) };
-        task::run_region(&Place::Kernel(context), n, hint.as_ref(), r#fn, arg)
+        task::run_region(&RegionPlace::Kernel(context), n, hint.as_ref(), r#fn, arg)
     })
 }
 
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_nd(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let (context, hint) = (context::borrow(context, "context")?, versioned::read_opt(hint, "hint")?);
-            task::run_boxes(&Place::Kernel(context), rank, (extents, tile), hint.as_ref(), r#fn, arg)
+            task::run_boxes(&RegionPlace::Kernel(context), rank, (extents, tile), hint.as_ref(), r#fn, arg)
         }
     })
 }

@@ -9,7 +9,7 @@ use crate::base::{Error, Result};
 use crate::kernel::builtin::{self, Windows, check_step};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::window::Edge;
+use crate::kernel::vector::window::EdgeMode;
 
 /// Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
 /// no padding, strides of 1.
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
                 dilations: desc.dilations,
                 begin: desc.padding_begin,
                 end: desc.padding_end,
-                edge: if desc.padding == 0 { Edge::Zero } else { Edge::Reflect },
+                edge: if desc.padding == 0 { EdgeMode::Zero } else { EdgeMode::Reflect },
             };
             windows.check()?;
             Isa::checked()?;
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn weir_kernel_create_pooling(
                 dilations: desc.dilations,
                 begin: desc.padding_begin,
                 end: desc.padding_end,
-                edge: Edge::Zero,
+                edge: EdgeMode::Zero,
             };
             windows.check()?;
             let kernel = if global { None } else { Some(desc.kernel) };

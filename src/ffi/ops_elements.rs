@@ -198,7 +198,7 @@ pub unsafe extern "C" fn weir_kernel_create_quantize(
         create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let taken = ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32");
-            quantization(builtin::Way::Quantize, desc.flags, desc.dtype, desc.axis, taken)
+            quantization(builtin::QuantizeDirection::Quantize, desc.flags, desc.dtype, desc.axis, taken)
         })
     })
 }
@@ -222,13 +222,13 @@ pub unsafe extern "C" fn weir_kernel_create_dequantize(
             let desc = versioned::read(desc, "desc")?;
             let to = if desc.dtype == dtype::ANY { dtype::F32 } else { desc.dtype };
             let taken = ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16");
-            quantization(builtin::Way::Dequantize, desc.flags, to, desc.axis, taken)
+            quantization(builtin::QuantizeDirection::Dequantize, desc.flags, to, desc.axis, taken)
         })
     })
 }
 
 fn quantization(
-    way: builtin::Way,
+    way: builtin::QuantizeDirection,
     bits: u64,
     dtype: u32,
     axis: i32,

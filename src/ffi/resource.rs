@@ -6,7 +6,7 @@ use super::{handle, task, text, versioned};
 use crate::abi::*;
 use crate::base::{Desc, Error, Ref, Result, dtype, text as words};
 use crate::engine::Engine;
-use crate::resource::{self, Body, DEFAULT_CONTAINER, HostObject, Resource, ResourceKind};
+use crate::resource::{self, DEFAULT_CONTAINER, HostObject, Resource, ResourceBody, ResourceKind};
 use crate::sync::ambient;
 use std::any::Any;
 use std::ffi::{c_char, c_void};
@@ -29,7 +29,7 @@ pub(super) unsafe fn create(
     engine: &Engine,
     place: *const c_char,
     name: *const c_char,
-    make: impl FnOnce() -> Result<Body>,
+    make: impl FnOnce() -> Result<ResourceBody>,
 ) -> Result<Ref<Resource>> {
     // SAFETY: as demanded of the caller.
     let (place, name) = unsafe {
@@ -143,7 +143,8 @@ pub unsafe extern "C" fn weir_resource_create_host(
             }
             let destroy = Arc::new(task::Destroy::new(destroy, object));
             let kept: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&destroy));
-            let made = create(engine, container, name, || Ok(Body::Host(HostObject::new(type_name, object, kept))))?;
+            let made =
+                create(engine, container, name, || Ok(ResourceBody::Host(HostObject::new(type_name, object, kept))))?;
             handle::into_c(made, out)?;
             destroy.adopt();
             Ok(())

@@ -6,7 +6,7 @@ use super::{handle, resource, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::memory::heap;
-use crate::resource::{Body, Key, KeyKind, Keys, Table};
+use crate::resource::{KeyKind, Keys, LookupTable, ResourceBody, TableKey};
 use std::ffi::{c_char, c_void};
 
 /// Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn weir_table_create(
             if desc.reserved != 0 {
                 return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
             }
-            let make = || Table::new(kind, desc.row).map(Body::Table);
+            let make = || LookupTable::new(kind, desc.row).map(ResourceBody::Table);
             handle::into_c(resource::create(engine, container, name, make)?, out)
         }
     })
@@ -167,9 +167,9 @@ pub unsafe extern "C" fn weir_table_export(
         let (table, mut to) =
             unsafe { (handle::borrow(table, "table")?.table()?, versioned::read(contents.cast_const(), "contents")?) };
         let (keys, rows) = table.export()?;
-        let length = |key: &Key| match key {
-            Key::Int64(_) => 0,
-            Key::Bytes(bytes) => bytes.len(),
+        let length = |key: &TableKey| match key {
+            TableKey::Int64(_) => 0,
+            TableKey::Bytes(bytes) => bytes.len(),
         };
         (to.count, to.rows_size, to.bytes_size) = (keys.len(), rows.len(), keys.iter().map(length).sum());
         // SAFETY: the caller's struct, as documented.
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn weir_table_export(
 
 /// # Safety
 /// The arrays that are not NULL have room for all.
-unsafe fn copy_out(to: &weir_table_contents, keys: &[Key], rows: &[u8]) -> Result<()> {
+unsafe fn copy_out(to: &weir_table_contents, keys: &[TableKey], rows: &[u8]) -> Result<()> {
     // SAFETY: as demanded of the caller.
     let (mut integers, mut lengths, mut bytes) = unsafe {
         let count = |is_null: bool, count: usize| if is_null { 0 } else { count };
@@ -210,12 +210,12 @@ unsafe fn copy_out(to: &weir_table_contents, keys: &[Key], rows: &[u8]) -> Resul
     };
     for key in keys {
         match key {
-            Key::Int64(key) => {
+            TableKey::Int64(key) => {
                 if let Some(to) = integers.next() {
                     *to = *key;
                 }
             }
-            Key::Bytes(key) => {
+            TableKey::Bytes(key) => {
                 if let Some(to) = lengths.next() {
                     *to = key.len();
                 }

@@ -211,9 +211,9 @@ pub unsafe extern "C" fn weir_task_group_is_stopped(
 }
 
 /// A listener of the host's, for a group.
-struct Told(Arc<dyn Listener>);
+struct GroupNotice(Arc<dyn Listener>);
 
-impl Done for Told {
+impl Done for GroupNotice {
     fn done(&self, error: Option<&Error>) {
         self.0.over(error, None);
     }
@@ -242,6 +242,6 @@ pub unsafe extern "C" fn weir_task_group_notify(
         let (group, listener) =
             unsafe { (handle::group(group.cast_const())?, notice::read("weir_task_group_notify", notice)?) };
         heap::check()?;
-        group::notify(group, Arc::new(Told(listener)))
+        group::notify(group, Arc::new(GroupNotice(listener)))
     })
 }

@@ -2,7 +2,7 @@
 
 use super::argument::{flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::task::{self, Place};
+use super::task::{self, RegionPlace};
 use super::{handle, text, threadpool_attr, versioned};
 use crate::abi::*;
 use crate::base::time::Deadline;
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn weir_parallel_for(
     guard("weir_parallel_for", || {
         // SAFETY: the caller's pointers, as documented.
         let (pool, hint) = unsafe { (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?) };
-        task::run_region(&Place::Pool(pool.as_deref()), n, hint.as_ref(), r#fn, arg)?;
+        task::run_region(&RegionPlace::Pool(pool.as_deref()), n, hint.as_ref(), r#fn, arg)?;
         pool.as_deref().map_or(Ok(()), |pool| pool.intact())
     })
 }
@@ -365,7 +365,7 @@ pub unsafe extern "C" fn weir_parallel_nd(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let (pool, hint) = (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?);
-            task::run_boxes(&Place::Pool(pool.as_deref()), rank, (extents, tile), hint.as_ref(), r#fn, arg)?;
+            task::run_boxes(&RegionPlace::Pool(pool.as_deref()), rank, (extents, tile), hint.as_ref(), r#fn, arg)?;
             pool.as_deref().map_or(Ok(()), |pool| pool.intact())
         }
     })

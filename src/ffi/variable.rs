@@ -7,7 +7,7 @@ use super::{handle, resource};
 use crate::abi::*;
 use crate::base::Result;
 use crate::engine::{BoundKernel, KernelAttr, check_tensor, device_sum, side_of};
-use crate::resource::{Body, Operation, Side, Variable, kernel};
+use crate::resource::{ResourceBody, Side, Variable, VariableOperation, kernel};
 use std::ffi::c_char;
 
 /// Creates a variable like `desc`, in the engine's memory. Its initial value is that of `initial`, a tensor like `desc`
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn weir_variable_create(
                     // Host memory, as was checked.
                     Variable::create(desc, is_optimistic, initial.map(|initial| initial.view().as_bytes()))
                 };
-                variable.map(Body::Variable)
+                variable.map(ResourceBody::Variable)
             };
             handle::into_c(resource::create(engine, container, name, make)?, out)
         }
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tens
 unsafe fn create(
     engine: *mut weir_engine,
     variable: *const weir_resource,
-    operation: Operation,
+    operation: VariableOperation,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
 ) -> Result<()> {
@@ -119,7 +119,7 @@ unsafe fn create(
     };
     resource.check_engine(engine.resources(), "variable")?;
     let sum = match operation {
-        Operation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
+        VariableOperation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
         _ => None,
     };
     let kernel = kernel(operation, engine.resources(), resource, sum)?;
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn weir_kernel_create_variable_read(
 ) -> weir_status {
     guard("weir_kernel_create_variable_read", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, Operation::Read, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::Read, attr, out_kernel) }
     })
 }
 
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn weir_kernel_create_variable_assign(
 ) -> weir_status {
     guard("weir_kernel_create_variable_assign", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, Operation::Assign, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::Assign, attr, out_kernel) }
     })
 }
 
@@ -186,6 +186,6 @@ pub unsafe extern "C" fn weir_kernel_create_variable_assign_add(
 ) -> weir_status {
     guard("weir_kernel_create_variable_assign_add", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, Operation::AssignAdd, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::AssignAdd, attr, out_kernel) }
     })
 }

@@ -34,7 +34,7 @@ pub trait Rest: Send + Sync {
 }
 
 #[derive(Default)]
-struct Place {
+struct CallSlot {
     meeting: Meeting,
     caller: Mailbox<Arc<dyn Caller>>,
     /// Stored during a round, before its completion; taken when the caller continues past it.
@@ -45,7 +45,7 @@ struct Place {
 /// The slot through which one call at a time completes. It is returned when this is dropped.
 pub struct Pending {
     number: u32,
-    place: &'static Place,
+    place: &'static CallSlot,
 }
 
 /// The handle of one call.
@@ -142,18 +142,18 @@ const PIECES: usize = (GENERATION_SHIFT - 7) as usize;
 
 /// A chunk of slots, and the process whose calls they are for: a child of fork allocates chunks of its own after those
 /// of the parent.
-struct Piece {
+struct SlotChunk {
     born: u32,
-    places: Box<[Place]>,
+    places: Box<[CallSlot]>,
 }
 
-struct Stock {
-    pieces: [OnceLock<Piece>; PIECES],
+struct SlotTable {
+    pieces: [OnceLock<SlotChunk>; PIECES],
     free: Global<Vec<u32>>,
 }
 
-fn stock() -> &'static Stock {
-    static STOCK: Stock = Stock { pieces: [const { OnceLock::new() }; PIECES], free: Global::new(Vec::new) };
+fn stock() -> &'static SlotTable {
+    static STOCK: SlotTable = SlotTable { pieces: [const { OnceLock::new() }; PIECES], free: Global::new(Vec::new) };
     &STOCK
 }
 
@@ -163,13 +163,13 @@ fn piece_of(number: u32) -> (usize, u32) {
     (piece as usize, (FIRST_PIECE << piece) - FIRST_PIECE)
 }
 
-fn place(number: u32) -> Option<&'static Place> {
+fn place(number: u32) -> Option<&'static CallSlot> {
     let (piece, first) = piece_of(number);
     let piece = stock().pieces.get(piece)?.get().filter(|piece| piece.born == process::generation())?;
     piece.places.get((number - first) as usize)
 }
 
-fn take_place() -> Result<(u32, &'static Place)> {
+fn take_place() -> Result<(u32, &'static CallSlot)> {
     let stock = stock();
     let mut free = stock.free.lock();
     if free.is_empty() {
@@ -181,8 +181,8 @@ fn take_place() -> Result<(u32, &'static Place)> {
         // Room for all existing numbers: returning one allocates nothing.
         free.try_reserve((first + len) as usize)
             .map_err(|_| Error::exhausted("the calls that complete later", (first + len) as usize * 4))?;
-        let places = crate::memory::heap::filled(len as usize, "the calls that complete later", Place::default)?;
-        let _ = piece.set(Piece { born: process::generation(), places });
+        let places = crate::memory::heap::filled(len as usize, "the calls that complete later", CallSlot::default)?;
+        let _ = piece.set(SlotChunk { born: process::generation(), places });
         free.extend((first..first + len).rev());
     }
     let number = free.pop().and_then(|number| place(number).map(|place| (number, place)));

@@ -91,7 +91,7 @@ pub struct KernelContext<'a> {
     tag: u32,
     /// The process in which the call runs.
     born: u32,
-    of: Of<'a>,
+    of: CallScope<'a>,
     scratch: Scratch,
     failure: Mailbox<Error>,
     /// Not a variant of `of`, which has two: distinguishing three would cost every call one more comparison.
@@ -99,7 +99,7 @@ pub struct KernelContext<'a> {
 }
 
 /// The surroundings of a call.
-enum Of<'a> {
+enum CallScope<'a> {
     Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a Stop },
     Kept(Kept),
 }
@@ -152,7 +152,7 @@ impl<'a> KernelContext<'a> {
         scratch: Scratch,
         stop: &'a Stop,
     ) -> KernelContext<'a> {
-        let of = Of::Borrowed { inputs, outputs, pool, stop };
+        let of = CallScope::Borrowed { inputs, outputs, pool, stop };
         KernelContext {
             tag: Self::TAG,
             born: process::generation(),
@@ -187,8 +187,8 @@ impl<'a> KernelContext<'a> {
     /// The run's device state; `None` if the run has none of this type.
     pub fn frame<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let frame = match &self.of {
-            Of::Borrowed { .. } => self.run?.frame()?,
-            Of::Kept(kept) => kept.frame.as_ref()?,
+            CallScope::Borrowed { .. } => self.run?.frame()?,
+            CallScope::Kept(kept) => kept.frame.as_ref()?,
         };
         Arc::clone(frame).downcast().ok()
     }
@@ -215,7 +215,7 @@ impl<'a> KernelContext<'a> {
         KernelContext {
             tag: Self::TAG,
             born: process::generation(),
-            of: Of::Kept(kept),
+            of: CallScope::Kept(kept),
             scratch,
             failure: Mailbox::default(),
             run: None,
@@ -225,8 +225,8 @@ impl<'a> KernelContext<'a> {
     /// Sets the pool of the call that begins, or `None` when it ends; returns the previous one. For kept contexts only.
     pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) -> Option<Ref<ThreadPool>> {
         match &self.of {
-            Of::Borrowed { .. } => None,
-            Of::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
+            CallScope::Borrowed { .. } => None,
+            CallScope::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
         }
     }
 
@@ -243,16 +243,16 @@ impl<'a> KernelContext<'a> {
     #[inline]
     pub fn inputs(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { inputs, .. } => inputs,
-            Of::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
+            CallScope::Borrowed { inputs, .. } => inputs,
+            CallScope::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
         }
     }
 
     #[inline]
     pub(super) fn to_write(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { outputs, .. } => outputs,
-            Of::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
+            CallScope::Borrowed { outputs, .. } => outputs,
+            CallScope::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
         }
     }
 
@@ -301,8 +301,8 @@ impl<'a> KernelContext<'a> {
     /// Calls `f` with the call's pool.
     pub fn with_pool<R>(&self, f: impl FnOnce(Option<&Ref<ThreadPool>>) -> R) -> R {
         match &self.of {
-            Of::Borrowed { pool, .. } => f(*pool),
-            Of::Kept(kept) => {
+            CallScope::Borrowed { pool, .. } => f(*pool),
+            CallScope::Kept(kept) => {
                 let pool = kept.pool.lock().clone();
                 f(pool.as_ref())
             }
@@ -336,16 +336,16 @@ impl<'a> KernelContext<'a> {
     /// The stop flag of the call; runs inside of it are attached to it.
     pub fn stop(&self) -> &Stop {
         match &self.of {
-            Of::Borrowed { stop, .. } => stop,
-            Of::Kept(kept) => &kept.stop,
+            CallScope::Borrowed { stop, .. } => stop,
+            CallScope::Kept(kept) => &kept.stop,
         }
     }
 
     /// The stop flag for users that outlive the function that began the call; `None` if the call does not.
     pub fn kept_stop(&self) -> Option<&Arc<Stop>> {
         match &self.of {
-            Of::Borrowed { .. } => None,
-            Of::Kept(kept) => Some(&kept.stop),
+            CallScope::Borrowed { .. } => None,
+            CallScope::Kept(kept) => Some(&kept.stop),
         }
     }
 

@@ -19,7 +19,7 @@ pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Frame, Kept, KernelContext, Outputs, RunContext, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
-pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};
+pub use stop::{Attached, BeginOutcome, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Ref, Result};
 use crate::device::Relation;

@@ -19,14 +19,14 @@ pub trait Stoppable: Send + Sync {
     fn stop(&self);
 
     /// Begins here the work that a pool has accepted and not begun, if this thread may do it.
-    fn begin_here(&self) -> Begun {
-        Begun::Nothing
+    fn begin_here(&self) -> BeginOutcome {
+        BeginOutcome::Nothing
     }
 }
 
 /// The result of `begin_here`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Begun {
+pub enum BeginOutcome {
     Nothing,
     /// There is work, which is left to its pool for a while.
     Later,
@@ -58,14 +58,14 @@ impl Stop {
     }
 
     /// As `Stoppable::begin_here`, for the attached runs.
-    pub fn begin_here(&self) -> Begun {
+    pub fn begin_here(&self) -> BeginOutcome {
         // Not under the lock: this runs host kernels.
         let inner: SmallVec<[Arc<dyn Stoppable>; 4]> =
             self.inner.lock().iter().map(|(_, run)| Arc::clone(run)).collect();
-        let mut most = Begun::Nothing;
+        let mut most = BeginOutcome::Nothing;
         for run in inner {
             most = most.max(run.begin_here());
-            if most == Begun::Done {
+            if most == BeginOutcome::Done {
                 break;
             }
         }

@@ -31,18 +31,18 @@ const ALIVE: u64 = 1 << 32;
 const USED_MASK: u64 = ALIVE - 1;
 
 #[repr(align(128))]
-struct Reserve(UnsafeCell<[u8; SIZE]>);
+struct ReserveArray(UnsafeCell<[u8; SIZE]>);
 
 // SAFETY: pieces are cut off by compare-exchange, so no two owners overlap.
-unsafe impl Sync for Reserve {}
+unsafe impl Sync for ReserveArray {}
 
-static RESERVE: Reserve = Reserve(UnsafeCell::new([0; SIZE]));
+static RESERVE: ReserveArray = ReserveArray(UnsafeCell::new([0; SIZE]));
 /// Pieces alive (high half) and bytes used from the front (low half).
 static STATE: AtomicU64 = AtomicU64::new(0);
 
 /// Allocation counts of some threads. ORDERING: statistics, Relaxed.
 #[repr(align(128))]
-struct Counts {
+struct AllocationCounts {
     allocations: AtomicU64,
     bytes_allocated: AtomicU64,
     bytes_freed: AtomicU64,
@@ -57,8 +57,12 @@ fn status() -> u8 {
 
 /// A single cache line for all threads would be the bottleneck of concurrent allocations.
 const SHARES: usize = 16;
-static COUNTS: [Counts; SHARES] = [const {
-    Counts { allocations: AtomicU64::new(0), bytes_allocated: AtomicU64::new(0), bytes_freed: AtomicU64::new(0) }
+static COUNTS: [AllocationCounts; SHARES] = [const {
+    AllocationCounts {
+        allocations: AtomicU64::new(0),
+        bytes_allocated: AtomicU64::new(0),
+        bytes_freed: AtomicU64::new(0),
+    }
 }; SHARES];
 
 thread_local! {
@@ -69,12 +73,12 @@ thread_local! {
 
 /// The counts that this thread adds to, chosen by the address of its thread-local memory.
 #[inline]
-fn counts() -> &'static Counts {
+fn counts() -> &'static AllocationCounts {
     let place = STATUS.try_with(|status| ptr::from_ref(status) as u64).unwrap_or(0);
     &COUNTS[(place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize % SHARES]
 }
 
-fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+fn sum(of: impl Fn(&AllocationCounts) -> &AtomicU64) -> u64 {
     COUNTS.iter().map(|counts| of(counts).load(Relaxed)).fold(0, u64::wrapping_add)
 }
 
@@ -235,13 +239,13 @@ pub fn probe(bytes: usize, what: &str) -> Result<()> {
 /// Builds an object that outlives the call: fails if any part of it would come from the reserve, which could then not
 /// become whole again. Since nothing of it stays there, the reserve serves larger requests meanwhile.
 pub fn whole<T>(make: impl FnOnce() -> Result<T>) -> Result<T> {
-    struct Restore(u8);
-    impl Drop for Restore {
+    struct RestoreStatus(u8);
+    impl Drop for RestoreStatus {
         fn drop(&mut self) {
             let _ = STATUS.try_with(|status| status.set(status.get() & TOUCHED | self.0));
         }
     }
-    let _before = Restore(STATUS.try_with(|status| status.replace(IN_WHOLE)).unwrap_or(0));
+    let _before = RestoreStatus(STATUS.try_with(|status| status.replace(IN_WHOLE)).unwrap_or(0));
     make().and_then(|made| check().map(|()| made))
 }
 

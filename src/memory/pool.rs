@@ -10,7 +10,7 @@
 
 use super::classes::{Size, size_of_request};
 use super::source::Source;
-use super::space::Space;
+use super::space::AddressSpace;
 use super::stream_cache::{Last, Note, Progress, SHARED, StreamCaches};
 use super::tag::Tag;
 use crate::base::Result;
@@ -33,18 +33,18 @@ pub struct PoolAttr {
 pub struct Pool {
     pub(super) attr: PoolAttr,
     source: Box<dyn Source>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<PoolState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub space: Space<Note>,
+pub(super) struct PoolState {
+    pub space: AddressSpace<Note>,
     lanes: StreamCaches,
     pub usage: Usage,
 }
 
 /// A range that was handed out.
-struct Taken {
+struct TakenRange {
     index: u32,
     /// It has not been used before.
     clean: bool,
@@ -88,10 +88,10 @@ impl Usage {
 const SMALLEST_REGION: usize = 1 << 20;
 const LARGEST_REGION: usize = 64 << 20;
 
-impl State {
+impl PoolState {
     /// Hands out a range, if there is one that `lane` may use.
-    fn take(&mut self, size: Size, lane: u32) -> Option<Taken> {
-        let State { space, lanes, .. } = self;
+    fn take(&mut self, size: Size, lane: u32) -> Option<TakenRange> {
+        let PoolState { space, lanes, .. } = self;
         if size.class.is_none() {
             lanes.settle(space);
         }
@@ -100,7 +100,7 @@ impl State {
         Some(self.hand_out(index, last))
     }
 
-    fn hand_out(&mut self, index: u32, last: Last) -> Taken {
+    fn hand_out(&mut self, index: u32, last: Last) -> TakenRange {
         let range = self.space.get_mut(index);
         let (bytes, clean) = (range.bytes, std::mem::replace(&mut range.clean, false));
         let usage = &mut self.usage;
@@ -108,13 +108,13 @@ impl State {
         usage.peak_in_use = usage.peak_in_use.max(usage.in_use);
         usage.blocks += 1;
         usage.allocations += 1;
-        Taken { index, clean, last }
+        TakenRange { index, clean, last }
     }
 }
 
 impl Pool {
     pub fn new(attr: PoolAttr, source: Box<dyn Source>) -> Arc<Pool> {
-        let state = State { space: Space::new(), lanes: StreamCaches::new(), usage: Usage::default() };
+        let state = PoolState { space: AddressSpace::new(), lanes: StreamCaches::new(), usage: Usage::default() };
         Arc::new(Pool { attr, source, state: Mutex::new(state) })
     }
 
@@ -123,12 +123,12 @@ impl Pool {
     }
 
     /// Uninitialised memory with exclusive use.
-    pub fn allocate(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<Block> {
+    pub fn allocate(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<MemoryBlock> {
         self.allocate_on(SHARED, bytes, tag).map(|(block, _)| block)
     }
 
     /// Zeroed memory with exclusive use.
-    pub fn allocate_zeroed(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<Block> {
+    pub fn allocate_zeroed(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<MemoryBlock> {
         let (block, clean) = self.allocate_on(SHARED, bytes, tag)?;
         if !clean && bytes > 0 {
             // SAFETY: in a region of the source, and this block's alone.
@@ -138,7 +138,7 @@ impl Pool {
     }
 
     /// Memory for work on a stream: earlier work there may still use it. Also returns whether it is known to be zero.
-    fn allocate_on(self: &Arc<Self>, lane: u32, bytes: usize, tag: Tag) -> Result<(Block, bool)> {
+    fn allocate_on(self: &Arc<Self>, lane: u32, bytes: usize, tag: Tag) -> Result<(MemoryBlock, bool)> {
         let Some(size) = self.size(bytes) else { return Err(self.no_room(bytes, &tag)) };
         if self.attr.direct {
             // A large block whose last use was not over when it came back may be done now.
@@ -159,21 +159,27 @@ impl Pool {
         }
     }
 
-    fn block(self: &Arc<Self>, state: &mut State, taken: Taken, bytes: usize, tag: &Tag) -> (Block, bool) {
-        let Taken { index, clean, last } = taken;
+    fn block(
+        self: &Arc<Self>,
+        state: &mut PoolState,
+        taken: TakenRange,
+        bytes: usize,
+        tag: &Tag,
+    ) -> (MemoryBlock, bool) {
+        let TakenRange { index, clean, last } = taken;
         let range = state.space.get_mut(index);
         range.note.tag = tag.clone();
-        (Block { pool: Arc::clone(self), index, address: range.address, bytes, last }, clean)
+        (MemoryBlock { pool: Arc::clone(self), index, address: range.address, bytes, last }, clean)
     }
 
     /// Takes a block out of a new region.
     #[cold]
-    fn grow(self: &Arc<Self>, size: Size, lane: u32, bytes: usize, tag: &Tag) -> Result<(Block, bool)> {
+    fn grow(self: &Arc<Self>, size: Size, lane: u32, bytes: usize, tag: &Tag) -> Result<(MemoryBlock, bool)> {
         let mut may_double = !self.attr.direct;
         loop {
             let region = {
                 let mut state = self.state.lock();
-                let State { space, lanes, .. } = &mut *state;
+                let PoolState { space, lanes, .. } = &mut *state;
                 lanes.flush(space);
                 if !self.attr.direct
                     && let Some(taken) = state.take(size, lane)
@@ -220,7 +226,7 @@ impl Pool {
         size: Size,
         bytes: usize,
         tag: &Tag,
-    ) -> Result<(Block, bool)> {
+    ) -> Result<(MemoryBlock, bool)> {
         let added = {
             let mut state = self.state.lock();
             let clean = self.source.is_zeroed();
@@ -242,7 +248,7 @@ impl Pool {
     fn give_back_one(&self) -> bool {
         let removed = {
             let mut state = self.state.lock();
-            let State { space, lanes, usage } = &mut *state;
+            let PoolState { space, lanes, usage } = &mut *state;
             lanes.flush(space);
             space.free_region().map(|index| {
                 usage.regions -= 1;
@@ -266,7 +272,7 @@ impl Pool {
     fn take_back(&self, index: u32, last: Last) {
         let removed = {
             let mut state = self.state.lock();
-            let State { space, lanes, usage } = &mut *state;
+            let PoolState { space, lanes, usage } = &mut *state;
             let bytes = space.get(index).bytes;
             usage.in_use -= bytes;
             usage.blocks -= 1;
@@ -339,7 +345,7 @@ impl Drop for Pool {
             return;
         }
         // Blocks hold the pool, so all have come back; work on a stream holds its cache, and that the pool.
-        let State { space, lanes, .. } = &mut *self.state.lock();
+        let PoolState { space, lanes, .. } = &mut *self.state.lock();
         lanes.empty(space);
         while let Some(index) = space.free_region() {
             let (address, bytes) = space.remove(index);
@@ -359,13 +365,13 @@ pub struct StreamCache {
 impl StreamCache {
     /// Memory for work that is submitted to the stream from now on. It is uninitialised, and earlier work may still use
     /// it.
-    pub fn allocate(&self, bytes: usize, tag: Tag) -> Result<Block> {
+    pub fn allocate(&self, bytes: usize, tag: Tag) -> Result<MemoryBlock> {
         self.pool.allocate_on(self.lane, bytes, tag).map(|(block, _)| block)
     }
 
     /// Takes a block back, from this stream's cache or the shared one, that work up to this mark of the stream may
     /// still use.
-    pub fn take_back(&self, block: Block, mark: u64) {
+    pub fn take_back(&self, block: MemoryBlock, mark: u64) {
         let mut block = block;
         let before = block.last.map_or(0, |(lane, mark)| {
             assert_eq!(lane, self.lane, "a block of another stream's");
@@ -387,7 +393,7 @@ impl Drop for StreamCache {
 
 /// A block of a pool's memory, returned when this is dropped.
 #[derive(Debug)]
-pub struct Block {
+pub struct MemoryBlock {
     pool: Arc<Pool>,
     index: u32,
     address: usize,
@@ -396,7 +402,7 @@ pub struct Block {
     last: Last,
 }
 
-impl Block {
+impl MemoryBlock {
     /// The first byte. An address to read and write only if the host can access the memory.
     pub fn data(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address)
@@ -413,7 +419,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for MemoryBlock {
     fn drop(&mut self) {
         // A child of fork does not take the lock.
         if !fork::forked() {

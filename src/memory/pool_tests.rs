@@ -1,9 +1,9 @@
 //! A pool against an oracle: no two users of a byte at once, consistent figures, and everything is returned.
 
-use super::pool::{Block, Pool, PoolAttr, StreamCache};
+use super::pool::{MemoryBlock, Pool, PoolAttr, StreamCache};
 use super::source::Source;
 use super::tag::Tag;
-use super::{HostMemory, Progress};
+use super::{ProcessMemory, Progress};
 use crate::base::{Code, Error, Result};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ struct Numbers {
 }
 
 #[derive(Debug)]
-struct Device(Arc<Numbers>);
+struct TestDevice(Arc<Numbers>);
 
 // SAFETY: numbers that are never used as pointers.
-unsafe impl Source for Device {
+unsafe impl Source for TestDevice {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         self.0.calls.fetch_add(1, Relaxed);
         if self.0.is_empty.load(Relaxed) {
@@ -47,13 +47,13 @@ unsafe impl Source for Device {
 fn pool(alignment: usize, limit: usize, direct: bool) -> (Arc<Pool>, Arc<Numbers>) {
     let numbers = Arc::new(Numbers::default());
     let attr = PoolAttr { name: "engine test:0".to_owned(), alignment, limit, direct };
-    (Pool::new(attr, Box::new(Device(Arc::clone(&numbers)))), numbers)
+    (Pool::new(attr, Box::new(TestDevice(Arc::clone(&numbers)))), numbers)
 }
 
 #[derive(Default)]
-struct Clock(AtomicU64);
+struct TestClock(AtomicU64);
 
-impl Progress for Clock {
+impl Progress for TestClock {
     fn reached(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -67,7 +67,7 @@ fn next(seed: &mut u64) -> usize {
 /// The users of a range: by address, its end, and the stream and mark of queued work (none: its owner alone).
 type Users = Vec<(usize, usize, Option<(usize, u64)>)>;
 
-fn add_user(users: &mut Users, clocks: &[Arc<Clock>], block: &Block, lane: Option<usize>) {
+fn add_user(users: &mut Users, clocks: &[Arc<TestClock>], block: &MemoryBlock, lane: Option<usize>) {
     let (begin, end) = (block.data() as usize, block.data() as usize + block.bytes());
     users.retain(|&(_, _, last)| last.is_none_or(|(lane, mark)| clocks[lane].reached() < mark));
     for &(other, other_end, last) in users.iter() {
@@ -80,7 +80,7 @@ fn add_user(users: &mut Users, clocks: &[Arc<Clock>], block: &Block, lane: Optio
     users.push((begin, end, None));
 }
 
-fn drop_user(users: &mut Users, block: &Block, last: Option<(usize, u64)>) {
+fn drop_user(users: &mut Users, block: &MemoryBlock, last: Option<(usize, u64)>) {
     let begin = block.data() as usize;
     let at = users.iter().position(|user| user.0 == begin && user.2.is_none()).unwrap();
     match last {
@@ -96,10 +96,10 @@ fn random_calls_never_give_a_byte_to_two_users() {
         let direct = round % 6 == 5;
         let alignment = [64, 256, 4096][round as usize % 3];
         let (pool, numbers) = pool(alignment, [usize::MAX, 24 << 20][round as usize % 2], direct);
-        let clocks: Vec<_> = (0..3).map(|_| Arc::new(Clock::default())).collect();
+        let clocks: Vec<_> = (0..3).map(|_| Arc::new(TestClock::default())).collect();
         let mut marks = [0u64; 3];
         let lanes: Vec<StreamCache> = clocks.iter().map(|clock| pool.open_lane(Arc::clone(clock) as _)).collect();
-        let (mut users, mut blocks): (Users, Vec<(Block, Option<usize>)>) = Default::default();
+        let (mut users, mut blocks): (Users, Vec<(MemoryBlock, Option<usize>)>) = Default::default();
         for _ in 0..4000 {
             match next(&mut seed) % 10 {
                 0..=4 => {
@@ -184,7 +184,7 @@ fn the_steady_state_asks_the_source_for_nothing() {
 fn a_stream_has_its_own_block_again_at_once_and_others_wait() {
     for bytes in [1000, 1 << 20] {
         let (pool, _) = pool(64, usize::MAX, false);
-        let clocks = [0, 1].map(|_| Arc::new(Clock::default()));
+        let clocks = [0, 1].map(|_| Arc::new(TestClock::default()));
         let [mine, other] = [0, 1].map(|i: usize| pool.open_lane(Arc::clone(&clocks[i]) as _));
         let block = mine.allocate(bytes, Tag::Nothing).unwrap();
         let at = block.data();
@@ -247,7 +247,7 @@ fn errors_name_what_holds_most() {
 #[test]
 fn new_memory_of_the_process_is_zero_once_and_cleared_after() {
     let attr = PoolAttr { name: String::new(), alignment: 64, limit: usize::MAX, direct: false };
-    let pool = Pool::new(attr, Box::new(HostMemory));
+    let pool = Pool::new(attr, Box::new(ProcessMemory));
     for _ in 0..3 {
         for bytes in [100, 70_000, 3 << 20] {
             let block = pool.allocate_zeroed(bytes, Tag::Nothing).unwrap();
@@ -264,7 +264,7 @@ fn threads_share_a_pool() {
     let (pool, numbers) = pool(64, usize::MAX, false);
     let owners = Arc::new(Mutex::new(BTreeMap::new()));
     let work = |pool: Arc<Pool>, owners: Arc<Mutex<BTreeMap<usize, usize>>>, mut seed: u64| {
-        let mut mine: Vec<Block> = Vec::new();
+        let mut mine: Vec<MemoryBlock> = Vec::new();
         for _ in 0..3000 {
             if next(&mut seed).is_multiple_of(2) || mine.is_empty() {
                 let block = pool.allocate(next(&mut seed) % 100_000, Tag::Nothing).unwrap();

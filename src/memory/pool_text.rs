@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::heap;
-use super::pool::{Pool, State};
+use super::pool::{Pool, PoolState};
 use super::space;
 use super::stream_cache::SHARED;
 use super::tag::Tag;
@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 
 /// Blocks with the same tag.
 #[derive(Clone, Copy)]
-struct Use<'a> {
+struct BlockUse<'a> {
     tag: &'a Tag,
     blocks: usize,
     bytes: usize,
@@ -33,17 +33,17 @@ fn size(bytes: usize) -> String {
     }
 }
 
-impl State {
+impl PoolState {
     /// The purposes of the blocks in use, the largest share first; empty if there is no memory for the list.
-    fn uses(&self) -> Vec<Use<'_>> {
+    fn uses(&self) -> Vec<BlockUse<'_>> {
         let mut uses = Vec::new();
         if uses.try_reserve_exact(self.usage.blocks).is_err() {
             return Vec::new();
         }
         let is_used = |range: &&space::Range<super::stream_cache::Note>| {
-            range.state == space::State::Taken && range.note.lane().is_none()
+            range.state == space::RangeState::Taken && range.note.lane().is_none()
         };
-        uses.extend(self.space.all().filter(is_used).map(|range| Use {
+        uses.extend(self.space.all().filter(is_used).map(|range| BlockUse {
             tag: &range.note.tag,
             blocks: 1,
             bytes: range.bytes,
@@ -143,11 +143,11 @@ impl Pool {
                 let comma = if i > 0 { "," } else { "" };
                 let _ = write!(text, "{comma}\n{{\"offset\":{},\"bytes\":{}", range.address - address, range.bytes);
                 let _ = match (range.state, range.note.lane()) {
-                    (space::State::Taken, None) => {
+                    (space::RangeState::Taken, None) => {
                         write!(text, ",\"state\":\"used\",\"for\":{}}}", json_string(&range.note.tag.to_string()))
                     }
-                    (space::State::Taken, Some(SHARED)) => write!(text, ",\"state\":\"kept\"}}"),
-                    (space::State::Taken, Some(lane)) => write!(text, ",\"state\":\"kept\",\"lane\":{lane}}}"),
+                    (space::RangeState::Taken, Some(SHARED)) => write!(text, ",\"state\":\"kept\"}}"),
+                    (space::RangeState::Taken, Some(lane)) => write!(text, ",\"state\":\"kept\",\"lane\":{lane}}}"),
                     _ => write!(text, ",\"state\":\"free\"}}"),
                 };
             }

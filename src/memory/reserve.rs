@@ -5,25 +5,25 @@ use crate::base::{Error, Result};
 
 /// Two ranges of the same size: the inaccessible addresses, and the bytes. Neither commits memory before it is used.
 #[derive(Debug)]
-pub struct Reserve {
+pub struct AddressReserve {
     addresses: usize,
     bytes: *mut u8,
     size: usize,
 }
 
 // SAFETY: plain memory without an owner thread; the code that receives pointers into it rules who uses which part when.
-unsafe impl Send for Reserve {}
+unsafe impl Send for AddressReserve {}
 // SAFETY: as above.
-unsafe impl Sync for Reserve {}
+unsafe impl Sync for AddressReserve {}
 
-impl Reserve {
+impl AddressReserve {
     /// `size` bytes, rounded up to whole pages; `what` names them in the refusal.
-    pub fn new(size: usize, what: &str) -> Result<Reserve> {
+    pub fn new(size: usize, what: &str) -> Result<AddressReserve> {
         let refused = || Error::exhausted(what, size);
         let size = size.max(1).checked_next_multiple_of(1 << 16).ok_or_else(refused)?;
         let bytes = map::readable(size).ok_or_else(refused)?;
         match map::untouchable(size) {
-            Some(addresses) => Ok(Reserve { addresses: addresses.addr(), bytes, size }),
+            Some(addresses) => Ok(AddressReserve { addresses: addresses.addr(), bytes, size }),
             None => {
                 // SAFETY: mapped above, and unused.
                 unsafe { map::unmap(bytes.addr(), size) };
@@ -54,7 +54,7 @@ impl Reserve {
     }
 }
 
-impl Drop for Reserve {
+impl Drop for AddressReserve {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`; all users of its pointers are gone with the device.
         unsafe {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn addresses_are_translated_within_the_range_only() {
-        let reserve = Reserve::new(100_000, "a test").unwrap();
+        let reserve = AddressReserve::new(100_000, "a test").unwrap();
         assert_eq!(reserve.size(), 131_072);
         let (start, end) = (reserve.start(), reserve.start() + reserve.size());
         let first = reserve.translate(start, 4).unwrap();
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn more_than_there_is_is_refused() {
-        assert!(Reserve::new(usize::MAX, "a test").is_err());
-        assert!(Reserve::new(usize::MAX >> 4, "a test").is_err());
+        assert!(AddressReserve::new(usize::MAX, "a test").is_err());
+        assert!(AddressReserve::new(usize::MAX >> 4, "a test").is_err());
     }
 }

@@ -12,7 +12,7 @@
 //! | BUSY  | a thread looks for memory                           | MADE, or OPEN if there was none    |
 //! | MADE  | the view is valid                                   | OPEN by `begin`, in the next turn  |
 
-use super::{Block, BytesMut, View};
+use super::{BytesMut, MemoryBlock, View};
 use crate::base::{Desc, Error, Result};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -22,19 +22,19 @@ const BUSY: u32 = 1;
 const MADE: u32 = 2;
 
 #[derive(Debug)]
-pub struct Slot {
+pub struct ValueSlot {
     view: View,
-    block: UnsafeCell<Option<Block>>,
+    block: UnsafeCell<Option<MemoryBlock>>,
     state: AtomicU32,
 }
 
 // SAFETY: the block is touched by the one thread that holds the slot, as the module says.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for ValueSlot {}
 
-impl Slot {
+impl ValueSlot {
     /// An empty slot; `desc` is what is known of the value.
-    pub fn new(desc: Desc) -> Slot {
-        Slot { view: View::empty(desc), block: UnsafeCell::new(None), state: AtomicU32::new(OPEN) }
+    pub fn new(desc: Desc) -> ValueSlot {
+        ValueSlot { view: View::empty(desc), block: UnsafeCell::new(None), state: AtomicU32::new(OPEN) }
     }
 
     /// The value, once it is computed.
@@ -60,7 +60,7 @@ impl Slot {
     ///
     /// # Safety
     /// The holder of the slot permits the call, and nothing reads the view meanwhile.
-    pub unsafe fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
+    pub unsafe fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<MemoryBlock>) -> Result<Option<*mut u8>> {
         let bytes = desc.bytes()?;
         // ORDERING: Acquire pairs with the Release below: an earlier attempt that found no memory is over.
         if self.state.compare_exchange(OPEN, BUSY, Acquire, Relaxed).is_err() {
@@ -81,7 +81,7 @@ impl Slot {
         }
     }
 
-    fn grow(&self, bytes: usize, more: &dyn Fn(usize) -> Result<Block>) -> Result<*mut u8> {
+    fn grow(&self, bytes: usize, more: &dyn Fn(usize) -> Result<MemoryBlock>) -> Result<*mut u8> {
         // SAFETY: this thread holds the slot (BUSY).
         let block = unsafe { &mut *self.block.get() };
         if let Some(block) = block.as_ref().filter(|block| block.bytes() >= bytes) {
@@ -111,7 +111,7 @@ impl Slot {
     ///
     /// # Safety
     /// The caller holds both slots.
-    pub unsafe fn exchange(&self, other: &Slot) {
+    pub unsafe fn exchange(&self, other: &ValueSlot) {
         let (view, state) = (self.view.clone(), self.state.load(Relaxed));
         // SAFETY: the caller holds both slots, and the blocks are exchanged with the views.
         unsafe {
@@ -128,7 +128,7 @@ impl Slot {
     ///
     /// # Safety
     /// The caller holds the slot, and nothing uses the older value any more.
-    pub unsafe fn give(&self, block: &mut Option<Block>) -> *mut u8 {
+    pub unsafe fn give(&self, block: &mut Option<MemoryBlock>) -> *mut u8 {
         // SAFETY: the caller holds the slot.
         unsafe { std::ptr::swap(self.block.get(), block) }
         self.state.store(OPEN, Relaxed);
@@ -153,16 +153,16 @@ impl Slot {
 mod tests {
     use super::*;
     use crate::base::dtype;
-    use crate::memory::{HostMemory, Pool, PoolAttr, Tag};
+    use crate::memory::{Pool, PoolAttr, ProcessMemory, Tag};
     use std::sync::Arc;
 
     fn memory() -> Arc<Pool> {
         let attr = PoolAttr { name: "a test".to_owned(), alignment: 64, limit: usize::MAX, direct: false };
-        Pool::new(attr, Box::new(HostMemory))
+        Pool::new(attr, Box::new(ProcessMemory))
     }
     use std::cell::Cell;
 
-    fn make(slot: &Slot, bytes: i64, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
+    fn make(slot: &ValueSlot, bytes: i64, more: &dyn Fn(usize) -> Result<MemoryBlock>) -> Result<Option<*mut u8>> {
         // SAFETY: no other thread holds the slot, nor an old value.
         unsafe {
             slot.begin();
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_block_grows_ahead_and_is_kept() {
-        let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
+        let slot = ValueSlot::new(Desc::new(dtype::U8, &[-1]));
         let (calls, memory) = (Cell::new(0), memory());
         let more = |bytes: usize| {
             calls.set(calls.get() + 1);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn without_memory_a_slot_is_open_again() {
-        let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
+        let slot = ValueSlot::new(Desc::new(dtype::U8, &[-1]));
         let none = |bytes: usize| Err(Error::exhausted("a test", bytes));
         let memory = memory();
         assert!(make(&slot, 9, &none).is_err());
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn values_change_places_with_their_memory() {
-        let (a, b) = (Slot::new(Desc::new(dtype::U8, &[-1])), Slot::new(Desc::new(dtype::U8, &[-1])));
+        let (a, b) = (ValueSlot::new(Desc::new(dtype::U8, &[-1])), ValueSlot::new(Desc::new(dtype::U8, &[-1])));
         let memory = memory();
         let more = |bytes: usize| memory.allocate(bytes, Tag::Nothing);
         let at = make(&a, 3, &more).unwrap().unwrap();

@@ -40,12 +40,12 @@ pub unsafe trait Source: Send + Sync + Debug {
 
 /// The memory of the process.
 #[derive(Debug)]
-pub struct HostMemory;
+pub struct ProcessMemory;
 
 /// From this size on the system provides zeroed pages, committed when they are first touched.
 const LAZY: usize = 1 << 20;
 
-impl HostMemory {
+impl ProcessMemory {
     /// Room for the alignment, and for the offset back to the beginning. The C library's own functions for aligned
     /// memory do not report whether it is zero, so Rust's would touch all of it.
     fn layout(bytes: usize, alignment: usize) -> Option<(Layout, bool)> {
@@ -61,7 +61,7 @@ fn no_more() -> Error {
 }
 
 // SAFETY: memory of the process's allocator.
-unsafe impl Source for HostMemory {
+unsafe impl Source for ProcessMemory {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         let (layout, is_lazy) = Self::layout(bytes, alignment).ok_or_else(no_more)?;
         // SAFETY: the layout's size is not 0: empty requests do not come here.
@@ -229,20 +229,20 @@ mod tests {
     fn memory_of_the_process_is_aligned_zero_and_goes_back() {
         for bytes in [1, 64, 4096, LAZY - 1, LAZY, 5 * LAZY + 7] {
             for alignment in [64, 4096] {
-                let address = HostMemory.allocate(bytes, alignment, &Tag::Nothing).unwrap();
+                let address = ProcessMemory.allocate(bytes, alignment, &Tag::Nothing).unwrap();
                 assert!(address.is_multiple_of(alignment));
                 // SAFETY: as many bytes were asked for.
                 let all = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
                 assert!(all.iter().all(|&byte| byte == 0));
                 all.fill(1);
                 // SAFETY: as many bytes were asked for, which nobody else has.
-                unsafe { HostMemory.fill_zero(address, bytes) }.unwrap();
+                unsafe { ProcessMemory.fill_zero(address, bytes) }.unwrap();
                 assert!(all.iter().all(|&byte| byte == 0));
                 // SAFETY: as above.
-                unsafe { HostMemory.deallocate(address, bytes, alignment) };
+                unsafe { ProcessMemory.deallocate(address, bytes, alignment) };
             }
         }
-        assert!(HostMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());
-        assert!(HostMemory.allocate(usize::MAX - 10, 64, &Tag::Nothing).is_err());
+        assert!(ProcessMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());
+        assert!(ProcessMemory.allocate(usize::MAX - 10, 64, &Tag::Nothing).is_err());
     }
 }

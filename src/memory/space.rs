@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RangeState {
     /// The node is not in use.
     Unused,
     Free,
@@ -29,14 +29,14 @@ pub(super) struct Range<N> {
     /// The neighbours in the region.
     before: u32,
     after: u32,
-    pub state: State,
+    pub state: RangeState,
     /// It has not been used since it came from the source.
     pub clean: bool,
     pub note: N,
 }
 
 #[derive(Debug)]
-pub(super) struct Space<N> {
+pub(super) struct AddressSpace<N> {
     nodes: Vec<Range<N>>,
     /// Nodes that are not in use, linked by `after`.
     unused: u32,
@@ -46,9 +46,9 @@ pub(super) struct Space<N> {
     largest: usize,
 }
 
-impl<N: Default> Space<N> {
-    pub fn new() -> Space<N> {
-        Space { nodes: Vec::new(), unused: NONE, free: BTreeSet::new(), largest: 0 }
+impl<N: Default> AddressSpace<N> {
+    pub fn new() -> AddressSpace<N> {
+        AddressSpace { nodes: Vec::new(), unused: NONE, free: BTreeSet::new(), largest: 0 }
     }
 
     /// Adds a region, completely free.
@@ -75,7 +75,7 @@ impl<N: Default> Space<N> {
     /// The first `bytes` bytes of a free range that is large enough.
     pub fn take_front(&mut self, index: u32, bytes: usize) -> u32 {
         self.take_out(index);
-        self.nodes[index as usize].state = State::Taken;
+        self.nodes[index as usize].state = RangeState::Taken;
         if self.nodes[index as usize].bytes > bytes
             // Without memory for a node the whole range is taken.
             && let Some(rest) = self.node()
@@ -141,7 +141,7 @@ impl<N: Default> Space<N> {
 
     /// The first range of each region.
     pub fn regions(&self) -> impl Iterator<Item = u32> + '_ {
-        let is_first = |range: &Range<N>| range.state != State::Unused && range.before == NONE;
+        let is_first = |range: &Range<N>| range.state != RangeState::Unused && range.before == NONE;
         (0..self.nodes.len() as u32).filter(move |&index| is_first(&self.nodes[index as usize]))
     }
 
@@ -153,11 +153,11 @@ impl<N: Default> Space<N> {
 
     /// All ranges, in no order.
     pub fn all(&self) -> impl Iterator<Item = &Range<N>> + '_ {
-        self.nodes.iter().filter(|range| range.state != State::Unused)
+        self.nodes.iter().filter(|range| range.state != RangeState::Unused)
     }
 
     fn is_free(&self, index: u32) -> bool {
-        self.nodes.get(index as usize).is_some_and(|range| range.state == State::Free)
+        self.nodes.get(index as usize).is_some_and(|range| range.state == RangeState::Free)
     }
 
     fn is_region(&self, index: u32) -> bool {
@@ -167,7 +167,7 @@ impl<N: Default> Space<N> {
 
     fn set_free(&mut self, index: u32) {
         let range = &mut self.nodes[index as usize];
-        range.state = State::Free;
+        range.state = RangeState::Free;
         self.largest = self.largest.max(range.bytes);
         self.free.insert((range.bytes, range.address, index));
     }
@@ -213,7 +213,7 @@ impl<N: Default> Space<N> {
             bytes: 0,
             before: NONE,
             after: NONE,
-            state: State::Unused,
+            state: RangeState::Unused,
             clean: false,
             note,
         });
@@ -223,7 +223,7 @@ impl<N: Default> Space<N> {
     fn drop_node(&mut self, index: u32) {
         let unused = self.unused;
         let range = &mut self.nodes[index as usize];
-        range.state = State::Unused;
+        range.state = RangeState::Unused;
         range.note = N::default();
         range.after = unused;
         self.unused = index;
@@ -234,19 +234,19 @@ impl<N: Default> Space<N> {
 mod tests {
     use super::*;
 
-    impl Space<u32> {
+    impl AddressSpace<u32> {
         /// Checks all invariants of the nodes.
         fn check(&self) {
             let mut free = BTreeSet::new();
-            for (i, range) in self.nodes.iter().enumerate().filter(|(_, range)| range.state != State::Unused) {
+            for (i, range) in self.nodes.iter().enumerate().filter(|(_, range)| range.state != RangeState::Unused) {
                 assert!(range.bytes > 0);
-                if range.state == State::Free {
+                if range.state == RangeState::Free {
                     free.insert((range.bytes, range.address, i as u32));
                 }
                 if let Some(next) = self.nodes.get(range.after as usize) {
                     assert_eq!((next.address, next.before), (range.address + range.bytes, i as u32));
-                    assert!(next.state != State::Unused);
-                    assert!(range.state == State::Taken || next.state == State::Taken, "two free neighbours");
+                    assert!(next.state != RangeState::Unused);
+                    assert!(range.state == RangeState::Taken || next.state == RangeState::Taken, "two free neighbours");
                 }
             }
             assert_eq!(free, self.free);
@@ -263,7 +263,7 @@ mod tests {
     fn random_calls_agree_with_a_search_of_all_free_ranges() {
         for round in 0..40u64 {
             let mut seed = round;
-            let mut space = Space::new();
+            let mut space = AddressSpace::new();
             // The free ranges, as (bytes, address), computed from a map of units.
             let mut units: Vec<(usize, Vec<bool>)> = Vec::new();
             let mut taken: Vec<(u32, usize, usize)> = Vec::new();
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_range_is_clean_until_somebody_had_a_part_of_it() {
-        let mut space = Space::<u32>::new();
+        let mut space = AddressSpace::<u32>::new();
         space.add(4096, 4096, true).unwrap();
         let (a, b) = (space.take(64).unwrap(), space.take(64).unwrap());
         assert!(space.get(a).clean && space.get(b).clean);

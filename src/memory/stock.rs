@@ -8,7 +8,7 @@
 //! Thread-locals would need destructors, which no longer exist when a library is unloaded; nothing here has one. The
 //! stock is never freed. After fork the entries that other threads had leased stay taken in the child.
 
-use super::Buffer;
+use super::AlignedBuffer;
 use crate::base::Result;
 use crate::sync::Slots;
 use std::cell::UnsafeCell;
@@ -21,23 +21,23 @@ const UNIT: usize = 128 << 10;
 
 /// Buffers shared by many calls.
 #[derive(Debug)]
-pub struct Stock {
+pub struct ScratchStock {
     free: Slots,
-    places: [UnsafeCell<Option<Buffer>>; PLACES],
+    places: [UnsafeCell<Option<AlignedBuffer>>; PLACES],
 }
 
 // SAFETY: an entry is touched only by the lease that has claimed it (`free`).
-unsafe impl Sync for Stock {}
+unsafe impl Sync for ScratchStock {}
 
-impl Default for Stock {
+impl Default for ScratchStock {
     fn default() -> Self {
-        Stock::new()
+        ScratchStock::new()
     }
 }
 
-impl Stock {
-    pub const fn new() -> Stock {
-        Stock { free: Slots::new(PLACES), places: [const { UnsafeCell::new(None) }; PLACES] }
+impl ScratchStock {
+    pub const fn new() -> ScratchStock {
+        ScratchStock { free: Slots::new(PLACES), places: [const { UnsafeCell::new(None) }; PLACES] }
     }
 
     /// At least one buffer of `bytes` bytes and at most `count`, limited by memory and free entries. Their contents are
@@ -60,7 +60,7 @@ impl Stock {
             }
         }
         if lease.count == 0 {
-            let buffer = Buffer::zeroed(bytes, what)?;
+            let buffer = AlignedBuffer::zeroed(bytes, what)?;
             lease.data[0].write(buffer.data());
             lease.own = Some(buffer);
         }
@@ -69,24 +69,24 @@ impl Stock {
 }
 
 /// The address of an entry's buffer, after making it large enough.
-fn hold(place: &mut Option<Buffer>, bytes: usize, what: &str) -> Result<*mut u8> {
+fn hold(place: &mut Option<AlignedBuffer>, bytes: usize, what: &str) -> Result<*mut u8> {
     if let Some(buffer) = place.as_ref().filter(|buffer| buffer.bytes() >= bytes) {
         return Ok(buffer.data());
     }
     *place = None;
-    let buffer = Buffer::zeroed(bytes.max(1).next_multiple_of(UNIT), what)?;
+    let buffer = AlignedBuffer::zeroed(bytes.max(1).next_multiple_of(UNIT), what)?;
     Ok(place.insert(buffer).data())
 }
 
 /// Buffers that belong to a call until it drops this.
 #[derive(Debug)]
 pub struct Lease<'a> {
-    stock: &'a Stock,
+    stock: &'a ScratchStock,
     /// Number of claimed entries; 0 if the lease has one buffer of its own.
     count: usize,
     places: [u8; PLACES],
     data: [MaybeUninit<*mut u8>; PLACES],
-    own: Option<Buffer>,
+    own: Option<AlignedBuffer>,
 }
 
 // SAFETY: addresses of plain memory; a slot of a region uses the buffer with its own number only.
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn buffers_come_back_and_grow() {
-        let stock = Stock::new();
+        let stock = ScratchStock::new();
         let first = {
             let lease = stock.lease(2, 1000, "test").unwrap();
             assert_eq!(lease.buffers(), 2);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_call_without_a_place_has_a_buffer_of_its_own() {
-        let stock = Stock::new();
+        let stock = ScratchStock::new();
         let all = stock.lease(1000, 8, "test").unwrap();
         assert_eq!(all.buffers(), PLACES);
         let more = stock.lease(3, 8, "test").unwrap();
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_memory_cannot_hold_is_an_error_and_leaves_the_places_free() {
-        let stock = Stock::new();
+        let stock = ScratchStock::new();
         assert!(stock.lease(2, isize::MAX as usize - 2 * UNIT, "test").is_err());
         assert_eq!(stock.lease(1000, 8, "test").unwrap().buffers(), PLACES);
     }

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use super::classes::{CLASSES, Size};
-use super::space::{NONE, Space};
+use super::space::{AddressSpace, NONE};
 use super::tag::Tag;
 use crate::sync::EventCount;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Note {
 }
 
 #[derive(Clone, Copy)]
-struct List {
+struct BlockList {
     newest: u32,
     oldest: u32,
 }
@@ -64,8 +64,8 @@ const LARGE: usize = CLASSES;
 /// Maximum number of large blocks of a stream that a request examines.
 const LOOKS: usize = 16;
 
-struct StreamCache {
-    lists: [List; LISTS],
+struct StreamBlocks {
+    lists: [BlockList; LISTS],
     /// `None` for the shared list, and for an unused number.
     progress: Option<Arc<dyn Progress>>,
     blocks: usize,
@@ -73,9 +73,9 @@ struct StreamCache {
     is_closed: bool,
 }
 
-impl StreamCache {
-    fn new(progress: Option<Arc<dyn Progress>>) -> StreamCache {
-        StreamCache { lists: [List { newest: NONE, oldest: NONE }; LISTS], progress, blocks: 0, is_closed: false }
+impl StreamBlocks {
+    fn new(progress: Option<Arc<dyn Progress>>) -> StreamBlocks {
+        StreamBlocks { lists: [BlockList { newest: NONE, oldest: NONE }; LISTS], progress, blocks: 0, is_closed: false }
     }
 
     fn has_reached(&self, mark: u64) -> bool {
@@ -90,32 +90,32 @@ pub(super) type Last = Option<(u32, u64)>;
 pub(super) const SHARED: u32 = 0;
 
 pub(super) struct StreamCaches {
-    all: Vec<StreamCache>,
+    all: Vec<StreamBlocks>,
     /// Bytes in all lists.
     pub bytes: usize,
 }
 
 impl StreamCaches {
     pub fn new() -> StreamCaches {
-        StreamCaches { all: vec![StreamCache::new(None)], bytes: 0 }
+        StreamCaches { all: vec![StreamBlocks::new(None)], bytes: 0 }
     }
 
     /// Lists for a stream. Without memory for them it uses the shared ones.
     pub fn open(&mut self, progress: Arc<dyn Progress>) -> u32 {
-        let unused = |lane: &StreamCache| lane.is_closed && lane.blocks == 0;
+        let unused = |lane: &StreamBlocks| lane.is_closed && lane.blocks == 0;
         if let Some(at) = self.all.iter().position(unused) {
-            self.all[at] = StreamCache::new(Some(progress));
+            self.all[at] = StreamBlocks::new(Some(progress));
             return at as u32;
         }
         if self.all.try_reserve(1).is_err() {
             return SHARED;
         }
-        self.all.push(StreamCache::new(Some(progress)));
+        self.all.push(StreamBlocks::new(Some(progress)));
         self.all.len() as u32 - 1
     }
 
     /// The stream is gone; its last blocks may still be in use. The others become shared.
-    pub fn close(&mut self, lane: u32, space: &mut Space<Note>) {
+    pub fn close(&mut self, lane: u32, space: &mut AddressSpace<Note>) {
         if lane == SHARED {
             return;
         }
@@ -134,7 +134,7 @@ impl StreamCaches {
     }
 
     /// Keeps a returned block. False if it is large and no longer in use.
-    pub fn keep(&mut self, space: &mut Space<Note>, index: u32, class: Option<usize>, last: Last) -> bool {
+    pub fn keep(&mut self, space: &mut AddressSpace<Note>, index: u32, class: Option<usize>, last: Last) -> bool {
         let last = last.filter(|&(lane, mark)| !self.all[lane as usize].has_reached(mark));
         match (class, last) {
             (Some(class), Some((lane, mark))) => self.put(space, index, (lane, class), mark),
@@ -147,7 +147,7 @@ impl StreamCaches {
 
     /// A block of this size that work on `lane` may use from now on, and the work that may still use it: on the same
     /// stream, up to a mark.
-    pub fn take(&mut self, space: &mut Space<Note>, size: Size, lane: u32) -> Option<(u32, Last)> {
+    pub fn take(&mut self, space: &mut AddressSpace<Note>, size: Size, lane: u32) -> Option<(u32, Last)> {
         let found = match size.class {
             Some(class) => {
                 let own = || Some(self.all[lane as usize].lists[class].newest).filter(|&index| index != NONE);
@@ -172,13 +172,13 @@ impl StreamCaches {
     }
 
     /// Frees the large blocks that are no longer in use.
-    pub fn settle(&mut self, space: &mut Space<Note>) {
+    pub fn settle(&mut self, space: &mut AddressSpace<Note>) {
         for lane in 1..self.all.len() as u32 {
             self.settle_lane(space, lane);
         }
     }
 
-    fn settle_lane(&mut self, space: &mut Space<Note>, lane: u32) {
+    fn settle_lane(&mut self, space: &mut AddressSpace<Note>, lane: u32) {
         while let Some(index) = self.done(space, lane, LARGE) {
             self.take_out(space, index);
             space.give(index);
@@ -186,7 +186,7 @@ impl StreamCaches {
     }
 
     /// Frees all kept blocks that are not in use.
-    pub fn flush(&mut self, space: &mut Space<Note>) {
+    pub fn flush(&mut self, space: &mut AddressSpace<Note>) {
         for lane in 0..self.all.len() as u32 {
             for list in 0..LISTS {
                 while let Some(index) = self.done(space, lane, list) {
@@ -198,19 +198,19 @@ impl StreamCaches {
     }
 
     /// Frees all kept blocks: no user is left.
-    pub fn empty(&mut self, space: &mut Space<Note>) {
+    pub fn empty(&mut self, space: &mut AddressSpace<Note>) {
         self.all.iter_mut().for_each(|lane| lane.progress = None);
         self.flush(space);
     }
 
     /// The oldest block of a list, if it is no longer in use.
-    fn done(&self, space: &Space<Note>, lane: u32, list: usize) -> Option<u32> {
+    fn done(&self, space: &AddressSpace<Note>, lane: u32, list: usize) -> Option<u32> {
         let of = &self.all[lane as usize];
         let index = Some(of.lists[list].oldest).filter(|&index| index != NONE)?;
         of.has_reached(space.get(index).note.mark).then_some(index)
     }
 
-    fn put(&mut self, space: &mut Space<Note>, index: u32, (lane, list): (u32, usize), mark: u64) {
+    fn put(&mut self, space: &mut AddressSpace<Note>, index: u32, (lane, list): (u32, usize), mark: u64) {
         let of = &mut self.all[lane as usize];
         let older = std::mem::replace(&mut of.lists[list].newest, index);
         match older {
@@ -223,7 +223,7 @@ impl StreamCaches {
         range.note = Note { tag: Tag::Nothing, kept: Some((lane, list)), newer: NONE, older, mark };
     }
 
-    fn take_out(&mut self, space: &mut Space<Note>, index: u32) {
+    fn take_out(&mut self, space: &mut AddressSpace<Note>, index: u32) {
         let range = space.get_mut(index);
         let Some((lane, list)) = range.note.kept.take() else { return };
         let (newer, older) = (range.note.newer, range.note.older);

@@ -16,50 +16,50 @@ use smallvec::SmallVec;
 const LOOK_NS: u64 = 100_000;
 
 #[derive(Default)]
-struct State {
+struct AccessState {
     is_held: bool,
     waiting: SmallVec<[Completion; 8]>,
 }
 
-pub(super) struct Access {
-    state: Mutex<State>,
+pub(super) struct VariableLock {
+    state: Mutex<AccessState>,
     /// Advanced at each release of the lock.
     releases: EventCount,
 }
 
 /// The lock is held until this is dropped.
-pub(super) struct Held<'a>(&'a Access);
+pub(super) struct HeldLock<'a>(&'a VariableLock);
 
-impl Held<'_> {
+impl HeldLock<'_> {
     /// Whether this holds the given lock.
-    pub fn is_of(&self, access: &Access) -> bool {
+    pub fn is_of(&self, access: &VariableLock) -> bool {
         std::ptr::eq(self.0, access)
     }
 }
 
-impl Access {
-    pub fn new() -> Access {
-        Access { state: Mutex::default(), releases: EventCount::new() }
+impl VariableLock {
+    pub fn new() -> VariableLock {
+        VariableLock { state: Mutex::default(), releases: EventCount::new() }
     }
 
     /// Takes the lock; or returns `None`, and the completion from `word` is completed when the lock is free.
-    pub fn take_or_leave_word(&self, word: impl FnOnce() -> Completion) -> Option<Held<'_>> {
+    pub fn take_or_leave_word(&self, word: impl FnOnce() -> Completion) -> Option<HeldLock<'_>> {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.is_held, true) {
             state.waiting.push(word());
             return None;
         }
-        Some(Held(self))
+        Some(HeldLock(self))
     }
 
-    fn take(&self) -> Option<Held<'_>> {
+    fn take(&self) -> Option<HeldLock<'_>> {
         let was_held = std::mem::replace(&mut self.state.lock().is_held, true);
-        (!was_held).then(|| Held(self))
+        (!was_held).then(|| HeldLock(self))
     }
 
     /// Takes the lock for a call of the host's. Waits for it, in a worker only as long as that is harmless; `what`
     /// names the locked object.
-    pub fn wait(&self, what: &dyn Fn() -> String) -> Result<Held<'_>> {
+    pub fn wait(&self, what: &dyn Fn() -> String) -> Result<HeldLock<'_>> {
         let begun = now_ns();
         loop {
             let seen = self.releases.reached();
@@ -80,7 +80,7 @@ impl Access {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldLock<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.is_held = false;

@@ -46,9 +46,9 @@ pub use host::HostObject;
 pub use leaks::{count as leak_count, report as leak_report};
 pub use name::{DEFAULT_CONTAINER, check as check_name, check_container};
 pub use on_device::Side;
-pub use operations::{Operation, kernel};
+pub use operations::{VariableOperation, kernel};
 pub use registry::{Listed, Registry};
-pub use table::{Key, KeyKind, Keys, Table};
+pub use table::{KeyKind, Keys, LookupTable, TableKey};
 pub use table_kernels::{TableOperation, table_kernel};
 pub use variable::Variable;
 
@@ -105,15 +105,15 @@ fn next_serial() -> u64 {
 }
 
 /// The object behind a resource.
-pub enum Body {
+pub enum ResourceBody {
     Variable(Variable),
-    Table(Table),
+    Table(LookupTable),
     Host(HostObject),
 }
 
 /// The container and name under which a resource was registered.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ResourcePlace {
     pub container: Box<str>,
     pub name: Box<str>,
 }
@@ -121,8 +121,8 @@ pub struct Place {
 pub struct Resource {
     registry: Weak<Registry>,
     number: u64,
-    place: OnceLock<Place>,
-    body: Body,
+    place: OnceLock<ResourcePlace>,
+    body: ResourceBody,
 }
 
 impl Kind for Resource {
@@ -133,7 +133,7 @@ impl Kind for Resource {
 
 impl Resource {
     /// A resource without a name.
-    pub fn create(registry: &Arc<Registry>, body: Body) -> Result<Ref<Resource>> {
+    pub fn create(registry: &Arc<Registry>, body: ResourceBody) -> Result<Ref<Resource>> {
         let number = registry.take_number()?;
         let resource = Resource { registry: Arc::downgrade(registry), number, place: OnceLock::new(), body };
         let resource = Object::shared(resource);
@@ -143,9 +143,9 @@ impl Resource {
 
     pub fn kind(&self) -> ResourceKind {
         match &self.body {
-            Body::Variable(_) => ResourceKind::Variable,
-            Body::Table(_) => ResourceKind::Table,
-            Body::Host(_) => ResourceKind::Host,
+            ResourceBody::Variable(_) => ResourceKind::Variable,
+            ResourceBody::Table(_) => ResourceKind::Table,
+            ResourceBody::Host(_) => ResourceKind::Host,
         }
     }
 
@@ -155,12 +155,12 @@ impl Resource {
     }
 
     /// `None` if it was never registered in a container.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&ResourcePlace> {
         self.place.get()
     }
 
     fn set_place(&self, container: &str, name: &str) -> Result<()> {
-        let place = Place { container: container.into(), name: name.into() };
+        let place = ResourcePlace { container: container.into(), name: name.into() };
         self.place.set(place).map_err(|_| Error::invalid(format!("{} has a name already", self.text())))
     }
 
@@ -197,21 +197,21 @@ impl Resource {
 
     pub fn variable(&self) -> Result<&Variable> {
         match &self.body {
-            Body::Variable(variable) => Ok(variable),
+            ResourceBody::Variable(variable) => Ok(variable),
             _ => Err(self.is_not(ResourceKind::Variable)),
         }
     }
 
-    pub fn table(&self) -> Result<&Table> {
+    pub fn table(&self) -> Result<&LookupTable> {
         match &self.body {
-            Body::Table(table) => Ok(table),
+            ResourceBody::Table(table) => Ok(table),
             _ => Err(self.is_not(ResourceKind::Table)),
         }
     }
 
     pub fn host(&self) -> Result<&HostObject> {
         match &self.body {
-            Body::Host(object) => Ok(object),
+            ResourceBody::Host(object) => Ok(object),
             _ => Err(self.is_not(ResourceKind::Host)),
         }
     }
@@ -219,9 +219,9 @@ impl Resource {
     /// Bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
         match &self.body {
-            Body::Variable(variable) => variable.bytes(),
-            Body::Table(table) => table.bytes(),
-            Body::Host(_) => 0,
+            ResourceBody::Variable(variable) => variable.bytes(),
+            ResourceBody::Table(table) => table.bytes(),
+            ResourceBody::Host(_) => 0,
         }
     }
 }

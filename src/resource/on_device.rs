@@ -15,7 +15,7 @@ use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, Launch, Place, StreamAttr, Then,
     Transfer,
 };
-use crate::memory::{Block, Pool, Tag, View};
+use crate::memory::{MemoryBlock, Pool, Tag, View};
 use crate::sync::{Mutex, ambient, fork};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Side {
     }
 }
 
-pub(super) struct OnDevice {
+pub(super) struct DeviceVariable {
     device: Arc<dyn Device>,
     pool: Arc<Pool>,
     desc: Desc,
@@ -55,9 +55,9 @@ pub(super) struct OnDevice {
 }
 
 struct Chain {
-    memory: Option<Block>,
+    memory: Option<MemoryBlock>,
     /// Memory for sums.
-    sum: Option<Block>,
+    sum: Option<MemoryBlock>,
     /// Number of issued accesses.
     number: u64,
     /// The event after the last of them.
@@ -69,15 +69,15 @@ fn is_over(event: &Arc<dyn DeviceEvent>) -> bool {
     !matches!(event.is_reached(), Ok(false))
 }
 
-impl OnDevice {
+impl DeviceVariable {
     /// A zeroed variable.
-    pub fn create(device: &Arc<dyn Device>, pool: &Arc<Pool>, desc: Desc) -> Result<OnDevice> {
+    pub fn create(device: &Arc<dyn Device>, pool: &Arc<Pool>, desc: Desc) -> Result<DeviceVariable> {
         let bytes = desc.bytes()?;
         let memory = pool.allocate(bytes, tag(&desc))?;
         let chain = Mutex::new(Chain { memory: Some(memory), sum: None, number: 0, last: None });
         let (device, pool) = (Arc::clone(device), Arc::clone(pool));
         let (spare, line) = (Mutex::default(), Mutex::default());
-        let made = OnDevice { device, pool, desc, bytes, chain, spare, line };
+        let made = DeviceVariable { device, pool, desc, bytes, chain, spare, line };
         if bytes > 0 {
             let fill = |stream: &dyn DeviceStream, chain: &Chain| {
                 stream.fill(&Fill { name: "a variable's zeros", address: chain.address()?, bytes, value: 0 })
@@ -96,7 +96,7 @@ impl OnDevice {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes + self.chain.lock().sum.as_ref().map_or(0, Block::bytes)
+        self.bytes + self.chain.lock().sum.as_ref().map_or(0, MemoryBlock::bytes)
     }
 
     /// Prepares for additions.
@@ -167,7 +167,7 @@ impl OnDevice {
         input: &View,
     ) -> Result<()> {
         self.issue(stream, |stream, chain| {
-            let Some(sum) = chain.sum.as_ref().map(Block::data) else {
+            let Some(sum) = chain.sum.as_ref().map(MemoryBlock::data) else {
                 return Err(Error::internal("a sum without memory"));
             };
             // SAFETY: the device's blocks, which the chain keeps; the host only passes the addresses on.
@@ -242,7 +242,7 @@ impl Chain {
     }
 }
 
-impl Drop for OnDevice {
+impl Drop for DeviceVariable {
     /// The device may still use it: everything is freed when that is over.
     fn drop(&mut self) {
         if fork::forked() {

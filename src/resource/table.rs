@@ -23,7 +23,7 @@ impl KeyKind {
 
 /// One key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum TableKey {
     Int64(i64),
     Bytes(Box<[u8]>),
 }
@@ -84,35 +84,35 @@ impl Hasher for KeyHasher {
 
 type Map<K> = HashMap<K, usize, BuildHasherDefault<KeyHasher>>;
 
-enum Index {
+enum TableIndex {
     Int64(Map<i64>),
     Bytes(Map<Box<[u8]>>),
 }
 
-struct State {
-    index: Index,
+struct TableState {
+    index: TableIndex,
     /// The rows, in the order of the keys' insertion.
     rows: Vec<u8>,
     key_bytes: usize,
 }
 
-pub struct Table {
+pub struct LookupTable {
     serial: u64,
     kind: KeyKind,
     row: Desc,
     row_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<TableState>,
 }
 
-impl Table {
-    pub fn new(kind: KeyKind, row: Desc) -> Result<Table> {
+impl LookupTable {
+    pub fn new(kind: KeyKind, row: Desc) -> Result<LookupTable> {
         let row = row.check().map_err(|error| error.within("desc->row"))?;
         let index = match kind {
-            KeyKind::Int64 => Index::Int64(Map::default()),
-            KeyKind::Bytes => Index::Bytes(Map::default()),
+            KeyKind::Int64 => TableIndex::Int64(Map::default()),
+            KeyKind::Bytes => TableIndex::Bytes(Map::default()),
         };
-        let state = State { index, rows: Vec::new(), key_bytes: 0 };
-        Ok(Table { serial: super::next_serial(), kind, row, row_bytes: row.bytes()?, state: Mutex::new(state) })
+        let state = TableState { index, rows: Vec::new(), key_bytes: 0 };
+        Ok(LookupTable { serial: super::next_serial(), kind, row, row_bytes: row.bytes()?, state: Mutex::new(state) })
     }
 
     /// A number that is unique among the objects that nodes of graphs read and write.
@@ -207,15 +207,15 @@ impl Table {
     }
 
     /// All keys in order, and the row of each, as of one moment.
-    pub fn export(&self) -> Result<(Vec<Key>, Vec<u8>)> {
+    pub fn export(&self) -> Result<(Vec<TableKey>, Vec<u8>)> {
         let state = self.state.lock();
         let short = |_| Error::exhausted("a table's contents", state.rows.len());
         let (mut keys, mut rows) = (Vec::new(), Vec::new());
         keys.try_reserve_exact(state.len()).map_err(short)?;
         rows.try_reserve_exact(state.rows.len()).map_err(short)?;
         match &state.index {
-            Index::Int64(map) => keys.extend(map.iter().map(|(&key, &at)| (Key::Int64(key), at))),
-            Index::Bytes(map) => keys.extend(map.iter().map(|(key, &at)| (Key::Bytes(key.clone()), at))),
+            TableIndex::Int64(map) => keys.extend(map.iter().map(|(&key, &at)| (TableKey::Int64(key), at))),
+            TableIndex::Bytes(map) => keys.extend(map.iter().map(|(key, &at)| (TableKey::Bytes(key.clone()), at))),
         }
         keys.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         keys.iter()
@@ -224,18 +224,18 @@ impl Table {
     }
 }
 
-impl State {
+impl TableState {
     fn len(&self) -> usize {
         match &self.index {
-            Index::Int64(map) => map.len(),
-            Index::Bytes(map) => map.len(),
+            TableIndex::Int64(map) => map.len(),
+            TableIndex::Bytes(map) => map.len(),
         }
     }
 
     fn place_of(&self, keys: &Keys<'_>, i: usize) -> Option<usize> {
         match (&self.index, keys) {
-            (Index::Int64(map), Keys::Int64(keys)) => map.get(&keys[i]).copied(),
-            (Index::Bytes(map), Keys::Bytes(keys)) => map.get(keys[i]).copied(),
+            (TableIndex::Int64(map), Keys::Int64(keys)) => map.get(&keys[i]).copied(),
+            (TableIndex::Bytes(map), Keys::Bytes(keys)) => map.get(keys[i]).copied(),
             _ => None,
         }
     }
@@ -244,24 +244,24 @@ impl State {
         let short = |_| Error::new(Code::ResourceExhausted, format!("out of memory: {} rows of a table", keys.len()));
         self.rows.try_reserve(bytes).map_err(|_| Error::exhausted("the rows of a table", bytes))?;
         match &mut self.index {
-            Index::Int64(map) => map.try_reserve(keys.len()).map_err(short),
-            Index::Bytes(map) => map.try_reserve(keys.len()).map_err(short),
+            TableIndex::Int64(map) => map.try_reserve(keys.len()).map_err(short),
+            TableIndex::Bytes(map) => map.try_reserve(keys.len()).map_err(short),
         }
     }
 
     /// Room was made before.
-    fn add(&mut self, key: Key, row: &[u8]) {
+    fn add(&mut self, key: TableKey, row: &[u8]) {
         let at = self.len();
         match (&mut self.index, key) {
-            (Index::Int64(map), Key::Int64(key)) => {
+            (TableIndex::Int64(map), TableKey::Int64(key)) => {
                 map.insert(key, at);
                 self.key_bytes += size_of::<i64>();
             }
-            (Index::Bytes(map), Key::Bytes(key)) => {
+            (TableIndex::Bytes(map), TableKey::Bytes(key)) => {
                 self.key_bytes += key.len();
                 map.insert(key, at);
             }
-            // `Table::check` has refused this case.
+            // `LookupTable::check` has refused this case.
             _ => return,
         }
         self.rows.extend_from_slice(row);
@@ -269,17 +269,17 @@ impl State {
 }
 
 /// Copies of the keys, made before anything changes.
-fn own(keys: &Keys<'_>) -> Result<Vec<Key>> {
+fn own(keys: &Keys<'_>) -> Result<Vec<TableKey>> {
     let mut owned = Vec::new();
     owned.try_reserve_exact(keys.len()).map_err(|_| Error::exhausted("the keys of a table", keys.len()))?;
     match keys {
-        Keys::Int64(keys) => owned.extend(keys.iter().map(|&key| Key::Int64(key))),
+        Keys::Int64(keys) => owned.extend(keys.iter().map(|&key| TableKey::Int64(key))),
         Keys::Bytes(keys) => {
             for key in *keys {
                 let mut copy = Vec::new();
                 copy.try_reserve_exact(key.len()).map_err(|_| Error::exhausted("a key of a table", key.len()))?;
                 copy.extend_from_slice(key);
-                owned.push(Key::Bytes(copy.into_boxed_slice()));
+                owned.push(TableKey::Bytes(copy.into_boxed_slice()));
             }
         }
     }

@@ -14,7 +14,7 @@ fn vector(n: i64) -> Desc {
 
 fn variable(registry: &Arc<Registry>, n: i64, is_optimistic: bool) -> Ref<Resource> {
     let variable = Variable::create(vector(n), is_optimistic, None).unwrap();
-    Resource::create(registry, Body::Variable(variable)).unwrap()
+    Resource::create(registry, ResourceBody::Variable(variable)).unwrap()
 }
 
 fn entered(registry: &Arc<Registry>, name: &str) -> Ref<Resource> {
@@ -88,7 +88,7 @@ fn what_ends_may_come_back_to_the_registry() {
     let (registry, ended) = (registry(), Arc::new(AtomicUsize::new(0)));
     let make = || {
         let kept = Box::new(Looks(Arc::clone(&registry), Arc::clone(&ended)));
-        Resource::create(&registry, Body::Host(HostObject::new("t", std::ptr::null_mut(), kept)))
+        Resource::create(&registry, ResourceBody::Host(HostObject::new("t", std::ptr::null_mut(), kept)))
     };
     let close = |r: &Registry| {
         r.close();
@@ -228,7 +228,7 @@ fn no_value_of_an_exclusive_variable_is_torn() {
 
 #[test]
 fn a_table_finds_what_was_put_in_last() {
-    let table = Table::new(KeyKind::Bytes, Desc::new(dtype::U8, &[2])).unwrap();
+    let table = LookupTable::new(KeyKind::Bytes, Desc::new(dtype::U8, &[2])).unwrap();
     let keys: [&[u8]; 3] = [b"b", b"", b"b"];
     table.insert(Keys::Bytes(&keys), &[1, 2, 3, 4, 5, 6]).unwrap();
     let (mut rows, mut found) = ([9; 6], [9; 3]);
@@ -236,11 +236,11 @@ fn a_table_finds_what_was_put_in_last() {
     assert_eq!(table.find(Keys::Bytes(&asked), Some(&[7, 8]), &mut rows, Some(&mut found)).unwrap(), 2);
     assert_eq!((rows, found), ([3, 4, 7, 8, 5, 6], [1, 0, 1]));
     let (keys, rows) = table.export().unwrap();
-    assert_eq!(keys, [Key::Bytes(Box::from(*b"")), Key::Bytes(Box::from(*b"b"))]);
+    assert_eq!(keys, [TableKey::Bytes(Box::from(*b"")), TableKey::Bytes(Box::from(*b"b"))]);
     assert_eq!(rows, [3, 4, 5, 6]);
     assert!(message(table.insert(Keys::Int64(&[1]), &[1, 2])).contains("expected byte strings, got 64-bit integers"));
     assert!(message(table.insert(Keys::Bytes(&[b"x"]), &[1])).contains("has 1 bytes, expected 1 rows of u8[2]"));
-    let whole = Table::new(KeyKind::Int64, Desc::new(dtype::F32, &[])).unwrap();
+    let whole = LookupTable::new(KeyKind::Int64, Desc::new(dtype::F32, &[])).unwrap();
     let keys: Vec<i64> = (0..5000).map(|i| (i * 7919) % 5000 - 2500).collect();
     let rows: Vec<u8> = keys.iter().flat_map(|&key| (key as f32).to_ne_bytes()).collect();
     whole.insert(Keys::Int64(&keys), &rows).unwrap();

@@ -1,14 +1,14 @@
 //! A tensor that lives between runs.
 
-use super::access::{Access, Held};
+use super::access::{HeldLock, VariableLock};
 use super::next_serial;
-use super::on_device::{OnDevice, Side};
+use super::on_device::{DeviceVariable, Side};
 use super::versions::Versions;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::vector::binary::Op as BinaryOp;
 use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
-use crate::memory::{Buffer, Bytes, BytesMut, Pool, View};
+use crate::memory::{AlignedBuffer, Bytes, BytesMut, Pool, View};
 use crate::threadpool::{Span, ThreadPool};
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ pub struct Variable {
 }
 
 enum Value {
-    Exclusive { access: Access, view: View, _memory: Buffer },
+    Exclusive { access: VariableLock, view: View, _memory: AlignedBuffer },
     Optimistic(Versions),
-    OnDevice { on: Box<OnDevice>, is_optimistic: bool },
+    OnDevice { on: Box<DeviceVariable>, is_optimistic: bool },
 }
 
 impl Variable {
@@ -36,14 +36,14 @@ impl Variable {
         let value = if is_optimistic {
             Value::Optimistic(Versions::create(&desc, &what, initial)?)
         } else {
-            let memory = Buffer::zeroed(desc.bytes()?, &what)?;
+            let memory = AlignedBuffer::zeroed(desc.bytes()?, &what)?;
             // SAFETY: the buffer's memory, which the variable keeps, and which is aligned for every element.
             let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
             if let Some(initial) = initial {
                 // SAFETY: nothing else has it yet.
                 unsafe { view.as_bytes_mut() }.copy_from(initial);
             }
-            Value::Exclusive { access: Access::new(), view, _memory: memory }
+            Value::Exclusive { access: VariableLock::new(), view, _memory: memory }
         };
         Ok(Variable { serial: next_serial(), desc, value })
     }
@@ -60,7 +60,7 @@ impl Variable {
         initial: Option<(&View, Side)>,
     ) -> Result<Variable> {
         let desc = checked(desc, initial.map(|(view, _)| view))?;
-        let on = Box::new(OnDevice::create(device, pool, desc)?);
+        let on = Box::new(DeviceVariable::create(device, pool, desc)?);
         if let Some((view, side)) = initial {
             // SAFETY: as demanded of the caller.
             unsafe { on.set(view, side) }?;
@@ -69,7 +69,7 @@ impl Variable {
     }
 
     /// `Some` if it is in a device's memory.
-    pub(super) fn on_device(&self) -> Option<&OnDevice> {
+    pub(super) fn on_device(&self) -> Option<&DeviceVariable> {
         match &self.value {
             Value::OnDevice { on, .. } => Some(on),
             _ => None,
@@ -78,7 +78,7 @@ impl Variable {
 
     /// The device whose memory it is in; `None`: the host's.
     pub fn device(&self) -> Option<&Arc<dyn Device>> {
-        self.on_device().map(OnDevice::device)
+        self.on_device().map(DeviceVariable::device)
     }
 
     pub fn desc(&self) -> &Desc {
@@ -103,7 +103,7 @@ impl Variable {
     }
 
     /// The lock of an exclusive variable.
-    pub(super) fn access(&self) -> Option<&Access> {
+    pub(super) fn access(&self) -> Option<&VariableLock> {
         match &self.value {
             Value::Exclusive { access, .. } => Some(access),
             Value::Optimistic(_) | Value::OnDevice { .. } => None,
@@ -112,13 +112,13 @@ impl Variable {
 
     /// Whether `assign_add` is defined, with the error text of the sum.
     pub fn check_add(&self) -> Result<()> {
-        builtin::Operation::output(&SUM, &[self.desc; 2]).map(drop)
+        builtin::BuiltinOperation::output(&SUM, &[self.desc; 2]).map(drop)
     }
 
     /// Copies the value into `output`. For an exclusive variable only with its lock.
     pub(super) fn read(
         &self,
-        lock: Option<&Held<'_>>,
+        lock: Option<&HeldLock<'_>>,
         context: &KernelContext<'_>,
         output: BytesMut<'_>,
     ) -> Result<()> {
@@ -133,7 +133,12 @@ impl Variable {
         }
     }
 
-    pub(super) fn assign(&self, lock: Option<&Held<'_>>, context: &KernelContext<'_>, input: Bytes<'_>) -> Result<()> {
+    pub(super) fn assign(
+        &self,
+        lock: Option<&HeldLock<'_>>,
+        context: &KernelContext<'_>,
+        input: Bytes<'_>,
+    ) -> Result<()> {
         match &self.value {
             Value::Exclusive { access, view, .. } => {
                 check_held(access, lock)?;
@@ -156,7 +161,7 @@ impl Variable {
 
     pub(super) fn assign_add(
         &self,
-        lock: Option<&Held<'_>>,
+        lock: Option<&HeldLock<'_>>,
         context: &KernelContext<'_>,
         input: Bytes<'_>,
     ) -> Result<()> {
@@ -194,7 +199,7 @@ impl Variable {
         }
     }
 
-    fn lock(&self, what: &dyn Fn() -> String) -> Result<Option<Held<'_>>> {
+    fn lock(&self, what: &dyn Fn() -> String) -> Result<Option<HeldLock<'_>>> {
         self.access().map(|access| access.wait(what)).transpose()
     }
 
@@ -259,7 +264,7 @@ fn alone(pool: Option<&Ref<ThreadPool>>) -> KernelContext<'_> {
     unsafe { KernelContext::new(&[], &[], pool, no_scratch(), &NEVER) }
 }
 
-fn check_held(access: &Access, lock: Option<&Held<'_>>) -> Result<()> {
+fn check_held(access: &VariableLock, lock: Option<&HeldLock<'_>>) -> Result<()> {
     match lock.is_some_and(|held| held.is_of(access)) {
         true => Ok(()),
         false => Err(Error::internal("a variable without its lock")),
@@ -295,7 +300,7 @@ unsafe fn add(context: &KernelContext<'_>, a: &View, b: &View, to: &View) -> Res
         // SAFETY: as demanded of the caller.
         unsafe {
             let inner = KernelContext::new(&inputs, &outputs, pool, no_scratch(), context.stop());
-            builtin::Operation::compute(&SUM, &inner, inner.outputs())
+            builtin::BuiltinOperation::compute(&SUM, &inner, inner.outputs())
         }
     })
 }

@@ -5,7 +5,7 @@
 //! when as many were needed before.
 
 use crate::base::{Desc, Result};
-use crate::memory::{Buffer, Bytes, BytesMut, View};
+use crate::memory::{AlignedBuffer, Bytes, BytesMut, View};
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const MOST_SPARE: usize = 4;
 
 pub(super) struct Version {
     view: View,
-    _memory: Buffer,
+    _memory: AlignedBuffer,
 }
 
 impl Version {
@@ -26,7 +26,7 @@ impl Version {
     }
 
     fn create(desc: &Desc, what: &str) -> Result<Arc<Version>> {
-        let memory = Buffer::zeroed(desc.bytes()?, what)?;
+        let memory = AlignedBuffer::zeroed(desc.bytes()?, what)?;
         // SAFETY: the buffer's, which the version keeps, and which is aligned for every element.
         let view = unsafe { View::new(memory.data(), memory.bytes(), *desc) };
         Ok(Arc::new(Version { view, _memory: memory }))
@@ -43,7 +43,7 @@ impl Blank {
     }
 }
 
-struct State {
+struct VersionState {
     current: Arc<Version>,
     /// Former versions, and rejected ones. Some may still be read.
     spare: SmallVec<[Arc<Version>; MOST_SPARE]>,
@@ -51,7 +51,7 @@ struct State {
 
 pub(super) struct Versions {
     desc: Desc,
-    state: Mutex<State>,
+    state: Mutex<VersionState>,
 }
 
 impl Versions {
@@ -61,7 +61,7 @@ impl Versions {
             first.value().copy_from(initial);
         }
         let Blank(current) = first;
-        let state = Mutex::new(State { current, spare: SmallVec::new() });
+        let state = Mutex::new(VersionState { current, spare: SmallVec::new() });
         Ok(Versions { desc: *desc, state })
     }
 
@@ -104,7 +104,7 @@ impl Versions {
     }
 }
 
-impl State {
+impl VersionState {
     /// Keeps a version for later; returns one that there is no room for.
     fn put_by(&mut self, version: Arc<Version>) -> Option<Arc<Version>> {
         if self.spare.len() < MOST_SPARE {

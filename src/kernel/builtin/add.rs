@@ -1,7 +1,7 @@
 //! Sum of two tensors, with broadcasting.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
 use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
 use crate::kernel::vector::{elementwise, isa::Isa};
 use crate::kernel::{KernelContext, Outputs, signature};
@@ -28,7 +28,7 @@ fn size(desc: &Desc, from_last: usize) -> i64 {
 
 /// A dimension of the sum, and its stride in each operand: 0 if the operand is broadcast.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dim {
+struct SumDim {
     size: usize,
     a: usize,
     b: usize,
@@ -38,18 +38,18 @@ struct Dim {
 /// the same shape have a single one, and a bias has two.
 #[derive(Debug)]
 struct Dims {
-    all: [Dim; MAX_RANK],
+    all: [SumDim; MAX_RANK],
     rank: usize,
 }
 
 impl Dims {
     fn new(a: &Desc, b: &Desc, output: &Desc) -> Dims {
-        let mut dims = Dims { all: [Dim { size: 1, a: 0, b: 0 }; MAX_RANK], rank: 1 };
+        let mut dims = Dims { all: [SumDim { size: 1, a: 0, b: 0 }; MAX_RANK], rank: 1 };
         let (mut stride_a, mut stride_b) = (1, 1);
         for i in 0..output.shape().len() {
             let [size, a, b] = [output, a, b].map(|desc| size(desc, i) as usize);
             if size != 1 {
-                let next = Dim { size, a: if a == 1 { 0 } else { stride_a }, b: if b == 1 { 0 } else { stride_b } };
+                let next = SumDim { size, a: if a == 1 { 0 } else { stride_a }, b: if b == 1 { 0 } else { stride_b } };
                 dims.push(next);
             }
             stride_a *= a;
@@ -58,7 +58,7 @@ impl Dims {
         dims
     }
 
-    fn push(&mut self, next: Dim) {
+    fn push(&mut self, next: SumDim) {
         let last = &mut self.all[self.rank - 1];
         if last.size == 1 {
             *last = next;
@@ -101,7 +101,7 @@ impl Dims {
     }
 }
 
-impl Operation for Add {
+impl BuiltinOperation for Add {
     fn name(&self) -> &str {
         "add"
     }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::device::Relation;
 use crate::kernel::vector::binary::{self, Op};
@@ -26,7 +26,7 @@ const BLOCK: usize = 512;
 const LONG: usize = 64;
 
 /// A call: the strided operands and the output.
-struct Call<'c, 'a> {
+struct BinaryCall<'c, 'a> {
     op: Op,
     isa: Isa,
     dims: Broadcast<2>,
@@ -35,23 +35,23 @@ struct Call<'c, 'a> {
 }
 
 /// Parameters of its pieces.
-struct Work {
+struct BinaryPiece {
     op: Op,
     isa: Isa,
     dims: Broadcast<2>,
 }
 
-impl Call<'_, '_> {
+impl BinaryCall<'_, '_> {
     fn region<T: Element, U: Element>(
         self,
-        body: impl Fn(&Work, &mut Sides<'_, T, U>, Range<usize>) + Sync,
+        body: impl Fn(&BinaryPiece, &mut Sides<'_, T, U>, Range<usize>) + Sync,
     ) -> Result<()> {
-        let Call { op, isa, dims, context, outputs } = self;
+        let BinaryCall { op, isa, dims, context, outputs } = self;
         let items = elements(outputs.desc(0));
         let sides = Beside::of(context, outputs, |i| elements(context.inputs()[i].desc()) != items)?;
         let cost_ns = 3.0 * NS_PER_FLOAT * if op == Op::Pow { 60.0 } else { 1.0 };
         let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
-        let work = Work { op, isa, dims };
+        let work = BinaryPiece { op, isa, dims };
         context.parallel_into(&span, sides, |mut sides, claim| {
             body(&work, &mut sides, claim.begin()..claim.end());
             Ok(())
@@ -69,7 +69,7 @@ impl Call<'_, '_> {
 
     /// Any type, in blocks converted to f32.
     fn blocks<T: Stored, U: Stored>(self) -> Result<()> {
-        self.region::<T, U>(|&Work { op, isa, ref dims }, sides, items| {
+        self.region::<T, U>(|&BinaryPiece { op, isa, ref dims }, sides, items| {
             let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
             for from in items.clone().step_by(BLOCK) {
                 let count = BLOCK.min(items.end - from);
@@ -104,7 +104,7 @@ impl Call<'_, '_> {
     }
 }
 
-impl Operation for Binary {
+impl BuiltinOperation for Binary {
     fn name(&self) -> &str {
         match self.op {
             Op::Add => "add",
@@ -173,7 +173,7 @@ impl Operation for Binary {
         let (inputs, output) = (context.inputs(), outputs.desc(0));
         let dims = Broadcast::new([inputs[0].desc(), inputs[1].desc()], output);
         let long = dims.row_len() >= LONG || dims.row_len() == elements(output);
-        let call = Call { op: self.op, isa: Isa::best(), dims, context, outputs };
+        let call = BinaryCall { op: self.op, isa: Isa::best(), dims, context, outputs };
         match inputs[0].desc().dtype {
             dtype::F32 if long && !self.op.compares() => call.long_rows(),
             dtype::F32 => call.narrow::<f32>(),

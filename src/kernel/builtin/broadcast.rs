@@ -3,7 +3,7 @@
 
 use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
 use crate::kernel::signature;
-use crate::kernel::vector::elements::Row;
+use crate::kernel::vector::elements::SourceRow;
 
 /// The size that two sizes broadcast to. An open size becomes 1 or the other size; with another open one, or 1, it
 /// stays open.
@@ -41,7 +41,7 @@ pub fn shape(inputs: &[Desc], dtype: u32) -> Result<Desc> {
 
 /// A dimension of the output, and its stride in each operand: 0 if the operand is broadcast.
 #[derive(Clone, Copy, Debug)]
-struct Dim<const N: usize> {
+struct BroadcastDim<const N: usize> {
     size: usize,
     strides: [usize; N],
 }
@@ -50,19 +50,19 @@ struct Dim<const N: usize> {
 /// of the same shape have a single one, and a bias has two.
 #[derive(Debug)]
 pub struct Broadcast<const N: usize> {
-    all: [Dim<N>; MAX_RANK],
+    all: [BroadcastDim<N>; MAX_RANK],
     rank: usize,
 }
 
 impl<const N: usize> Broadcast<N> {
     pub fn new(operands: [&Desc; N], output: &Desc) -> Self {
-        let mut dims = Broadcast { all: [Dim { size: 1, strides: [0; N] }; MAX_RANK], rank: 1 };
+        let mut dims = Broadcast { all: [BroadcastDim { size: 1, strides: [0; N] }; MAX_RANK], rank: 1 };
         let mut strides = [1; N];
         for i in 0..output.shape().len() {
             let sizes = operands.map(|desc| size(desc, i) as usize);
             let of = size(output, i) as usize;
             if of != 1 {
-                dims.push(Dim {
+                dims.push(BroadcastDim {
                     size: of,
                     strides: std::array::from_fn(|n| if sizes[n] == 1 { 0 } else { strides[n] }),
                 });
@@ -72,7 +72,7 @@ impl<const N: usize> Broadcast<N> {
         dims
     }
 
-    fn push(&mut self, next: Dim<N>) {
+    fn push(&mut self, next: BroadcastDim<N>) {
         let last = &mut self.all[self.rank - 1];
         if last.size == 1 {
             *last = next;
@@ -91,7 +91,7 @@ impl<const N: usize> Broadcast<N> {
 
     /// Calls `body` for the rows, or parts of rows, that make up `len` elements of the output from `begin` on, with the
     /// positions of the operands, the number of output elements before in this call, and the length of the part.
-    pub fn rows(&self, begin: usize, len: usize, mut body: impl FnMut([Row; N], usize, usize)) {
+    pub fn rows(&self, begin: usize, len: usize, mut body: impl FnMut([SourceRow; N], usize, usize)) {
         let inner = self.all[0];
         if len == 0 {
             return;
@@ -106,7 +106,7 @@ impl<const N: usize> Broadcast<N> {
         let (mut at, mut done) = (begin % inner.size, 0);
         loop {
             let count = (inner.size - at).min(len - done);
-            let row = |n: usize| Row { at: places[n] + at * inner.strides[n], stretched: inner.strides[n] == 0 };
+            let row = |n: usize| SourceRow { at: places[n] + at * inner.strides[n], stretched: inner.strides[n] == 0 };
             body(std::array::from_fn(row), done, count);
             (done, at) = (done + count, 0);
             if done == len {

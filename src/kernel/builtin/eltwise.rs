@@ -1,7 +1,7 @@
 //! Unary elementwise functions.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, Operation, elements};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::elements::Pairs;
@@ -40,7 +40,7 @@ impl Eltwise {
     }
 }
 
-impl Operation for Eltwise {
+impl BuiltinOperation for Eltwise {
     fn name(&self) -> &str {
         match self.op {
             Op::Relu => "relu",

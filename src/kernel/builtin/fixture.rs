@@ -3,7 +3,7 @@
 use super::Packed;
 use crate::base::{Desc, Ref, Result, dtype};
 use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use crate::threadpool::{PoolAttr, ThreadPool};
 use std::sync::Arc;
 
@@ -15,37 +15,37 @@ const SLOTS: usize = 8;
 
 /// A tensor of 4-byte elements.
 #[derive(Clone, Debug)]
-pub struct Tensor {
+pub struct WordTensor {
     pub desc: Desc,
     words: Vec<u32>,
 }
 
-impl Tensor {
-    fn new(desc: Desc, words: impl Iterator<Item = u32>) -> Tensor {
+impl WordTensor {
+    fn new(desc: Desc, words: impl Iterator<Item = u32>) -> WordTensor {
         let guards = || std::iter::repeat_n(GUARD, GUARDS);
         let words: Vec<u32> = guards().chain(words).chain(guards()).collect();
         assert_eq!(words.len(), desc.elements().unwrap() + 2 * GUARDS);
-        Tensor { desc, words }
+        WordTensor { desc, words }
     }
 
-    pub fn f32(dims: &[i64], values: &[f32]) -> Tensor {
-        Tensor::new(Desc::new(dtype::F32, dims), values.iter().map(|x| x.to_bits()))
+    pub fn f32(dims: &[i64], values: &[f32]) -> WordTensor {
+        WordTensor::new(Desc::new(dtype::F32, dims), values.iter().map(|x| x.to_bits()))
     }
 
     /// Random values between -1 and 1, the same for the same seed.
-    pub fn random(dims: &[i64], seed: u64) -> Tensor {
+    pub fn random(dims: &[i64], seed: u64) -> WordTensor {
         let desc = Desc::new(dtype::F32, dims);
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let words = (0..desc.elements().unwrap()).map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0).to_bits()
         });
-        Tensor::new(desc, words)
+        WordTensor::new(desc, words)
     }
 
-    fn empty(desc: Desc) -> Tensor {
+    fn empty(desc: Desc) -> WordTensor {
         let elements = desc.elements().unwrap();
-        Tensor::new(desc, std::iter::repeat_n(GUARD, elements))
+        WordTensor::new(desc, std::iter::repeat_n(GUARD, elements))
     }
 
     pub fn bits(&self) -> &[u32] {
@@ -73,7 +73,7 @@ impl Tensor {
 }
 
 /// Packed weights; a tensor's elements are 4 bytes, aligned.
-pub fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
+pub fn packed(tensor: &WordTensor, transposed: bool) -> Arc<Packed> {
     let mut values = tensor.floats();
     // SAFETY: nothing else uses the values.
     unsafe {
@@ -84,29 +84,29 @@ pub fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
 
 /// Runs `body` as a call's computation; returns the outputs.
 pub fn call(
-    inputs: &[Tensor],
+    inputs: &[WordTensor],
     outputs: &[Desc],
     scratch_bytes: usize,
     pool: Option<&Ref<ThreadPool>>,
     body: impl FnOnce(&KernelContext<'_>, Outputs<'_>) -> Result<()>,
-) -> Result<Vec<Tensor>> {
+) -> Result<Vec<WordTensor>> {
     let mut inputs = inputs.to_vec();
-    let mut outputs: Vec<_> = outputs.iter().map(|&desc| Tensor::empty(desc)).collect();
+    let mut outputs: Vec<_> = outputs.iter().map(|&desc| WordTensor::empty(desc)).collect();
     let (input_views, output_views): (Vec<_>, Vec<_>) =
-        (inputs.iter_mut().map(Tensor::view).collect(), outputs.iter_mut().map(Tensor::view).collect());
-    let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * SLOTS, "scratch")?;
+        (inputs.iter_mut().map(WordTensor::view).collect(), outputs.iter_mut().map(WordTensor::view).collect());
+    let memory = AlignedBuffer::zeroed(Scratch::stride(scratch_bytes) * SLOTS, "scratch")?;
     // SAFETY: nothing else uses the memory.
     unsafe {
         let scratch = Scratch::new(memory.data(), scratch_bytes, SLOTS);
         let context = KernelContext::new(&input_views, &output_views, pool, scratch, &NEVER);
         body(&context, context.outputs())?;
     }
-    inputs.iter().chain(&outputs).for_each(Tensor::check_guards);
+    inputs.iter().chain(&outputs).for_each(WordTensor::check_guards);
     Ok(outputs)
 }
 
 /// Runs a kernel with one output.
-pub fn run_on(kernel: &dyn Kernel, inputs: &[Tensor], pool: Option<&Ref<ThreadPool>>) -> Result<Tensor> {
+pub fn run_on(kernel: &dyn Kernel, inputs: &[WordTensor], pool: Option<&Ref<ThreadPool>>) -> Result<WordTensor> {
     let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
     assert_eq!(descs.len(), kernel.num_inputs());
     let outputs = kernel.infer(&descs)?;
@@ -117,7 +117,7 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[Tensor], pool: Option<&Ref<ThreadPo
 }
 
 /// Runs a kernel in the calling thread.
-pub fn run(kernel: &dyn Kernel, inputs: &[Tensor]) -> Tensor {
+pub fn run(kernel: &dyn Kernel, inputs: &[WordTensor]) -> WordTensor {
     run_on(kernel, inputs, None).unwrap()
 }
 
@@ -132,7 +132,7 @@ pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
 }
 
 /// Checks that a kernel returns the same bits on all pools as without one.
-pub fn check_pools(kernel: &dyn Kernel, inputs: &[Tensor]) {
+pub fn check_pools(kernel: &dyn Kernel, inputs: &[WordTensor]) {
     let want = run(kernel, inputs);
     for (name, pool) in pools() {
         for _ in 0..2 {

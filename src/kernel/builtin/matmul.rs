@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::packed::Packed;
-use super::{LEAST_NS, Operation, elements, input};
+use super::{BuiltinOperation, LEAST_NS, elements, input};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::convert::Stored;
-use crate::kernel::vector::finish::Finish;
-use crate::kernel::vector::gemm::{self, Batch, Operands, Right, Shape};
+use crate::kernel::vector::finish::ProductEpilogue;
+use crate::kernel::vector::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use crate::kernel::vector::halves;
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
@@ -38,21 +38,21 @@ pub struct Matmul {
 
 /// A batch dimension: strides of A and B from one product to the next.
 #[derive(Clone, Copy, Default)]
-struct Walk {
+struct BatchStrides {
     size: usize,
     a: usize,
     b: usize,
 }
 
 /// The products of a call.
-struct Plan {
-    shape: Shape,
+struct MatmulPlan {
+    shape: GemmShape,
     count: usize,
     /// The batch's dimensions, the last one first.
-    walks: [Walk; MAX_RANK],
+    walks: [BatchStrides; MAX_RANK],
 }
 
-impl Plan {
+impl MatmulPlan {
     /// Offsets of a product's A and B.
     fn offsets(&self, mut number: usize) -> (usize, usize) {
         let (mut a, mut b) = (0, 0);
@@ -158,21 +158,21 @@ impl Matmul {
     }
 
     /// The products for inputs that `result` accepted.
-    fn plan(&self, inputs: &[Desc], output: &Desc) -> Plan {
+    fn plan(&self, inputs: &[Desc], output: &Desc) -> MatmulPlan {
         let (a, b) = (&inputs[0], &self.right(inputs));
         let ((m, k), (_, n)) = (Self::sides(a, self.transpose_a), Self::sides(b, self.transpose_b));
         let [m, n, k] = [m, n, k].map(|side| side as usize);
-        let mut shape = Shape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b };
-        let mut plan = Plan { shape, count: 1, walks: [Walk::default(); MAX_RANK] };
+        let mut shape = GemmShape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b };
+        let mut plan = MatmulPlan { shape, count: 1, walks: [BatchStrides::default(); MAX_RANK] };
         if !self.transpose_a && matrices(b) == 1 {
             // One B for all: the leading dimensions become more rows.
             shape.m *= matrices(output);
-            return Plan { shape, ..plan };
+            return MatmulPlan { shape, ..plan };
         }
         let (mut next_a, mut next_b) = (m * k, k * n);
         for (i, walk) in plan.walks.iter_mut().enumerate().take(output.shape().len() - 2) {
             let [of_a, of_b, size] = [a, b, output].map(|desc| leading(desc, i) as usize);
-            *walk = Walk { size, a: if of_a == 1 { 0 } else { next_a }, b: if of_b == 1 { 0 } else { next_b } };
+            *walk = BatchStrides { size, a: if of_a == 1 { 0 } else { next_a }, b: if of_b == 1 { 0 } else { next_b } };
             (next_a, next_b) = (next_a * of_a, next_b * of_b);
             plan.count *= size;
         }
@@ -186,9 +186,9 @@ impl Matmul {
         &self,
         context: &KernelContext<'_>,
         output: BytesMut<'_>,
-        plan: &Plan,
+        plan: &MatmulPlan,
     ) -> Result<()> {
-        let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
+        let GemmShape { m, n, k, transpose_a, transpose_b } = plan.shape;
         let dense = |data, transposed, rows, columns| {
             if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
         };
@@ -199,11 +199,11 @@ impl Matmul {
         let c = MatrixMut::<U>::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
-            halves::Operands {
+            halves::HalvesOperands {
                 a: dense(&a[of_a..], transpose_a, m, k),
                 b: match &self.weights {
-                    Some(weights) => halves::Right::Panels(weights.f32_panels()),
-                    None => halves::Right::Matrix(dense(&b[of_b..], transpose_b, k, n)),
+                    Some(weights) => halves::HalvesB::Panels(weights.f32_panels()),
+                    None => halves::HalvesB::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
                 bias,
                 addend: addend.map(|addend| Matrix::dense(&addend[number * m * n..], m, n)),
@@ -214,7 +214,7 @@ impl Matmul {
     }
 }
 
-impl Operation for Matmul {
+impl BuiltinOperation for Matmul {
     fn name(&self) -> &str {
         "matmul"
     }
@@ -239,8 +239,13 @@ impl Operation for Matmul {
         let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
         let (_, k) = Self::sides(&inputs[0], self.transpose_a);
         let (_, n) = Self::sides(&self.right(inputs), self.transpose_b);
-        let shape =
-            Shape { m: LARGE, n: size(n), k: size(k), transpose_a: self.transpose_a, transpose_b: self.transpose_b };
+        let shape = GemmShape {
+            m: LARGE,
+            n: size(n),
+            k: size(k),
+            transpose_a: self.transpose_a,
+            transpose_b: self.transpose_b,
+        };
         match self.element(&inputs[0]) {
             dtype::F32 => shape.batch_scratch_bytes(LARGE),
             _ => halves::most_scratch_bytes(&shape),
@@ -270,7 +275,7 @@ impl Operation for Matmul {
             (dtype::BF16, true) => return self.halves::<Bf16, f32>(context, output, &plan),
             _ => {}
         }
-        let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
+        let GemmShape { m, n, k, transpose_a, transpose_b } = plan.shape;
         let bias = self.bias.then(|| input(context, self.operands()));
         let addend = self.sum.then(|| input(context, self.num_inputs() - 1));
         let dense = |data, transposed, rows, columns| {
@@ -281,7 +286,7 @@ impl Operation for Matmul {
         let c = MatrixMut::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
-            let finish = Finish {
+            let finish = ProductEpilogue {
                 columns: bias,
                 rows: None,
                 addend: addend.map(|addend| Matrix::dense(&addend[number * m * n..][..m * n], m, n)),
@@ -290,13 +295,13 @@ impl Operation for Matmul {
             Operands {
                 a: dense(&a[of_a..], transpose_a, m, k),
                 b: match &self.weights {
-                    Some(weights) => Right::Panels(weights.f32_panels()),
-                    None => Right::Matrix(dense(&b[of_b..], transpose_b, k, n)),
+                    Some(weights) => OperandB::Panels(weights.f32_panels()),
+                    None => OperandB::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
                 finish,
             }
         };
         let scale = Scale { alpha: 1.0, beta: 0.0 };
-        gemm::compute_batch(&Batch { shape: plan.shape, count: plan.count, scale, operands: &operands }, c, context)
+        gemm::compute_batch(&GemmBatch { shape: plan.shape, count: plan.count, scale, operands: &operands }, c, context)
     }
 }

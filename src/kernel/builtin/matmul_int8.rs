@@ -4,7 +4,7 @@
 use super::packed::Packed;
 use super::{LEAST_NS, elements, input};
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, desc::MAX_RANK, dtype};
-use crate::kernel::vector::int8::{self, Offset, Product, Rule, Scaled, Store};
+use crate::kernel::vector::int8::{self, Int8Product, Offset, Rule, Scaled, Store};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
@@ -88,7 +88,13 @@ impl MatmulInt8 {
     }
 
     /// The product of these operands, or, without data, one of the same sizes.
-    fn product<'a>(&'a self, inputs: &[Desc], output: &Desc, a: Option<&'a [u8]>, b: Option<&'a [u8]>) -> Product<'a> {
+    fn product<'a>(
+        &'a self,
+        inputs: &[Desc],
+        output: &Desc,
+        a: Option<&'a [u8]>,
+        b: Option<&'a [u8]>,
+    ) -> Int8Product<'a> {
         let rank = inputs[0].shape().len();
         let k = inputs[0].dims[if self.transpose_a { 0 } else { rank - 1 }] as usize;
         let n = self.width(inputs) as usize;
@@ -97,7 +103,7 @@ impl MatmulInt8 {
             let (rows, columns) = if transposed { (columns, rows) } else { (rows, columns) };
             data.map_or(Matrix::dense(&[], 0, 0), |data| Matrix::dense(data, rows, columns))
         };
-        Product {
+        Int8Product {
             m,
             n,
             k,

@@ -5,7 +5,7 @@ use super::{MatmulInt8, Packed};
 use crate::base::{Desc, Ref, dtype};
 use crate::kernel::vector::int8::Store;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn run(kernel: &MatmulInt8, inputs: &[(Desc, Vec<u32>)], pool: Option<&Ref<Threa
     let mut out = vec![0x5555_5555; size.div_ceil(4) + 4];
     let out_views = [view(&mut out, outputs[0])];
     let scratch_bytes = kernel.scratch_bytes(&descs, &outputs);
-    let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * 8, "scratch").unwrap();
+    let memory = AlignedBuffer::zeroed(Scratch::stride(scratch_bytes) * 8, "scratch").unwrap();
     // SAFETY: nothing else uses the memory.
     unsafe {
         let scratch = Scratch::new(memory.data(), scratch_bytes, 8);

@@ -2,12 +2,12 @@
 //! bf16.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
 use crate::abi::weir_norm_op_value as Op;
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::norm::{Affine, By, Channels, Rows, element_ns};
+use crate::kernel::vector::norm::{Affine, Channels, RowNorm, RowStatistic, element_ns};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
@@ -27,7 +27,7 @@ pub struct Norm {
 
 /// The grouping of the elements.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
+struct Grouping {
     /// Number of elements with common statistics.
     len: usize,
     /// Number of consecutive elements with one scale.
@@ -46,13 +46,13 @@ impl Norm {
         if self.is_batch() { 2 } else { 0 }
     }
 
-    fn cut(&self, x: &Desc) -> Result<Cut> {
+    fn cut(&self, x: &Desc) -> Result<Grouping> {
         let columns = axis::split(self.axis, x)?;
         Ok(match self.op {
             Op::WEIR_NORM_GROUP => {
-                Cut { len: columns.len / self.groups * columns.inner, inner: columns.inner, cycle: self.groups }
+                Grouping { len: columns.len / self.groups * columns.inner, inner: columns.inner, cycle: self.groups }
             }
-            _ => Cut { len: columns.len * columns.inner, inner: 1, cycle: 1 },
+            _ => Grouping { len: columns.len * columns.inner, inner: 1, cycle: 1 },
         })
     }
 
@@ -67,17 +67,17 @@ impl Norm {
 
     fn rows<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let x = context.input(0);
-        let Cut { len, inner, cycle } = self.cut(x.desc())?;
+        let Grouping { len, inner, cycle } = self.cut(x.desc())?;
         let x = &x.read::<T>()[..elements(x.desc())];
         if x.is_empty() {
             return Ok(());
         }
         let affine = self.affine::<P>(context);
-        let by = if self.op == Op::WEIR_NORM_RMS { By::Squares } else { By::Variance };
+        let by = if self.op == Op::WEIR_NORM_RMS { RowStatistic::Squares } else { RowStatistic::Variance };
         let span = Span { items: x.len() / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
         context.parallel_into(&span, outputs.only().shards(len), |out, claim| {
             let (first, x) = (claim.begin(), &x[claim.begin() * len..claim.end() * len]);
-            Rows { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine }.normalise(self.isa);
+            RowNorm { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine }.normalise(self.isa);
             Ok(())
         })
     }
@@ -109,7 +109,7 @@ fn row_ns(len: usize, isa: Isa) -> f32 {
     20.0 + len as f32 * element_ns(isa)
 }
 
-impl Operation for Norm {
+impl BuiltinOperation for Norm {
     fn name(&self) -> &str {
         match self.op {
             Op::WEIR_NORM_LAYER => "layer_norm",

@@ -15,7 +15,7 @@ use crate::kernel::{Kernel, KernelContext, Outputs};
 const MOST_INPUTS: usize = 5;
 
 /// A pure function of tensors with one output.
-pub trait Operation: Send + Sync {
+pub trait BuiltinOperation: Send + Sync {
     fn name(&self) -> &str;
 
     /// At most 5.
@@ -47,13 +47,13 @@ pub trait Operation: Send + Sync {
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 }
 
-impl<O: Operation> Kernel for O {
+impl<O: BuiltinOperation> Kernel for O {
     fn name(&self) -> &str {
-        Operation::name(self)
+        BuiltinOperation::name(self)
     }
 
     fn num_inputs(&self) -> usize {
-        Operation::num_inputs(self)
+        BuiltinOperation::num_inputs(self)
     }
 
     fn num_outputs(&self) -> usize {
@@ -65,20 +65,20 @@ impl<O: Operation> Kernel for O {
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
-        Operation::scratch_bytes(self, inputs, &outputs[0])
+        BuiltinOperation::scratch_bytes(self, inputs, &outputs[0])
     }
 
     fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
         let is_known = inputs.iter().chain(outputs).all(Desc::is_concrete);
-        if is_known { Operation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
+        if is_known { BuiltinOperation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
     }
 
     fn in_place(&self) -> bool {
-        Operation::in_place(self)
+        BuiltinOperation::in_place(self)
     }
 
     fn comparison(&self) -> Option<Relation> {
-        Operation::comparison(self)
+        BuiltinOperation::comparison(self)
     }
 
     fn is_pure(&self) -> bool {
@@ -93,12 +93,12 @@ impl<O: Operation> Kernel for O {
         if context.is_open() {
             settle(self, context, &mut outputs)?;
         }
-        Operation::compute(self, context, outputs)
+        BuiltinOperation::compute(self, context, outputs)
     }
 }
 
 /// Checks the actual shapes of a call, and allocates its output.
-fn settle(operation: &impl Operation, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
+fn settle(operation: &impl BuiltinOperation, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
     let mut descs = [Desc::new(dtype::F32, &[]); MOST_INPUTS];
     for (desc, view) in descs.iter_mut().zip(context.inputs()) {
         *desc = *view.desc();

@@ -16,11 +16,11 @@ pub struct Packed {
     k: usize,
     n: usize,
     dtype: u32,
-    panels: Kind,
+    panels: PackedPanels,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum PackedPanels {
     /// f32, f16 or bf16, as f32 panels.
     Floats(Panels),
     S8(BytePanels),
@@ -34,14 +34,15 @@ impl Packed {
         let &[rows, columns] = desc.shape() else { return Err(refused(desc)) };
         let [rows, columns] = [rows, columns].map(|side| side as usize);
         let (k, n) = if transposed { (columns, rows) } else { (rows, columns) };
-        let floats = |data: &[f32]| Panels::new(Matrix::dense(data, rows, columns), k, n, transposed).map(Kind::Floats);
+        let floats =
+            |data: &[f32]| Panels::new(Matrix::dense(data, rows, columns), k, n, transposed).map(PackedPanels::Floats);
         let panels = match desc.dtype {
             dtype::F32 => floats(tensor.read())?,
             dtype::F16 => floats(&widened::<F16>(isa, tensor)?)?,
             dtype::BF16 => floats(&widened::<Bf16>(isa, tensor)?)?,
             dtype::S8 => {
                 let b = Matrix::dense(tensor.read_bytes(), rows, columns);
-                Kind::S8(int8::pack(isa, b, k, n, transposed)?)
+                PackedPanels::S8(int8::pack(isa, b, k, n, transposed)?)
             }
             _ => return Err(refused(desc)),
         };
@@ -64,24 +65,24 @@ impl Packed {
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         match &self.panels {
-            Kind::Floats(panels) => panels.bytes(),
-            Kind::S8(panels) => panels.bytes(),
+            PackedPanels::Floats(panels) => panels.bytes(),
+            PackedPanels::S8(panels) => panels.bytes(),
         }
     }
 
     /// Panels of packed floats; the maker of a kernel has checked the type.
     pub(super) fn f32_panels(&self) -> &Panels {
         match &self.panels {
-            Kind::Floats(panels) => panels,
-            Kind::S8(_) => panic!("packed s8 weights in a product of floats"),
+            PackedPanels::Floats(panels) => panels,
+            PackedPanels::S8(_) => panic!("packed s8 weights in a product of floats"),
         }
     }
 
     /// Panels of packed s8, likewise.
     pub(super) fn s8_panels(&self) -> &BytePanels {
         match &self.panels {
-            Kind::S8(panels) => panels,
-            Kind::Floats(_) => panic!("packed float weights in a product of bytes"),
+            PackedPanels::S8(panels) => panels,
+            PackedPanels::Floats(_) => panic!("packed float weights in a product of bytes"),
         }
     }
 }

@@ -9,12 +9,12 @@ use crate::kernel::vector::window::Axis;
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
-pub use crate::kernel::vector::pooling::Pooling as Op;
+pub use crate::kernel::vector::pooling::PoolingOp;
 
 /// Pooling: one number for each window of each channel of x [N, C, W] or [N, C, H, W].
 #[derive(Clone, Copy, Debug)]
 pub struct Pooling {
-    pub op: Op,
+    pub op: PoolingOp,
     /// `None` for windows as large as the input.
     pub kernel: Option<[i64; 2]>,
     pub windows: Windows,

@@ -6,7 +6,9 @@ use crate::abi::weir_reduce_op_value as Op;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::reduce::{Best, Fold, Greatest, Least, Place, Plan, Product, Sizes, Source, Squares, Sum};
+use crate::kernel::vector::reduce::{
+    Best, ExtremeIndex, Fold, Greatest, Least, Product, ReductionInput, ReductionPlan, Sizes, Squares, Sum,
+};
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 
@@ -38,9 +40,9 @@ impl Reduce {
         Ok(reduced)
     }
 
-    fn plan(&self, input: &Desc) -> Result<Plan> {
+    fn plan(&self, input: &Desc) -> Result<ReductionPlan> {
         let reduced = self.reduced(input)?;
-        Ok(Plan::new(input.shape().iter().zip(reduced).map(|(&size, reduced)| (size as usize, reduced))))
+        Ok(ReductionPlan::new(input.shape().iter().zip(reduced).map(|(&size, reduced)| (size as usize, reduced))))
     }
 
     fn gives_places(&self) -> bool {
@@ -53,7 +55,12 @@ impl Reduce {
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
     }
 
-    fn numbers<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn numbers<T: ReductionInput>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
         let (count, eps) = (plan.reduced() as f64, f64::from(self.eps));
         // The operation is dispatched once for many results.
         let finish = |totals: &[f64], out: &mut [T]| match self.op {
@@ -77,18 +84,28 @@ impl Reduce {
         }
     }
 
-    fn places<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn places<T: ReductionInput>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
         let finish = |best: &[Best], out: &mut [i32]| {
             out.iter_mut().zip(best).for_each(|(out, best)| *out = best.place as i32);
         };
         let (ns, call) = (self.number_ns(), (context, outputs.only()));
         match self.op {
-            Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, Place::<true>, ns, call, &finish),
-            _ => plan.compute::<_, T, i32>(self.isa, Place::<false>, ns, call, &finish),
+            Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, ExtremeIndex::<true>, ns, call, &finish),
+            _ => plan.compute::<_, T, i32>(self.isa, ExtremeIndex::<false>, ns, call, &finish),
         }
     }
 
-    fn go<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn go<T: ReductionInput>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
         if self.gives_places() {
             self.places::<T>(plan, context, outputs)
         } else {
@@ -103,7 +120,7 @@ impl Reduce {
 
 /// Narrows `f` of the totals.
 #[inline(always)]
-fn each<T: Source>(totals: &[f64], out: &mut [T], f: impl Fn(f64) -> f64) {
+fn each<T: ReductionInput>(totals: &[f64], out: &mut [T], f: impl Fn(f64) -> f64) {
     out.iter_mut().zip(totals).for_each(|(out, &total)| *out = T::narrowed(f(total) as f32));
 }
 
@@ -155,8 +172,12 @@ impl Kernel for Reduce {
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], _outputs: &[Desc]) -> usize {
-        let bytes = |plan: Plan| {
-            if self.gives_places() { plan.scratch_bytes::<Place<true>>() } else { plan.scratch_bytes::<Fold<Sum>>() }
+        let bytes = |plan: ReductionPlan| {
+            if self.gives_places() {
+                plan.scratch_bytes::<ExtremeIndex<true>>()
+            } else {
+                plan.scratch_bytes::<Fold<Sum>>()
+            }
         };
         // `infer` has refused invalid axes.
         self.plan(&inputs[0]).map_or(0, bytes)

@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::elements::Row;
+use crate::kernel::vector::elements::SourceRow;
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::threadpool::Span;
@@ -14,7 +14,7 @@ use crate::threadpool::Span;
 pub struct Select;
 
 /// A row of a tensor, from its first element on.
-fn row<T>(all: &[T], row: Row, len: usize) -> &[T] {
+fn row<T>(all: &[T], row: SourceRow, len: usize) -> &[T] {
     &all[row.at..][..if row.stretched { 1 } else { len }]
 }
 
@@ -48,7 +48,7 @@ fn run<T: Element>(context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<
     })
 }
 
-impl Operation for Select {
+impl BuiltinOperation for Select {
     fn name(&self) -> &str {
         "select"
     }

@@ -7,12 +7,12 @@ use super::{
     Add, Argmax, Binary, Conv, Convert, Eltwise, Gru, Lstm, Matmul, MatmulInt8, Norm, Pooling, Quantization, Reduce,
     Relu, Select, Softmax, Windows,
 };
-use crate::kernel::cache::{Key, Settings};
+use crate::kernel::cache::{KernelKey, KernelSettings};
 
 macro_rules! settings {
     ($($kernel:pat => $type:ty, $key:ident: $body:expr;)*) => {
-        $(impl Settings for $type {
-            fn settings(&self, $key: &mut Key) {
+        $(impl KernelSettings for $type {
+            fn settings(&self, $key: &mut KernelKey) {
                 let $kernel = self;
                 let _ = $body;
             }
@@ -70,7 +70,7 @@ settings! {
 }
 
 /// Exactly as given: a stride of 0 means 1 where the axis exists, and no axis where it does not.
-fn windows(key: &mut Key, windows: Windows) -> &mut Key {
+fn windows(key: &mut KernelKey, windows: Windows) -> &mut KernelKey {
     let Windows { strides, dilations, begin, end, edge } = windows;
     key.ints(&strides).ints(&dilations).ints(&begin).ints(&end).word(edge as u64)
 }

@@ -1,9 +1,9 @@
 //! Softmax along an axis, and its logarithm.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, Operation, axis, elements};
+use super::{BuiltinOperation, LEAST_NS, axis, elements};
 use crate::base::{Desc, Error, Result, dtype};
-use crate::kernel::vector::columns::{Columns, WIDTH};
+use crate::kernel::vector::columns::{ColumnStripes, WIDTH};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::{softmax, softmax_halves};
@@ -21,7 +21,12 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    fn halves<T: Stored>(&self, columns: &Columns, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
+    fn halves<T: Stored>(
+        &self,
+        columns: &ColumnStripes,
+        context: &KernelContext<'_>,
+        output: BytesMut<'_>,
+    ) -> Result<()> {
         let (x, len) = (context.input(0).read::<T>(), columns.len);
         if columns.inner == 1 {
             return context.parallel_into(&span(columns, 2.0), output.shards::<T>(len), |y, claim| {
@@ -38,7 +43,7 @@ impl Softmax {
         })
     }
 
-    fn floats(&self, columns: &Columns, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
+    fn floats(&self, columns: &ColumnStripes, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
         let (x, len) = (context.input(0).read::<f32>(), columns.len);
         if columns.inner == 1 {
             return context.parallel_into(&span(columns, 1.0), output.shards::<f32>(len), |y, claim| {
@@ -56,7 +61,7 @@ impl Softmax {
     }
 }
 
-impl Operation for Softmax {
+impl BuiltinOperation for Softmax {
     fn name(&self) -> &str {
         if self.log { "log_softmax" } else { "softmax" }
     }
@@ -97,7 +102,7 @@ impl Operation for Softmax {
 }
 
 /// The loop over rows, or over ranges of columns where the axis is not the last.
-fn span(columns: &Columns, factor: f32) -> Span {
+fn span(columns: &ColumnStripes, factor: f32) -> Span {
     let (items, cost_ns) = match columns.inner {
         1 => (columns.outer, softmax::row_ns(columns.len)),
         inner => (columns.stretches(), softmax::columns_ns(columns.len, inner.min(WIDTH))),

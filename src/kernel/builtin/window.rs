@@ -3,7 +3,7 @@
 
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::signature;
-use crate::kernel::vector::window::{Axis, Edge};
+use crate::kernel::vector::window::{Axis, EdgeMode};
 use std::fmt::Display;
 
 /// Maximum size, stride and padding, so that no computation with them overflows.
@@ -16,7 +16,7 @@ pub struct Windows {
     pub dilations: [i64; 2],
     pub begin: [i64; 2],
     pub end: [i64; 2],
-    pub edge: Edge,
+    pub edge: EdgeMode,
 }
 
 impl Windows {
@@ -88,7 +88,7 @@ impl Windows {
         if !(1..=MAX_STEP).contains(&taps) || !(0..=MAX_STEP).contains(&size) {
             return Err(wrong(format!("and {taps} taps {of} are beyond what windows can have")));
         }
-        if self.edge == Edge::Reflect && begin.max(end) >= size {
+        if self.edge == EdgeMode::Reflect && begin.max(end) >= size {
             return Err(wrong(format!("is too short to be mirrored in a padding of {begin} and {end}")));
         }
         let span = (taps - 1) * dilation + 1;

@@ -10,7 +10,7 @@
 //! *Key.* The type, the device (its kind and index: engines of one device share), and every setting by its bits, after
 //! checking and normalisation: an axis list as long as it is, a scale of 0 as the 1 that it means. So a descriptor from
 //! an older header and one with garbage behind its rank find the same kernel, and 0 and -0 do not. Pool and width are
-//! not part of it, as nothing in a kernel depends on them. `Settings` is implemented by complete destructuring, so a
+//! not part of it, as nothing in a kernel depends on them. `KernelSettings` is implemented by complete destructuring, so a
 //! new member that is forgotten does not compile. Attributes: a name and a cost, which stay with the handle; one that
 //! changed the kernel would be a setting.
 //!
@@ -43,14 +43,14 @@
 mod key;
 mod table;
 
-pub use key::{Key, Settings};
+pub use key::{KernelKey, KernelSettings};
 
 use super::Kernel;
 use crate::base::{Error, Result};
 use crate::memory::heap;
 use crate::sync::{Global, OnceLock, Promise, ambient};
 use std::sync::Arc;
-use table::{Held, Table};
+use table::{CachedKernel, LruTable};
 
 pub use table::MOST;
 
@@ -61,21 +61,21 @@ const DEFAULT: usize = 1024;
 type Work = Arc<Promise<Option<Arc<dyn Kernel>>>>;
 
 pub struct KernelCache {
-    state: Global<State>,
+    state: Global<CacheState>,
     /// The default capacity, used until one is set.
     default: fn() -> Result<usize>,
 }
 
-struct State {
-    table: Table,
-    under_way: Vec<(Key, Work)>,
+struct CacheState {
+    table: LruTable,
+    under_way: Vec<(KernelKey, Work)>,
     capacity: Option<usize>,
-    counts: Counts,
+    counts: CacheCounts,
 }
 
 /// Counters since the library was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CacheCounts {
     /// Kernels found.
     pub hits: u64,
     /// Kernels that had to be built.
@@ -101,8 +101,8 @@ enum Found {
 pub static CACHE: KernelCache = KernelCache::new(from_environment);
 
 /// This kernel, or an equal one created before, for the devices that `place` distinguishes.
-pub fn shared<K: Settings>(place: [u32; 2], kernel: K) -> Result<Arc<dyn Kernel>> {
-    let key = Key::of(place, &kernel);
+pub fn shared<K: KernelSettings>(place: [u32; 2], kernel: K) -> Result<Arc<dyn Kernel>> {
+    let key = KernelKey::of(place, &kernel);
     CACHE.get(&key, || ambient::depth() == 0, || Ok(Arc::new(kernel)))
 }
 
@@ -125,13 +125,13 @@ fn parse(text: &str) -> Result<usize, String> {
 
 impl KernelCache {
     pub const fn new(default: fn() -> Result<usize>) -> KernelCache {
-        KernelCache { state: Global::new(State::new), default }
+        KernelCache { state: Global::new(CacheState::new), default }
     }
 
     /// The kernel of this key. `may_sleep` is called if another thread is building it; `build` is called at most once.
     pub fn get(
         &self,
-        key: &Key,
+        key: &KernelKey,
         may_sleep: impl Fn() -> bool,
         build: impl FnOnce() -> Result<Arc<dyn Kernel>>,
     ) -> Result<Arc<dyn Kernel>> {
@@ -141,7 +141,7 @@ impl KernelCache {
                 Found::Kernel(kernel) => return Ok(kernel),
                 Found::Off => return build(),
                 Found::Nothing(work) => {
-                    let _broken = Broken { cache: self, work };
+                    let _broken = BuildGuard { cache: self, work };
                     let kernel = build()?;
                     return self.enter(key, hash, kernel);
                 }
@@ -159,7 +159,7 @@ impl KernelCache {
         }
     }
 
-    fn look(&self, key: &Key, hash: u64) -> Result<Found> {
+    fn look(&self, key: &KernelKey, hash: u64) -> Result<Found> {
         let default = (self.default)();
         let mut state = self.state.lock();
         let capacity = match state.capacity {
@@ -187,7 +187,7 @@ impl KernelCache {
     }
 
     /// Enters a new kernel, and returns the one that counts.
-    fn enter(&self, key: &Key, hash: u64, made: Arc<dyn Kernel>) -> Result<Arc<dyn Kernel>> {
+    fn enter(&self, key: &KernelKey, hash: u64, made: Arc<dyn Kernel>) -> Result<Arc<dyn Kernel>> {
         let words: Box<[u64]> = key.words().into();
         let default = (self.default)().unwrap_or(0);
         let mut state = self.state.lock();
@@ -196,8 +196,8 @@ impl KernelCache {
         let first = found.and_then(|at| state.table.take_up(at));
         let counts = first.as_ref().unwrap_or(&made);
         let held = match key.has_identity() {
-            true => Held::Seen(Arc::downgrade(counts)),
-            false => Held::Kept(Arc::clone(counts)),
+            true => CachedKernel::Seen(Arc::downgrade(counts)),
+            false => CachedKernel::Kept(Arc::clone(counts)),
         };
         // Evicted entries, dropped after the lock is released.
         let mut gone = [None, None];
@@ -232,7 +232,7 @@ impl KernelCache {
         let mut state = self.state.lock();
         state.capacity = Some(capacity);
         if capacity == 0 {
-            let all = std::mem::replace(&mut state.table, Table::new());
+            let all = std::mem::replace(&mut state.table, LruTable::new());
             state.counts.evictions += all.len() as u64;
             drop(state);
             drop(all);
@@ -255,7 +255,7 @@ impl KernelCache {
     }
 
     /// The number of entries, and the counters.
-    pub fn figures(&self) -> (usize, Counts) {
+    pub fn figures(&self) -> (usize, CacheCounts) {
         let state = self.state.lock();
         (state.table.len(), state.counts)
     }
@@ -263,21 +263,21 @@ impl KernelCache {
     /// Releases all kernels.
     pub fn clear(&self) {
         let mut state = self.state.lock();
-        let all = std::mem::replace(&mut state.table, Table::new());
+        let all = std::mem::replace(&mut state.table, LruTable::new());
         drop(state);
         drop(all);
     }
 }
 
-impl State {
-    fn new() -> State {
-        State { table: Table::new(), under_way: Vec::new(), capacity: None, counts: Counts::default() }
+impl CacheState {
+    fn new() -> CacheState {
+        CacheState { table: LruTable::new(), under_way: Vec::new(), capacity: None, counts: CacheCounts::default() }
     }
 
     /// Moves everything out.
     fn let_go(&mut self) -> Gone {
         Gone {
-            _table: std::mem::replace(&mut self.table, Table::new()),
+            _table: std::mem::replace(&mut self.table, LruTable::new()),
             under_way: std::mem::take(&mut self.under_way),
         }
     }
@@ -285,8 +285,8 @@ impl State {
 
 /// Former contents of the cache. Builds in progress continue, but nothing waits for them.
 struct Gone {
-    _table: Table,
-    under_way: Vec<(Key, Work)>,
+    _table: LruTable,
+    under_way: Vec<(KernelKey, Work)>,
 }
 
 impl Gone {
@@ -298,12 +298,12 @@ impl Gone {
 }
 
 /// Breaks a promise that was not kept: the build has failed, or panics.
-struct Broken<'a> {
+struct BuildGuard<'a> {
     cache: &'a KernelCache,
     work: Work,
 }
 
-impl Drop for Broken<'_> {
+impl Drop for BuildGuard<'_> {
     fn drop(&mut self) {
         if self.work.is_settled() {
             return;

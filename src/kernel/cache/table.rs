@@ -1,7 +1,7 @@
 //! A hash table with its entries in LRU order. All links are indices into one array.
 #![forbid(unsafe_code)]
 
-use super::key::Key;
+use super::key::KernelKey;
 use crate::kernel::Kernel;
 use std::any::TypeId;
 use std::sync::{Arc, Weak};
@@ -13,41 +13,41 @@ const FIRST: usize = 16;
 
 /// A kernel in the cache.
 #[derive(Clone)]
-pub enum Held {
+pub enum CachedKernel {
     Kept(Arc<dyn Kernel>),
     /// Weak: alive as long as it has another owner.
     Seen(Weak<dyn Kernel>),
 }
 
-impl Held {
+impl CachedKernel {
     fn get(&self) -> Option<Arc<dyn Kernel>> {
         match self {
-            Held::Kept(kernel) => Some(Arc::clone(kernel)),
-            Held::Seen(kernel) => kernel.upgrade(),
+            CachedKernel::Kept(kernel) => Some(Arc::clone(kernel)),
+            CachedKernel::Seen(kernel) => kernel.upgrade(),
         }
     }
 }
 
-struct Entry {
+struct CacheEntry {
     hash: u64,
     kind: TypeId,
     words: Box<[u64]>,
     /// `None` in a free entry.
-    held: Option<Held>,
+    held: Option<CachedKernel>,
     newer: u32,
     older: u32,
     /// The next entry in the bucket, or the next free one.
     next: u32,
 }
 
-impl Entry {
-    fn is(&self, key: &Key, hash: u64) -> bool {
+impl CacheEntry {
+    fn is(&self, key: &KernelKey, hash: u64) -> bool {
         self.hash == hash && self.kind == key.kind() && *self.words == *key.words()
     }
 }
 
-pub struct Table {
-    entries: Vec<Entry>,
+pub struct LruTable {
+    entries: Vec<CacheEntry>,
     /// The first entry of each bucket, by the low bits of the hash. Their number is a power of two, the capacity of the
     /// entries, or 0.
     buckets: Vec<u32>,
@@ -57,16 +57,16 @@ pub struct Table {
     len: usize,
 }
 
-impl Table {
-    pub const fn new() -> Table {
-        Table { entries: Vec::new(), buckets: Vec::new(), free: NONE, newest: NONE, oldest: NONE, len: 0 }
+impl LruTable {
+    pub const fn new() -> LruTable {
+        LruTable { entries: Vec::new(), buckets: Vec::new(), free: NONE, newest: NONE, oldest: NONE, len: 0 }
     }
 
     pub fn len(&self) -> usize {
         self.len
     }
 
-    pub fn find(&self, key: &Key, hash: u64) -> Option<u32> {
+    pub fn find(&self, key: &KernelKey, hash: u64) -> Option<u32> {
         let mut at = *self.buckets.get(self.bucket(hash))?;
         while at != NONE {
             let entry = &self.entries[at as usize];
@@ -89,11 +89,18 @@ impl Table {
     }
 
     /// Adds a new entry, the most recently used. Returns the kernel if there is no memory for the entry.
-    pub fn insert(&mut self, key: &Key, hash: u64, words: Box<[u64]>, held: Held) -> Result<(), Held> {
+    pub fn insert(
+        &mut self,
+        key: &KernelKey,
+        hash: u64,
+        words: Box<[u64]>,
+        held: CachedKernel,
+    ) -> Result<(), CachedKernel> {
         if self.len >= self.buckets.len() && !self.grow() {
             return Err(held);
         }
-        let entry = Entry { hash, kind: key.kind(), words, held: Some(held), newer: NONE, older: NONE, next: NONE };
+        let entry =
+            CacheEntry { hash, kind: key.kind(), words, held: Some(held), newer: NONE, older: NONE, next: NONE };
         let at = self.free;
         let at = if at == NONE {
             self.entries.push(entry); // `grow` made room.
@@ -108,7 +115,7 @@ impl Table {
         Ok(())
     }
 
-    pub fn remove(&mut self, at: u32) -> Option<Held> {
+    pub fn remove(&mut self, at: u32) -> Option<CachedKernel> {
         let bucket = self.bucket(self.entries[at as usize].hash);
         let next = self.entries[at as usize].next;
         let mut before = self.buckets[bucket];
@@ -130,7 +137,7 @@ impl Table {
     }
 
     /// Removes the least recently used entry.
-    pub fn remove_oldest(&mut self) -> Option<Held> {
+    pub fn remove_oldest(&mut self) -> Option<CachedKernel> {
         if self.oldest == NONE { None } else { self.remove(self.oldest) }
     }
 
@@ -170,7 +177,7 @@ impl Table {
     }
 
     fn leave_order(&mut self, at: u32) {
-        let Entry { newer, older, .. } = self.entries[at as usize];
+        let CacheEntry { newer, older, .. } = self.entries[at as usize];
         match newer {
             NONE => self.newest = older,
             newer => self.entries[newer as usize].older = older,

@@ -1,7 +1,7 @@
 //! Activation functions after a product or a cell's sums: a few of the tensor functions of `eltwise`.
 #![forbid(unsafe_code)]
 
-use super::elements::Pair;
+use super::elements::ElementPair;
 use super::eltwise::{self, Eltwise, Op};
 use super::isa::Isa;
 
@@ -38,7 +38,7 @@ impl Activation {
             Activation::Sigmoid => Op::Sigmoid,
             Activation::Tanh => Op::Tanh,
         };
-        eltwise::apply(isa, &Eltwise { op, alpha: 0.0, beta: 0.0 }, Pair::in_place(x));
+        eltwise::apply(isa, &Eltwise { op, alpha: 0.0, beta: 0.0 }, ElementPair::in_place(x));
     }
 }
 

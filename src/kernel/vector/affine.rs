@@ -8,7 +8,7 @@ use super::real::Real;
 
 /// x = x factor + summand.
 pub fn scale(isa: Isa, x: &mut [f32], factor: f32, summand: f32) {
-    map(isa, &Scale(factor, summand), x, &[], &[]);
+    map(isa, &ScaleShift(factor, summand), x, &[], &[]);
 }
 
 /// x = round(x / scale) + zero, of slices of the same length.
@@ -30,11 +30,11 @@ trait Formula {
     unsafe fn of<N: Real>(&self, x: N, a: N, b: N) -> N;
 }
 
-struct Scale(f32, f32);
+struct ScaleShift(f32, f32);
 struct Quantize;
 struct Dequantize;
 
-impl Formula for Scale {
+impl Formula for ScaleShift {
     const THREE: bool = false;
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Index of the greatest element: the first of equals, and the first NaN if there is one.
 #![forbid(unsafe_code)]
 
-use super::columns::{Stretch, WIDTH};
+use super::columns::{Stripe, WIDTH};
 use super::softmax::greatest;
 
 /// For a nonempty contiguous row.
@@ -13,7 +13,7 @@ pub fn row(x: &[f32]) -> i32 {
 }
 
 /// For each column of a stripe of at most WIDTH columns with at least one row.
-pub fn columns(x: &[f32], at: Stretch, out: &mut [i32]) {
+pub fn columns(x: &[f32], at: Stripe, out: &mut [i32]) {
     let mut best = [0f32; WIDTH];
     best[..at.width].copy_from_slice(&x[at.first..][..at.width]);
     out.fill(0);

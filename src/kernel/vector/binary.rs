@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::elements::{Row, Sides};
+use super::elements::{Sides, SourceRow};
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
@@ -85,7 +85,7 @@ struct Floats {
 
 /// y = op(a, b) for a row of `len` floats from `at` on in y, which may be the memory of an operand that is not
 /// broadcast.
-pub fn row(isa: Isa, op: Op, sides: &mut Sides<'_, f32, f32>, rows: &[Row; 2], at: usize, len: usize) {
+pub fn row(isa: Isa, op: Op, sides: &mut Sides<'_, f32, f32>, rows: &[SourceRow; 2], at: usize, len: usize) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let floats = |i: usize| Floats { data: sides.input(i).row(rows[i], len), stretched: rows[i].stretched };
     let (a, b) = (floats(0), floats(1));

@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = PARTS * ROWS * UNITS * size_of::<f32>();
 
 /// Sizes of a step, and the order of the gates in the weights.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub struct CellSizes {
     pub rows: usize,
     pub inputs: usize,
     pub hidden: usize,
@@ -35,8 +35,8 @@ pub struct Sizes {
 
 /// The operands of a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
-    pub sizes: Sizes,
+pub struct CellStep<'a> {
+    pub sizes: CellSizes,
     /// [rows, inputs]
     pub x: Matrix<'a, f32>,
     /// [rows, hidden]
@@ -67,7 +67,7 @@ pub struct GruGates {
     pub linear_before_reset: bool,
 }
 
-impl Sizes {
+impl CellSizes {
     /// Scratch memory per slot of a step of an LSTM, in bytes.
     pub fn lstm_scratch_bytes(&self) -> usize {
         PIECE_BYTES
@@ -92,16 +92,16 @@ impl Sizes {
 }
 
 /// A piece of a step: some units for some rows.
-struct Piece<'a> {
+struct CellPiece<'a> {
     isa: Isa,
-    step: &'a Step<'a>,
+    step: &'a CellStep<'a>,
     rows: Range<usize>,
     units: Range<usize>,
     /// The slot's scratch memory, exclusive to this claim: PARTS parts of ROWS * UNITS floats.
     scratch: *mut f32,
 }
 
-impl Piece<'_> {
+impl CellPiece<'_> {
     /// A part of the scratch memory, as a dense matrix of the piece's rows and units.
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold each part once")]
     fn part(&self, index: usize) -> &mut [f32] {
@@ -147,7 +147,7 @@ impl Piece<'_> {
 
     /// part = x * W + h * R with both biases, of a gate.
     fn gate(&self, part: usize, gate: usize) {
-        let Step { sizes, x, h, w, r, .. } = *self.step;
+        let CellStep { sizes, x, h, w, r, .. } = *self.step;
         self.product(part, x, w, sizes.inputs, gate, false);
         self.product(part, h, r, sizes.hidden, gate, true);
         self.both_biases(part, gate);
@@ -173,8 +173,8 @@ impl Piece<'_> {
     }
 }
 
-fn check(step: &Step<'_>, gates: usize) {
-    let Sizes { rows, inputs, hidden } = step.sizes;
+fn check(step: &CellStep<'_>, gates: usize) {
+    let CellSizes { rows, inputs, hidden } = step.sizes;
     let weights = gates * hidden;
     assert!(step.x.holds(rows, inputs, false) && step.h.holds(rows, hidden, false), "{:?}", step.sizes);
     assert!(step.w.holds(weights, inputs, false) && step.r.holds(weights, hidden, false), "{:?}", step.sizes);
@@ -182,8 +182,14 @@ fn check(step: &Step<'_>, gates: usize) {
 }
 
 /// A region over the pieces of a step.
-fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn Fn(&Piece<'_>) + Sync)) -> Result<()> {
-    let Sizes { rows, hidden, .. } = step.sizes;
+fn pieces(
+    isa: Isa,
+    step: &CellStep<'_>,
+    cost_ns: u64,
+    site: &dyn Site,
+    body: &(dyn Fn(&CellPiece<'_>) + Sync),
+) -> Result<()> {
+    let CellSizes { rows, hidden, .. } = step.sizes;
     let (most_units, most_rows) = if rows <= FEW.1 { FEW } else { (UNITS, ROWS) };
     let down = rows.div_ceil(most_rows);
     let items = down * hidden.div_ceil(most_units);
@@ -197,22 +203,22 @@ fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn 
             let (across, down) = (item / down, item % down);
             let rows = down * most_rows..((down + 1) * most_rows).min(rows);
             let units = across * most_units..((across + 1) * most_units).min(hidden);
-            body(&Piece { isa, step, rows, units, scratch });
+            body(&CellPiece { isa, step, rows, units, scratch });
         }
         Ok(())
     })
 }
 
-/// c' = forget * c + input * cell, h' = output * tanh(c'). `site` has `Sizes::lstm_scratch_bytes` per slot.
+/// c' = forget * c + input * cell, h' = output * tanh(c'). `site` has `CellSizes::lstm_scratch_bytes` per slot.
 pub fn lstm(
     isa: Isa,
-    step: &Step<'_>,
+    step: &CellStep<'_>,
     gates: LstmGates,
     c: Matrix<'_, f32>,
     (new_h, new_c): (MatrixMut<'_, f32>, MatrixMut<'_, f32>),
     site: &dyn Site,
 ) -> Result<()> {
-    let Sizes { rows, hidden, .. } = step.sizes;
+    let CellSizes { rows, hidden, .. } = step.sizes;
     check(step, 4);
     assert!(c.holds(rows, hidden, false) && new_h.holds(rows, hidden) && new_c.holds(rows, hidden));
     pieces(isa, step, step.sizes.cost_ns(4), site, &|piece| {
@@ -244,13 +250,13 @@ pub fn lstm(
     })
 }
 
-/// h' = (1 - update) * new + update * h. `site` has `Sizes::gru_scratch_bytes` per slot.
-pub fn gru(isa: Isa, step: &Step<'_>, gates: GruGates, new_h: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
-    let Sizes { rows, hidden, .. } = step.sizes;
+/// h' = (1 - update) * new + update * h. `site` has `CellSizes::gru_scratch_bytes` per slot.
+pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    let CellSizes { rows, hidden, .. } = step.sizes;
     check(step, 3);
     assert!(new_h.holds(rows, hidden));
     let cost_ns = step.sizes.cost_ns(3);
-    let finish = |piece: &Piece<'_>, update: &[f32], new: &mut [f32]| {
+    let finish = |piece: &CellPiece<'_>, update: &[f32], new: &mut [f32]| {
         for (i, h) in piece.lines(step.h).enumerate() {
             let at = i * h.len()..(i + 1) * h.len();
             for ((new, update), h) in new[at.clone()].iter_mut().zip(&update[at]).zip(h) {

@@ -7,7 +7,7 @@
 use super::dots::{self, Target};
 use super::isa::Isa;
 use super::micro::Scale;
-use super::product::{Batch, Operands, Right};
+use super::product::{GemmBatch, OperandB, Operands};
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
 use crate::threadpool::Span;
@@ -17,21 +17,21 @@ const LEAST_ROWS: usize = 16;
 const ENOUGH: usize = 64;
 
 /// The column of B, as a row, if this algorithm applies.
-fn column<'a>(batch: &Batch<'_>, operands: &Operands<'a>) -> Option<Matrix<'a, f32>> {
+fn column<'a>(batch: &GemmBatch<'_>, operands: &Operands<'a>) -> Option<Matrix<'a, f32>> {
     let plain = batch.scale.alpha == 1.0 && [0.0, 1.0].contains(&batch.scale.beta);
     if batch.shape.n != 1 || batch.shape.k == 0 || batch.shape.transpose_a || !plain {
         return None;
     }
     match operands.b {
-        Right::Matrix(b) if batch.shape.transpose_b => Some(b),
-        Right::Matrix(b) => (b.stride() == 1).then(|| b.as_row()),
-        Right::Panels(panels) => panels.column(),
-        Right::Gather(..) => None,
+        OperandB::Matrix(b) if batch.shape.transpose_b => Some(b),
+        OperandB::Matrix(b) => (b.stride() == 1).then(|| b.as_row()),
+        OperandB::Panels(panels) => panels.column(),
+        OperandB::GatherPanels(..) => None,
     }
 }
 
 /// Computes a batch in a region of `site`, if this algorithm applies; it needs no scratch memory.
-pub fn compute(isa: Isa, batch: &Batch<'_>, c: &MatrixMut<'_, f32>, site: &dyn Site) -> Option<Result<()>> {
+pub fn compute(isa: Isa, batch: &GemmBatch<'_>, c: &MatrixMut<'_, f32>, site: &dyn Site) -> Option<Result<()>> {
     let (shape, count) = (batch.shape, batch.count);
     if count == 0 || column(batch, &(batch.operands)(0)).is_none() {
         return None;

@@ -41,7 +41,7 @@ impl Target {
 
 /// Sizes of a product, and the addresses of the operands.
 #[derive(Clone, Copy)]
-struct Operands {
+struct DotOperands {
     m: usize,
     n: usize,
     k: usize,
@@ -78,7 +78,7 @@ pub unsafe fn products(
     // SAFETY: the operands have these sizes, the level was compared.
     unsafe {
         let operands =
-            Operands { m, n, k, a: a.at(0, 0), a_stride: a.stride(), b: b.at(first, 0), b_stride: b.stride() };
+            DotOperands { m, n, k, a: a.at(0, 0), a_stride: a.stride(), b: b.at(first, 0), b_stride: b.stride() };
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx512(&operands, to),
@@ -94,7 +94,7 @@ pub unsafe fn products(
 /// # Safety
 /// As of `Vector`.
 #[cfg(target_arch = "x86_64")]
-trait Sums: Vector {
+trait LaneSums: Vector {
     /// Prefetches memory; any address is allowed.
     #[inline(always)]
     unsafe fn fetch(from: *const f32) {
@@ -107,10 +107,10 @@ trait Sums: Vector {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Sums;
+    use super::LaneSums;
     use std::arch::x86_64::*;
 
-    impl Sums for __m512 {
+    impl LaneSums for __m512 {
         #[inline(always)]
         unsafe fn totals(sums: &[__m512]) -> __m512 {
             // SAFETY: as demanded of the caller.
@@ -137,7 +137,7 @@ mod x86 {
         }
     }
 
-    impl Sums for __m256 {
+    impl LaneSums for __m256 {
         #[inline(always)]
         unsafe fn totals(sums: &[__m256]) -> __m256 {
             // SAFETY: as demanded of the caller.
@@ -162,7 +162,7 @@ mod x86 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512(operands: &Operands, to: &Target) {
+unsafe fn avx512(operands: &DotOperands, to: &Target) {
     type V = std::arch::x86_64::__m512;
     let mut i = 0;
     // SAFETY: passed on, rows below m; the processor has AVX-512.
@@ -179,7 +179,7 @@ unsafe fn avx512(operands: &Operands, to: &Target) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(operands: &Operands, to: &Target) {
+unsafe fn avx2(operands: &DotOperands, to: &Target) {
     type V = std::arch::x86_64::__m256;
     let mut i = 0;
     // SAFETY: passed on, rows below m; the processor has AVX2 and FMA.
@@ -199,8 +199,8 @@ unsafe fn avx2(operands: &Operands, to: &Target) {
 /// As `products`, on a processor with the instructions of V; there are R rows from i on.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn columns<V: Sums, const R: usize, const C: usize, const N: usize>(
-    operands: &Operands,
+unsafe fn columns<V: LaneSums, const R: usize, const C: usize, const N: usize>(
+    operands: &DotOperands,
     to: &Target,
     i: usize,
 ) -> usize {
@@ -235,13 +235,13 @@ unsafe fn columns<V: Sums, const R: usize, const C: usize, const N: usize>(
 /// As `columns`; there are C columns from j on. R * C is at most N.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn block<V: Sums, const R: usize, const C: usize, const N: usize>(
-    operands: &Operands,
+unsafe fn block<V: LaneSums, const R: usize, const C: usize, const N: usize>(
+    operands: &DotOperands,
     to: &Target,
     i: usize,
     j: usize,
 ) {
-    let Operands { k, a_stride, b_stride, .. } = *operands;
+    let DotOperands { k, a_stride, b_stride, .. } = *operands;
     let whole = k - k % V::LANES;
     // SAFETY: as demanded of the caller: rows and columns are in the operands, and vectors end at k.
     unsafe {
@@ -292,8 +292,8 @@ unsafe fn block<V: Sums, const R: usize, const C: usize, const N: usize>(
 
 /// # Safety
 /// As `products`.
-unsafe fn portable(operands: &Operands, to: &Target) {
-    let &Operands { m, n, k, a, a_stride, b, b_stride } = operands;
+unsafe fn portable(operands: &DotOperands, to: &Target) {
+    let &DotOperands { m, n, k, a, a_stride, b, b_stride } = operands;
     for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
         // SAFETY: as demanded of the caller: rows are in the operands.
         let (a, b) = unsafe {

@@ -31,36 +31,36 @@ impl<'a, T: Element, U: Element> Pairs<'a, T, U> {
         check_in_place(context.inputs(), y.view(), |_| size_of::<T>() != size_of::<U>())?;
         let y = y.shards::<U>(1);
         assert!(x.bytes() / size_of::<T>() >= y.len(), "{} of {} elements", x.desc().text(), y.len());
-        Ok(Pairs { x: Source::new(x).data, y, _life: PhantomData })
+        Ok(Pairs { x: ClaimInput::new(x).data, y, _life: PhantomData })
     }
 }
 
 // SAFETY: claims have disjoint elements, of the output and of the input that may be the same memory.
 unsafe impl<'a, T: Element, U: Element> Parts for Pairs<'a, T, U> {
-    type Part = Pair<'a, T, U>;
+    type Part = ElementPair<'a, T, U>;
 
-    unsafe fn part(&self, claim: &Claim) -> Pair<'a, T, U> {
+    unsafe fn part(&self, claim: &Claim) -> ElementPair<'a, T, U> {
         let (begin, end) = (claim.begin(), claim.end());
         assert!(begin <= end && end <= self.y.len(), "items {begin}..{end} of {}", self.y.len());
         let (x, y) = (self.x.wrapping_add(begin), self.y.as_ptr().wrapping_add(begin));
-        Pair { x, y, len: end - begin, _life: PhantomData }
+        ElementPair { x, y, len: end - begin, _life: PhantomData }
     }
 }
 
 /// `len` elements to read at `x` and to write at `y`: identical in memory or disjoint.
 #[derive(Debug)]
-pub struct Pair<'a, T, U> {
+pub struct ElementPair<'a, T, U> {
     x: *const T,
     y: *mut U,
     len: usize,
     _life: PhantomData<&'a mut [U]>,
 }
 
-impl<T: Element, U: Element> Pair<'_, T, U> {
+impl<T: Element, U: Element> ElementPair<'_, T, U> {
     /// Two disjoint slices.
-    pub fn apart<'c>(x: &'c [T], y: &'c mut [U]) -> Pair<'c, T, U> {
+    pub fn apart<'c>(x: &'c [T], y: &'c mut [U]) -> ElementPair<'c, T, U> {
         assert_eq!(x.len(), y.len());
-        Pair { x: x.as_ptr(), y: y.as_mut_ptr(), len: y.len(), _life: PhantomData }
+        ElementPair { x: x.as_ptr(), y: y.as_mut_ptr(), len: y.len(), _life: PhantomData }
     }
 
     pub fn num_elements(&self) -> usize {
@@ -73,11 +73,11 @@ impl<T: Element, U: Element> Pair<'_, T, U> {
     }
 }
 
-impl<T: Element> Pair<'_, T, T> {
+impl<T: Element> ElementPair<'_, T, T> {
     /// One slice, read and written in place.
-    pub fn in_place(y: &mut [T]) -> Pair<'_, T, T> {
+    pub fn in_place(y: &mut [T]) -> ElementPair<'_, T, T> {
         let address = y.as_mut_ptr();
-        Pair { x: address, y: address, len: y.len(), _life: PhantomData }
+        ElementPair { x: address, y: address, len: y.len(), _life: PhantomData }
     }
 }
 
@@ -98,7 +98,7 @@ fn check_in_place(inputs: &[View], output: &View, stretches: impl Fn(usize) -> b
 
 /// The elements of an input that is read by pieces, and may share memory with an output.
 #[derive(Debug)]
-pub struct Source<'a, T> {
+pub struct ClaimInput<'a, T> {
     data: *const T,
     /// The readable elements.
     window: Range<usize>,
@@ -106,19 +106,19 @@ pub struct Source<'a, T> {
 }
 
 // SAFETY: as a shared slice of the window.
-unsafe impl<T: Sync> Sync for Source<'_, T> {}
+unsafe impl<T: Sync> Sync for ClaimInput<'_, T> {}
 
 /// The position of a row in a source, and whether it is one element broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SourceRow {
     pub at: usize,
     pub stretched: bool,
 }
 
-impl<'a, T: Element> Source<'a, T> {
+impl<'a, T: Element> ClaimInput<'a, T> {
     pub fn of(input: Bytes<'a>) -> Self {
         let elements = input.read::<T>();
-        Source { data: elements.as_ptr(), window: 0..elements.len(), _life: PhantomData }
+        ClaimInput { data: elements.as_ptr(), window: 0..elements.len(), _life: PhantomData }
     }
 
     /// All elements of a tensor, which the caller reads only while nothing writes them.
@@ -126,11 +126,11 @@ impl<'a, T: Element> Source<'a, T> {
         assert_eq!(view.desc().dtype, T::DTYPE);
         let data = view.data().cast::<T>().cast_const();
         assert!(data.is_aligned());
-        Source { data, window: 0..view.bytes() / size_of::<T>(), _life: PhantomData }
+        ClaimInput { data, window: 0..view.bytes() / size_of::<T>(), _life: PhantomData }
     }
 
     /// The address of a row of `len` elements.
-    pub fn row(&self, row: Row, len: usize) -> *const T {
+    pub fn row(&self, row: SourceRow, len: usize) -> *const T {
         let Range { start, end } = self.window;
         let last = row.at.checked_add(if row.stretched { 1 } else { len });
         let fits = start <= row.at && last.is_some_and(|last| last <= end);
@@ -141,11 +141,11 @@ impl<'a, T: Element> Source<'a, T> {
     /// The first element.
     fn one(&self, at: usize) -> T {
         // SAFETY: `row` has compared; the window is readable, and nothing writes it now.
-        unsafe { self.row(Row { at, stretched: true }, 1).read() }
+        unsafe { self.row(SourceRow { at, stretched: true }, 1).read() }
     }
 
     /// Copies a row.
-    pub fn copy(&self, row: Row, to: &mut [T]) {
+    pub fn copy(&self, row: SourceRow, to: &mut [T]) {
         if row.stretched {
             return to.fill(self.one(row.at));
         }
@@ -154,9 +154,9 @@ impl<'a, T: Element> Source<'a, T> {
     }
 }
 
-impl<T: Stored> Source<'_, T> {
+impl<T: Stored> ClaimInput<'_, T> {
     /// A row converted to f32.
-    pub fn widen(&self, isa: Isa, row: Row, to: &mut [f32]) {
+    pub fn widen(&self, isa: Isa, row: SourceRow, to: &mut [f32]) {
         match row.stretched {
             _ if to.is_empty() => {}
             true => to.fill(self.one(row.at).widened()),
@@ -169,7 +169,7 @@ impl<T: Stored> Source<'_, T> {
 /// Two inputs and an output, which may share memory with either.
 #[derive(Debug)]
 pub struct Beside<'a, T, U> {
-    inputs: [Source<'a, T>; 2],
+    inputs: [ClaimInput<'a, T>; 2],
     /// Whether an input is the output's memory.
     same: [bool; 2],
     output: Shards<'a, U>,
@@ -186,7 +186,7 @@ impl<'a, T: Element, U: Element> Beside<'a, T, U> {
         let (inputs, output) = ([&context.inputs()[0], &context.inputs()[1]], outputs.only());
         check_in_place(context.inputs(), output.view(), |i| size_of::<T>() != size_of::<U>() || stretches(i))?;
         let same = inputs.map(|input| input.data() == output.data() && input.bytes() > 0);
-        Ok(Beside { inputs: inputs.map(Source::new), same, output: output.shards(1) })
+        Ok(Beside { inputs: inputs.map(ClaimInput::new), same, output: output.shards(1) })
     }
 }
 
@@ -198,8 +198,8 @@ unsafe impl<'a, T: Element, U: Element> Parts for Beside<'a, T, U> {
         let items = claim.begin()..claim.end();
         assert!(items.start <= items.end && items.end <= self.output.len(), "items {items:?} of {}", self.output.len());
         let inputs = [0, 1].map(|i| {
-            let Source { data, window, .. } = &self.inputs[i];
-            Source {
+            let ClaimInput { data, window, .. } = &self.inputs[i];
+            ClaimInput {
                 data: *data,
                 window: if self.same[i] { items.clone() } else { window.clone() },
                 _life: PhantomData,
@@ -213,7 +213,7 @@ unsafe impl<'a, T: Element, U: Element> Parts for Beside<'a, T, U> {
 /// first.
 #[derive(Debug)]
 pub struct Sides<'a, T, U> {
-    inputs: [Source<'a, T>; 2],
+    inputs: [ClaimInput<'a, T>; 2],
     data: *mut U,
     len: usize,
     _life: PhantomData<&'a mut [U]>,
@@ -221,7 +221,7 @@ pub struct Sides<'a, T, U> {
 
 impl<'a, T: Element, U: Element> Sides<'a, T, U> {
     /// An input.
-    pub fn input(&self, index: usize) -> &Source<'a, T> {
+    pub fn input(&self, index: usize) -> &ClaimInput<'a, T> {
         &self.inputs[index]
     }
 

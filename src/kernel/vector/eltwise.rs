@@ -9,7 +9,7 @@ mod formulas;
 mod tests;
 
 use super::convert::{self, Stored};
-use super::elements::Pair;
+use super::elements::ElementPair;
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
@@ -31,7 +31,7 @@ trait Formula: Copy {
 const BLOCK: usize = 1024;
 
 /// y = f(x).
-pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: Pair<'_, T, T>) {
+pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: ElementPair<'_, T, T>) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let len = elements.num_elements();
     let (x, y) = elements.addresses();

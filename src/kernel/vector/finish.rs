@@ -8,7 +8,7 @@ use super::site::Matrix;
 
 /// activation(x + bias of the column + bias of the row + addend), added in this order.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Finish<'a> {
+pub struct ProductEpilogue<'a> {
     /// One bias per column.
     pub columns: Option<&'a [f32]>,
     /// One bias per row.
@@ -18,7 +18,7 @@ pub struct Finish<'a> {
     pub activation: Activation,
 }
 
-impl<'a> Finish<'a> {
+impl<'a> ProductEpilogue<'a> {
     pub fn is_nothing(&self) -> bool {
         self.columns.is_none() && self.rows.is_none() && self.addend.is_none() && self.activation == Activation::None
     }
@@ -32,11 +32,11 @@ impl<'a> Finish<'a> {
 
     /// The epilogue of the transposed result, where that is a row: for a dense column, with the same order of
     /// additions.
-    pub fn turned(&self) -> Option<Finish<'a>> {
-        let Finish { columns, rows, addend, activation } = *self;
+    pub fn turned(&self) -> Option<ProductEpilogue<'a>> {
+        let ProductEpilogue { columns, rows, addend, activation } = *self;
         let fits = (columns.is_none() || rows.is_none()) && addend.is_none_or(|addend| addend.stride() == 1);
         let addend = addend.filter(|_| fits).map(|addend| addend.as_row());
-        fits.then_some(Finish { columns: rows, rows: columns, addend, activation })
+        fits.then_some(ProductEpilogue { columns: rows, rows: columns, addend, activation })
     }
 
     /// Applies it to the elements of row `row` from column `first` on.

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 ///
 /// ORDERING: Relaxed; only the holder of the slot reads it, and a slot is handed on with its writes (`Slots`).
 #[derive(Debug)]
-pub struct Held(AtomicU32);
+pub struct HeldPanels(AtomicU32);
 
-impl Held {
-    pub const fn new() -> Held {
-        Held(AtomicU32::new(0))
+impl HeldPanels {
+    pub const fn new() -> HeldPanels {
+        HeldPanels(AtomicU32::new(0))
     }
 
     /// Records the block to be held; true if it is held already.

@@ -7,7 +7,7 @@
 ///
 /// # Safety
 /// Of every method: the processor has the instructions of the type. Plain floats need none.
-pub trait Number: Copy {
+pub trait SimdNumber: Copy {
     unsafe fn splat(x: f32) -> Self;
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -25,8 +25,8 @@ pub trait Number: Copy {
 /// A vector register.
 ///
 /// # Safety
-/// As of `Number`; pointers are to as many floats as the method reads or writes.
-pub trait Vector: Number {
+/// As of `SimdNumber`; pointers are to as many floats as the method reads or writes.
+pub trait Vector: SimdNumber {
     /// Floats in a register.
     const LANES: usize;
     /// Partial sums in f64.
@@ -50,7 +50,7 @@ pub trait Vector: Number {
     unsafe fn total(sums: Self::Sums) -> f64;
 }
 
-impl Number for f32 {
+impl SimdNumber for f32 {
     #[inline(always)]
     unsafe fn splat(x: f32) -> f32 {
         x
@@ -102,12 +102,12 @@ macro_rules! methods {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Number, Vector};
+    use super::{SimdNumber, Vector};
     use std::arch::x86_64::*;
 
     type V = __m256;
 
-    impl Number for V {
+    impl SimdNumber for V {
         methods! {
             fn splat(x: f32) -> V { _mm256_set1_ps(x) }
             fn add(self: V, other: V) -> V { _mm256_add_ps(self, other) }
@@ -168,12 +168,12 @@ mod avx2 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::{Number, Vector};
+    use super::{SimdNumber, Vector};
     use std::arch::x86_64::*;
 
     type V = __m512;
 
-    impl Number for V {
+    impl SimdNumber for V {
         methods! {
             fn splat(x: f32) -> V { _mm512_set1_ps(x) }
             fn add(self: V, other: V) -> V { _mm512_add_ps(self, other) }

@@ -6,7 +6,7 @@
 use super::isa::Isa;
 
 /// Work that is compiled for every level.
-pub trait Loop {
+pub trait LevelLoop {
     type Output;
 
     /// Must be `#[inline(always)]`.
@@ -14,7 +14,7 @@ pub trait Loop {
 }
 
 /// Runs it with the instructions of a supported level.
-pub fn on<L: Loop>(isa: Isa, work: L) -> L::Output {
+pub fn on<L: LevelLoop>(isa: Isa, work: L) -> L::Output {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -29,12 +29,12 @@ pub fn on<L: Loop>(isa: Isa, work: L) -> L::Output {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn avx512<L: Loop>(work: L) -> L::Output {
+fn avx512<L: LevelLoop>(work: L) -> L::Output {
     work.run()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2<L: Loop>(work: L) -> L::Output {
+fn avx2<L: LevelLoop>(work: L) -> L::Output {
     work.run()
 }

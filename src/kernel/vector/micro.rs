@@ -6,7 +6,7 @@
 //! an element do not depend on its position in a tile.
 
 use super::isa::Isa;
-pub use super::step::{From, Scale, Strided, Tile};
+pub use super::step::{From, MicroTile, Scale, Strided};
 #[cfg(target_arch = "x86_64")]
 use super::tile;
 use gemm_common::microkernel::MicroKernelFn;
@@ -24,11 +24,11 @@ pub struct MicroKernels {
     pub rows: usize,
     /// Whether A should be packed if neighbours along M are not neighbours in memory.
     pub packs_a: bool,
-    kind: Kind,
+    kind: MicroKernelKind,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum MicroKernelKind {
     /// weir's own.
     #[cfg(target_arch = "x86_64")]
     Own,
@@ -47,7 +47,7 @@ macro_rules! set {
                 width: $lanes * MR_DIV_N,
                 rows: NR,
                 packs_a: $packs_a,
-                kind: Kind::Table(TABLE.as_flattened()),
+                kind: MicroKernelKind::Table(TABLE.as_flattened()),
             }
         }
     };
@@ -61,7 +61,7 @@ set!(neon, Neon, 4, true, neon);
 fn own(isa: Isa) -> MicroKernels {
     let (lanes, registers) = tile::registers(isa);
     let rows = tile::most_rows(isa, registers);
-    MicroKernels { isa, lanes, width: lanes * registers, rows, packs_a: false, kind: Kind::Own }
+    MicroKernels { isa, lanes, width: lanes * registers, rows, packs_a: false, kind: MicroKernelKind::Own }
 }
 
 impl MicroKernels {
@@ -86,15 +86,15 @@ impl MicroKernels {
 
     /// Whether micro-kernels read B in place, partial registers included, and can copy it.
     pub fn reads_in_place(&self) -> bool {
-        !matches!(self.kind, Kind::Table(_))
+        !matches!(self.kind, MicroKernelKind::Table(_))
     }
 
     /// Maximum rows of a tile with this many columns.
     pub fn rows_of(&self, columns: usize) -> usize {
         match self.kind {
             #[cfg(target_arch = "x86_64")]
-            Kind::Own => tile::most_rows(self.isa, columns.div_ceil(self.lanes)),
-            Kind::Table(_) => self.rows,
+            MicroKernelKind::Own => tile::most_rows(self.isa, columns.div_ceil(self.lanes)),
+            MicroKernelKind::Table(_) => self.rows,
         }
     }
 
@@ -102,8 +102,8 @@ impl MicroKernels {
     pub fn columns_of(&self, rows: usize) -> usize {
         match self.kind {
             #[cfg(target_arch = "x86_64")]
-            Kind::Own => tile::most_registers(self.isa, rows) * self.lanes,
-            Kind::Table(_) => self.width,
+            MicroKernelKind::Own => tile::most_registers(self.isa, rows) * self.lanes,
+            MicroKernelKind::Table(_) => self.width,
         }
     }
 
@@ -114,7 +114,7 @@ impl MicroKernels {
     /// writable floats, `c_stride` apart; `a` has `rows` times `depth` readable floats, `b` `depth` times `columns`, in
     /// a panel rounded up to whole vectors (`lanes`). The panel of a copy has `depth` rows of writable whole vectors.
     /// Writes overlap no reads.
-    pub unsafe fn multiply(&self, tile: &Tile) {
+    pub unsafe fn multiply(&self, tile: &MicroTile) {
         debug_assert!(
             (1..=self.width).contains(&tile.columns) && (1..=self.rows_of(tile.columns)).contains(&tile.rows)
         );
@@ -126,8 +126,8 @@ impl MicroKernels {
         match self.kind {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as demanded of the caller.
-            Kind::Own => unsafe { tile::compute(self.isa, tile) },
-            Kind::Table(table) => {
+            MicroKernelKind::Own => unsafe { tile::compute(self.isa, tile) },
+            MicroKernelKind::Table(table) => {
                 let function = table[(tile.columns.div_ceil(self.lanes) - 1) * self.rows + tile.rows - 1];
                 // SAFETY: as demanded of the caller; a set exists only where its instructions do (`of`).
                 unsafe { call(function, tile) }
@@ -138,8 +138,8 @@ impl MicroKernels {
 
 /// # Safety
 /// As `multiply`, with the function for such a tile.
-unsafe fn call(function: MicroKernelFn<f32>, tile: &Tile) {
-    let Tile { rows, columns, depth, a, b, c, c_stride, scale, .. } = *tile;
+unsafe fn call(function: MicroKernelFn<f32>, tile: &MicroTile) {
+    let MicroTile { rows, columns, depth, a, b, c, c_stride, scale, .. } = *tile;
     // The role of the old C: 0 ignored, 1 added to, 2 scaled first.
     let old = if scale.beta == 0.0 { 0 } else { 2 - (scale.beta == 1.0) as u8 };
     // The micro-kernels use column-major tiles: their rows are our columns, and their left operand is our B. SAFETY: as

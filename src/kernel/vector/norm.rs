@@ -11,7 +11,7 @@ use super::isa::Isa;
 use super::wide::{LANES, Wide};
 
 pub use channels::Channels;
-pub use rows::{By, Rows};
+pub use rows::{RowNorm, RowStatistic};
 
 /// Scale and shift of a row, or of many.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! whole vectors: nobody uses the results there, but leftovers in memory could be slow to compute with, or trap.
 
 use super::isa::Isa;
-use super::movement::Transpose;
+use super::movement::TileTranspose;
 
 /// Maximum length of a K block.
 const MAX_DEPTH: usize = 512;
@@ -58,7 +58,7 @@ unsafe fn fixed<const WIDTH: usize>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::thin_turned::Turn;
+    use super::super::thin_turned::TransposeLanes;
     use super::LINE;
     use std::arch::x86_64::{__m512, _mm512_setzero_ps, _mm512_storeu_ps};
 
@@ -105,7 +105,7 @@ pub unsafe fn columns(
 ) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     const FLOAT: usize = size_of::<f32>();
-    let Some(turn) = Transpose::of(isa, FLOAT) else { unreachable!("floats have a size that registers hold") };
+    let Some(turn) = TileTranspose::of(isa, FLOAT) else { unreachable!("floats have a size that registers hold") };
     // SAFETY: as demanded of the caller; all indices are below depth and count.
     unsafe {
         for first in (0..count).step_by(GROUP) {

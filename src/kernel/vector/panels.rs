@@ -8,12 +8,12 @@ use super::micro::MicroKernels;
 use super::pack::{self, stretches};
 use super::site::Matrix;
 use crate::base::{Error, Result};
-use crate::memory::Buffer;
+use crate::memory::AlignedBuffer;
 
 /// A packed B.
 #[derive(Debug)]
 pub struct Panels {
-    memory: Buffer,
+    memory: AlignedBuffer,
     k: usize,
     n: usize,
     /// Columns of a panel.
@@ -40,7 +40,7 @@ impl Panels {
             .and_then(|columns| columns.checked_add((n == 1) as usize)?.checked_mul(k)?.checked_mul(size_of::<f32>()))
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
-        let panels = Panels { memory: Buffer::zeroed(bytes, "packed weights")?, k, n, width };
+        let panels = Panels { memory: AlignedBuffer::zeroed(bytes, "packed weights")?, k, n, width };
         let (depth, count) = stretches(k);
         for begin in (0..count).map(|number| number * depth) {
             let depth = depth.min(k - begin);
@@ -95,12 +95,12 @@ impl Panels {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finish::Finish;
-    use super::super::gemm::{Batch, Operands, Right, Shape, compute_batch_with};
+    use super::super::finish::ProductEpilogue;
+    use super::super::gemm::{GemmBatch, GemmShape, OperandB, Operands, compute_batch_with};
     use super::super::isa::Isa;
     use super::super::micro::Scale;
     use super::super::site::MatrixMut;
-    use super::super::standalone::Call;
+    use super::super::standalone::StandaloneCall;
     use super::*;
 
     #[test]
@@ -115,17 +115,17 @@ mod tests {
                     let (rows, columns) = if transpose_b { (n, k) } else { (k, n) };
                     let matrix = Matrix::dense(&b, rows, columns);
                     let panels = Panels::new_with(&micro, matrix, k, n, transpose_b).unwrap();
-                    let shape = Shape { m, n, k, transpose_a: false, transpose_b };
-                    let product = |b: Right<'_>| {
+                    let shape = GemmShape { m, n, k, transpose_a: false, transpose_b };
+                    let product = |b: OperandB<'_>| {
                         let mut c = vec![7.0f32; m * n];
-                        let operands = Operands { a: Matrix::dense(&a, m, k), b, finish: Finish::default() };
+                        let operands = Operands { a: Matrix::dense(&a, m, k), b, finish: ProductEpilogue::default() };
                         let scale = Scale { alpha: 1.0, beta: 0.0 };
-                        let call = Call::new(None, 1000, shape.scratch_bytes_with(&micro)).unwrap();
-                        let batch = Batch { shape, count: 1, scale, operands: &|_| operands };
+                        let call = StandaloneCall::new(None, 1000, shape.scratch_bytes_with(&micro)).unwrap();
+                        let batch = GemmBatch { shape, count: 1, scale, operands: &|_| operands };
                         compute_batch_with(micro, &batch, MatrixMut::dense(&mut c, m, n), &call).unwrap();
                         c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
                     };
-                    let same = product(Right::Panels(&panels)) == product(Right::Matrix(matrix));
+                    let same = product(OperandB::Panels(&panels)) == product(OperandB::Matrix(matrix));
                     assert!(same, "{isa:?} {m} x {n} x {k} {transpose_b}");
                 }
             }

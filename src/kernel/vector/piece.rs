@@ -8,10 +8,10 @@
 //! A thread that takes pieces from its home range gets one part of a block of columns after the other. If the panels of
 //! all K blocks fit, they stay in the slot's memory with a note of their owner, and the next piece finds them there.
 
-use super::held::Held;
-use super::micro::{From, MicroKernels, Scale, Strided, Tile};
+use super::held::HeldPanels;
+use super::micro::{From, MicroKernels, MicroTile, Scale, Strided};
 use super::pack;
-use super::product::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
+use super::product::{BLOCK_COLUMNS, GemmShape, OperandB, Operands, Tiling};
 use super::site::Matrix;
 use super::step::Thin;
 use super::thin;
@@ -28,24 +28,24 @@ const WIDE_RUN: usize = 32;
 const LEAST_RUN: usize = 16;
 
 /// A running piece.
-pub struct Piece<'a> {
-    pub shape: Shape,
+pub struct GemmPiece<'a> {
+    pub shape: GemmShape,
     pub scale: Scale,
     pub operands: Operands<'a>,
-    pub cut: &'a Cut,
+    pub cut: &'a Tiling,
     pub micro: &'a MicroKernels,
     /// The slot's scratch memory: panels of B, then one of A.
     pub panels: *mut f32,
     /// Index of the product in a batch.
     pub number: usize,
-    pub held: &'a Held,
+    pub held: &'a HeldPanels,
     pub c: *mut f32,
     pub c_stride: usize,
 }
 
 /// How the rows of a block read B.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ReadB {
     /// In place, in tiles of at most this many columns.
     Place(usize),
     /// In place, copying it into panels.
@@ -58,7 +58,7 @@ enum Way {
 
 /// A K block.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct KBlock {
     begin: usize,
     depth: usize,
     /// Offset of its panels in the room for panels.
@@ -70,10 +70,10 @@ struct Stretch {
 /// # Safety
 /// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nothing else uses
 /// the panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
-impl Piece<'_> {
+impl GemmPiece<'_> {
     pub unsafe fn run(&self, tiles: Range<usize>) {
-        let Shape { m, n, .. } = self.shape;
-        let Cut { tile_rows, tile_columns, tiles_down, .. } = *self.cut;
+        let GemmShape { m, n, .. } = self.shape;
+        let Tiling { tile_rows, tile_columns, tiles_down, .. } = *self.cut;
         let mut tile = tiles.start;
         while tile < tiles.end {
             let (block, down) = (tile / tiles_down, tile % tiles_down);
@@ -105,7 +105,7 @@ impl Piece<'_> {
 
     /// B, if there are so few rows that it is read in place, in long runs.
     fn thin(&self, rows: &Range<usize>) -> Option<Matrix<'_, f32>> {
-        let Right::Matrix(b) = self.operands.b else { return None };
+        let OperandB::Matrix(b) = self.operands.b else { return None };
         let rows = rows.len();
         // Tiles multiply faster, if short runs are no worse, and if they are wide enough.
         let cached = self.shape.k.saturating_mul(b.stride()) <= CACHED_B && !self.shape.transpose_b;
@@ -154,12 +154,12 @@ impl Piece<'_> {
     }
 
     /// The K blocks, in order; `room` is the size of one block's panels if those of all are kept, else 0.
-    fn stretches(&self, room: usize) -> impl Iterator<Item = Stretch> + use<> {
+    fn stretches(&self, room: usize) -> impl Iterator<Item = KBlock> + use<> {
         let (count, depth, k) = (self.cut.stretches, self.cut.depth, self.shape.k);
         (0..count).map(move |number| {
             let begin = number * depth;
             let (first, last) = (number == 0, number + 1 == count);
-            Stretch { begin, depth: depth.min(k - begin), room: number * room, first, last }
+            KBlock { begin, depth: depth.min(k - begin), room: number * room, first, last }
         })
     }
 
@@ -178,10 +178,10 @@ impl Piece<'_> {
     }
 
     /// How these rows read B; `kept` tells that others come after them.
-    fn way(&self, rows: usize, columns: usize, kept: bool) -> Way {
+    fn way(&self, rows: usize, columns: usize, kept: bool) -> ReadB {
         match self.operands.b {
-            Right::Panels(_) => Way::Panels,
-            Right::Matrix(b) if !self.shape.transpose_b => {
+            OperandB::Panels(_) => ReadB::Panels,
+            OperandB::Matrix(b) if !self.shape.transpose_b => {
                 let once = self.micro.columns_of(rows);
                 // Registers that straddle cache lines are read twice each, every time.
                 let register = self.micro.lanes * size_of::<f32>();
@@ -190,14 +190,14 @@ impl Piece<'_> {
                     && b.stride().is_multiple_of(self.micro.lanes);
                 let near = aligned && self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
                 match self.micro.reads_in_place() {
-                    true if once >= LEAST_RUN && !kept => Way::Place(once),
-                    true if near => Way::Place(self.micro.width),
-                    true => Way::Copy,
-                    false if near && columns.is_multiple_of(self.micro.lanes) => Way::Place(self.micro.width),
-                    false => Way::Pack,
+                    true if once >= LEAST_RUN && !kept => ReadB::Place(once),
+                    true if near => ReadB::Place(self.micro.width),
+                    true => ReadB::Copy,
+                    false if near && columns.is_multiple_of(self.micro.lanes) => ReadB::Place(self.micro.width),
+                    false => ReadB::Pack,
                 }
             }
-            _ => Way::Pack,
+            _ => ReadB::Pack,
         }
     }
 
@@ -205,23 +205,23 @@ impl Piece<'_> {
     /// to be `kept` by, those of all are there in the end, and may be there already.
     unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
         let way = self.way(rows.len(), columns.len(), kept.is_some());
-        let kept = kept.filter(|_| [Way::Pack, Way::Copy].contains(&way));
+        let kept = kept.filter(|_| [ReadB::Pack, ReadB::Copy].contains(&way));
         let room = kept.map_or(0, |_| self.cut.depth * columns.len().next_multiple_of(self.micro.width));
         let held = self.held.replace(kept);
         let most_rows = self.micro.rows_of(match way {
-            Way::Panels => self.micro.width.min(columns.len()),
-            Way::Place(most) => self.widest(columns, most),
-            Way::Pack | Way::Copy => self.widest(columns, self.micro.width),
+            ReadB::Panels => self.micro.width.min(columns.len()),
+            ReadB::Place(most) => self.widest(columns, most),
+            ReadB::Pack | ReadB::Copy => self.widest(columns, self.micro.width),
         });
         for stretch in self.stretches(room) {
-            if way == Way::Pack && !held {
+            if way == ReadB::Pack && !held {
                 // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
                 unsafe { self.pack(stretch, columns) };
             }
             for rows_of_tiles in evenly(rows, most_rows, 1) {
                 // The first ones have copied B for the others.
                 let copied = held || rows_of_tiles.start > rows.start;
-                let way = if way == Way::Copy && copied { Way::Pack } else { way };
+                let way = if way == ReadB::Copy && copied { ReadB::Pack } else { way };
                 // SAFETY: passed on.
                 unsafe { self.row_of_tiles(stretch, &rows_of_tiles, columns, way) };
             }
@@ -234,7 +234,7 @@ impl Piece<'_> {
     }
 
     /// Packs all columns of a block into panels.
-    unsafe fn pack(&self, stretch: Stretch, columns: &Range<usize>) {
+    unsafe fn pack(&self, stretch: KBlock, columns: &Range<usize>) {
         for (index, panel) in evenly(columns, self.micro.width, self.micro.lanes).enumerate() {
             // SAFETY: passed on.
             unsafe { self.pack_b(stretch, &panel, index) };
@@ -242,14 +242,14 @@ impl Piece<'_> {
     }
 
     /// As many rows as a micro-tile has, all columns of the block, one K block.
-    unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, way: Way) {
+    unsafe fn row_of_tiles(&self, stretch: KBlock, rows: &Range<usize>, columns: &Range<usize>, way: ReadB) {
         let scale = Scale { beta: if stretch.first { self.scale.beta } else { 1.0 }, ..self.scale };
         let (width, lanes) = (self.micro.width, self.micro.lanes);
         // Packed weights have whole panels except for the last one.
         let (most, unit) = match way {
-            Way::Panels => (width, width),
-            Way::Place(most) => (most, lanes),
-            Way::Copy | Way::Pack => (width, lanes),
+            ReadB::Panels => (width, width),
+            ReadB::Place(most) => (most, lanes),
+            ReadB::Copy | ReadB::Pack => (width, lanes),
         };
         // SAFETY: rows are inside A and C, columns inside B and C. Panels are padded to whole vectors for the
         // micro-kernel's reads.
@@ -257,20 +257,20 @@ impl Piece<'_> {
             let a = self.operand_a(stretch, rows);
             for (index, panel) in evenly(columns, most, unit).enumerate() {
                 let (data, pitch, from) = match (self.operands.b, way) {
-                    (Right::Panels(panels), _) => {
+                    (OperandB::Panels(panels), _) => {
                         (panels.at(stretch.begin, stretch.depth, panel.start), width, From::Panel)
                     }
-                    (Right::Matrix(b), Way::Place(_)) => {
+                    (OperandB::Matrix(b), ReadB::Place(_)) => {
                         let from = if panel.len().is_multiple_of(lanes) { From::Panel } else { From::Place };
                         (b.at(stretch.begin, panel.start), b.stride(), from)
                     }
-                    (Right::Matrix(b), Way::Copy) => {
+                    (OperandB::Matrix(b), ReadB::Copy) => {
                         let to = From::Copy(self.panel_of_b(stretch, index), width);
                         (b.at(stretch.begin, panel.start), b.stride(), to)
                     }
                     _ => (self.panel_of_b(stretch, index).cast_const(), width, From::Panel),
                 };
-                self.micro.multiply(&Tile {
+                self.micro.multiply(&MicroTile {
                     rows: rows.len(),
                     columns: panel.len(),
                     depth: stretch.depth,
@@ -290,7 +290,7 @@ impl Piece<'_> {
     }
 
     /// The rows of A in place.
-    unsafe fn a_in_place(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
+    unsafe fn a_in_place(&self, stretch: KBlock, rows: &Range<usize>) -> Strided {
         let a = self.operands.a;
         // SAFETY: rows and K block are inside A.
         unsafe {
@@ -303,8 +303,8 @@ impl Piece<'_> {
     }
 
     /// The rows of A for a micro-kernel: in place if that is fast, else copied into the panel of A.
-    unsafe fn operand_a(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
-        let Shape { m, n, transpose_a, .. } = self.shape;
+    unsafe fn operand_a(&self, stretch: KBlock, rows: &Range<usize>) -> Strided {
+        let GemmShape { m, n, transpose_a, .. } = self.shape;
         let a = self.operands.a;
         // SAFETY: rows and K block are inside A; the panel of A has the longest K block times the most rows.
         unsafe {
@@ -319,7 +319,7 @@ impl Piece<'_> {
     }
 
     /// Copies some columns of B, at most a panel's width, into a panel.
-    unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>, index: usize) {
+    unsafe fn pack_b(&self, stretch: KBlock, columns: &Range<usize>, index: usize) {
         let padded = columns.len().next_multiple_of(self.micro.lanes);
         let size = (stretch.depth, columns.len(), padded);
         let stride = self.micro.width;
@@ -327,24 +327,24 @@ impl Piece<'_> {
         unsafe {
             let panel = self.panel_of_b(stretch, index);
             match self.operands.b {
-                Right::Matrix(b) if self.shape.transpose_b => {
+                OperandB::Matrix(b) if self.shape.transpose_b => {
                     let source = b.at(columns.start, stretch.begin);
                     pack::columns(self.micro.isa, source, b.stride(), size, panel, stride);
                 }
-                Right::Matrix(b) => pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride),
-                Right::Gather(source, number) => {
+                OperandB::Matrix(b) => pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride),
+                OperandB::GatherPanels(source, number) => {
                     let panel = std::slice::from_raw_parts_mut(panel, stretch.depth * stride);
                     let depth = stretch.begin..stretch.begin + stretch.depth;
                     source.fill(number, depth, columns.clone(), panel, stride);
                     let padding = columns.len()..padded;
                     panel.chunks_exact_mut(stride).for_each(|row| row[padding.clone()].fill(0.0));
                 }
-                Right::Panels(_) => {}
+                OperandB::Panels(_) => {}
             }
         }
     }
 
-    unsafe fn panel_of_b(&self, stretch: Stretch, index: usize) -> *mut f32 {
+    unsafe fn panel_of_b(&self, stretch: KBlock, index: usize) -> *mut f32 {
         // SAFETY: as demanded of the caller; a block of columns has no more panels than the scratch memory.
         unsafe { self.panels.add(stretch.room + index * self.cut.depth * self.micro.width) }
     }

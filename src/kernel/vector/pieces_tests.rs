@@ -1,8 +1,8 @@
 //! Products in pieces of any size, order and slot: the same bits as in one piece, and no scratch memory except the
 //! slot's.
 
-use super::finish::Finish;
-use super::gemm::{self, Batch, Operands, Right, Shape};
+use super::finish::ProductEpilogue;
+use super::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use super::int8::{self, Offset, Rule};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
@@ -97,8 +97,8 @@ fn bytes(len: usize, mut state: u64) -> Vec<u8> {
 }
 
 /// `count` products, each with a B of its own.
-fn batch(micro: MicroKernels, shape: Shape, count: usize, seed: u64) -> Vec<u32> {
-    let Shape { m, n, k, transpose_a, transpose_b } = shape;
+fn batch(micro: MicroKernels, shape: GemmShape, count: usize, seed: u64) -> Vec<u32> {
+    let GemmShape { m, n, k, transpose_a, transpose_b } = shape;
     let (a, b) = (floats(count * m * k, 1), floats(count * k * n, 2));
     let mut c = vec![f32::NAN; count * m * n];
     let sides =
@@ -109,11 +109,11 @@ fn batch(micro: MicroKernels, shape: Shape, count: usize, seed: u64) -> Vec<u32>
         let ((rows_a, columns_a), (rows_b, columns_b)) = (sides(transpose_a, m, k), sides(transpose_b, k, n));
         Operands {
             a: Matrix::dense(&a[number * m * k..], rows_a, columns_a),
-            b: Right::Matrix(Matrix::dense(&b[number * k * n..], rows_b, columns_b)),
-            finish: Finish::default(),
+            b: OperandB::Matrix(Matrix::dense(&b[number * k * n..], rows_b, columns_b)),
+            finish: ProductEpilogue::default(),
         }
     };
-    let batch = Batch { shape, count, scale: Scale { alpha: 1.0, beta: 0.0 }, operands: &operands };
+    let batch = GemmBatch { shape, count, scale: Scale { alpha: 1.0, beta: 0.0 }, operands: &operands };
     gemm::compute_batch_with(micro, &batch, all, &cutter).unwrap();
     cutter.check_guards();
     c.iter().map(|x| x.to_bits()).collect()
@@ -133,7 +133,7 @@ fn floats_do_not_depend_on_the_pieces() {
     for micro in Isa::available().map(MicroKernels::of) {
         for (m, n, k, count) in shapes {
             for flags in 0..4 {
-                let shape = Shape { m, n, k, transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0 };
+                let shape = GemmShape { m, n, k, transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0 };
                 let whole = batch(micro, shape, count, 0);
                 for seed in 1..5 {
                     assert!(batch(micro, shape, count, seed) == whole, "{count} of {shape:?}, seed {seed}");
@@ -149,7 +149,7 @@ fn sums(isa: Isa, (m, n, k): (usize, usize, usize), flags: usize, seed: u64) -> 
     let side =
         |transposed: bool, rows: usize, columns: usize| if transposed { (columns, rows) } else { (rows, columns) };
     let ((rows_a, columns_a), (rows_b, columns_b)) = (side(transpose_a, m, k), side(transpose_b, k, n));
-    let product = int8::Product {
+    let product = int8::Int8Product {
         m,
         n,
         k,

@@ -2,11 +2,11 @@
 //!
 //! Each method states its result for NaN, because formulas are arranged so that NaN propagates.
 
-use super::lanes::Number;
+use super::lanes::SimdNumber;
 
 /// # Safety
-/// Of every method: as of `Number`.
-pub trait Real: Number {
+/// Of every method: as of `SimdNumber`.
+pub trait Real: SimdNumber {
     /// Whether `scaled` is an instruction.
     const SCALES: bool;
 
@@ -151,7 +151,7 @@ macro_rules! methods {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::super::lanes::Number;
+    use super::super::lanes::SimdNumber;
     use super::*;
     use std::arch::x86_64::*;
 
@@ -210,7 +210,7 @@ mod avx2 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::super::lanes::Number;
+    use super::super::lanes::SimdNumber;
     use super::*;
     use std::arch::x86_64::*;
 

@@ -14,10 +14,10 @@
 //! NaN: a pass for the maximum may skip one, but the exponential of a NaN is a NaN, and so are the sum and the row. The
 //! same holds for inf - inf in a row whose maximum is infinite.
 
-use super::columns::{Rows, Stretch, WIDTH};
+use super::columns::{Stripe, StripeRows, WIDTH};
 use super::isa::Isa;
-use super::lanes::{Number, Vector};
-use super::levels::{self, Loop};
+use super::lanes::{SimdNumber, Vector};
+use super::levels::{self, LevelLoop};
 
 /// Partial sums of a row and vectors of a step: constant, so that a row's bits depend on nothing else.
 const LANES: usize = 16;
@@ -28,9 +28,9 @@ const BLOCK: usize = 1024;
 /// exp(x - max) * 2^64 for x <= max. NaN for a NaN and for equal infinities.
 ///
 /// # Safety
-/// As of `Number`.
+/// As of `SimdNumber`.
 #[inline(always)]
-pub(super) unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
+pub(super) unsafe fn exp_of_difference<N: SimdNumber>(x: N, max: N) -> N {
     // Below this the result rounds to zero after the division.
     const LOWEST: f32 = -105.0;
     // ln 2 in two parts; the first has so few digits that its product with the exponent is exact.
@@ -282,18 +282,18 @@ pub(super) fn add_to(sums: &mut [f64], y: &[f32]) {
 }
 
 /// Softmax, or its logarithm, of each column of a stripe, on a supported level.
-pub fn columns(isa: Isa, log: bool, x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
+pub fn columns(isa: Isa, log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
     levels::on(isa, OfColumns { log, x, at, out });
 }
 
 struct OfColumns<'a, 'b> {
     log: bool,
     x: &'a [f32],
-    at: Stretch,
-    out: &'a mut Rows<'b, f32>,
+    at: Stripe,
+    out: &'a mut StripeRows<'b, f32>,
 }
 
-impl Loop for OfColumns<'_, '_> {
+impl LevelLoop for OfColumns<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -303,7 +303,7 @@ impl Loop for OfColumns<'_, '_> {
 }
 
 #[inline(always)]
-fn columns_of(log: bool, x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
+fn columns_of(log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
     let input = |i: usize| &x[at.first + i * at.stride..][..at.width];
     let mut max = [f32::NEG_INFINITY; WIDTH];
     for i in 0..at.len {

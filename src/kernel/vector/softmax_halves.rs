@@ -1,10 +1,10 @@
 //! Softmax of 16-bit floats: rows and columns are converted to f32 a block at a time, in each of three passes, so that
 //! no length needs extra memory. The exponentials are computed twice, and each result is rounded once.
 
-use super::columns::{Rows, Stretch, WIDTH};
+use super::columns::{Stripe, StripeRows, WIDTH};
 use super::convert::{self, Stored};
 use super::isa::Isa;
-use super::levels::{self, Loop};
+use super::levels::{self, LevelLoop};
 use super::softmax::{add_to, exp_of_difference, greatest, logarithm, scale};
 
 /// Elements of a block, and partial sums of a row.
@@ -19,7 +19,7 @@ struct Exponentials<'a> {
     sums: &'a mut [f64],
 }
 
-impl Loop for Exponentials<'_> {
+impl LevelLoop for Exponentials<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -46,18 +46,18 @@ fn finish(isa: Isa, log: bool, x: &mut [f32], max: &[f32], last: &[f32]) {
     if !log {
         levels::on(isa, Exponentials { x: &mut *x, max, sums: &mut [0.0; WIDTH] });
     }
-    levels::on(isa, Finish { log, x, max, last });
+    levels::on(isa, SoftmaxFinish { log, x, max, last });
 }
 
 /// The exponential times `last`, or x minus the maximum and `last`.
-struct Finish<'a> {
+struct SoftmaxFinish<'a> {
     log: bool,
     x: &'a mut [f32],
     max: &'a [f32],
     last: &'a [f32],
 }
 
-impl Loop for Finish<'_> {
+impl LevelLoop for SoftmaxFinish<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -101,7 +101,7 @@ pub fn rows<T: Stored>(isa: Isa, log: bool, x: &[T], out: &mut [T], len: usize) 
 }
 
 /// As `softmax::columns`.
-pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stretch, out: &mut Rows<'_, T>) {
+pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stripe, out: &mut StripeRows<'_, T>) {
     let width = at.width;
     let input = |i: usize, to: &mut [f32]| convert::widen(isa, &x[at.first + i * at.stride..][..width], to);
     let (mut max, mut sums, mut last) = ([f32::NEG_INFINITY; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);

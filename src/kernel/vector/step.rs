@@ -20,7 +20,7 @@ pub struct Scale {
 
 /// A tile of C to compute: `scale.beta` * C + `scale.alpha` * A * B. With a beta of zero C is not read.
 #[derive(Clone, Copy)]
-pub struct Tile {
+pub struct MicroTile {
     pub rows: usize,
     pub columns: usize,
     pub depth: usize,

@@ -11,7 +11,7 @@ use super::step::Thin;
 ///
 /// # Safety
 /// As of `Vector`.
-pub trait Turn: Vector {
+pub trait TransposeLanes: Vector {
     /// Lane l from `rows(l)`, 16 bytes.
     unsafe fn gather(rows: impl Fn(usize) -> *const f32) -> Self;
     /// Transposes four registers lane by lane.
@@ -20,10 +20,10 @@ pub trait Turn: Vector {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Turn;
+    use super::TransposeLanes;
     use std::arch::x86_64::*;
 
-    impl Turn for __m512 {
+    impl TransposeLanes for __m512 {
         #[inline(always)]
         unsafe fn gather(rows: impl Fn(usize) -> *const f32) -> Self {
             // SAFETY: as demanded of the caller.
@@ -49,7 +49,7 @@ mod x86 {
         }
     }
 
-    impl Turn for __m256 {
+    impl TransposeLanes for __m256 {
         #[inline(always)]
         unsafe fn gather(rows: impl Fn(usize) -> *const f32) -> Self {
             // SAFETY: as demanded of the caller.
@@ -84,7 +84,7 @@ const MOST_LANES: usize = 16;
 /// # Safety
 /// As `thin::sums`, where neighbours along K are neighbours in B; on a processor with the instructions of V.
 #[inline(always)]
-pub unsafe fn rows<V: Turn, const R: usize, const WIDE: usize, const PIECES: usize>(thin: &Thin) {
+pub unsafe fn rows<V: TransposeLanes, const R: usize, const WIDE: usize, const PIECES: usize>(thin: &Thin) {
     let wide = WIDE * V::LANES;
     let in_blocks = thin.columns - thin.columns % wide;
     // SAFETY: passed on; columns below their number. Lanes behind the last column repeat it.
@@ -114,7 +114,7 @@ pub unsafe fn rows<V: Turn, const R: usize, const WIDE: usize, const PIECES: usi
 /// # Safety
 /// As `rows`.
 #[inline(always)]
-unsafe fn registers<V: Turn, const R: usize, const WIDE: usize, const PIECES: usize>(
+unsafe fn registers<V: TransposeLanes, const R: usize, const WIDE: usize, const PIECES: usize>(
     thin: &Thin,
     row: impl Fn(usize) -> *const f32,
 ) -> [[V; R]; WIDE] {

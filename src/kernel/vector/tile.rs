@@ -10,7 +10,7 @@
 
 use super::isa::Isa;
 use super::lanes::Vector;
-use super::step::{From, Tile};
+use super::step::{From, MicroTile};
 use std::arch::x86_64::{__m256, __m512, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
 
 /// Floats of a cache line.
@@ -24,7 +24,7 @@ const PANEL: u8 = 0;
 const PLACE: u8 = 1;
 const COPY: u8 = 2;
 
-type Function = unsafe fn(&Tile);
+type Function = unsafe fn(&MicroTile);
 
 /// Maximum rows of a tile, by registers of columns: the accumulators that fit beside B's registers and one of A's.
 const ROWS_AVX512: [usize; 4] = [12, 12, 8, 6];
@@ -82,7 +82,7 @@ static AVX2: [[[Function; 12]; 2]; 3] = {
 ///
 /// # Safety
 /// As `MicroKernels::multiply`.
-pub unsafe fn compute(isa: Isa, tile: &Tile) {
+pub unsafe fn compute(isa: Isa, tile: &MicroTile) {
     let registers = tile.columns.div_ceil(registers(isa).0);
     assert!(isa <= Isa::detected() && (1..=most_rows(isa, registers)).contains(&tile.rows), "{isa:?}");
     let from = match tile.from {
@@ -103,7 +103,7 @@ pub unsafe fn compute(isa: Isa, tile: &Tile) {
 /// # Safety
 /// As `compute`, with R rows and W registers of columns.
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
+unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
     // SAFETY: passed on.
     unsafe { run::<__m512, R, W, FROM>(tile, finish_avx512) }
 }
@@ -111,7 +111,7 @@ unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
 /// # Safety
 /// As `compute`, with R rows and W registers of columns.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
+unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
     // SAFETY: passed on.
     unsafe { run::<__m256, R, W, FROM>(tile, finish_avx2) }
 }
@@ -119,8 +119,8 @@ unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
 /// # Safety
 /// As `compute`, with R rows and W registers of columns, on a processor with the instructions of V.
 #[inline(always)]
-unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &Tile, finish: Finish) {
-    let Tile { columns, depth, a, b, c, c_stride, scale, .. } = *tile;
+unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile, finish: Finish) {
+    let MicroTile { columns, depth, a, b, c, c_stride, scale, .. } = *tile;
     let (mut panel, pitch) = match tile.from {
         From::Copy(panel, pitch) => (panel, pitch),
         _ => (std::ptr::null_mut(), 0),
@@ -184,7 +184,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
 /// As `run`; `of_a`, `of_b` and `panel` are the step's.
 #[inline(always)]
 unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
-    tile: &Tile,
+    tile: &MicroTile,
     last: usize,
     of_a: *const f32,
     of_b: *const f32,
@@ -218,12 +218,12 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
 }
 
 /// Writes a tile with partial last registers, or with scaling. The accumulators are stored row after row.
-type Finish = unsafe fn(&Tile, *const f32);
+type Finish = unsafe fn(&MicroTile, *const f32);
 
 /// # Safety
 /// As `compute`.
 #[target_feature(enable = "avx512f")]
-unsafe fn finish_avx512(tile: &Tile, sums: *const f32) {
+unsafe fn finish_avx512(tile: &MicroTile, sums: *const f32) {
     // SAFETY: passed on.
     unsafe { finish::<__m512>(tile, sums) }
 }
@@ -231,7 +231,7 @@ unsafe fn finish_avx512(tile: &Tile, sums: *const f32) {
 /// # Safety
 /// As `compute`.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn finish_avx2(tile: &Tile, sums: *const f32) {
+unsafe fn finish_avx2(tile: &MicroTile, sums: *const f32) {
     // SAFETY: passed on.
     unsafe { finish::<__m256>(tile, sums) }
 }
@@ -239,8 +239,8 @@ unsafe fn finish_avx2(tile: &Tile, sums: *const f32) {
 /// # Safety
 /// As `compute`, on a processor with the instructions of V.
 #[inline(always)]
-unsafe fn finish<V: Vector>(tile: &Tile, sums: *const f32) {
-    let Tile { rows, columns, c, c_stride, scale, .. } = *tile;
+unsafe fn finish<V: Vector>(tile: &MicroTile, sums: *const f32) {
+    let MicroTile { rows, columns, c, c_stride, scale, .. } = *tile;
     let width = columns.next_multiple_of(V::LANES);
     for (row, column) in (0..rows).flat_map(|row| (0..columns).step_by(V::LANES).map(move |column| (row, column))) {
         let count = V::LANES.min(columns - column);

@@ -63,7 +63,7 @@ pub trait Wide: Copy {
 pub const LANES: usize = 16;
 
 /// Work on sixteen numbers at a time, compiled for every level.
-pub trait Work {
+pub trait WideWork {
     /// Must be `#[inline(always)]`, with everything that it calls in its loops.
     ///
     /// # Safety
@@ -72,7 +72,7 @@ pub trait Work {
 }
 
 /// Runs it with the instructions of a supported level.
-pub fn on<J: Work>(isa: Isa, work: J) {
+pub fn on<J: WideWork>(isa: Isa, work: J) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -88,14 +88,14 @@ pub fn on<J: Work>(isa: Isa, work: J) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn avx512<J: Work>(work: J) {
+fn avx512<J: WideWork>(work: J) {
     // SAFETY: the processor has AVX-512.
     unsafe { work.run::<std::arch::x86_64::__m512>() }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn avx2<J: Work>(work: J) {
+fn avx2<J: WideWork>(work: J) {
     // SAFETY: the processor has AVX2, FMA and F16C.
     unsafe { work.run::<Avx2>() }
 }
@@ -331,7 +331,7 @@ mod tests {
         sums: &'a mut [f64; 2],
     }
 
-    impl<T: Stored> Work for Copied<'_, T> {
+    impl<T: Stored> WideWork for Copied<'_, T> {
         #[inline(always)]
         unsafe fn run<W: Wide>(self) {
             let (x, to, len) = (self.x.as_ptr(), self.to.as_mut_ptr(), self.x.len());

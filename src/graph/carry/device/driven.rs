@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::graph::plan::actions::{Selector, Test, Where};
 use crate::graph::plan::jumps::{Op, Section};
 use crate::kernel::{Completion, Rest, Stop};
-use crate::memory::{Block, Tag, View};
+use crate::memory::{MemoryBlock, Tag, View};
 use crate::sync::{Mutex, OnceLock};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -43,7 +43,7 @@ const LEFT: u32 = 2;
 pub(in crate::graph) struct Driven {
     event: Arc<dyn DeviceEvent>,
     /// Where predicates and indices come to.
-    staging: Block,
+    staging: MemoryBlock,
     engine: Ref<Engine>,
     /// Each block's recording; None inside: it is issued.
     recorded: Vec<OnceLock<Option<Arc<dyn Executable>>>>,

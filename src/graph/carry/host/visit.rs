@@ -7,7 +7,7 @@ use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::graph::carry::state::RunState;
-use crate::kernel::Begun;
+use crate::kernel::BeginOutcome;
 use crate::stream::{Joinable, Joined};
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool, Want, Wanted};
@@ -66,9 +66,9 @@ impl Joinable for RunState {
         match done {
             true => Joined::Worked,
             false if is_pending() => match self.begin_blocking() {
-                Begun::Done => Joined::Worked,
-                Begun::Later => Joined::Others,
-                Begun::Nothing => Joined::Nobody,
+                BeginOutcome::Done => Joined::Worked,
+                BeginOutcome::Later => Joined::Others,
+                BeginOutcome::Nothing => Joined::Nobody,
             },
             false => Joined::Others,
         }

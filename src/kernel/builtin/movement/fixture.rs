@@ -3,7 +3,7 @@
 use crate::base::{Desc, Ref, Result, dtype};
 use crate::kernel::builtin::fixture::pools;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use crate::threadpool::ThreadPool;
 
 /// Guard bytes around each tensor, never to be written.
@@ -102,7 +102,7 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[Any], pool: Option<&Ref<ThreadPool>
     let input_views: Vec<_> = inputs.iter_mut().map(Any::view).collect();
     let output_views = [output.view()];
     let bytes = kernel.scratch_bytes(&descs, &outputs);
-    let memory = Buffer::zeroed(Scratch::stride(bytes) * SLOTS, "scratch")?;
+    let memory = AlignedBuffer::zeroed(Scratch::stride(bytes) * SLOTS, "scratch")?;
     // SAFETY: nothing else uses the memory.
     let result = unsafe {
         let scratch = Scratch::new(memory.data(), bytes, SLOTS);

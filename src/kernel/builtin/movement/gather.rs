@@ -4,8 +4,8 @@
 use super::{NS_PER_BYTE, bytes_span, element};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
+use crate::kernel::builtin::BuiltinOperation;
 use crate::kernel::builtin::LEAST_NS;
-use crate::kernel::builtin::Operation;
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::Element;
 
@@ -20,7 +20,7 @@ pub struct Gather {
 const INDEX_NS: f32 = 5.0;
 
 impl Gather {
-    fn check_indices<I: Index>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
+    fn check_indices<I: GatherIndex>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
         let size = table.shape()[axis];
         // The first check is a loop without branches.
         let good = indices.iter().fold(true, |good, &index| good & (index.into() >= 0 && index.into() < size));
@@ -37,7 +37,7 @@ impl Gather {
     }
 }
 
-impl Operation for Gather {
+impl BuiltinOperation for Gather {
     fn name(&self) -> &str {
         "gather"
     }
@@ -75,13 +75,13 @@ impl Operation for Gather {
 }
 
 /// An index type.
-trait Index: Element + Into<i64> {}
+trait GatherIndex: Element + Into<i64> {}
 
-impl Index for i32 {}
-impl Index for i64 {}
+impl GatherIndex for i32 {}
+impl GatherIndex for i64 {}
 
 impl Gather {
-    fn gather<I: Index>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn gather<I: GatherIndex>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (table, output) = (context.input(0), outputs.only());
         let axis = signature::axis(self.axis, table.desc())?;
         let indices = &context.input(1).read::<I>()[..context.inputs()[1].desc().elements()?];
@@ -119,7 +119,7 @@ impl Gather {
 }
 
 /// For elements of a size known to the compiler.
-fn rows_of<const UNIT: usize>(table: &[u8], indices: &[impl Index], out: &mut [u8]) {
+fn rows_of<const UNIT: usize>(table: &[u8], indices: &[impl GatherIndex], out: &mut [u8]) {
     for (row, &index) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(indices) {
         *row = table.as_chunks::<UNIT>().0[index.into() as usize];
     }

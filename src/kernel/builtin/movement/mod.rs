@@ -17,7 +17,7 @@ pub use transpose::Transpose;
 use super::LEAST_NS;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::movement::{Dim, Movement};
+use crate::kernel::vector::movement::{Movement, StridedDim};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
@@ -57,10 +57,10 @@ fn traffic_ns(output: &Desc) -> u64 {
 /// The copy of input 0 to output 0 with these source strides for the dimensions of the output.
 fn movement(input: &Desc, output: &Desc, from: isize, steps: &[isize]) -> Movement {
     let to = strides(output);
-    let mut dims = [Dim::default(); MAX_RANK];
+    let mut dims = [StridedDim::default(); MAX_RANK];
     let rank = output.shape().len();
     for (i, dim) in dims[..rank].iter_mut().enumerate() {
-        *dim = Dim { size: output.shape()[i] as usize, from: steps[i], to: to[i] };
+        *dim = StridedDim { size: output.shape()[i] as usize, from: steps[i], to: to[i] };
     }
     Movement::new(element(input), &dims[..rank], from, 0)
 }

@@ -28,13 +28,13 @@ pub struct Pad {
 
 /// A dimension: its size in the input and the output, and elements in front.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dim {
+struct PaddedDim {
     input: usize,
     output: usize,
     before: usize,
 }
 
-impl Dim {
+impl PaddedDim {
     /// The position in the input for a position in the output; `None` in a constant margin.
     fn source(&self, at: usize, mode: &PadMode) -> Option<usize> {
         if at >= self.before && at < self.before + self.input {
@@ -53,27 +53,27 @@ impl Dim {
 
 /// A simplified padding: dimensions up to the last one with a margin, of units of contiguous bytes.
 #[derive(Debug)]
-struct Plan {
+struct PadPlan {
     /// The last one is a row of units; the others come before it.
-    dims: [Dim; MAX_RANK],
+    dims: [PaddedDim; MAX_RANK],
     rank: usize,
     unit: usize,
 }
 
-impl Plan {
-    fn new(pad: &Pad, input: &Desc, output: &Desc) -> Plan {
+impl PadPlan {
+    fn new(pad: &Pad, input: &Desc, output: &Desc) -> PadPlan {
         let margins = |i: usize| pad.before[i] > 0 || pad.after[i] > 0;
         let rank = (0..pad.rank).rev().find(|&i| margins(i)).map_or(0, |last| last + 1);
-        let mut dims = [Dim { input: 1, output: 1, before: 0 }; MAX_RANK];
+        let mut dims = [PaddedDim { input: 1, output: 1, before: 0 }; MAX_RANK];
         for (i, dim) in dims[..rank].iter_mut().enumerate() {
-            *dim = Dim {
+            *dim = PaddedDim {
                 input: input.shape()[i] as usize,
                 output: output.shape()[i] as usize,
                 before: pad.before[i] as usize,
             };
         }
         let unit = input.shape()[rank..].iter().product::<i64>() as usize * element(input);
-        Plan { dims, rank: rank.max(1), unit }
+        PadPlan { dims, rank: rank.max(1), unit }
     }
 
     /// Byte offset in the input of row `number`; `None` if the row is all margin.
@@ -241,7 +241,7 @@ impl Kernel for Pad {
         if total == 0 {
             return Ok(());
         }
-        let plan = Plan::new(self, input.desc(), output.desc());
+        let plan = PadPlan::new(self, input.desc(), output.desc());
         let value = match self.mode {
             PadMode::Constant(value) => element_of(value, input.desc())?,
             _ => ([0; 4], 1),

@@ -4,7 +4,7 @@
 use super::{check_rank, go, movement, strides, traffic_ns};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result};
-use crate::kernel::builtin::Operation;
+use crate::kernel::builtin::BuiltinOperation;
 use crate::kernel::vector::movement::Movement;
 use crate::kernel::{KernelContext, Outputs};
 
@@ -49,7 +49,7 @@ impl Slice {
     }
 }
 
-impl Operation for Slice {
+impl BuiltinOperation for Slice {
     fn name(&self) -> &str {
         "slice"
     }

@@ -4,7 +4,7 @@
 use super::{check_rank, go, movement, strides, traffic_ns};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result};
-use crate::kernel::builtin::Operation;
+use crate::kernel::builtin::BuiltinOperation;
 use crate::kernel::vector::movement::Movement;
 use crate::kernel::{KernelContext, Outputs};
 
@@ -52,7 +52,7 @@ impl Transpose {
     }
 }
 
-impl Operation for Transpose {
+impl BuiltinOperation for Transpose {
     fn name(&self) -> &str {
         "transpose"
     }

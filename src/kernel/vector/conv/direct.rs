@@ -7,8 +7,8 @@
 use super::super::isa::Isa;
 use super::super::lanes::Vector;
 use super::super::site::{MatrixMut, Site};
-use super::super::window::Edge;
-use super::shape::{Conv, Data, operands};
+use super::super::window::EdgeMode;
+use super::shape::{ConvShape, Data, operands};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const STEP: usize = 4;
 /// Elements of the output in a piece, or a whole row.
 const PIECE: usize = 2048;
 
-pub fn compute(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let (rows, width) = (conv.rows.output, conv.columns.output);
     let at_once = (PIECE / width.max(1)).clamp(1, rows.max(1));
@@ -42,7 +42,7 @@ pub fn compute(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, 
                     at.write_bytes(0, width);
                     std::slice::from_raw_parts_mut(at, width)
                 };
-                let source = Row { conv, x: of.x, weights, bias, row };
+                let source = OutputRow { conv, x: of.x, weights, bias, row };
                 source.compute(isa, line);
                 conv.activation.apply(isa, line);
             }
@@ -52,15 +52,15 @@ pub fn compute(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, 
 }
 
 /// A row of the output of one filter.
-struct Row<'a> {
-    conv: &'a Conv,
+struct OutputRow<'a> {
+    conv: &'a ConvShape,
     x: &'a [f32],
     weights: &'a [f32],
     bias: f32,
     row: usize,
 }
 
-impl Row<'_> {
+impl OutputRow<'_> {
     fn compute(&self, isa: Isa, out: &mut [f32]) {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -137,7 +137,7 @@ impl Row<'_> {
                         }
                     }
                 }
-                if columns.edge == Edge::Reflect {
+                if columns.edge == EdgeMode::Reflect {
                     for window in (0..inside.start).chain(inside.end..columns.output) {
                         out[window] += columns.element(window, tap).map_or(0.0, |at| x[at]) * weight;
                     }

@@ -19,40 +19,40 @@ mod shape;
 mod tests;
 
 use super::dots::{self, Target};
-use super::finish::Finish;
-use super::gemm::{self, Batch, Gather, Operands, Right};
+use super::finish::ProductEpilogue;
+use super::gemm::{self, GatherPanels, GemmBatch, OperandB, Operands};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
 use super::site::{Matrix, MatrixMut, Site, check_scratch};
-use super::window::{Axis, Edge};
+use super::window::{Axis, EdgeMode};
 use crate::base::Result;
 use crate::threadpool::Span;
-pub use shape::{Conv, Data};
-use shape::{Way, operands};
+use shape::{ConvAlgorithm, operands};
+pub use shape::{ConvShape, Data};
 use std::ops::Range;
 
 /// Channels of a piece if patches are rows.
 const CHANNELS: usize = 16;
 
 /// Computes the convolution into `out`, in a region of `site`, which has `scratch_bytes` per slot.
-pub fn compute(conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+pub fn compute(conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     compute_with(Isa::best(), conv, data, out, site)
 }
 
 /// The same on a supported level, for which the scratch memory may be sized differently.
-fn compute_with(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+fn compute_with(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let [x, weights, _] = conv.sizes();
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
     assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
     assert!(data.bias.is_none_or(|bias| bias.len() == conv.groups * conv.filters), "{conv:?}");
     match conv.way() {
-        Way::Panels => by_panels(isa, conv, data, out, site),
-        Way::Rows => by_rows(isa, conv, data, out, site),
-        Way::Direct => direct::compute(isa, conv, data, out, site),
+        ConvAlgorithm::Panels => by_panels(isa, conv, data, out, site),
+        ConvAlgorithm::Rows => by_rows(isa, conv, data, out, site),
+        ConvAlgorithm::Direct => direct::compute(isa, conv, data, out, site),
     }
 }
 
-fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+fn by_panels(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let patches = Patches { conv, x: data.x };
     let plain = conv.rows.is_plain() && conv.columns.is_plain();
     let (m, n, k) = (conv.filters, conv.windows(), conv.depth());
@@ -60,11 +60,11 @@ fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, si
         let Data { x, weights, bias } = operands(conv, data, number);
         Operands {
             a: Matrix::dense(weights, m, k),
-            b: if plain { Right::Matrix(Matrix::dense(x, k, n)) } else { Right::Gather(&patches, number) },
-            finish: Finish { rows: bias, activation: conv.activation, ..Finish::default() },
+            b: if plain { OperandB::Matrix(Matrix::dense(x, k, n)) } else { OperandB::GatherPanels(&patches, number) },
+            finish: ProductEpilogue { rows: bias, activation: conv.activation, ..ProductEpilogue::default() },
         }
     };
-    let batch = Batch {
+    let batch = GemmBatch {
         shape: conv.shape(),
         count: conv.images * conv.groups,
         scale: Scale { alpha: 1.0, beta: 0.0 },
@@ -75,7 +75,7 @@ fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, si
 
 /// The patches of all images and groups.
 struct Patches<'a> {
-    conv: &'a Conv,
+    conv: &'a ConvShape,
     x: &'a [f32],
 }
 
@@ -98,7 +98,7 @@ impl Patches<'_> {
     }
 }
 
-impl Gather for Patches<'_> {
+impl GatherPanels for Patches<'_> {
     fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize) {
         let image = self.conv.channels * self.conv.plane();
         let x = &self.x[number * image..][..image];
@@ -154,7 +154,7 @@ fn copy(x: &[f32], out: &mut [f32]) {
     }
 }
 
-fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+fn by_rows(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let (windows, depth, line) = (conv.windows(), conv.depth(), conv.line());
     let parts = conv.filters.div_ceil(CHANNELS);
     let items = conv.images * conv.groups * parts;
@@ -211,7 +211,7 @@ fn add_to_each<const COUNT: usize>(rows: &mut [f32], numbers: &[f32]) {
 }
 
 /// Patches with a row for each window.
-fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
+fn turned(conv: &ConvShape, x: &[f32], out: &mut [f32]) {
     let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
     for (window, out) in out.chunks_exact_mut(conv.line()).enumerate() {
         let (row, column) = (window / columns.output, window % columns.output);
@@ -245,7 +245,7 @@ fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize),
             }
         }
     }
-    if axis.edge == Edge::Zero && axis.dilation == 1 {
+    if axis.edge == EdgeMode::Zero && axis.dilation == 1 {
         return;
     }
     for tap in (0..begin).chain(end..axis.taps) {

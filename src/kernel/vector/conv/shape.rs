@@ -15,7 +15,7 @@ const FEW_CHANNELS: usize = 4;
 const LONG: usize = 64;
 /// Sizes of a convolution.
 #[derive(Clone, Copy, Debug)]
-pub struct Conv {
+pub struct ConvShape {
     pub images: usize,
     pub groups: usize,
     /// Input and output channels of a group.
@@ -27,7 +27,7 @@ pub struct Conv {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ConvAlgorithm {
     Panels,
     Rows,
     Direct,
@@ -42,15 +42,15 @@ pub struct Data<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
-impl Conv {
-    pub fn way(&self) -> Way {
+impl ConvShape {
+    pub fn way(&self) -> ConvAlgorithm {
         let few = self.windows() <= FEW_WINDOWS && self.windows() * self.line() * size_of::<f32>() <= ROOM;
         if self.filters < FEW_CHANNELS && !(few && self.depth() >= LONG) {
-            Way::Direct
+            ConvAlgorithm::Direct
         } else if few {
-            Way::Rows
+            ConvAlgorithm::Rows
         } else {
-            Way::Panels
+            ConvAlgorithm::Panels
         }
     }
 
@@ -83,23 +83,23 @@ impl Conv {
         ]
     }
 
-    pub fn shape(&self) -> gemm::Shape {
-        gemm::Shape { m: self.filters, n: self.windows(), k: self.depth(), transpose_a: false, transpose_b: false }
+    pub fn shape(&self) -> gemm::GemmShape {
+        gemm::GemmShape { m: self.filters, n: self.windows(), k: self.depth(), transpose_a: false, transpose_b: false }
     }
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
         match self.way() {
-            Way::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
-            Way::Rows => self.windows() * self.line() * size_of::<f32>(),
-            Way::Direct => 0,
+            ConvAlgorithm::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
+            ConvAlgorithm::Rows => self.windows() * self.line() * size_of::<f32>(),
+            ConvAlgorithm::Direct => 0,
         }
     }
 
     /// Estimated time of `compute` on one thread.
     pub fn cost_ns(&self) -> u64 {
         let product = match self.way() {
-            Way::Rows => {
+            ConvAlgorithm::Rows => {
                 let copied = (self.windows() * self.depth()) as f64;
                 (dots::cost_ns(self.windows(), self.filters, self.depth()) + 0.5 * copied) as u64
             }
@@ -110,7 +110,7 @@ impl Conv {
 }
 
 /// The image of product `number`, its weights and its bias: of one image and one group.
-pub fn operands<'a>(conv: &Conv, data: &Data<'a>, number: usize) -> Data<'a> {
+pub fn operands<'a>(conv: &ConvShape, data: &Data<'a>, number: usize) -> Data<'a> {
     let image = conv.channels * conv.plane();
     let (group, filters) = (number % conv.groups, conv.filters);
     Data {

@@ -160,7 +160,7 @@ fn numbers() -> Vec<f32> {
 fn results<T: Stored>(isa: Isa, f: &Eltwise, x: &[T]) -> Vec<T> {
     let mut y = x.to_vec();
     y.reverse(); // what was there does not matter
-    apply(isa, f, Pair::apart(x, &mut y));
+    apply(isa, f, ElementPair::apart(x, &mut y));
     y
 }
 
@@ -266,7 +266,7 @@ fn a_result_depends_on_its_element_alone() {
                 let part = &x[begin..begin + len];
                 // In place, with guards on both sides.
                 let mut y = [&[7.0; 20], part, &[7.0; 20]].concat();
-                apply(isa, &f, Pair::in_place(&mut y[20..20 + len]));
+                apply(isa, &f, ElementPair::in_place(&mut y[20..20 + len]));
                 assert!(
                     y[..20].iter().chain(&y[20 + len..]).all(|&guard| guard == 7.0),
                     "{isa:?} {f:?} {len}: written outside"
@@ -298,6 +298,6 @@ fn check_half<T: Stored + PartialEq + std::fmt::Debug + Default>(isa: Isa, f: &E
     convert::narrow(isa, &results(isa, f, &wide), &mut want);
     assert!(results(isa, f, x) == want, "{isa:?} {f:?}");
     let mut y = x[..x.len() - 3].to_vec();
-    apply(isa, f, Pair::in_place(&mut y));
+    apply(isa, f, ElementPair::in_place(&mut y));
     assert!(y == want[..y.len()], "{isa:?} {f:?} in place");
 }

@@ -17,17 +17,17 @@
 //! If accumulators are not elements of C as they are, a tile goes through `finish`; with several K blocks a block's
 //! accumulators are kept in scratch memory until the last one.
 
-use super::finish::{Place, Stash};
-use super::panel::{Source, pitch};
-use super::plan::{Plan, TILE, is_far};
-use super::product::Product;
-use super::tile::{CELL, MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms, parts};
+use super::finish::{Stash, TilePosition};
+use super::panel::{PackSource, pitch};
+use super::plan::{Int8Plan, TILE, is_far};
+use super::product::Int8Product;
+use super::tile::{CELL, CellRows, MAX_COLUMNS, MAX_ROWS, Panel, Terms, TileOutput, parts};
 use super::{Planned, Rule};
 use std::ops::Range;
 
 /// A K block.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct PackedKBlock {
     begin: usize,
     depth: usize,
     /// Its length in cells, rounded up.
@@ -44,7 +44,7 @@ impl Planned<'_> {
     /// If the columns have a number to be `kept` by, the panels of all K blocks are there in the end, and may be there
     /// already.
     pub(super) unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>, kept: Option<usize>) {
-        let Plan { stretches, nested, stashes, block_rows, block_columns, .. } = *self.plan;
+        let Int8Plan { stretches, nested, stashes, block_rows, block_columns, .. } = *self.plan;
         let held = self.held.replace(kept);
         let kept = kept.is_some();
         let together = kept || nested;
@@ -84,7 +84,7 @@ impl Planned<'_> {
         }
     }
 
-    fn stretch(&self, number: usize, kept: bool) -> Stretch {
+    fn stretch(&self, number: usize, kept: bool) -> PackedKBlock {
         let k = if self.product.rule.alpha == 0.0 { 0 } else { self.product.k };
         let begin = number * self.plan.depth;
         let depth = self.plan.depth.min(k - begin);
@@ -95,12 +95,12 @@ impl Planned<'_> {
         } else {
             (0, 0)
         };
-        Stretch { begin, depth, cells: self.plan.set.cells(depth), panels, terms, first: number == 0 }
+        PackedKBlock { begin, depth, cells: self.plan.set.cells(depth), panels, terms, first: number == 0 }
     }
 
     /// Panels of B for a block of columns, and the contribution of A's zero point to each column.
-    unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>) {
-        let Product { b, transpose_b, zero_b, .. } = *self.product;
+    unsafe fn pack_b(&self, stretch: PackedKBlock, columns: &Range<usize>) {
+        let Int8Product { b, transpose_b, zero_b, .. } = *self.product;
         let (set, zero_a) = (self.plan.set, self.product.packed_zero_a());
         let count = columns.len().next_multiple_of(set.columns);
         // SAFETY: the columns and the K block are inside B; the room has as many panels and terms as a block, and so
@@ -118,7 +118,8 @@ impl Planned<'_> {
             let (row, column) = (stretch.begin, columns.start);
             let data = if transpose_b { b.at(column, row) } else { b.at(row, column) };
             let far = is_far(self.product);
-            let source = Source { data, stride: b.stride(), along: transpose_b, depth: stretch.depth, flip: 0, far };
+            let source =
+                PackSource { data, stride: b.stride(), along: transpose_b, depth: stretch.depth, flip: 0, far };
             let sums = if zero_a == 0 { std::ptr::null_mut() } else { terms.as_mut_ptr() };
             (set.pack_b)(&source, stretch.cells, columns.len(), self.panel_b(stretch), sums);
             if zero_a != 0 {
@@ -131,19 +132,19 @@ impl Planned<'_> {
 
     /// Rows of cells of A for a block of rows, where they must be packed, and the contribution of B's zero point to
     /// each row.
-    unsafe fn pack_a(&self, stretch: Stretch, rows: &Range<usize>) {
-        let Product { a, transpose_a, signed_a, zero_b, .. } = *self.product;
+    unsafe fn pack_a(&self, stretch: PackedKBlock, rows: &Range<usize>) {
+        let Int8Product { a, transpose_a, signed_a, zero_b, .. } = *self.product;
         let (set, flip) = (self.plan.set, if signed_a { 128 } else { 0 });
         let both = (stretch.depth as i32).wrapping_mul(self.product.packed_zero_a().wrapping_mul(zero_b));
         for (index, rows) in parts(rows, set.rows).enumerate() {
             // SAFETY: the rows and the K block are inside A; the room has as many rows and terms as a block.
             unsafe {
                 let data = if transpose_a { a.at(stretch.begin, rows.start) } else { a.at(rows.start, stretch.begin) };
-                let mut from = Rows { data, stride: a.stride() };
+                let mut from = CellRows { data, stride: a.stride() };
                 if !self.in_place(stretch, rows.len()) {
                     let packed = self.packed_a(index);
                     from = packed;
-                    let source = Source {
+                    let source = PackSource {
                         data,
                         stride: a.stride(),
                         along: !transpose_a,
@@ -168,20 +169,20 @@ impl Planned<'_> {
     }
 
     /// Whether some rows of A are rows of cells as they are; otherwise they are packed.
-    fn in_place(&self, stretch: Stretch, rows: usize) -> bool {
+    fn in_place(&self, stretch: PackedKBlock, rows: usize) -> bool {
         let whole = stretch.depth == stretch.cells * CELL && self.plan.set.rounded(rows) == rows;
         self.plan.in_place && whole
     }
 
-    unsafe fn packed_a(&self, index: usize) -> Rows {
+    unsafe fn packed_a(&self, index: usize) -> CellRows {
         let stride = self.plan.stride_of_a();
         // SAFETY: as demanded of the caller; a block has no more rows than the room.
         let data = unsafe { self.scratch.add(self.room.a + index * self.plan.set.rows * stride) };
-        Rows { data, stride }
+        CellRows { data, stride }
     }
 
     /// All tiles of a block for one K block.
-    unsafe fn multiply(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>) {
+    unsafe fn multiply(&self, stretch: PackedKBlock, rows: &Range<usize>, columns: &Range<usize>) {
         let set = self.plan.set;
         // SAFETY: the panels were packed, one `pitch` after the other.
         unsafe {
@@ -223,13 +224,20 @@ impl Planned<'_> {
         }
     }
 
-    fn place(&self, rows: &Range<usize>, columns: &Range<usize>, stride: usize) -> Place {
+    fn place(&self, rows: &Range<usize>, columns: &Range<usize>, stride: usize) -> TilePosition {
         let c_stride = self.c_stride;
-        Place { row: rows.start, column: columns.start, rows: rows.len(), columns: columns.len(), c_stride, stride }
+        TilePosition {
+            row: rows.start,
+            column: columns.start,
+            rows: rows.len(),
+            columns: columns.len(),
+            c_stride,
+            stride,
+        }
     }
 
     /// The first panel of the block; all but the last are full.
-    unsafe fn panel_b(&self, stretch: Stretch) -> *mut u32 {
+    unsafe fn panel_b(&self, stretch: PackedKBlock) -> *mut u32 {
         // SAFETY: as demanded of the caller; the room fits the K blocks that are packed together.
         unsafe { self.scratch.add(self.room.b).cast::<u32>().add(stretch.panels) }
     }
@@ -240,7 +248,7 @@ impl Planned<'_> {
 
     /// Terms of some columns of the block.
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold one part at a time")]
-    unsafe fn column_terms(&self, stretch: Stretch, first: usize, count: usize) -> &mut [i32] {
+    unsafe fn column_terms(&self, stretch: PackedKBlock, first: usize, count: usize) -> &mut [i32] {
         let first = stretch.terms + first;
         // SAFETY: as demanded of the caller; a block has no more columns than the room. Bytes are integers.
         unsafe {
@@ -260,11 +268,11 @@ impl Planned<'_> {
 /// The tiles of a block for one K block, with their common parameters.
 struct Tiles<'a> {
     piece: &'a Planned<'a>,
-    stretch: Stretch,
+    stretch: PackedKBlock,
     rows: &'a Range<usize>,
     columns: &'a Range<usize>,
     /// The first rows of A, in place if those of whole tiles are.
-    a: Rows,
+    a: CellRows,
     in_place: bool,
     has_terms: bool,
     /// Whether accumulators are elements of C as they are.
@@ -278,7 +286,7 @@ impl<'a> Tiles<'a> {
     /// As the functions of `Planned`.
     unsafe fn new(
         piece: &'a Planned<'a>,
-        stretch: Stretch,
+        stretch: PackedKBlock,
         rows: &'a Range<usize>,
         columns: &'a Range<usize>,
     ) -> Tiles<'a> {
@@ -287,7 +295,7 @@ impl<'a> Tiles<'a> {
         // SAFETY: passed on.
         let a = unsafe {
             if in_place {
-                Rows { data: product.a.at(rows.start, stretch.begin), stride: product.a.stride() }
+                CellRows { data: product.a.at(rows.start, stretch.begin), stride: product.a.stride() }
             } else {
                 piece.packed_a(0)
             }
@@ -312,7 +320,7 @@ impl<'a> Tiles<'a> {
             let a = if self.in_place && !whole {
                 piece.packed_a(down)
             } else {
-                Rows { data: self.a.data.add(down * set.rows * self.a.stride), ..self.a }
+                CellRows { data: self.a.data.add(down * set.rows * self.a.stride), ..self.a }
             };
             let tile = set.tiles[height - 1];
             let terms = self.has_terms.then(|| Terms {
@@ -321,10 +329,10 @@ impl<'a> Tiles<'a> {
             });
             if self.plain && whole && width == set.columns {
                 let data = piece.c.add(row * piece.c_stride + column);
-                tile(stretch.cells, a, panel, terms, Out { data, stride: piece.c_stride, adds: !stretch.first });
+                tile(stretch.cells, a, panel, terms, TileOutput { data, stride: piece.c_stride, adds: !stretch.first });
             } else {
                 let sums = self.sums.get_or_insert_with(TileSums::zeros);
-                let out = Out { data: sums.0.as_mut_ptr(), stride: set.columns, adds: false };
+                let out = TileOutput { data: sums.0.as_mut_ptr(), stride: set.columns, adds: false };
                 tile(stretch.cells, a, panel, terms, out);
                 self.put(row..row + height, column..column + width);
             }

@@ -3,10 +3,10 @@
 //! The few are *held*: copied to rows of cells in scratch memory. The many are *streams*, read once, in place. A zero
 //! point that needs the sums of the streams adds one held row of ones.
 
-use super::finish::{self, Place};
-use super::panel::{self, Cell, Source};
-use super::product::Piece;
-use super::tile::{ROUND, Rows, parts};
+use super::finish::{self, TilePosition};
+use super::panel::{self, CellFormat, PackSource};
+use super::product::Int8Piece;
+use super::tile::{CellRows, ROUND, parts};
 use std::ops::Range;
 
 /// Maximum rows and columns that are held.
@@ -15,7 +15,7 @@ pub const MAX_ROWS: usize = 32;
 pub const MAX_ROWS_SHORT: usize = 12;
 const SHORT: usize = 1024;
 pub const MAX_COLUMNS: usize = 8;
-impl Way {
+impl DotsKernels {
     /// Maximum rows that are held.
     pub fn most_rows(&self, k: usize) -> usize {
         if k < SHORT { MAX_ROWS_SHORT } else { self.rows }
@@ -29,12 +29,12 @@ const MOST_SUMS: usize = 16;
 
 /// This algorithm on one instruction set.
 #[derive(Clone, Copy)]
-pub struct Way {
+pub struct DotsKernels {
     /// Numbers along K per step.
     pub step: usize,
     /// Maximum rows that are held if K is long.
     pub rows: usize,
-    pub run: unsafe fn(&Piece<'_>, Range<usize>),
+    pub run: unsafe fn(&Int8Piece<'_>, Range<usize>),
 }
 
 /// The register operations: STEP numbers along K of the held and of the streams, and SUMS accumulator registers.
@@ -42,9 +42,9 @@ pub struct Way {
 /// # Safety
 /// For all functions: the processor has the instructions; memory arguments are readable for STEP numbers, or writable
 /// for SUMS integers.
-pub trait Lanes {
+pub trait DotLanes {
     type Register: Copy;
-    type Cell: Cell;
+    type CellFormat: CellFormat;
     const STEP: usize;
     const SUMS: usize;
 
@@ -66,7 +66,7 @@ pub trait Lanes {
     unsafe fn add_up(fours: &[Self::Register], out: *mut i32);
 }
 
-struct Layout {
+struct DotsLayout {
     /// Bytes of a held row.
     stride: usize,
     groups: usize,
@@ -75,12 +75,12 @@ struct Layout {
     bytes: usize,
 }
 
-fn layout(held: usize, k: usize, step: usize, depth: usize) -> Layout {
+fn layout(held: usize, k: usize, step: usize, depth: usize) -> DotsLayout {
     let groups = k.next_multiple_of(step) / depth;
     let stride = groups * size_of::<u32>() + ROUND;
     let tile = ((held + 1) * stride).next_multiple_of(ROUND);
     let size = (held + 1) * STREAMS * size_of::<i32>();
-    Layout { stride, groups, tile, turned: tile + size, bytes: tile + 2 * size }
+    DotsLayout { stride, groups, tile, turned: tile + size, bytes: tile + 2 * size }
 }
 
 /// Scratch memory of a slot, in bytes.
@@ -91,9 +91,9 @@ pub fn bytes(held: usize, k: usize, step: usize, depth: usize) -> usize {
 /// The part of C of some streams.
 ///
 /// # Safety
-/// As for all functions of `Piece`; the streams, columns or rows, are claimed; the demands of `DotLanes`.
+/// As for all functions of `Int8Piece`; the streams, columns or rows, are claimed; the demands of `DotLanes`.
 #[inline(always)]
-pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, streams: Range<usize>) {
+pub unsafe fn run<L: DotLanes>(piece: &Int8Piece<'_>, streams: Range<usize>) {
     // SAFETY: passed on.
     unsafe { if piece.holds_a { run_with::<L, true>(piece, streams) } else { run_with::<L, false>(piece, streams) } }
 }
@@ -101,7 +101,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, streams: Range<usize>) {
 /// # Safety
 /// As `run`.
 #[inline(always)]
-unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Range<usize>) {
+unsafe fn run_with<L: DotLanes, const HOLDS_A: bool>(piece: &Int8Piece<'_>, streams: Range<usize>) {
     let product = piece.product;
     let k = product.k;
     let (matrix_b, transpose_b) = match product.packed_b.and_then(|packed| packed.columns()) {
@@ -112,7 +112,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
     let flip_a = if product.signed_a { 128 } else { 0 };
     // SAFETY: the matrices hold m, n and k; the scratch memory has the layout.
     unsafe {
-        let a = Source {
+        let a = PackSource {
             data: product.a.at(0, 0),
             stride: product.a.stride(),
             along: !product.transpose_a,
@@ -120,7 +120,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             flip: flip_a,
             far: false,
         };
-        let b = Source {
+        let b = PackSource {
             data: matrix_b.at(0, 0),
             stride: matrix_b.stride(),
             along: transpose_b,
@@ -130,31 +130,31 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
         };
         let (held, stream, count, flip) = if HOLDS_A { (a, b, product.m, 0) } else { (b, a, product.n, flip_a) };
         let (held_zero, stream_zero) = if HOLDS_A { (zero_a, zero_b) } else { (zero_b, zero_a) };
-        let layout = layout(count, k, L::STEP, L::Cell::DEPTH);
+        let layout = layout(count, k, L::STEP, L::CellFormat::DEPTH);
         let memory = piece.scratch;
         // The held are signed if the streams are not.
         if !piece.held.replace(Some(0)) {
             if HOLDS_A {
-                panel::pack_rows::<L::Cell>(&held, layout.groups, count, memory, layout.stride);
+                panel::pack_rows::<L::CellFormat>(&held, layout.groups, count, memory, layout.stride);
             } else {
-                panel::pack_rows_of::<L::Cell, true>(&held, layout.groups, count, memory, layout.stride);
+                panel::pack_rows_of::<L::CellFormat, true>(&held, layout.groups, count, memory, layout.stride);
             }
             let ones = memory.add(count * layout.stride).cast::<u32>();
             let ones = std::slice::from_raw_parts_mut(ones, layout.groups);
             for (group, cell) in ones.iter_mut().enumerate() {
-                let there = k.saturating_sub(group * L::Cell::DEPTH);
-                *cell = L::Cell::join::<false>(std::array::from_fn(|i| u8::from(i < there)));
+                let there = k.saturating_sub(group * L::CellFormat::DEPTH);
+                *cell = L::CellFormat::join::<false>(std::array::from_fn(|i| u8::from(i < there)));
             }
         }
         let rows = if held_zero == 0 { count } else { count + 1 };
         // The contribution of the zero points to each held row.
         let mut terms = [0; MAX_ROWS];
         if stream_zero != 0 {
-            let rows = Rows { data: memory, stride: layout.stride };
+            let rows = CellRows { data: memory, stride: layout.stride };
             if HOLDS_A {
-                panel::row_sums::<L::Cell, false>(rows, layout.groups, &mut terms[..count]);
+                panel::row_sums::<L::CellFormat, false>(rows, layout.groups, &mut terms[..count]);
             } else {
-                panel::row_sums::<L::Cell, true>(rows, layout.groups, &mut terms[..count]);
+                panel::row_sums::<L::CellFormat, true>(rows, layout.groups, &mut terms[..count]);
             }
             let both = (k as i32).wrapping_mul(zero_a * zero_b);
             terms.iter_mut().for_each(|term| *term = both.wrapping_sub(term.wrapping_mul(stream_zero)));
@@ -185,7 +185,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
                     }
                 }
             }
-            let mut place = Place {
+            let mut place = TilePosition {
                 row: 0,
                 column: streams.start,
                 rows: count,
@@ -196,7 +196,8 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             let mut sums = tile;
             if !HOLDS_A && count == 1 {
                 // A column of C is one row of the tile.
-                place = Place { row: streams.start, column: 0, rows: streams.len(), columns: 1, stride: 1, ..place };
+                place =
+                    TilePosition { row: streams.start, column: 0, rows: streams.len(), columns: 1, stride: 1, ..place };
             } else if !HOLDS_A {
                 sums = memory.add(layout.turned).cast();
                 for j in 0..streams.len() {
@@ -204,7 +205,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
                         *sums.add(j * count + i) = *tile.add(i * STREAMS + j);
                     }
                 }
-                place = Place {
+                place = TilePosition {
                     row: streams.start,
                     column: 0,
                     rows: streams.len(),
@@ -251,7 +252,7 @@ struct Streams {
 /// The held rows have whole steps; there is a stream, and at most STREAMS; the tile has R rows of STREAMS. R * S is
 /// SUMS.
 #[inline(always)]
-unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
+unsafe fn block<L: DotLanes, const SIGNED: bool, const R: usize, const S: usize>(
     held: (*const u8, usize),
     from: &Streams,
     tile: *mut i32,
@@ -305,7 +306,7 @@ const LINES: usize = 2;
 /// # Safety
 /// As `block`.
 #[inline(always)]
-unsafe fn single<L: Lanes, const SIGNED: bool, const Q: usize>(
+unsafe fn single<L: DotLanes, const SIGNED: bool, const Q: usize>(
     held: *const u8,
     from: &Streams,
     tile: *mut i32,
@@ -340,7 +341,7 @@ unsafe fn single<L: Lanes, const SIGNED: bool, const Q: usize>(
 /// # Safety
 /// As `single`, for some of the streams.
 #[inline(always)]
-unsafe fn abreast<L: Lanes, const SIGNED: bool>(
+unsafe fn abreast<L: DotLanes, const SIGNED: bool>(
     held: *const u8,
     streams: [*const u8; ABREAST],
     from: &Streams,
@@ -352,7 +353,7 @@ unsafe fn abreast<L: Lanes, const SIGNED: bool>(
         let mut at = 0;
         while at + LINES * L::STEP <= whole {
             for sums in &mut sums {
-                let held = L::held(held.add(at / L::Cell::DEPTH * size_of::<u32>()));
+                let held = L::held(held.add(at / L::CellFormat::DEPTH * size_of::<u32>()));
                 for (sum, stream) in sums.iter_mut().zip(streams) {
                     *sum = L::step::<SIGNED>(*sum, held, L::stream::<SIGNED>(stream.add(at), from.flip));
                 }
@@ -360,7 +361,7 @@ unsafe fn abreast<L: Lanes, const SIGNED: bool>(
             }
         }
         while at < from.k {
-            let held = L::held(held.add(at / L::Cell::DEPTH * size_of::<u32>()));
+            let held = L::held(held.add(at / L::CellFormat::DEPTH * size_of::<u32>()));
             for (sum, stream) in sums[0].iter_mut().zip(streams) {
                 let stream = stream.add(at);
                 let numbers = if at < whole {
@@ -383,10 +384,10 @@ unsafe fn abreast<L: Lanes, const SIGNED: bool>(
 /// # Safety
 /// As `block`, for a step of K that begins at `at`.
 #[inline(always)]
-unsafe fn held_step<L: Lanes, const R: usize>((held, stride): (*const u8, usize), at: usize) -> [L::Register; R] {
+unsafe fn held_step<L: DotLanes, const R: usize>((held, stride): (*const u8, usize), at: usize) -> [L::Register; R] {
     // SAFETY: as demanded of the caller. Cells have four bytes.
     unsafe {
-        let held = held.add(at / L::Cell::DEPTH * size_of::<u32>());
+        let held = held.add(at / L::CellFormat::DEPTH * size_of::<u32>());
         std::array::from_fn(|i| L::held(held.add(i * stride)))
     }
 }
@@ -394,7 +395,7 @@ unsafe fn held_step<L: Lanes, const R: usize>((held, stride): (*const u8, usize)
 /// # Safety
 /// As `held_step`.
 #[inline(always)]
-unsafe fn add_step<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
+unsafe fn add_step<L: DotLanes, const SIGNED: bool, const R: usize, const S: usize>(
     sums: &mut [[L::Register; S]; R],
     held: (*const u8, usize),
     at: usize,

@@ -34,7 +34,7 @@ impl Rule<'_> {
 }
 
 /// The position of a tile in C.
-pub struct Place {
+pub struct TilePosition {
     pub row: usize,
     pub column: usize,
     pub rows: usize,
@@ -94,7 +94,7 @@ fn rounded(value: f64) -> i32 {
 /// # Safety
 /// The sums and the part of C lie where `place` says; that part is exclusive.
 #[inline(always)]
-pub unsafe fn tile<S: Sum>(rule: &Rule, place: &Place, sums: &[S], c: *mut i32) {
+pub unsafe fn tile<S: Sum>(rule: &Rule, place: &TilePosition, sums: &[S], c: *mut i32) {
     for i in 0..place.rows {
         let sums = &sums[i * place.stride..][..place.columns];
         // SAFETY: as demanded of the caller.

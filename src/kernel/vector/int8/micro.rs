@@ -19,13 +19,13 @@
 //! that. So every set is exact.
 
 use super::finish::{self, Rule, Stash};
-use super::panel::Source;
-use super::tile::{Cut, Rows, Tile};
+use super::panel::PackSource;
+use super::tile::{CellRows, PanelFormat, Tile};
 use super::{dots, thin};
 
 /// The micro-kernels of one instruction set. For the functions' contracts see `panel`, `finish`, `thin` and `dots`.
 #[derive(Clone, Copy)]
-pub struct Set {
+pub struct MicroKernelSet {
     /// Maximum rows of a tile.
     pub rows: usize,
     /// Columns of a tile.
@@ -43,21 +43,21 @@ pub struct Set {
     /// Called before and after the tiles of a piece of work, in its thread.
     pub enter: fn(),
     pub leave: fn(),
-    pub pack_a: unsafe fn(&Source, usize, usize, *mut u8, usize),
-    pub sums_a: unsafe fn(Rows, usize, &mut [i32]),
-    pub pack_b: unsafe fn(&Source, usize, usize, *mut u32, *mut i32),
-    pub finish: unsafe fn(&Rule, &finish::Place, &[i32], *mut i32),
+    pub pack_a: unsafe fn(&PackSource, usize, usize, *mut u8, usize),
+    pub sums_a: unsafe fn(CellRows, usize, &mut [i32]),
+    pub pack_b: unsafe fn(&PackSource, usize, usize, *mut u32, *mut i32),
+    pub finish: unsafe fn(&Rule, &finish::TilePosition, &[i32], *mut i32),
     pub stash: unsafe fn(Stash, &[i32], *mut i64),
-    pub finish_stash: unsafe fn(&Rule, &finish::Place, &[i64], *mut i32),
+    pub finish_stash: unsafe fn(&Rule, &finish::TilePosition, &[i64], *mut i32),
     /// The algorithms for few rows or columns.
-    pub thin: Option<thin::Way>,
-    pub dots: Option<dots::Way>,
+    pub thin: Option<thin::ThinKernels>,
+    pub dots: Option<dots::DotsKernels>,
 }
 
-impl Set {
+impl MicroKernelSet {
     /// The format of its panels.
-    pub fn cut(&self) -> Cut {
-        Cut { columns: self.columns, depth: self.depth, step: self.step }
+    pub fn cut(&self) -> PanelFormat {
+        PanelFormat { columns: self.columns, depth: self.depth, step: self.step }
     }
 
     /// Number of cells for this many numbers along K.
@@ -77,12 +77,12 @@ pub fn nothing() {}
 macro_rules! loops {
     ($(#[$feature:meta])? $cell:ty) => {
         $(#[$feature])?
-        unsafe fn sums_a(rows: Rows, groups: usize, sums: &mut [i32]) {
+        unsafe fn sums_a(rows: CellRows, groups: usize, sums: &mut [i32]) {
             // SAFETY: passed on.
             unsafe { panel::row_sums::<$cell, false>(rows, groups, sums) }
         }
         $(#[$feature])?
-        unsafe fn finish_tile(rule: &Rule, place: &finish::Place, tile: &[i32], c: *mut i32) {
+        unsafe fn finish_tile(rule: &Rule, place: &finish::TilePosition, tile: &[i32], c: *mut i32) {
             // SAFETY: passed on.
             unsafe { finish::tile(rule, place, tile, c) }
         }
@@ -92,15 +92,15 @@ macro_rules! loops {
             unsafe { finish::stash(stash, tile, sums) }
         }
         $(#[$feature])?
-        unsafe fn finish_stash(rule: &Rule, place: &finish::Place, sums: &[i64], c: *mut i32) {
+        unsafe fn finish_stash(rule: &Rule, place: &finish::TilePosition, sums: &[i64], c: *mut i32) {
             // SAFETY: passed on.
             unsafe { finish::tile(rule, place, sums, c) }
         }
 
-        pub static SET: Set = Set {
+        pub static SET: MicroKernelSet = MicroKernelSet {
             rows: TILES.len(),
             columns: COLUMNS,
-            depth: <$cell as Cell>::DEPTH,
+            depth: <$cell as CellFormat>::DEPTH,
             step: 1,
             whole_rows: 1,
             free_rows: usize::MAX,

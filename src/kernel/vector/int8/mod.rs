@@ -44,21 +44,21 @@ mod vnni;
 pub use finish::{Offset, Rule};
 pub use pack::pack;
 pub use panels::BytePanels;
-pub use product::Product;
+pub use product::Int8Product;
 pub use scaled::{Scaled, Store, compute_scaled, scratch_bytes};
 
-use super::held::Held;
+use super::held::HeldPanels;
 use super::isa::Isa;
 use super::site::{MatrixMut, Site, check_scratch};
 use crate::base::Result;
 use crate::sync::Claim;
 use crate::threadpool::{MAX_SLOTS, Span};
-use plan::{Plan, Room, TILE, Way};
-use product::Piece;
+use plan::{Int8Algorithm, Int8Plan, ScratchLayout, TILE};
+use product::Int8Piece;
 
 /// Computes `product` into `c`, which is [M, N], in a region of `site`, which has `scratch_bytes` per slot.
-pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dyn Site) -> Result<()> {
-    let &Product { m, n, k, .. } = product;
+pub fn compute(isa: Isa, product: &Int8Product<'_>, c: MatrixMut<'_, i32>, site: &dyn Site) -> Result<()> {
+    let &Int8Product { m, n, k, .. } = product;
     let b = match product.packed_b {
         Some(packed) => packed.holds(k, n, &sets::of(isa).cut()),
         None => product.b.holds(k, n, product.transpose_b),
@@ -70,22 +70,22 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
         Offset::Row(row) => assert_eq!(row.len(), n),
         Offset::Column(column) => assert_eq!(column.len(), m),
     }
-    let mut plan = Plan::new(product, isa);
+    let mut plan = Int8Plan::new(product, isa);
     if m * n == 0 {
         return Ok(());
     }
     // The result does not depend on it.
-    if let (Way::Blocks, None, Some(set)) = (plan.way, product.packed_b, sets::low(isa))
+    if let (Int8Algorithm::Blocks, None, Some(set)) = (plan.way, product.packed_b, sets::low(isa))
         && product.is_low()
     {
-        plan = Plan::with(product, set);
+        plan = Int8Plan::with(product, set);
     }
     check_scratch(site, plan.bytes(product));
     let room = plan.room();
     let cost_ns = product.cost_ns(isa) as f32 / plan.items as f32;
     // The other algorithms begin with A, or read B in runs as long as a piece is wide.
     let span = Span { items: plan.items, cost_ns, coarse: !plan.keeps || !plan.in_place, ..Span::default() };
-    let held = [const { Held::new() }; MAX_SLOTS];
+    let held = [const { HeldPanels::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
         let (scratch, held) = (site.scratch(claim.slot()), &held[claim.slot()]);
         let piece = Planned { product, plan: &plan, room: &room, scratch, held, c: c.data(), c_stride: c.stride() };
@@ -98,11 +98,11 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
 
 /// A running piece, with its plan.
 struct Planned<'a> {
-    product: &'a Product<'a>,
-    plan: &'a Plan,
-    room: &'a Room,
+    product: &'a Int8Product<'a>,
+    plan: &'a Int8Plan,
+    room: &'a ScratchLayout,
     scratch: *mut u8,
-    held: &'a Held,
+    held: &'a HeldPanels,
     c: *mut i32,
     c_stride: usize,
 }
@@ -112,17 +112,17 @@ struct Planned<'a> {
 /// scratch memory or the claimed tiles meanwhile; rows and columns are of claimed tiles.
 impl Planned<'_> {
     unsafe fn run(&self, claim: &Claim) {
-        let Plan { tiles_down, items, set, way, holds_a, .. } = *self.plan;
-        let Product { m, n, .. } = *self.product;
+        let Int8Plan { tiles_down, items, set, way, holds_a, .. } = *self.plan;
+        let Int8Product { m, n, .. } = *self.product;
         assert!(claim.end() <= items);
         // SAFETY: the rows or columns of claimed items, inside C.
         unsafe {
             match way {
-                Way::Blocks => {}
-                Way::Thin(way) => {
+                Int8Algorithm::Blocks => {}
+                Int8Algorithm::Thin(way) => {
                     return (way.run)(&self.piece(), claim.begin() * way.columns..(claim.end() * way.columns).min(n));
                 }
-                Way::Dots(way) => {
+                Int8Algorithm::Dots(way) => {
                     let all = if holds_a { n } else { m };
                     return (way.run)(
                         &self.piece(),
@@ -158,8 +158,8 @@ impl Planned<'_> {
     }
 
     /// The parameters of the algorithms without blocks.
-    fn piece(&self) -> Piece<'_> {
+    fn piece(&self) -> Int8Piece<'_> {
         let Planned { product, plan, scratch, held, c, c_stride, .. } = *self;
-        Piece { product, holds_a: plan.holds_a, scratch, held, c, c_stride }
+        Int8Piece { product, holds_a: plan.holds_a, scratch, held, c, c_stride }
     }
 }

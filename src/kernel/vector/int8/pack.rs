@@ -1,7 +1,7 @@
 //! Packing a matrix B once, for any number of products (`panels`).
 
 use super::dots;
-use super::panel::{Source, pitch};
+use super::panel::{PackSource, pitch};
 use super::panels::BytePanels;
 use super::plan::stretches;
 use super::sets;
@@ -9,7 +9,7 @@ use super::tile::CELL;
 use crate::base::{Error, Result};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
-use crate::memory::{ALIGNMENT, Buffer};
+use crate::memory::{ALIGNMENT, AlignedBuffer};
 
 /// Packs B, which is [K, N], or [N, K] if it is transposed, for a level that the processor has.
 pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -> Result<BytePanels> {
@@ -30,7 +30,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     };
     let (sums, columns, bytes) = size(count)
         .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
-    let memory = Buffer::zeroed(bytes, "packed weights")?;
+    let memory = AlignedBuffer::zeroed(bytes, "packed weights")?;
     let columns = few.then_some(columns);
     let packed = BytePanels { memory, sums, columns, k, n, width, cell: set.depth, depth, step: set.step };
     if k * n == 0 {
@@ -43,7 +43,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
         unsafe {
             let data = if transposed { b.at(0, begin) } else { b.at(begin, 0) };
             let depth = depth.min(k - begin);
-            let source = Source { data, stride: b.stride(), along: transposed, depth, flip: 0, far: false };
+            let source = PackSource { data, stride: b.stride(), along: transposed, depth, flip: 0, far: false };
             let sums = packed.sums_at(begin, 0).cast_mut();
             (set.pack_b)(&source, cells, n, packed.panel(begin, cells, 0).cast_mut(), sums);
         }
@@ -63,7 +63,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::vector::int8::{Offset, Product, Rule};
+    use crate::kernel::vector::int8::{Int8Product, Offset, Rule};
     use crate::kernel::vector::site::MatrixMut;
     use crate::kernel::vector::standalone;
 
@@ -80,7 +80,7 @@ mod tests {
                     let (rows, columns) = if transpose_b { (n, k) } else { (k, n) };
                     let matrix = Matrix::dense(&b, rows, columns);
                     let packed = pack(isa, matrix, k, n, transpose_b).unwrap();
-                    let plain = Product {
+                    let plain = Int8Product {
                         m,
                         n,
                         k,
@@ -96,7 +96,7 @@ mod tests {
                     };
                     let product = |packed_b| {
                         let mut c = vec![7i32; m * n];
-                        let product = Product { packed_b, ..plain };
+                        let product = Int8Product { packed_b, ..plain };
                         standalone::bytes_with(isa, None, &product, MatrixMut::dense(&mut c, m, n)).unwrap();
                         c
                     };

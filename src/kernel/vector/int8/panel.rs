@@ -4,10 +4,10 @@
 //! The functions are compiled once per instruction set: everything here is inlined into its caller.
 
 use super::lines::{self, Line};
-use super::tile::{MAX_COLUMNS, Rows};
+use super::tile::{CellRows, MAX_COLUMNS};
 
 /// A format of cells.
-pub trait Cell {
+pub trait CellFormat {
     /// Neighbours along K.
     const DEPTH: usize;
 
@@ -33,7 +33,7 @@ pub trait Cell {
 /// Four bytes.
 pub struct Quad;
 
-impl Cell for Quad {
+impl CellFormat for Quad {
     const DEPTH: usize = 4;
 
     #[inline(always)]
@@ -65,9 +65,9 @@ impl Cell for Quad {
 }
 
 /// Two numbers of 16 bits.
-pub struct Pair;
+pub struct PairCell;
 
-impl Cell for Pair {
+impl CellFormat for PairCell {
     const DEPTH: usize = 2;
 
     #[inline(always)]
@@ -95,7 +95,7 @@ impl Cell for Pair {
 }
 
 /// A part of a matrix: `depth` numbers along K of some lanes (rows of A, columns of B).
-pub struct Source {
+pub struct PackSource {
     pub data: *const u8,
     /// Row stride of the matrix, in bytes.
     pub stride: usize,
@@ -132,8 +132,8 @@ const REACH: usize = 16;
 /// The source is readable and `groups` is its depth in cells, rounded up. The panels are writable and do not overlap
 /// the source.
 #[inline(always)]
-pub unsafe fn pack<C: Cell>(
-    source: &Source,
+pub unsafe fn pack<C: CellFormat>(
+    source: &PackSource,
     groups: usize,
     lanes: usize,
     panels: *mut u32,
@@ -155,7 +155,7 @@ pub unsafe fn pack<C: Cell>(
             let panel = panels.add(index * pitch(groups, width));
             let count = width.min(lanes - first);
             if source.along {
-                let source = Source { data: source.data.add(first * source.stride), ..*source };
+                let source = PackSource { data: source.data.add(first * source.stride), ..*source };
                 turned::<C, true>(&source, whole, count, panel, width);
             }
             if whole < groups {
@@ -176,7 +176,7 @@ pub unsafe fn pack<C: Cell>(
 /// # Safety
 /// As `pack`.
 #[inline(always)]
-unsafe fn last_cell<C: Cell, const SIGNED: bool>(source: &Source, lane: usize) -> u32 {
+unsafe fn last_cell<C: CellFormat, const SIGNED: bool>(source: &PackSource, lane: usize) -> u32 {
     let whole = source.depth / C::DEPTH * C::DEPTH;
     let mut bytes = [0; 4];
     for (i, byte) in bytes.iter_mut().enumerate().take(source.depth - whole) {
@@ -194,7 +194,7 @@ unsafe fn last_cell<C: Cell, const SIGNED: bool>(source: &Source, lane: usize) -
 /// The source is readable and `groups` is at least its depth in cells, rounded up. The rows are writable and do not
 /// overlap the source.
 #[inline(always)]
-pub unsafe fn pack_rows<C: Cell>(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+pub unsafe fn pack_rows<C: CellFormat>(source: &PackSource, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
     // SAFETY: passed on.
     unsafe { pack_rows_of::<C, false>(source, groups, lanes, data, stride) }
 }
@@ -204,8 +204,8 @@ pub unsafe fn pack_rows<C: Cell>(source: &Source, groups: usize, lanes: usize, d
 /// # Safety
 /// The same.
 #[inline(always)]
-pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
-    source: &Source,
+pub unsafe fn pack_rows_of<C: CellFormat, const SIGNED: bool>(
+    source: &PackSource,
     groups: usize,
     lanes: usize,
     data: *mut u8,
@@ -267,7 +267,7 @@ pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
 /// # Safety
 /// There are as many rows as sums, of `groups` readable cells.
 #[inline(always)]
-pub unsafe fn row_sums<C: Cell, const SIGNED: bool>(rows: Rows, groups: usize, sums: &mut [i32]) {
+pub unsafe fn row_sums<C: CellFormat, const SIGNED: bool>(rows: CellRows, groups: usize, sums: &mut [i32]) {
     for (row, sum) in sums.iter_mut().enumerate() {
         // SAFETY: as demanded of the caller; arrays of bytes have no alignment.
         let cells = unsafe {
@@ -283,8 +283,8 @@ pub unsafe fn row_sums<C: Cell, const SIGNED: bool>(rows: Rows, groups: usize, s
 /// # Safety
 /// As `pack`.
 #[inline(always)]
-unsafe fn straight<C: Cell, const SIGNED: bool>(
-    source: &Source,
+unsafe fn straight<C: CellFormat, const SIGNED: bool>(
+    source: &PackSource,
     group: usize,
     first: usize,
     lanes: usize,
@@ -318,8 +318,8 @@ unsafe fn straight<C: Cell, const SIGNED: bool>(
 /// # Safety
 /// As `pack`.
 #[inline(always)]
-unsafe fn turned<C: Cell, const SIGNED: bool>(
-    source: &Source,
+unsafe fn turned<C: CellFormat, const SIGNED: bool>(
+    source: &PackSource,
     groups: usize,
     lanes: usize,
     panel: *mut u32,
@@ -362,7 +362,7 @@ const BESIDE: usize = 8;
 /// # Safety
 /// The panel has `groups` groups of `width` cells, at most `MAX_COLUMNS`; there are at least as many sums.
 #[inline(always)]
-unsafe fn sums<C: Cell, const SIGNED: bool>(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
+unsafe fn sums<C: CellFormat, const SIGNED: bool>(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
     let mut beside = [0i32; BESIDE * MAX_COLUMNS];
     let beside = &mut beside[..BESIDE * width];
     // SAFETY: as demanded of the caller.

@@ -6,14 +6,14 @@
 //! they are stored once more, each from end to end.
 
 use super::panel::pitch;
-use super::tile::Cut;
+use super::tile::PanelFormat;
 use crate::kernel::vector::site::Matrix;
-use crate::memory::Buffer;
+use crate::memory::AlignedBuffer;
 
 /// A packed B.
 #[derive(Debug)]
 pub struct BytePanels {
-    pub(super) memory: Buffer,
+    pub(super) memory: AlignedBuffer,
     /// Offset of the sums: for each K block one per column, rounded up to whole panels.
     pub(super) sums: usize,
     /// Offset of the columns that are stored from end to end.
@@ -36,7 +36,7 @@ impl BytePanels {
     }
 
     /// Whether it is a packed `k` x `n` in this format.
-    pub(super) fn holds(&self, k: usize, n: usize, set: &Cut) -> bool {
+    pub(super) fn holds(&self, k: usize, n: usize, set: &PanelFormat) -> bool {
         (self.k, self.n, self.width, self.cell, self.step) == (k, n, set.columns, set.depth, set.step)
     }
 

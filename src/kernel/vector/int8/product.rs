@@ -3,7 +3,7 @@
 
 use super::finish::Rule;
 use super::panels::BytePanels;
-use crate::kernel::vector::held::Held;
+use crate::kernel::vector::held::HeldPanels;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
 
@@ -12,7 +12,7 @@ const LEAST_LOW: usize = 32;
 
 /// A product to compute.
 #[derive(Clone, Copy, Debug)]
-pub struct Product<'a> {
+pub struct Int8Product<'a> {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -31,11 +31,11 @@ pub struct Product<'a> {
     pub rule: Rule<'a>,
 }
 
-impl Product<'_> {
+impl Int8Product<'_> {
     /// Whether the products of any two neighbours along K add up to at most 16 bits, because all numbers of A or of B
     /// are small. As near misses are rare, it reads little of a matrix that is not.
     pub fn is_low(&self) -> bool {
-        let (Product { m, n, k, a, b, .. }, flip) = (*self, if self.signed_a { 128 } else { 0 });
+        let (Int8Product { m, n, k, a, b, .. }, flip) = (*self, if self.signed_a { 128 } else { 0 });
         // 2 * 127 * 128.
         let low_a = |byte: u8| byte ^ flip < 128;
         // From -64 to 64: 2 * 255 * 64.
@@ -66,12 +66,12 @@ impl Product<'_> {
 }
 
 /// The parameters of the algorithms without blocks (`thin`, `dots`) for a piece.
-pub struct Piece<'a> {
-    pub product: &'a Product<'a>,
+pub struct Int8Piece<'a> {
+    pub product: &'a Int8Product<'a>,
     /// Whether `dots` holds A.
     pub holds_a: bool,
     pub scratch: *mut u8,
-    pub held: &'a Held,
+    pub held: &'a HeldPanels,
     pub c: *mut i32,
     pub c_stride: usize,
 }

@@ -7,7 +7,7 @@
 //! only on the element's row and column. Without scales nothing is rounded: f64 is exact for all sums, biases and zero
 //! points.
 
-use super::{Offset, Product, Rule, compute};
+use super::{Int8Product, Offset, Rule, compute};
 use crate::base::{Result, dtype};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::{MatrixMut, Site, check_scratch};
@@ -48,16 +48,16 @@ impl Scaled<'_> {
 }
 
 /// The product's own scratch memory for any rule: a rule with an offset chooses another algorithm.
-fn own_bytes(isa: Isa, product: &Product<'_>) -> usize {
+fn own_bytes(isa: Isa, product: &Int8Product<'_>) -> usize {
     let bytes = |zero: i32| {
         let rule = Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(zero) };
-        Product { rule, ..*product }.scratch_bytes(isa)
+        Int8Product { rule, ..*product }.scratch_bytes(isa)
     };
     bytes(0).max(bytes(1))
 }
 
 /// Scratch memory that `compute_scaled` needs per slot, in bytes.
-pub fn scratch_bytes(isa: Isa, product: &Product<'_>, store: Store) -> usize {
+pub fn scratch_bytes(isa: Isa, product: &Int8Product<'_>, store: Store) -> usize {
     let own = own_bytes(isa, product);
     match store {
         Store::S32 | Store::F32 => own,
@@ -70,7 +70,7 @@ pub fn scratch_bytes(isa: Isa, product: &Product<'_>, store: Store) -> usize {
 /// Computes a product, ignoring its rule, into an output of the type, in regions of `site`.
 pub fn compute_scaled(
     isa: Isa,
-    product: &Product<'_>,
+    product: &Int8Product<'_>,
     scaled: &Scaled<'_>,
     out: BytesMut<'_>,
     site: &dyn Site,
@@ -97,11 +97,11 @@ pub fn compute_scaled(
     let c = unsafe { MatrixMut::new(sums, m, n, n) };
     let offset = scaled.rule();
     let rule = Rule { alpha: 1.0, beta: 0.0, offset: offset.unwrap_or(Offset::Fixed(0)) };
-    compute(isa, &Product { rule, ..*product }, c, site)?;
+    compute(isa, &Int8Product { rule, ..*product }, c, site)?;
     if offset.is_some() || m * n == 0 {
         return Ok(());
     }
-    let (out, sums) = (Out(out), Out(sums.cast()));
+    let (out, sums) = (OutputAddress(out), OutputAddress(sums.cast()));
     let span = Span { items: m, cost_ns: n as f32, ..Span::default() };
     site.parallel_for(&span, &|claim| {
         let (out, sums) = (&out, &sums);
@@ -116,10 +116,10 @@ pub fn compute_scaled(
 }
 
 /// The address of the result.
-struct Out(*mut u8);
+struct OutputAddress(*mut u8);
 
 // SAFETY: claims of a region are disjoint, and so are the rows that they write.
-unsafe impl Sync for Out {}
+unsafe impl Sync for OutputAddress {}
 
 /// A row of the result on a supported level; the loop is also compiled for AVX2.
 ///

@@ -11,7 +11,7 @@ pub const MAX_ROWS: usize = 32;
 pub const MAX_COLUMNS: usize = 32;
 
 /// The format of panels of B.
-pub struct Cut {
+pub struct PanelFormat {
     /// Columns of a panel.
     pub columns: usize,
     /// Neighbours along K in a cell, and the multiple of cells.
@@ -20,11 +20,11 @@ pub struct Cut {
 }
 
 /// A tile: `out` = A * B for `groups` groups, plus the contribution of the zero points (`Terms`).
-pub type Tile = unsafe fn(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out);
+pub type Tile = unsafe fn(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput);
 
 /// Rows of cells of A.
 #[derive(Clone, Copy)]
-pub struct Rows {
+pub struct CellRows {
     pub data: *const u8,
     /// Row stride in bytes.
     pub stride: usize,
@@ -56,7 +56,7 @@ impl Panel {
 
 /// The destination of a tile.
 #[derive(Clone, Copy)]
-pub struct Out {
+pub struct TileOutput {
     pub data: *mut i32,
     /// Row stride in elements.
     pub stride: usize,

@@ -1,10 +1,10 @@
 //! The AVX-512 VNNI micro-kernels, with int8 dot products.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Set, loops, nothing};
-use super::panel::{self, AHEAD, Cell, Quad, Source, pitch};
-use super::product::Piece;
-use super::tile::{MAX_COLUMNS, Out, Panel, Rows, Terms, Tile};
+use super::micro::{MicroKernelSet, loops, nothing};
+use super::panel::{self, AHEAD, CellFormat, PackSource, Quad, pitch};
+use super::product::Int8Piece;
+use super::tile::{CellRows, MAX_COLUMNS, Panel, Terms, Tile, TileOutput};
 use super::{dots, thin};
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -30,20 +30,21 @@ pub static TILES: [Tile; 12] = [
     tile::<11, 1>,
     tile::<12, 1>,
 ];
-const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
-const DOTS: Option<dots::Way> =
-    Some(dots::Way { step: <Wide as dots::Lanes>::STEP, rows: dots::MAX_ROWS, run: run_dots });
+const THIN: Option<thin::ThinKernels> =
+    Some(thin::ThinKernels { columns: <VnniRegisters as thin::ThinLanes>::COLUMNS, run: run_thin });
+const DOTS: Option<dots::DotsKernels> =
+    Some(dots::DotsKernels { step: <VnniRegisters as dots::DotLanes>::STEP, rows: dots::MAX_ROWS, run: run_dots });
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn run_thin(piece: &Piece<'_>, columns: Range<usize>) {
+unsafe fn run_thin(piece: &Int8Piece<'_>, columns: Range<usize>) {
     // SAFETY: passed on.
-    unsafe { thin::run::<Wide>(piece, columns) }
+    unsafe { thin::run::<VnniRegisters>(piece, columns) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
+unsafe fn run_dots(piece: &Int8Piece<'_>, streams: Range<usize>) {
     // SAFETY: passed on.
-    unsafe { dots::run::<Wide>(piece, streams) }
+    unsafe { dots::run::<VnniRegisters>(piece, streams) }
 }
 
 /// # Safety
@@ -51,10 +52,10 @@ unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn tile<const ROWS: usize, const PARTS: usize>(
     groups: usize,
-    a: Rows,
+    a: CellRows,
     b: Panel,
     terms: Option<Terms>,
-    out: Out,
+    out: TileOutput,
 ) {
     let mut parts = [[[_mm512_setzero_si512(); 2]; ROWS]; PARTS];
     // SAFETY: as demanded of the caller.
@@ -94,7 +95,7 @@ unsafe fn tile<const ROWS: usize, const PARTS: usize>(
 /// As `tile`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: usize, a: Rows, b: Panel) {
+unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: usize, a: CellRows, b: Panel) {
     // SAFETY: as demanded of the caller; a prefetch does not read memory.
     unsafe {
         let next = b.next.wrapping_add(group * b.step).cast();
@@ -116,7 +117,7 @@ unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: u
 /// # Safety
 /// The same.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+unsafe fn pack_a(source: &PackSource, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
     // SAFETY: passed on; masked lanes are neither read nor written.
     unsafe {
         if !source.along {
@@ -148,7 +149,7 @@ unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, st
 /// # Safety
 /// The same.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+pub unsafe fn pack_b(source: &PackSource, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     // SAFETY: passed on.
     unsafe {
         if !sums.is_null() {
@@ -181,7 +182,7 @@ fn mask(bytes: usize) -> u64 {
 /// As `pack_b`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+unsafe fn pack_group(source: &PackSource, group: usize, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     let depth = source.depth.saturating_sub(4 * group).min(4);
     // Four columns, permuted so that the interleaving within quarters of a register restores their order.
     let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -235,7 +236,7 @@ unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize,
 /// As `pack_b`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize, panels: *mut u32, sums: *mut i32) {
+unsafe fn pack_along(source: &PackSource, groups: usize, lanes: usize, first: usize, panels: *mut u32, sums: *mut i32) {
     let ones = _mm512_set1_epi8(1);
     // Several, to hide the latency of an addition.
     let mut parts = [_mm512_setzero_si512(); 4];
@@ -318,11 +319,11 @@ fn turned(rows: [__m512i; 16]) -> [__m512i; 16] {
 }
 
 /// The registers of the algorithms for few rows or columns.
-pub struct Wide;
+pub struct VnniRegisters;
 
-impl thin::Lanes for Wide {
+impl thin::ThinLanes for VnniRegisters {
     type Register = __m512i;
-    type Cell = Quad;
+    type CellFormat = Quad;
     const COLUMNS: usize = 64;
     const ROWS: usize = 5;
 
@@ -380,9 +381,9 @@ impl thin::Lanes for Wide {
     }
 }
 
-impl dots::Lanes for Wide {
+impl dots::DotLanes for VnniRegisters {
     type Register = __m512i;
-    type Cell = Quad;
+    type CellFormat = Quad;
     const STEP: usize = 64;
     const SUMS: usize = 16;
 

@@ -14,7 +14,7 @@
 
 mod tile;
 
-pub(super) use tile::Transpose;
+pub(super) use tile::TileTranspose;
 
 use super::isa::Isa;
 use crate::base::desc::MAX_RANK;
@@ -24,7 +24,7 @@ use std::ops::Range;
 
 /// A dimension: its number of elements, and its strides in the source and in the destination, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dim {
+pub struct StridedDim {
     pub size: usize,
     pub from: isize,
     pub to: isize,
@@ -43,38 +43,38 @@ const NS_PER_ELEMENT: f32 = 1.0;
 #[derive(Clone, Debug)]
 pub struct Movement {
     /// All dimensions but those of the inner loop, the outermost first.
-    outer: [Dim; MAX_RANK],
+    outer: [StridedDim; MAX_RANK],
     rank: usize,
     /// Offset of the first element.
     from: isize,
     to: isize,
     /// Bytes of an element.
     unit: usize,
-    inner: Inner,
+    inner: InnerLoop,
     /// Items for each position in the outer dimensions.
     per_place: usize,
     items: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Inner {
+enum InnerLoop {
     /// `count` elements in an item, or `bytes` of one element.
-    Line { dim: Dim, count: usize, bytes: usize },
+    Line { dim: StridedDim, count: usize, bytes: usize },
     /// The source is consecutive along `columns`, the destination along `rows`.
-    Tile { columns: Dim, rows: Dim, transpose: tile::Transpose },
+    Tile { columns: StridedDim, rows: StridedDim, transpose: tile::TileTranspose },
 }
 
 impl Movement {
     /// A copy of elements of `unit` bytes. The dimensions are those of the destination, the outermost first, and each
     /// stride in one of them exceeds the extent of the later ones, so that no two elements overlap.
-    pub fn new(unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
+    pub fn new(unit: usize, dims: &[StridedDim], from: isize, to: isize) -> Movement {
         Movement::with(Isa::best(), unit, dims, from, to)
     }
 
     /// The same for a supported instruction set.
-    pub fn with(isa: Isa, mut unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
+    pub fn with(isa: Isa, mut unit: usize, dims: &[StridedDim], from: isize, to: isize) -> Movement {
         assert!(isa <= Isa::detected() && dims.len() <= MAX_RANK && unit > 0);
-        let mut all = [Dim::default(); MAX_RANK];
+        let mut all = [StridedDim::default(); MAX_RANK];
         let mut rank = 0usize;
         let is_empty = dims.iter().any(|dim| dim.size == 0);
         let mut reach = unit as isize;
@@ -101,7 +101,7 @@ impl Movement {
             from,
             to,
             unit,
-            inner: Inner::Line { dim: Dim { size: 1, from: 0, to: 0 }, count: 1, bytes: unit },
+            inner: InnerLoop::Line { dim: StridedDim { size: 1, from: 0, to: 0 }, count: 1, bytes: unit },
             per_place: 0,
             items: 0,
         };
@@ -115,25 +115,25 @@ impl Movement {
     fn settle(&mut self, isa: Isa) {
         let bytes = self.unit as isize;
         let source = (0..self.rank).find(|&i| self.outer[i].from == bytes);
-        let transpose = tile::Transpose::of(isa, self.unit);
+        let transpose = tile::TileTranspose::of(isa, self.unit);
         (self.inner, self.per_place) = match (source, transpose) {
             (Some(i), Some(transpose)) if i > 0 && self.outer[0].to == bytes => {
                 let (columns, rows) = (self.take(i), self.take(0));
-                (Inner::Tile { columns, rows, transpose }, sides(columns.size) * sides(rows.size))
+                (InnerLoop::Tile { columns, rows, transpose }, sides(columns.size) * sides(rows.size))
             }
             _ => {
-                let dim = if self.rank > 0 { self.take(0) } else { Dim { size: 1, from: 0, to: 0 } };
+                let dim = if self.rank > 0 { self.take(0) } else { StridedDim { size: 1, from: 0, to: 0 } };
                 let count = (LINE_BYTES / self.unit).clamp(1, dim.size);
                 let bytes = self.unit.min(LINE_BYTES);
                 let pieces = if count == 1 { self.unit.div_ceil(bytes) } else { 1 };
-                (Inner::Line { dim, count, bytes }, dim.size.div_ceil(count) * pieces)
+                (InnerLoop::Line { dim, count, bytes }, dim.size.div_ceil(count) * pieces)
             }
         };
         self.outer[..self.rank].reverse();
         self.items = self.outer[..self.rank].iter().map(|dim| dim.size).product::<usize>() * self.per_place;
     }
 
-    fn take(&mut self, index: usize) -> Dim {
+    fn take(&mut self, index: usize) -> StridedDim {
         let dim = self.outer[index];
         self.outer.copy_within(index + 1..self.rank, index);
         self.rank -= 1;
@@ -147,9 +147,9 @@ impl Movement {
     /// Estimated time of an item.
     pub fn item_ns(&self) -> f32 {
         let (elements, factor) = match self.inner {
-            Inner::Line { count: 1, bytes, .. } => return 5.0 + bytes as f32 * NS_PER_BYTE,
-            Inner::Line { count, .. } => (count as f32, 1.0),
-            Inner::Tile { columns, rows, .. } => (columns.size.min(SIDE) as f32 * rows.size.min(SIDE) as f32, 2.0),
+            InnerLoop::Line { count: 1, bytes, .. } => return 5.0 + bytes as f32 * NS_PER_BYTE,
+            InnerLoop::Line { count, .. } => (count as f32, 1.0),
+            InnerLoop::Tile { columns, rows, .. } => (columns.size.min(SIDE) as f32 * rows.size.min(SIDE) as f32, 2.0),
         };
         let each = if factor > 1.0 { 0.0 } else { NS_PER_ELEMENT };
         5.0 + elements * (each + factor * self.unit as f32 * NS_PER_BYTE)
@@ -159,8 +159,8 @@ impl Movement {
     fn fits(&self, from: usize, to: usize) -> bool {
         let (mut low, mut high, mut end) = (self.from, self.from, self.to);
         let (a, b) = match &self.inner {
-            Inner::Line { dim, .. } => (*dim, Dim { size: 1, from: 0, to: 0 }),
-            Inner::Tile { columns, rows, .. } => (*columns, *rows),
+            InnerLoop::Line { dim, .. } => (*dim, StridedDim { size: 1, from: 0, to: 0 }),
+            InnerLoop::Tile { columns, rows, .. } => (*columns, *rows),
         };
         for dim in self.outer[..self.rank].iter().chain([&a, &b]) {
             let steps = dim.size as isize - 1;
@@ -194,10 +194,10 @@ impl Movement {
             unsafe {
                 let (from, to) = (from.offset(at_from), to.offset(at_to));
                 match self.inner {
-                    Inner::Line { dim, count: each, bytes } => {
+                    InnerLoop::Line { dim, count: each, bytes } => {
                         self.lines(first..first + count, &dim, each, bytes, from, to)
                     }
-                    Inner::Tile { columns, rows, transpose } => {
+                    InnerLoop::Tile { columns, rows, transpose } => {
                         let across = sides(columns.size);
                         for number in first..first + count {
                             // Down the rows of the source first: along the destination.
@@ -227,7 +227,15 @@ impl Movement {
 
     /// # Safety
     /// The elements of these items of a line that begins at `from` and `to` are readable and writable.
-    unsafe fn lines(&self, items: Range<usize>, dim: &Dim, each: usize, bytes: usize, from: *const u8, to: *mut u8) {
+    unsafe fn lines(
+        &self,
+        items: Range<usize>,
+        dim: &StridedDim,
+        each: usize,
+        bytes: usize,
+        from: *const u8,
+        to: *mut u8,
+    ) {
         // SAFETY: as demanded of the caller.
         unsafe {
             if each == 1 {
@@ -269,7 +277,7 @@ pub struct Moves<'a> {
 
 /// A claim's part of it.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct MovementPart<'a> {
     movement: &'a Movement,
     from: Bytes<'a>,
     to: *mut u8,
@@ -278,25 +286,25 @@ pub struct Part<'a> {
 
 // SAFETY: positions in the destination are distinct (`new`), and so are items.
 unsafe impl<'a> Parts for Moves<'a> {
-    type Part = Part<'a>;
+    type Part = MovementPart<'a>;
 
-    unsafe fn part(&self, claim: &Claim) -> Part<'a> {
+    unsafe fn part(&self, claim: &Claim) -> MovementPart<'a> {
         let Moves { movement, from, to } = self;
         assert!(claim.end() <= movement.items);
-        Part { movement, from: *from, to: to.data(), items: claim.begin()..claim.end() }
+        MovementPart { movement, from: *from, to: to.data(), items: claim.begin()..claim.end() }
     }
 }
 
-impl Part<'_> {
+impl MovementPart<'_> {
     pub fn run(self) {
         // SAFETY: `divide` has compared; the source is only read, and the items are a claim's.
         unsafe { self.movement.run(self.items, self.from.data(), self.to) }
     }
 }
 
-impl Dim {
+impl StridedDim {
     /// Whether `outer` continues where this dimension ends, on both sides.
-    fn joins(&self, outer: &Dim) -> bool {
+    fn joins(&self, outer: &StridedDim) -> bool {
         let size = self.size as isize;
         outer.from == self.from * size && outer.to == self.to * size
     }
@@ -315,7 +323,7 @@ fn side(number: usize, size: usize) -> Range<usize> {
 
 /// # Safety
 /// `count` elements of the type lie at `from` and may be written at `to`, with the strides of `dim`.
-unsafe fn elements_of<T: Copy>(count: usize, dim: &Dim, from: *const u8, to: *mut u8) {
+unsafe fn elements_of<T: Copy>(count: usize, dim: &StridedDim, from: *const u8, to: *mut u8) {
     // SAFETY: as demanded of the caller.
     unsafe {
         if dim.to == size_of::<T>() as isize {

@@ -16,13 +16,13 @@ type Tile = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_strid
 
 /// The best code for a size of elements.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Transpose {
+pub(in super::super) struct TileTranspose {
     tile: Tile,
 }
 
-impl Transpose {
+impl TileTranspose {
     /// `None` for sizes that no register holds.
-    pub fn of(isa: Isa, size: usize) -> Option<Transpose> {
+    pub fn of(isa: Isa, size: usize) -> Option<TileTranspose> {
         #[cfg(target_arch = "x86_64")]
         let tile: Tile = match (isa, size) {
             (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 1) => x86::tile_avx512::<1, 16>,
@@ -49,7 +49,7 @@ impl Transpose {
             (_, 16) => elements::<u128>,
             _ => return None,
         };
-        Some(Transpose { tile })
+        Some(TileTranspose { tile })
     }
 
     /// # Safety
@@ -64,7 +64,7 @@ impl Transpose {
 /// Element by element, along the shorter side in the inner loop.
 ///
 /// # Safety
-/// As of `Transpose::run`.
+/// As of `TileTranspose::run`.
 unsafe fn elements<T: Copy>(
     from: *const u8,
     from_stride: isize,
@@ -265,7 +265,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// As of `Transpose::run`.
+    /// As of `TileTranspose::run`.
     pub unsafe fn tile_sse2<const SIZE: usize, const N: usize>(
         from: *const u8,
         from_stride: isize,
@@ -289,7 +289,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// As of `Transpose::run`.
+    /// As of `TileTranspose::run`.
     #[target_feature(enable = "avx2")]
     pub unsafe fn tile_avx2<const SIZE: usize, const N: usize>(
         from: *const u8,
@@ -308,7 +308,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// As of `Transpose::run`.
+    /// As of `TileTranspose::run`.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub unsafe fn tile_avx512<const SIZE: usize, const N: usize>(
         from: *const u8,

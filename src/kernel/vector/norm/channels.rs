@@ -3,7 +3,7 @@
 use super::{Affine, all};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::wide::{self, LANES, Wide, Work};
+use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
 
 /// Elements of channels with given statistics: `inner` of one channel, then `inner` of the next.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
     }
 }
 
-impl<T: Stored, P: Stored> Work for Channels<'_, T, P> {
+impl<T: Stored, P: Stored> WideWork for Channels<'_, T, P> {
     #[inline(always)]
     unsafe fn run<W: Wide>(mut self) {
         // SAFETY: as demanded of the caller.

@@ -7,7 +7,7 @@
 use super::{Affine, all};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::wide::{self, LANES, Wide, Work};
+use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
 
 /// Numbers that are summed in f32.
 const BLOCK: usize = 4096;
@@ -19,7 +19,7 @@ const SUMS: usize = 4;
 
 /// The statistic that normalises a row.
 #[derive(Clone, Copy, Debug)]
-pub enum By {
+pub enum RowStatistic {
     /// Mean and variance.
     Variance,
     /// The mean of squares.
@@ -28,8 +28,8 @@ pub enum By {
 
 /// Rows of `len` elements, one after the other.
 #[derive(Debug)]
-pub struct Rows<'a, T, P> {
-    pub by: By,
+pub struct RowNorm<'a, T, P> {
+    pub by: RowStatistic,
     pub epsilon: f32,
     pub x: &'a [T],
     pub out: &'a mut [T],
@@ -42,7 +42,7 @@ pub struct Rows<'a, T, P> {
     pub affine: Affine<'a, P>,
 }
 
-impl<T: Stored, P: Stored> Rows<'_, T, P> {
+impl<T: Stored, P: Stored> RowNorm<'_, T, P> {
     pub fn normalise(self, isa: Isa) {
         assert!(self.x.len() == self.out.len() && self.len.is_multiple_of(self.inner));
         wide::on(isa, self);
@@ -79,7 +79,7 @@ impl<T: Stored, P: Stored> Rows<'_, T, P> {
     }
 }
 
-impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
+impl<T: Stored, P: Stored> WideWork for RowNorm<'_, T, P> {
     #[inline(always)]
     unsafe fn run<W: Wide>(mut self) {
         let (len, count) = (self.len, self.x.len() / self.len);
@@ -94,7 +94,7 @@ impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
             // SAFETY: as demanded of the caller.
             unsafe {
                 match self.by {
-                    By::Variance => {
+                    RowStatistic::Variance => {
                         for (mean, x) in means.iter_mut().zip(rows.chunks_exact(len)) {
                             *mean = (sum::<W, T, false>(x, 0.0) * inverse) as f32;
                         }
@@ -102,7 +102,7 @@ impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
                             factors[i] = factor(sum::<W, T, true>(x, means[i]));
                         }
                     }
-                    By::Squares => {
+                    RowStatistic::Squares => {
                         for (of_row, x) in factors.iter_mut().zip(rows.chunks_exact(len)) {
                             *of_row = factor(squares::<W, T>(x));
                         }

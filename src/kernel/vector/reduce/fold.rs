@@ -15,7 +15,7 @@ const BLOCK: usize = 4096;
 const ROWS: usize = 32;
 
 /// An operation that folds numbers in any order.
-pub trait Operation: Copy + Send + Sync {
+pub trait FoldOperation: Copy + Send + Sync {
     /// The type of a lane.
     type Lane: Copy;
     const START: Self::Lane;
@@ -44,7 +44,7 @@ macro_rules! operations {
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
 
-        impl Operation for $name {
+        impl FoldOperation for $name {
             type Lane = $lane;
             const START: $lane = $start;
             const NEUTRAL: f64 = $neutral;
@@ -84,7 +84,7 @@ operations! {
 #[derive(Clone, Copy, Debug)]
 pub struct Fold<O>(pub O);
 
-impl<O: Operation> Reduction for Fold<O> {
+impl<O: FoldOperation> Reduction for Fold<O> {
     type Partial = f64;
 
     fn neutral(self) -> f64 {
@@ -138,7 +138,7 @@ impl<O: Operation> Reduction for Fold<O> {
 }
 
 #[inline(always)]
-fn fold_block<O: Operation>(x: &[f32]) -> f64 {
+fn fold_block<O: FoldOperation>(x: &[f32]) -> f64 {
     let (quads, rest) = x.as_chunks::<{ GROUPS * LANES }>();
     let (singles, rest) = rest.as_chunks::<LANES>();
     let mut a = [O::START; LANES];
@@ -172,7 +172,7 @@ fn fold_block<O: Operation>(x: &[f32]) -> f64 {
 /// All lanes folded into one. A separate function: inlined into the loops, it would make the compiler shorten their
 /// vectors to its pairs.
 #[inline(never)]
-fn total<O: Operation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
+fn total<O: FoldOperation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
     let [a, b, c, d] = lanes;
     let mut wide: [f64; LANES] = std::array::from_fn(|j| O::widen(O::join(O::join(a[j], b[j]), O::join(c[j], d[j]))));
     let mut half = LANES / 2;
@@ -187,7 +187,7 @@ fn total<O: Operation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
 
 /// The lanes of some columns merged with the columns' results so far. A separate function, like `total`.
 #[inline(never)]
-fn merge_lanes<O: Operation>(to: &mut [f64], lanes: &[O::Lane; LANES]) {
+fn merge_lanes<O: FoldOperation>(to: &mut [f64], lanes: &[O::Lane; LANES]) {
     for (to, &lane) in to.iter_mut().zip(lanes) {
         *to = O::merge(*to, O::widen(lane));
     }

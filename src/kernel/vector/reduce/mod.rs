@@ -20,12 +20,12 @@ mod fold;
 mod place;
 
 pub use fold::{Fold, Greatest, Least, Product, Sizes, Squares, Sum};
-pub use place::{Best, Place};
+pub use place::{Best, ExtremeIndex};
 
 use super::columns::WIDTH;
 use super::convert::{self, Stored};
 use super::isa::Isa;
-use super::levels::{self, Loop};
+use super::levels::{self, LevelLoop};
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::kernel::KernelContext;
@@ -60,7 +60,7 @@ pub trait Reduction: Copy + Sync {
 pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
 
 /// The input type of a reduction: f32, or 16-bit floats that are converted to f32.
-pub trait Source: Stored + Default {
+pub trait ReductionInput: Stored + Default {
     /// The numbers as f32, in the first buffer if they must be converted.
     fn floats<'a>(x: &'a [Self], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32];
     /// Maximum numbers at a time.
@@ -70,7 +70,7 @@ pub trait Source: Stored + Default {
     const BUFFERS: Self::Buffers;
 }
 
-impl Source for f32 {
+impl ReductionInput for f32 {
     const AT_ONCE: usize = usize::MAX;
     type Buffers = [[f32; BUFFER]; 0];
     const BUFFERS: Self::Buffers = [];
@@ -82,7 +82,7 @@ impl Source for f32 {
 
 macro_rules! halves {
     ($($half:ty),*) => {$(
-        impl Source for $half {
+        impl ReductionInput for $half {
             const AT_ONCE: usize = BUFFER;
             type Buffers = [[f32; BUFFER]; 2];
             const BUFFERS: Self::Buffers = [[0.0; BUFFER]; 2];
@@ -100,7 +100,7 @@ halves!(F16, Bf16);
 
 /// A group of neighbouring dimensions: number of elements, and their stride.
 #[derive(Clone, Copy, Debug, Default)]
-struct Group {
+struct DimGroup {
     size: usize,
     stride: usize,
 }
@@ -108,18 +108,18 @@ struct Group {
 /// Groups of one kind, the outermost first.
 #[derive(Clone, Copy, Debug, Default)]
 struct Groups {
-    all: [Group; MAX_RANK],
+    all: [DimGroup; MAX_RANK],
     count: usize,
 }
 
 impl Groups {
-    fn push_front(&mut self, group: Group) {
+    fn push_front(&mut self, group: DimGroup) {
         self.all.copy_within(0..self.count, 1);
         self.all[0] = group;
         self.count += 1;
     }
 
-    fn pop_last(&mut self) -> Option<Group> {
+    fn pop_last(&mut self) -> Option<DimGroup> {
         self.count = self.count.checked_sub(1)?;
         Some(self.all[self.count])
     }
@@ -141,11 +141,11 @@ impl Groups {
 
 /// How a tensor is reduced. Depends only on its shape.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct ReductionPlan {
     kept: Groups,
     runs: Groups,
     /// The last group that is reduced.
-    last: Group,
+    last: DimGroup,
     /// Columns, if the last group of all is kept.
     columns: Option<usize>,
     /// Numbers that are reduced to one.
@@ -157,9 +157,9 @@ pub struct Plan {
     items: usize,
 }
 
-impl Plan {
+impl ReductionPlan {
     /// From the sizes and whether each is reduced, the outermost first.
-    pub fn new(sizes: impl DoubleEndedIterator<Item = (usize, bool)> + Clone) -> Plan {
+    pub fn new(sizes: impl DoubleEndedIterator<Item = (usize, bool)> + Clone) -> ReductionPlan {
         let count =
             |reduced: bool| sizes.clone().filter(|dim| dim.1 == reduced).fold(1usize, |n, dim| n.saturating_mul(dim.0));
         let (reduced, outputs) = (count(true), count(false));
@@ -171,17 +171,17 @@ impl Plan {
                 if before == Some(is_reduced) {
                     groups.all[0].size *= size;
                 } else {
-                    groups.push_front(Group { size, stride });
+                    groups.push_front(DimGroup { size, stride });
                 }
                 (stride, before) = (stride * size, Some(is_reduced));
             }
         }
-        let is_kept = |group: &Group| group.stride == 1;
+        let is_kept = |group: &DimGroup| group.stride == 1;
         let columns = kept.all[..kept.count].last().copied().filter(is_kept).map(|group| group.size);
         if columns.is_some() {
             kept.pop_last();
         }
-        let last = runs.pop_last().unwrap_or(Group { size: 1, stride: 1 });
+        let last = runs.pop_last().unwrap_or(DimGroup { size: 1, stride: 1 });
         let units = last.size.div_ceil(if columns.is_some() { ROWS } else { CHUNK });
         let items = match (outputs, reduced) {
             (0, _) | (_, 0) => 0,
@@ -189,7 +189,7 @@ impl Plan {
         };
         let few = reduced.saturating_mul(outputs) >= WORTH_PARTS && items < MOST_PARTS;
         let parts = if few { (MOST_PARTS / items.max(1)).min(units * runs.places()) } else { 1 };
-        Plan { kept, runs, last, columns, reduced, outputs, units, parts, items }
+        ReductionPlan { kept, runs, last, columns, reduced, outputs, units, parts, items }
     }
 
     /// Numbers that are reduced to one.
@@ -226,7 +226,7 @@ impl Plan {
     }
 
     /// Reduces input 0 to output 0.
-    pub fn compute<R: Reduction, T: Source, O: Element + Default>(
+    pub fn compute<R: Reduction, T: ReductionInput, O: Element + Default>(
         &self,
         isa: Isa,
         reduction: R,
@@ -261,7 +261,7 @@ impl Plan {
                     unsafe { partials.put(number * self.width(), results) };
                 }
             };
-            levels::on(isa, Piece { plan: self, isa, reduction, x, numbers, put });
+            levels::on(isa, ReductionPiece { plan: self, isa, reduction, x, numbers, put });
             Ok(())
         })?;
         if self.parts > 1 {
@@ -283,7 +283,7 @@ impl Plan {
 
     /// The units of a part, in order. `x` begins with the item's first number.
     #[inline(always)]
-    fn part<R: Reduction, T: Source>(
+    fn part<R: Reduction, T: ReductionInput>(
         &self,
         isa: Isa,
         reduction: R,
@@ -326,8 +326,8 @@ impl Plan {
 }
 
 /// Some parts of items.
-struct Piece<'a, R, T, P> {
-    plan: &'a Plan,
+struct ReductionPiece<'a, R, T, P> {
+    plan: &'a ReductionPlan,
     isa: Isa,
     reduction: R,
     x: &'a [T],
@@ -336,7 +336,7 @@ struct Piece<'a, R, T, P> {
     put: P,
 }
 
-impl<R: Reduction, T: Source, P: Fn(usize, &[R::Partial])> Loop for Piece<'_, R, T, P> {
+impl<R: Reduction, T: ReductionInput, P: Fn(usize, &[R::Partial])> LevelLoop for ReductionPiece<'_, R, T, P> {
     type Output = ();
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use super::{Reduction, WIDTH};
 
 /// The index of the greatest number, or of the least one.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<const LEAST: bool>;
+pub struct ExtremeIndex<const LEAST: bool>;
 
 /// The best number so far, and its index; `NOWHERE` before there is one.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ fn better<const LEAST: bool>(x: f32, than: f32) -> bool {
     (if LEAST { x < than } else { x > than }) || (x.is_nan() && !than.is_nan())
 }
 
-impl<const LEAST: bool> Reduction for Place<LEAST> {
+impl<const LEAST: bool> Reduction for ExtremeIndex<LEAST> {
     type Partial = Best;
 
     fn neutral(self) -> Best {
