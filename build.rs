@@ -21,6 +21,8 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/emulation.rs",
     "src/abi/tensor.rs",
     "src/abi/recording.rs",
+    "src/abi/recipe.rs",
+    "src/abi/region.rs",
     "src/abi/device.rs",
     "src/abi/cuda.rs",
     "src/abi/kernel.rs",
@@ -287,7 +289,7 @@ fn main() {
         println!("cargo::{level}=weir.h was not generated: {error}");
     }
     #[cfg(feature = "cuda")]
-    compress_modules(&root).expect("the modules of src/device/cuda/kernels can be read, and OUT_DIR written");
+    compress_modules(&root).expect("the modules of gpu/kernels can be read, and OUT_DIR written");
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
         // Threads may still be inside the library, and thread-local destructors point into it: it is never unloaded.
@@ -298,7 +300,7 @@ fn main() {
 /// The text of the CUDA kernels is the larger part of what the library would carry for them.
 #[cfg(feature = "cuda")]
 fn compress_modules(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let folder = root.join("src/device/cuda/kernels");
+    let folder = root.join("gpu/kernels");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     println!("cargo::rerun-if-changed={}", folder.display());
     for file in fs::read_dir(folder)? {

@@ -13,7 +13,7 @@ The figures stand for no machine: FAR is of the order of one transfer between co
 import heapq
 
 FAR, OWN = 100.0, 3.0
-LEAF = 32  # arrivals at one leaf of a wide join, as src/graph/compile/joins.rs has it
+LEAF = 32  # arrivals at one leaf of a wide join, as src/graph/compile/layout/joins.rs has it
 OFFER = 32_000.0  # ns of work that a thread takes at once
 
 

@@ -18,10 +18,10 @@ use weir::graph::{CompileOptions, Graph, Program, RunOptions};
 use weir::kernel::builtin::Binary;
 use weir::kernel::vector::binary;
 use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::threadpool::{PoolAttr, ThreadPool};
+use weir::threadpool::{ThreadPool, ThreadPoolAttr};
 
 fn pool(threads: usize) -> Ref<ThreadPool> {
-    ThreadPool::builtin(&PoolAttr { num_threads: Some(threads), ..PoolAttr::default() }).unwrap()
+    ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(threads), ..ThreadPoolAttr::default() }).unwrap()
 }
 
 fn run(program: &Ref<Program>, options: &RunOptions) {

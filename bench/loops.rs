@@ -10,7 +10,7 @@ use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
 use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::threadpool::{PoolAttr, ThreadPool};
+use weir::threadpool::{ThreadPool, ThreadPoolAttr};
 
 const ITERATIONS: i32 = 200;
 
@@ -115,7 +115,7 @@ fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(41);
     let engine = Engine::create(DeviceKind::CPU, 0, None).unwrap();
     // The caller and one thread of the pool.
-    let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap();
+    let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(1), ..ThreadPoolAttr::default() }).unwrap();
     let (shared, alone) = (RunOptions { threadpool: Some(pool), ..RunOptions::default() }, RunOptions::default());
     let (input, output) = (tensor(&engine, ITERATIONS), tensor(&engine, 0));
     println!(

@@ -223,7 +223,7 @@ OFFSET(weir_conformance_line, text, 24);
 OFFSET(weir_conformance_line, verdict, 32);
 OFFSET(weir_conformance_line, reserved, 36);
 
-SIZE(weir_emulation, 96);
+SIZE(weir_emulation, 112);
 OFFSET(weir_emulation, struct_size, 0);
 OFFSET(weir_emulation, seed, 8);
 OFFSET(weir_emulation, flags, 16);
@@ -236,6 +236,8 @@ OFFSET(weir_emulation, fail_copy, 64);
 OFFSET(weir_emulation, fail_allocation, 72);
 OFFSET(weir_emulation, lose_operation, 80);
 OFFSET(weir_emulation, replay_ns, 88);
+OFFSET(weir_emulation, regions, 96);
+OFFSET(weir_emulation, fail_region, 104);
 
 SIZE(weir_emulated_race, 824);
 OFFSET(weir_emulated_race, struct_size, 0);
@@ -252,7 +254,7 @@ OFFSET(weir_emulated_race, second_name, 184);
 OFFSET(weir_emulated_race, second_stream, 248);
 OFFSET(weir_emulated_race, text, 312);
 
-SIZE(weir_emulated_counters, 128);
+SIZE(weir_emulated_counters, 136);
 OFFSET(weir_emulated_counters, struct_size, 0);
 OFFSET(weir_emulated_counters, operations, 8);
 OFFSET(weir_emulated_counters, completed, 16);
@@ -269,6 +271,7 @@ OFFSET(weir_emulated_counters, races, 96);
 OFFSET(weir_emulated_counters, replays, 104);
 OFFSET(weir_emulated_counters, pageable_copies, 112);
 OFFSET(weir_emulated_counters, pinned_bytes, 120);
+OFFSET(weir_emulated_counters, regions, 128);
 
 SIZE(weir_engine_info, 112);
 OFFSET(weir_engine_info, struct_size, 0);
@@ -625,7 +628,34 @@ OFFSET(weir_device_recording, struct_size, 0);
 OFFSET(weir_device_recording, name, 8);
 OFFSET(weir_device_recording, list, 16);
 
-SIZE(weir_device_vtable, 416);
+SIZE(weir_device_region_value, 80);
+OFFSET(weir_device_region_value, desc, 0);
+OFFSET(weir_device_region_value, constant, 72);
+
+SIZE(weir_device_region_node, 72);
+OFFSET(weir_device_region_node, name, 0);
+OFFSET(weir_device_region_node, recipe, 8);
+OFFSET(weir_device_region_node, kernel, 16);
+OFFSET(weir_device_region_node, inputs, 24);
+OFFSET(weir_device_region_node, num_inputs, 32);
+OFFSET(weir_device_region_node, outputs, 40);
+OFFSET(weir_device_region_node, num_outputs, 48);
+OFFSET(weir_device_region_node, after, 56);
+OFFSET(weir_device_region_node, num_after, 64);
+
+SIZE(weir_device_region, 80);
+OFFSET(weir_device_region, struct_size, 0);
+OFFSET(weir_device_region, name, 8);
+OFFSET(weir_device_region, nodes, 16);
+OFFSET(weir_device_region, num_nodes, 24);
+OFFSET(weir_device_region, values, 32);
+OFFSET(weir_device_region, num_values, 40);
+OFFSET(weir_device_region, inputs, 48);
+OFFSET(weir_device_region, num_inputs, 56);
+OFFSET(weir_device_region, outputs, 64);
+OFFSET(weir_device_region, num_outputs, 72);
+
+SIZE(weir_device_vtable, 432);
 OFFSET(weir_device_vtable, struct_size, 0);
 OFFSET(weir_device_vtable, flags, 8);
 OFFSET(weir_device_vtable, device_count, 16);
@@ -678,6 +708,8 @@ OFFSET(weir_device_vtable, batch_end, 384);
 OFFSET(weir_device_vtable, memory_trim, 392);
 OFFSET(weir_device_vtable, host_used, 400);
 OFFSET(weir_device_vtable, error_origin, 408);
+OFFSET(weir_device_vtable, region_claim, 416);
+OFFSET(weir_device_vtable, region_compile, 424);
 
 SIZE(weir_device_plugin_api, 56);
 OFFSET(weir_device_plugin_api, struct_size, 0);

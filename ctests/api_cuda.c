@@ -215,6 +215,20 @@ static void test_beside(weir_stream *stream) {
     weir_tensor_release(x), weir_tensor_release(to);
 }
 
+/* Tables are the host's: their kernels are refused as they are made. */
+static void test_tables(void) {
+    const weir_table_desc desc = {.struct_size = sizeof desc, .key = WEIR_TABLE_KEY_INT64, .row = {WEIR_F32, 1, {2}}};
+    weir_resource *table = NULL;
+    weir_kernel *none = NULL;
+    CHECK_OK(weir_table_create(gpu, NULL, "rows", &desc, &table));
+    const char refused[] = "engine cuda:0 has no kernels of tables, which are in the host's memory";
+    CHECK_CODE(weir_kernel_create_table_find(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table_insert(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table_size(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK(none == NULL);
+    weir_resource_release(table);
+}
+
 int main(void) {
     uint32_t count = 0;
     weir_stream *stream = NULL;
@@ -231,6 +245,7 @@ int main(void) {
     test_info();
     test_kernels(stream);
     test_beside(stream);
+    test_tables();
     weir_stream_release(stream);
     weir_engine_release(gpu);
     weir_engine_release(cpu);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Programs on a plug-in's device that has recordings, branches and loops, prepared launches, scratch memory and a query
- * for idle streams: random graphs give what they give on the host, with all of that, with each left out, and while
+ * Programs on a plug-in's device that has recordings, branches and loops, prepared launches, scratch memory, regions and a
+ * query for idle streams: random graphs give what they give on the host, with all of that, with each left out, and while
  * functions fail.
  */
 
@@ -293,6 +293,7 @@ static void test_graphs(const char *name, uint64_t capabilities, uint32_t max_st
         }
     }
     test_device_counts counts = test_device_count(on.device);
+    CHECK_EQ(counts.regions > 0, (capabilities & WEIR_DEVICE_REGIONS) != 0);
     bool records = (capabilities & WEIR_DEVICE_RECORDINGS) != 0;
     /* Where branches and loops are refused there may be nothing left to record. */
     CHECK(refuses || (records == (counts.recordings > 0) && records == (counts.replays > 0)));
@@ -408,7 +409,7 @@ static void test_refusals(void) {
 #define WITHOUT(capability, member)                                                                                    \
     v = good;                                                                                                          \
     v.member = NULL;                                                                                                   \
-    refuse("board-lacking", basic | extra, &v, "says " #capability ", and vtable->" #member " is NULL");
+    refuse("board-lacking", basic | extra | WEIR_DEVICE_REGIONS, &v, "says " #capability ", and vtable->" #member " is NULL");
     WITHOUT(WEIR_DEVICE_IDLE_QUERY, stream_query)
     WITHOUT(WEIR_DEVICE_RECORDINGS, record)
     WITHOUT(WEIR_DEVICE_RECORDINGS, executable_update)
@@ -418,6 +419,7 @@ static void test_refusals(void) {
     WITHOUT(WEIR_DEVICE_PREPARED_LAUNCHES, launch_prepared)
     WITHOUT(WEIR_DEVICE_PREPARED_LAUNCHES, prepared_destroy)
     WITHOUT(WEIR_DEVICE_SCRATCH, kernel_scratch)
+    WITHOUT(WEIR_DEVICE_REGIONS, region_compile)
 #undef WITHOUT
     /* A vtable of before any of that was there. */
     v = good;
@@ -429,14 +431,16 @@ static void test_refusals(void) {
 
 /* The k-th call of each function fails, until there are no more calls: the run fails with its status, or goes on another
  * way; nothing is left behind, and a new device works. */
-static void test_sweep(void) {
-    static const struct { const char *function; bool goes_on; } functions[] = {
-        {"stream_query", true}, {"record", true}, {"executable_update", true}, {"replay", false}, {"prepare", true},
-        {"launch_prepared", false}, {"kernel_scratch", false}, {"allocate", false}, {"work", false}};
+typedef struct swept {
+    const char *function;
+    bool goes_on;
+} swept;
+
+static void test_sweep(const char *name, uint64_t capabilities, const swept *functions, size_t num_functions, int least) {
     static const int32_t codes[] = {WEIR_UNIMPLEMENTED, WEIR_RESOURCE_EXHAUSTED, WEIR_DEVICE_LOST};
-    board on = plug_in("board-swept", basic | extra);
+    board on = plug_in(name, capabilities);
     int failures = 0, others = 0;
-    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+    for (size_t f = 0; f < num_functions; f++) {
         for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
             int step = 1;
             for (int k = 1;; k += step) {
@@ -466,7 +470,7 @@ static void test_sweep(void) {
             }
         }
     }
-    CHECK(failures >= 50 && others >= 20);
+    CHECK(failures >= least && others >= 2 * least / 5);
     pull_out(&on);
 }
 
@@ -494,7 +498,16 @@ int main(void) {
     test_streams(3, 8, "\"streams\":3");
     test_streams(3, 2, "\"streams\":2");
     test_refusals();
-    test_sweep();
+    static const swept functions[] = {
+        {"stream_query", true}, {"record", true}, {"executable_update", true}, {"replay", false}, {"prepare", true},
+        {"launch_prepared", false}, {"kernel_scratch", false}, {"allocate", false}, {"work", false}};
+    test_sweep("board-swept", basic | extra, functions, sizeof functions / sizeof *functions, 50);
+    /* What refuses a region with UNIMPLEMENTED has its nodes done one by one. */
+    static const swept of_regions[] = {{"region_claim", false}, {"region_compile", false}, {"work", false}};
+    test_sweep("board-swept-regions", basic | extra | WEIR_DEVICE_REGIONS, of_regions, 3, 10);
+    test_graphs("board-regions", basic | extra | WEIR_DEVICE_REGIONS, 0, false, scale(30));
+    test_graphs("board-regions-alone", basic | WEIR_DEVICE_REGIONS, 2, false, scale(30));
+    test_graphs("board-regions-in-turn", (basic | extra | WEIR_DEVICE_REGIONS) & ~(uint64_t)WEIR_DEVICE_CONCURRENT, 1, false, scale(30));
     test_graphs("board-narrow", basic | extra, 1, false, scale(30));
     test_graphs("board-refusing", basic | extra, 2, true, scale(30));
     check_released(&before);

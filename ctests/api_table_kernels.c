@@ -83,7 +83,11 @@ static void on_streams(uint64_t stream_flags) {
     CHECK_CODE(weir_kernel_create_table_find(other, table, NULL, &none), WEIR_INVALID_ARGUMENT, "of another engine");
     CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, NULL, &device));
     weir_resource *there_too = make_table(device, "rows", WEIR_TABLE_KEY_INT64);
-    CHECK_CODE(weir_kernel_create_table_size(device, there_too, NULL, &none), WEIR_UNIMPLEMENTED, "has no kernels of tables");
+    const char refused[] = "engine emulated:0 has no kernels of tables, which are in the host's memory";
+    CHECK_CODE(weir_kernel_create_table_find(device, there_too, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table_insert(device, there_too, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table_size(device, there_too, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK(none == NULL);
     weir_resource_release(there_too);
     weir_resource_release(words);
     weir_engine_release(device);

@@ -34,7 +34,7 @@ static void rows_of_register(void) {
     ROW(weir_device_register, ("bad", 0, NULL, device), INVALID, "vtable is NULL");
     ROW(weir_device_register, ("bad", 0, UNALIGNED, device), INVALID, "vtable is not aligned");
     v.struct_size = 64;
-    ROW(weir_device_register, ("bad", 0, &v, device), INVALID, "vtable->struct_size is 64, expected 416 (at least 240)");
+    ROW(weir_device_register, ("bad", 0, &v, device), INVALID, "vtable->struct_size is 64, expected 432 (at least 240)");
     v = good_vtable;
     v.flags = 2;
     ROW(weir_device_register, ("bad", 0, &v, device), INVALID, "vtable->flags has unknown bits 0x2");

@@ -226,8 +226,10 @@ static void rows_of_emulation(void) {
     ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation: flags has WEIR_EMULATION_STRICT without");
     emulation.flags = 1 << 20;
     ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation: flags has unknown bits 0x100000");
+    emulation = sane, emulation.regions = 4;
+    ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation: regions is 4, expected 0 to 3");
     emulation = sane, emulation.struct_size = 16;
-    ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation->struct_size is 16, expected 96 (at least 88)");
+    ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation->struct_size is 16, expected 112 (at least 88)");
     ROW(weir_engine_attr_get_emulation, (NULL, &sane), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_emulation, (attr, NULL), INVALID, "out_emulation is NULL");
     ROW(weir_engine_attr_get_emulation, (good.engine_attr, &sane), PRECONDITION, "attr is for a cpu engine");

@@ -47,4 +47,10 @@ void bad_input_placement(void) {
     ROW(weir_compile_options_get_device_control, (NULL, &out.i32), INVALID, "options is NULL");
     ROW(weir_compile_options_get_device_control, (WRONG(graph), &out.i32), INVALID, "options: expected compile_options");
     ROW(weir_compile_options_get_device_control, (good.compile_options, NULL), INVALID, "out_device_control is NULL");
+    ROW(weir_compile_options_set_regions, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_regions, (WRONG(run_options), 1), INVALID, "options: expected compile_options");
+    ROW(weir_compile_options_set_regions, (good.compile_options, 2), INVALID, "regions is 2");
+    ROW(weir_compile_options_get_regions, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_regions, (WRONG(graph), &out.i32), INVALID, "options: expected compile_options");
+    ROW(weir_compile_options_get_regions, (good.compile_options, NULL), INVALID, "out_regions is NULL");
 }

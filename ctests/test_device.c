@@ -414,6 +414,32 @@ static void kernel_destroy(void *device, void *kernel) {
     pthread_mutex_unlock(&c->mutex);
 }
 
+static int32_t region_claim(void *device, const weir_device_region *region, uint32_t *out_groups) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, "region_claim");
+    for (size_t i = 0; status == WEIR_OK && i < region->num_nodes; i++) {
+        out_groups[i] = c->left_alone == NULL || strcmp(region->nodes[i].recipe->operation, c->left_alone) != 0;
+    }
+    return leave(c, status);
+}
+
+static int32_t region_compile(void *device, const weir_device_region *region, void **out_kernel) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, "region_compile");
+    test_kernel *kernel = NULL;
+    if (status == WEIR_OK) {
+        status = test_region_create(region, SPACE, c->fault == HASTY_REGIONS, &kernel);
+        if (status != WEIR_OK) fail(status, "too large a region for the test device");
+    }
+    if (status == WEIR_OK) {
+        c->alive++;
+        c->regions++;
+        c->region_nodes += (int)region->num_nodes;
+        *out_kernel = kernel;
+    }
+    return leave(c, status);
+}
+
 static int32_t launch(void *device, void *on, void *kernel, const weir_device_launch *call) {
     command work;
     int32_t status = read_launch(((opened *)device)->context, kernel, call, &work);
@@ -495,6 +521,8 @@ weir_device_vtable test_device_vtable(void) {
         .kernel_scratch = kernel_scratch,
         .batch_begin = batch_begin,
         .batch_end = batch_end,
+        .region_claim = region_claim,
+        .region_compile = region_compile,
     };
 }
 
@@ -579,9 +607,15 @@ void test_device_refuse_control(test_device *c, bool refuse) {
     pthread_mutex_unlock(&c->mutex);
 }
 
+void test_device_leave_alone(test_device *c, const char *operation) {
+    pthread_mutex_lock(&c->mutex);
+    c->left_alone = operation;
+    pthread_mutex_unlock(&c->mutex);
+}
+
 test_device_counts test_device_count(test_device *c) {
     pthread_mutex_lock(&c->mutex);
-    test_device_counts counts = {c->recordings, c->updates, c->prepared, c->queries, c->replays};
+    test_device_counts counts = {c->recordings, c->updates, c->prepared, c->queries, c->regions, c->region_nodes, c->replays};
     pthread_mutex_unlock(&c->mutex);
     return counts;
 }

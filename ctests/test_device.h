@@ -47,14 +47,15 @@ typedef enum test_fault {
     ONCE_MORE,         /* a loop is done once, whatever its predicate says */
     STALE_PREPARED,    /* what was prepared before is launched again */
     MUTE,              /* what a function of the host's says of its failure is lost */
-    FORGETFUL_BATCHES  /* fills of a batch are not done */
+    FORGETFUL_BATCHES, /* fills of a batch are not done */
+    HASTY_REGIONS      /* a kernel of a region leaves out the last node */
 } test_fault;
 
 typedef struct test_device test_device;
 
 /* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK,
- * NATIVE_HANDLE, PINNED_MEMORY, REGISTER_MEMORY, IDLE_QUERY, RECORDINGS, CONTROL_FLOW, PREPARED_LAUNCHES, SCRATCH and HOST_KERNELS
- * are honoured. NULL if there is no memory. */
+ * NATIVE_HANDLE, PINNED_MEMORY, REGISTER_MEMORY, IDLE_QUERY, RECORDINGS, CONTROL_FLOW, PREPARED_LAUNCHES, SCRATCH, HOST_KERNELS and
+ * REGIONS are honoured. NULL if there is no memory. */
 test_device *test_device_create(uint64_t capabilities);
 
 /* Frees it. Nobody uses it any more. */
@@ -85,9 +86,12 @@ void test_device_slow(test_device *device, uint64_t ns);
 void test_device_max_streams(test_device *device, uint32_t count);
 void test_device_refuse_control(test_device *device, bool refuse);
 
+/* The operation whose nodes it does not take into regions; NULL: it takes all. */
+void test_device_leave_alone(test_device *device, const char *operation);
+
 /* How often it was asked for something, and did it. */
 typedef struct test_device_counts {
-    int recordings, updates, prepared, queries;
+    int recordings, updates, prepared, queries, regions, region_nodes;
     uint64_t replays;
 } test_device_counts;
 test_device_counts test_device_count(test_device *device);

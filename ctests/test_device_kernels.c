@@ -8,7 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum operation { ADD, RELU, MATMUL, COMPARE, SCALE, HOST, FAIL, NOTHING } operation;
+typedef enum operation { ADD, RELU, MATMUL, COMPARE, SCALE, HOST, FAIL, REGION, NOTHING } operation;
+
+/* A call in a region: its values by their numbers, inputs first. */
+typedef struct call {
+    const test_kernel *kernel;
+    size_t num_inputs, num_outputs, values[8];
+} call;
+
+enum { MOST_CALLS = 64, MOST_VALUES = 128 };
+
+/* A region: its values with the addresses of constants, which of them a launch is given, and its calls. */
+typedef struct region {
+    size_t num_values, num_calls, num_inputs, num_outputs;
+    size_t given[8]; /* inputs first */
+    weir_tensor_view values[MOST_VALUES];
+    call calls[MOST_CALLS];
+} region;
 
 struct test_kernel {
     operation operation;
@@ -18,6 +34,7 @@ struct test_kernel {
     weir_device_host_call_fn host_call; /* of a function of the host's */
     void *host_user;
     weir_destroy_fn host_release;
+    region *region;
 };
 
 /* As much of the attributes as both sides know. */
@@ -72,7 +89,78 @@ int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test
 void test_kernel_destroy(void *kernel) {
     const test_kernel *ended = kernel;
     if (ended->operation == HOST) ended->host_release(ended->host_user);
+    free(ended->region);
     free(kernel);
+}
+
+static uint64_t bytes_of(const weir_tensor_desc *desc) {
+    uint64_t bytes = desc->dtype == WEIR_F32 || desc->dtype == WEIR_S32 ? 4 : desc->dtype == WEIR_U8 || desc->dtype == WEIR_BOOL ? 1 : 0;
+    for (uint32_t i = 0; i < desc->rank; i++) bytes *= (uint64_t)desc->dims[i];
+    return bytes;
+}
+
+int32_t test_region_create(const weir_device_region *from, uint64_t space, bool hasty, test_kernel **out_kernel) {
+    if (from->num_values > MOST_VALUES || from->num_nodes > MOST_CALLS || from->num_inputs + from->num_outputs > 8) return WEIR_UNIMPLEMENTED;
+    region *to = calloc(1, sizeof *to);
+    test_kernel *kernel = calloc(1, sizeof *kernel);
+    int32_t status = to == NULL || kernel == NULL ? WEIR_RESOURCE_EXHAUSTED : WEIR_OK;
+    if (status == WEIR_OK) {
+        to->num_values = from->num_values, to->num_calls = from->num_nodes;
+        to->num_inputs = from->num_inputs, to->num_outputs = from->num_outputs;
+        for (size_t i = 0; i < from->num_inputs; i++) to->given[i] = from->inputs[i];
+        for (size_t i = 0; i < from->num_outputs; i++) to->given[from->num_inputs + i] = from->outputs[i];
+    }
+    for (size_t i = 0; status == WEIR_OK && i < from->num_values; i++) {
+        const weir_device_region_value *value = &from->values[i];
+        to->values[i] = (weir_tensor_view){(void *)(uintptr_t)(value->constant & ~space), bytes_of(&value->desc), value->desc};
+        if (to->values[i].bytes == 0) status = WEIR_UNIMPLEMENTED;
+    }
+    for (size_t i = 0; status == WEIR_OK && i < from->num_nodes; i++) {
+        const weir_device_region_node *node = &from->nodes[i];
+        if (node->num_inputs + node->num_outputs > 8) status = WEIR_UNIMPLEMENTED;
+        if (status != WEIR_OK) break;
+        to->calls[i].kernel = node->kernel;
+        to->calls[i].num_inputs = node->num_inputs;
+        to->calls[i].num_outputs = node->num_outputs;
+        for (size_t j = 0; j < node->num_inputs; j++) to->calls[i].values[j] = node->inputs[j];
+        for (size_t j = 0; j < node->num_outputs; j++) to->calls[i].values[node->num_inputs + j] = node->outputs[j];
+    }
+    if (status != WEIR_OK) {
+        free(to);
+        free(kernel);
+        return status;
+    }
+    if (hasty) to->num_calls--;
+    kernel->operation = REGION;
+    kernel->region = to;
+    *out_kernel = kernel;
+    return WEIR_OK;
+}
+
+/* What goes from node to node lies in memory of this call's. */
+static int32_t run_region(const region *region, const weir_tensor_view *in, const weir_tensor_view *out, char *why, size_t capacity) {
+    weir_tensor_view values[MOST_VALUES];
+    bool own[MOST_VALUES] = {false};
+    int32_t status = WEIR_OK;
+    memcpy(values, region->values, region->num_values * sizeof *values);
+    for (size_t i = 0; i < region->num_inputs; i++) values[region->given[i]].data = in[i].data;
+    for (size_t i = 0; i < region->num_outputs; i++) values[region->given[region->num_inputs + i]].data = out[i].data;
+    for (size_t i = 0; i < region->num_values; i++) {
+        if (values[i].data != NULL) continue;
+        values[i].data = malloc(values[i].bytes);
+        own[i] = true;
+        if (values[i].data == NULL) status = WEIR_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; status == WEIR_OK && i < region->num_calls; i++) {
+        const call *call = &region->calls[i];
+        weir_tensor_view views[8];
+        for (size_t j = 0; j < call->num_inputs + call->num_outputs; j++) views[j] = values[call->values[j]];
+        status = test_kernel_run(call->kernel, views, views + call->num_inputs, call->num_inputs, call->num_outputs, false, why, capacity);
+    }
+    for (size_t i = 0; i < region->num_values; i++) {
+        if (own[i]) free(values[i].data);
+    }
+    return status;
 }
 
 static int32_t run_matmul(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out) {
@@ -109,6 +197,7 @@ uint64_t test_kernel_scratch(const weir_tensor_view *inputs, size_t num_inputs) 
 int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out, size_t num_inputs,
                         size_t num_outputs, bool wrong, char *why, size_t capacity) {
     if (kernel->operation == HOST) return kernel->host_call(kernel->host_user, in, num_inputs, out, num_outputs, why, capacity);
+    if (kernel->operation == REGION) return run_region(kernel->region, in, out, why, capacity);
     if (kernel->operation == FAIL) return WEIR_ABORTED;
     if (kernel->operation == MATMUL) return run_matmul(kernel, in, out);
     if (kernel->operation == NOTHING) return WEIR_OK;

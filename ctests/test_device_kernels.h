@@ -23,6 +23,10 @@ typedef struct scale_attributes {
  * others, unless `anything` goes. */
 int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test_kernel **out_kernel);
 
+/* Makes a kernel of a region that calls those of its nodes one after the other; UNIMPLEMENTED for one that is too large.
+ * `space` is in the addresses that it is given, and not in pointers; `hasty` leaves out the last node. */
+int32_t test_region_create(const weir_device_region *from, uint64_t space, bool hasty, test_kernel **out_kernel);
+
 /* Bytes of scratch memory for a call with these inputs: as many as the first one has, so that it can be computed from
  * there. */
 uint64_t test_kernel_scratch(const weir_tensor_view *inputs, size_t num_inputs);

@@ -87,8 +87,9 @@ struct test_device {
     bool hit;
     bool lost, refuses_control;
     uint32_t max_streams;
-    int recordings, updates, prepared, queries;
+    int recordings, updates, prepared, queries, regions, region_nodes;
     uint64_t replays;
+    const char *left_alone;
     atomic_int callers; /* in a function, waiting for the lock or not */
     int alive, releases, most_callers, turns;
     uint64_t last_address, last_bytes;

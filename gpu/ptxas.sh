@@ -27,7 +27,7 @@ fi
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 # What a module declares, which stands before its first kernel, and one kernel.
-for module in src/device/cuda/kernels/*.ptx; do
+for module in gpu/kernels/*.ptx; do
     name=$(basename "$module" .ptx)
     [ "$name" != control ] || { cp "$module" "$made/"; continue; }
     awk -v to="$made/$name-" '/^\.visible \.entry/ { kernels += 1; file = to kernels ".ptx"; printf "%s", head >file }

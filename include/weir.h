@@ -48,6 +48,7 @@
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine, weir_graph_set_placement
  *   segments            weir_compile_options_set_segments, weir_compile_options_set_device_control
+ *   regions             weir_compile_options_set_regions, WEIR_DEVICE_REGIONS
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -307,6 +308,8 @@ typedef enum weir_device_capability {
    * WEIR_MEMORY_MODE_DIRECT unless they ask for another.
    */
   WEIR_DEVICE_DIRECT_MEMORY = 131072,
+  /** It makes one kernel of several nodes of a program; region_compile is there. */
+  WEIR_DEVICE_REGIONS = 262144,
 } weir_device_capability;
 
 /** Bits of weir_device_vtable.flags. */
@@ -470,6 +473,18 @@ typedef enum weir_emulation_flags {
    */
   WEIR_EMULATION_PRECISE = 4,
 } weir_emulation_flags;
+
+/** How an emulated device treats regions: parts of a program that it may compile to one kernel. */
+typedef enum weir_emulation_regions {
+  /** It claims none of their nodes. */
+  WEIR_EMULATION_REGIONS_NONE = 0,
+  /** It compiles them. */
+  WEIR_EMULATION_REGIONS_ALL = 1,
+  /** It claims three nodes of four, in the region's order, and each one from the ninth on separately. */
+  WEIR_EMULATION_REGIONS_SOME = 2,
+  /** It declines each region when asked to compile it, with UNIMPLEMENTED. */
+  WEIR_EMULATION_REGIONS_DECLINED = 3,
+} weir_emulation_regions;
 
 /** Kinds of reports by the checker of emulated devices. */
 typedef enum weir_emulated_race_kind {
@@ -1445,9 +1460,9 @@ typedef struct weir_tensor_view {
 } weir_tensor_view;
 
 /**
- * A kernel as a function of the host's, on memory that the host can touch: weir's, for a device to call. It may block,
- * and may call weir. Any thread, several at a time. A code that is not WEIR_OK is the failure of the kernel: then
- * `text` has at most `capacity` bytes of NUL-terminated UTF-8 that say why.
+ * A kernel as a host function, on memory that the host can access: weir's, for a device to call. It may block, and may
+ * call weir. Any thread, several at a time. A code other than WEIR_OK is the failure of the kernel: then `text` has at
+ * most `capacity` bytes of NUL-terminated UTF-8 with the reason.
  */
 typedef int32_t (*weir_device_host_call_fn)(void *user,
                                             const struct weir_tensor_view *inputs,
@@ -1457,7 +1472,7 @@ typedef int32_t (*weir_device_host_call_fn)(void *user,
                                             char *text,
                                             size_t capacity);
 
-/** What a kernel of a device is made from, filled by weir. All of it lives during the call. */
+/** The recipe of a device's kernel, filled by weir. All of it is valid during the call. */
 typedef struct weir_device_recipe {
   /** sizeof(weir_device_recipe), set by weir. */
   size_t struct_size;
@@ -1467,9 +1482,9 @@ typedef struct weir_device_recipe {
    */
   const char *operation;
   /**
-   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
-   * it: its struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is
-   * nothing to say. Aligned to 8 bytes.
+   * For weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
+   * it: its struct_size is its size. For others the attributes given to weir_kernel_create_named. NULL if there are
+   * none. Aligned to 8 bytes.
    */
   const void *attributes;
   /** Bytes of the attributes. */
@@ -1479,7 +1494,7 @@ typedef struct weir_device_recipe {
   /** Number of outputs. */
   size_t num_outputs;
   /**
-   * With WEIR_DEVICE_HOST_KERNELS: the same as a function of the host's; NULL if there is none. Lives as long as
+   * With WEIR_DEVICE_HOST_KERNELS: the same kernel as a host function; NULL if there is none. Valid while
    * `host_user` is retained.
    */
   weir_device_host_call_fn host_call;
@@ -1651,6 +1666,67 @@ typedef struct weir_device_recording {
   /** Its steps. */
   struct weir_device_step_list list;
 } weir_device_recording;
+
+/** A node of a region: one call of a kernel. Values are given by their indices in the region. This struct never grows. */
+typedef struct weir_device_region_node {
+  /** Its name for texts, NUL-terminated UTF-8. */
+  const char *name;
+  /** The recipe of its kernel, as given to kernel_create. */
+  const struct weir_device_recipe *recipe;
+  /** The result of kernel_create for that recipe. It lives as long as the kernel made from the region. */
+  void *kernel;
+  /** The values that it reads. */
+  const size_t *inputs;
+  /** Number of inputs. */
+  size_t num_inputs;
+  /** The values that it computes: each value is computed by one node at most. */
+  const size_t *outputs;
+  /** Number of outputs. */
+  size_t num_outputs;
+  /** Indices of earlier nodes that must be over before it begins, besides those that compute its inputs. */
+  const size_t *after;
+  /** Number of these nodes. */
+  size_t num_after;
+} weir_device_region_node;
+
+/** A value of a region. This struct never grows. */
+typedef struct weir_device_region_value {
+  /** Type and shape, without open dimensions. */
+  struct weir_tensor_desc desc;
+  /**
+   * Address of a constant in the device's memory, valid and unchanged as long as the kernel made from the region. 0:
+   * not such a constant.
+   */
+  weir_device_address constant;
+} weir_device_region_value;
+
+/**
+ * A part of a program that a device may compile to one kernel, filled by weir: nodes of this device only, such that no
+ * path of the program leaves the region and comes back. All of it is valid during the call; kernels and constants that
+ * it names as long as the kernel made from it.
+ */
+typedef struct weir_device_region {
+  /** sizeof(weir_device_region), set by weir. */
+  size_t struct_size;
+  /** Its name for texts, NUL-terminated UTF-8. */
+  const char *name;
+  /** Its nodes, each after those that it waits for. */
+  const struct weir_device_region_node *nodes;
+  /** Number of nodes. */
+  size_t num_nodes;
+  /** Its values: inputs, constants, and the values that its nodes compute. */
+  const struct weir_device_region_value *values;
+  /** Number of values. */
+  size_t num_values;
+  /** The values that come from outside: the inputs of each launch, in this order, without constants. */
+  const size_t *inputs;
+  /** Number of inputs. */
+  size_t num_inputs;
+  /** The values that are used outside: the outputs of each launch, in this order. The others are not needed outside. */
+  const size_t *outputs;
+  /** Number of outputs. */
+  size_t num_outputs;
+} weir_device_region;
 
 /**
  * The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
@@ -1881,6 +1957,20 @@ typedef struct weir_device_vtable {
    * follows from, where that was on another stream.
    */
   int32_t (*error_origin)(void *ctx);
+  /**
+   * Optional, and called only with WEIR_DEVICE_REGIONS. Which nodes of a region the device would compile: stores a
+   * number for each node, 0 if it would leave it alone. Nodes with one number would go together: weir makes regions
+   * of their own of them, and of the others none. Without it all nodes go together. WEIR_UNIMPLEMENTED leaves all of
+   * them alone, as 0 for each does; any other code is a failure of the compilation.
+   */
+  int32_t (*region_claim)(void *device, const struct weir_device_region *region, uint32_t *out_groups);
+  /**
+   * Required with WEIR_DEVICE_REGIONS, may block. Makes one kernel of a region. It is launched, prepared, recorded,
+   * asked for its scratch memory and destroyed as those of kernel_create, with the region's inputs and outputs.
+   * WEIR_UNIMPLEMENTED declines: the region's nodes are launched one by one, and the program's report gives the
+   * text. Any other code is a failure of the compilation.
+   */
+  int32_t (*region_compile)(void *device, const struct weir_device_region *region, void **out_kernel);
 } weir_device_vtable;
 
 /** Settings of an emulated device. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
@@ -1919,6 +2009,10 @@ typedef struct weir_emulation {
   uint64_t lose_operation;
   /** Duration of each launch of a recording before its first operation begins, in nanoseconds. */
   uint64_t replay_ns;
+  /** One of enum weir_emulation_regions. */
+  uint64_t regions;
+  /** Compiling the region with this number fails with INTERNAL. 0 = none. */
+  uint64_t fail_region;
 } weir_emulation;
 
 /** Counters of an emulated device since it was created. */
@@ -1958,6 +2052,8 @@ typedef struct weir_emulated_counters {
   uint64_t pageable_copies;
   /** Bytes of host memory that are pinned for the device now. */
   uint64_t pinned_bytes;
+  /** Regions compiled to one kernel. */
+  uint64_t regions;
 } weir_emulated_counters;
 
 /** A report of the checker. */
@@ -7007,6 +7103,30 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_compile_options_get_device_control(const struct weir_compile_options *options,
                                                     int32_t *out_device_control);
+
+/**
+ * Whether devices are offered regions: 1 (the default), or 0. With 1, and where a plug-in's device takes regions
+ * (WEIR_DEVICE_REGIONS), nodes on it with no other node between them are offered to it together, also inside of
+ * branches and loops. It may compile all or some of them to one kernel, which is then one node of the program with all
+ * of their names. With 0 each node is a separate call. Results are the same if the device computes the same. The
+ * program's report (weir_program_report) has the numbers offered and taken, and the reasons for declined ones.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_regions(struct weir_compile_options *options,
+                                             int32_t regions);
+
+/**
+ * The value set by weir_compile_options_set_regions.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_regions(const struct weir_compile_options *options,
+                                             int32_t *out_regions);
 
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------

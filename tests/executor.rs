@@ -13,7 +13,7 @@ use weir::base::{Code, Desc, Error, Ref, Result, dtype};
 use weir::engine::{BoundKernel, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, DumpFormat, Graph, Program, RunOptions};
 use weir::kernel::{Kernel, KernelContext, Outputs, Task};
-use weir::threadpool::{PoolAttr, Span, ThreadPool};
+use weir::threadpool::{Span, ThreadPool, ThreadPoolAttr};
 
 fn desc() -> Desc {
     Desc::new(dtype::S32, &[5])
@@ -91,7 +91,7 @@ fn nodes_are_measured_by_whoever_runs_them() {
         graph.add_task(&format!("n{i}"), Arc::new(Slow), 1_000_000).unwrap();
     }
     let program = Program::compile(&graph, vec![engine], &CompileOptions::default()).unwrap();
-    let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap();
+    let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(1), ..ThreadPoolAttr::default() }).unwrap();
     let options = RunOptions { threadpool: Some(pool), ..RunOptions::default() };
     let none = |_: usize| Err(Error::internal("no tensors"));
     for _ in 0..3 {

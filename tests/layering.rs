@@ -43,6 +43,7 @@ const UNSAFE: &[&str] = &[
     "device/emulated/kernel.rs",
     "device/emulated/list.rs",
     "device/emulated/recorded.rs",
+    "device/emulated/region.rs",
     "device/emulated/settings.rs",
     "device/emulated/stream.rs",
     "device/emulated/vtable.rs",
@@ -164,6 +165,61 @@ fn folders_of_graph_import_only_folders_before_them() {
     }
     assert!(imports > 200, "only {imports} imports seen");
     assert!(wrong.is_empty(), "against the order of the folders:\n{}", wrong.join("\n"));
+}
+
+/// The name that a line declares a type by, or has an inherent `impl` of: "Program" of `impl<T> Object<Program> {`.
+fn type_of(line: &str, is_impl: bool) -> Option<&str> {
+    let end = |rest: &str| rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    if !is_impl {
+        let line = line.strip_prefix("pub").map_or(line, |rest| match rest.strip_prefix('(') {
+            Some(scoped) => scoped.split_once(") ").map_or("", |(_, rest)| rest),
+            None => rest.trim_start(),
+        });
+        let rest = ["struct ", "enum ", "union "].iter().find_map(|word| line.strip_prefix(word))?;
+        return Some(&rest[..end(rest)]);
+    }
+    let mut rest = line.strip_prefix("impl")?;
+    if rest.contains(" for ") || line.contains("dyn ") {
+        return None;
+    }
+    if rest.starts_with('<') {
+        let mut depth = 0;
+        let close = rest.find(|c: char| {
+            depth += i32::from(c == '<') - i32::from(c == '>');
+            depth == 0
+        })?;
+        rest = &rest[close + 1..];
+    }
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix("Object<").unwrap_or(rest);
+    Some(&rest[..end(rest)])
+}
+
+/// What a type can do stands in the module that declares it: in its file, beside that, or below. `abi` declares the
+/// types of the C interface, without logic. The list of passes, which makes programs, stands above all folders of its
+/// room.
+#[test]
+fn a_type_is_implemented_in_its_module() {
+    const ABOVE: [(&str, &str); 1] = [("graph/create.rs", "Program")];
+    let files: Vec<_> = files().into_iter().filter(|(name, _)| !is_test(name)).collect();
+    let mut homes: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (name, text) in &files {
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        text.lines().filter_map(|line| type_of(line, false)).for_each(|of| homes.entry(of).or_default().push(folder));
+    }
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for (name, text) in &files {
+        for of in text.lines().filter_map(|line| type_of(line, true)) {
+            let Some(homes) = homes.get(of) else { continue };
+            seen += 1;
+            let is_home = |home: &&str| *home == "abi" || name.starts_with(&format!("{home}/"));
+            if !homes.iter().any(is_home) && !ABOVE.contains(&(name.as_str(), of)) {
+                wrong.push(format!("{name} has an impl of {of}"));
+            }
+        }
+    }
+    assert!(seen > 500, "only {seen} impls seen");
+    assert!(wrong.is_empty(), "types are implemented outside of their modules:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles src/device/cuda/kernels/*.cu to the .ptx beside them, with NVRTC 12.0: PTX ISA 8.0 for compute_75.
+"""Compiles gpu/kernels/*.cu to the .ptx beside them, with NVRTC 12.0: PTX ISA 8.0 for compute_75.
 
     tools/ptx.py [--nvrtc libnvrtc.so.12] [--ptxas ptxas] [kernel ...]
 
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-KERNELS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "device", "cuda", "kernels")
+KERNELS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gpu", "kernels")
 OPTIONS = ["--gpu-architecture=compute_75", "--fmad=false", "--std=c++17", "--device-as-default-execution-space"]
 VERSION = (12, 0)
 ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]

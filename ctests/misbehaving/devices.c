@@ -40,6 +40,7 @@ static const struct {
     {"stale-prepared", STALE_PREPARED},
     {"mute", MUTE},
     {"forgetful-batches", FORGETFUL_BATCHES},
+    {"hasty-regions", HASTY_REGIONS},
 };
 
 /* A device whose work is always over: who records an event has waited for it when the call returns. */
@@ -57,7 +58,7 @@ int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
     uint64_t all = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_TIMING | WEIR_DEVICE_PEER_COPY |
                    WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE | WEIR_DEVICE_PINNED_MEMORY | WEIR_DEVICE_REGISTER_MEMORY |
                    WEIR_DEVICE_IDLE_QUERY | WEIR_DEVICE_RECORDINGS | WEIR_DEVICE_CONTROL_FLOW | WEIR_DEVICE_PREPARED_LAUNCHES | WEIR_DEVICE_SCRATCH |
-                   WEIR_DEVICE_HOST_KERNELS;
+                   WEIR_DEVICE_HOST_KERNELS | WEIR_DEVICE_REGIONS;
     int32_t status = WEIR_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == WEIR_OK; i++) {
         test_device *device = test_device_create(all);
@@ -96,5 +97,7 @@ int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
     vtable.kernel_scratch = NULL;
     vtable.batch_begin = NULL;
     vtable.batch_end = NULL;
+    vtable.region_claim = NULL;
+    vtable.region_compile = NULL;
     return status != WEIR_OK ? status : api->device_register("plain", 0, &vtable, plain);
 }

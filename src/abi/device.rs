@@ -1,7 +1,9 @@
 //! Devices that a plug-in brings, as a vtable of C functions.
 use super::kernel::weir_infer_fn;
+use super::recipe::weir_device_recipe;
 use super::recording::{weir_device_address, weir_device_launch, weir_device_recording, weir_device_work};
-use super::tensor::{weir_tensor_desc, weir_tensor_view};
+use super::region::weir_device_region;
+use super::tensor::weir_tensor_desc;
 use super::threadpool::weir_destroy_fn;
 use std::ffi::{c_char, c_void};
 
@@ -54,6 +56,8 @@ pub enum weir_device_capability {
     /// Each tensor's memory is to come from allocate and to go back to deallocate: the memory mode of its engines is
     /// WEIR_MEMORY_MODE_DIRECT unless they ask for another.
     WEIR_DEVICE_DIRECT_MEMORY = 131072,
+    /// It makes one kernel of several nodes of a program; region_compile is there.
+    WEIR_DEVICE_REGIONS = 262144,
 }
 
 /// Bits of weir_device_vtable.flags.
@@ -110,51 +114,6 @@ pub struct weir_device_stream_attr {
     /// Reserved, 0.
     pub reserved: u32,
 }
-
-/// What a kernel of a device is made from, filled by weir. All of it lives during the call.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct weir_device_recipe {
-    /// sizeof(weir_device_recipe), set by weir.
-    pub struct_size: usize,
-    /// The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes
-    /// from weir_kernel_create_named.
-    pub operation: *const c_char,
-    /// Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
-    /// it: its struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is
-    /// nothing to say. Aligned to 8 bytes.
-    pub attributes: *const c_void,
-    /// Bytes of the attributes.
-    pub attributes_bytes: usize,
-    /// Number of inputs.
-    pub num_inputs: usize,
-    /// Number of outputs.
-    pub num_outputs: usize,
-    /// With WEIR_DEVICE_HOST_KERNELS: the same as a function of the host's; NULL if there is none. Lives as long as
-    /// `host_user` is retained.
-    pub host_call: weir_device_host_call_fn,
-    /// First argument of the functions here.
-    pub host_user: *mut c_void,
-    /// Keeps `host_user` beyond kernel_create, until host_release is called for it.
-    pub host_retain: weir_destroy_fn,
-    /// Any thread.
-    pub host_release: weir_destroy_fn,
-}
-
-/// A kernel as a function of the host's, on memory that the host can touch: weir's, for a device to call. It may block,
-/// and may call weir. Any thread, several at a time. A code that is not WEIR_OK is the failure of the kernel: then
-/// `text` has at most `capacity` bytes of NUL-terminated UTF-8 that say why.
-pub type weir_device_host_call_fn = Option<
-    unsafe extern "C" fn(
-        user: *mut c_void,
-        inputs: *const weir_tensor_view,
-        num_inputs: usize,
-        outputs: *const weir_tensor_view,
-        num_outputs: usize,
-        text: *mut c_char,
-        capacity: usize,
-    ) -> i32,
->;
 
 /// A kernel that only the device of an engine knows, by its name.
 #[repr(C)]
@@ -479,6 +438,24 @@ pub struct weir_device_vtable {
     /// Optional. Of a failure that this thread has just been given with WEIR_ABORTED: the code of the one that it
     /// follows from, where that was on another stream.
     pub error_origin: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
+    /// Optional, and called only with WEIR_DEVICE_REGIONS. Which nodes of a region the device would compile: stores a
+    /// number for each node, 0 if it would leave it alone. Nodes with one number would go together: weir makes regions
+    /// of their own of them, and of the others none. Without it all nodes go together. WEIR_UNIMPLEMENTED leaves all of
+    /// them alone, as 0 for each does; any other code is a failure of the compilation.
+    pub region_claim: Option<
+        unsafe extern "C" fn(device: *mut c_void, region: *const weir_device_region, out_groups: *mut u32) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_REGIONS, may block. Makes one kernel of a region. It is launched, prepared, recorded,
+    /// asked for its scratch memory and destroyed as those of kernel_create, with the region's inputs and outputs.
+    /// WEIR_UNIMPLEMENTED declines: the region's nodes are launched one by one, and the program's report gives the
+    /// text. Any other code is a failure of the compilation.
+    pub region_compile: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            region: *const weir_device_region,
+            out_kernel: *mut *mut c_void,
+        ) -> i32,
+    >,
 }
 
 /// What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the

@@ -16,6 +16,20 @@ pub enum weir_emulation_flags {
     WEIR_EMULATION_PRECISE = 4,
 }
 
+/// How an emulated device treats regions: parts of a program that it may compile to one kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_emulation_regions {
+    /// It claims none of their nodes.
+    WEIR_EMULATION_REGIONS_NONE = 0,
+    /// It compiles them.
+    WEIR_EMULATION_REGIONS_ALL = 1,
+    /// It claims three nodes of four, in the region's order, and each one from the ninth on separately.
+    WEIR_EMULATION_REGIONS_SOME = 2,
+    /// It declines each region when asked to compile it, with UNIMPLEMENTED.
+    WEIR_EMULATION_REGIONS_DECLINED = 3,
+}
+
 /// Settings of an emulated device. All members 0: as fast as its thread can, nothing fails, nothing is checked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +62,10 @@ pub struct weir_emulation {
     pub lose_operation: u64,
     /// Duration of each launch of a recording before its first operation begins, in nanoseconds.
     pub replay_ns: u64,
+    /// One of enum weir_emulation_regions.
+    pub regions: u64,
+    /// Compiling the region with this number fails with INTERNAL. 0 = none.
+    pub fail_region: u64,
 }
 
 /// Kinds of reports by the checker of emulated devices.
@@ -144,4 +162,6 @@ pub struct weir_emulated_counters {
     pub pageable_copies: u64,
     /// Bytes of host memory that are pinned for the device now.
     pub pinned_bytes: u64,
+    /// Regions compiled to one kernel.
+    pub regions: u64,
 }

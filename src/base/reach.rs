@@ -1,4 +1,4 @@
-//! Reachability in a list whose edges lead from earlier items to later ones: a bit for each pair.
+//! Reachability: which items come before which, a bit for each pair.
 #![forbid(unsafe_code)]
 
 /// For each item, all items that it comes after.
@@ -11,7 +11,12 @@ pub struct Reach {
 impl Reach {
     /// Room for this many items.
     pub fn new(items: usize) -> Reach {
-        let words = items.div_ceil(64);
+        Reach::of_marks(items, items)
+    }
+
+    /// Room for this many items with this many marks each.
+    pub fn of_marks(items: usize, marks: usize) -> Reach {
+        let words = marks.div_ceil(64);
         Reach { words, bits: vec![0; words * items] }
     }
 
@@ -20,21 +25,35 @@ impl Reach {
         self.bits[then * self.words + before / 64] & (1 << (before % 64)) != 0
     }
 
+    /// All marks of an item.
+    pub fn row(&self, item: usize) -> &[u64] {
+        &self.bits[item * self.words..][..self.words]
+    }
+
+    pub fn mark(&mut self, item: usize, mark: usize) {
+        self.bits[item * self.words + mark / 64] |= 1 << (mark % 64);
+    }
+
+    /// Adds the marks of `before` to those of `item`.
+    pub fn follow(&mut self, item: usize, before: usize) {
+        for word in 0..self.words {
+            self.bits[item * self.words + word] |= self.bits[before * self.words + word];
+        }
+    }
+
     /// Adds an item after others; items added before it can no longer follow it. Leaves in `after` only those that no
-    /// other one implies, the latest first.
+    /// other one implies, the latest first: a transitive reduction.
     pub fn add(&mut self, item: usize, after: &mut Vec<usize>) {
         after.sort_unstable_by(|a, b| b.cmp(a));
         after.dedup();
         // A later item may come after an earlier one, never the reverse.
         after.retain(|&before| {
-            if self.is_before(before, item) {
-                return false;
+            let is_new = !self.is_before(before, item);
+            if is_new {
+                self.follow(item, before);
+                self.mark(item, before);
             }
-            let (earlier, own) = self.bits.split_at_mut(item * self.words);
-            let theirs = &earlier[before * self.words..][..self.words];
-            own[..self.words].iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
-            own[before / 64] |= 1 << (before % 64);
-            true
+            is_new
         });
     }
 }

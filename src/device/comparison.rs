@@ -1,5 +1,5 @@
-//! Comparisons of two numbers in a device's memory: what a loop may go by instead of an integer that a kernel writes,
-//! so that an iteration is a step shorter.
+//! Comparisons of two numbers in a device's memory: a loop condition that needs no integer written by a kernel, so that
+//! an iteration is a step shorter.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result, dtype};
@@ -15,14 +15,14 @@ pub enum Relation {
     Ge,
 }
 
-// What two numbers are to each other; numbers that have no order are none of these.
+// The relations of two numbers; unordered numbers have none of them.
 const LESS: u32 = 1;
 const EQUAL: u32 = 2;
 const GREATER: u32 = 4;
 const UNORDERED: u32 = 8;
 
 impl Relation {
-    /// Where it holds: if the first number is less (1), equal (2), greater (4), or one of them is none (8).
+    /// The cases in which it holds: the first number is less (1), equal (2), greater (4), or one of them is NaN (8).
     pub fn mask(self) -> u32 {
         match self {
             Relation::Eq => EQUAL,
@@ -45,7 +45,7 @@ impl Relation {
     }
 }
 
-/// The first elements of two tensors, both of f32 or both of s32, read when the step's turn comes.
+/// The first elements of two tensors, both of f32 or both of s32, read when the step begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
     pub relation: Relation,

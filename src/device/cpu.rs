@@ -1,7 +1,7 @@
 //! The host's processors: one device, whose memory is the host's and whose work runs on the host's threads.
 #![forbid(unsafe_code)]
 
-use super::{Device, DeviceKind, Factory, Settings};
+use super::{Device, DeviceKind, DeviceSettings, Factory};
 use crate::base::Result;
 use crate::memory::ALIGNMENT;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Factory for Cpus {
         1
     }
 
-    fn open(&self, _index: u32, _settings: &Settings) -> Result<Arc<dyn Device>> {
+    fn open(&self, _index: u32, _settings: &DeviceSettings) -> Result<Arc<dyn Device>> {
         Ok(Arc::new(Cpu))
     }
 }

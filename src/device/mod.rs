@@ -1,21 +1,21 @@
-//! Devices: what an engine stands on. A device is made by a factory of its kind (`registry`); engines on one device
-//! share it.
+//! Devices, on which engines are made. A factory of its kind makes a device (`registry`); engines on one device share
+//! it.
 //!
 //! The CPU is a device whose memory is the host's and whose work runs on the host's threads: streams on it are queues
 //! of the library's own (room `stream`). Every other device is an [`Accelerator`]: it has memory that the host may be
-//! unable to touch, streams that work on their own, events in them, copies, and kernels that it knows by what they
-//! compute. The emulated device, plug-ins and CUDA all come through this one trait, and nothing to the right of this
-//! room asks which of them it has.
+//! unable to touch, asynchronous streams, events in them, copies, and kernels that it identifies by their operation.
+//! The emulated device, plug-ins and CUDA all implement this one trait, and the rooms to the right of this one do not
+//! distinguish them.
 //!
-//! *What a stream of a device promises.* Calls on it return at once; what they ask for happens later, in order. A
-//! failure comes late: the events recorded behind it, on this stream and on those that wait for it, carry the first
-//! one, and what lies behind it is not done until `clear_error`. A device that is lost fails every call and every event
-//! with DEVICE_LOST, so nobody waits for ever.
+//! *Contract of device streams.* Calls return at once; their work happens later, in order. Failures are asynchronous:
+//! the events recorded behind one, on this stream and on those that wait for it, carry the first failure, and later
+//! work is skipped until `clear_error`. A lost device fails every call and every event with DEVICE_LOST, so nobody
+//! waits for ever.
 //!
-//! *What is kept alive.* Memory, kernels and events that a stream was given stay until an event behind them was
-//! reached: the caller's duty (`stream::line`), so a device keeps nothing.
+//! *Lifetimes.* Memory, kernels and events that a stream was given must live until an event behind them was reached:
+//! the caller's duty (`stream::device_queue`), so a device keeps nothing.
 //!
-//! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
+//! Addresses are numbers here: only the device may use them as pointers, and the host for host memory.
 mod comparison;
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -25,6 +25,7 @@ mod kind;
 pub mod plugin;
 mod presence;
 mod recording;
+mod region;
 mod registry;
 mod waiting;
 mod watch;
@@ -32,10 +33,13 @@ mod watch;
 pub use comparison::{Comparison, Relation};
 pub use kind::DeviceKind;
 pub use presence::Presence;
-pub use recording::{Branch, Executable, Integer, Loop, Predicate, Recording, Step, Work};
+pub use recording::{
+    Executable, Integer, Predicate, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording,
+};
+pub use region::{Region, RegionNode, RegionValue};
 pub use registry::{OWN_PRIORITY, count, devices, kinds, open, register, replace, unregister};
 pub use waiting::Waiting;
-pub use watch::Watch;
+pub use watch::DeviceWatch;
 
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
@@ -61,28 +65,28 @@ pub trait Device: Any + Send + Sync + Debug {
         0
     }
 
-    /// What works on its own; None: the host's threads do the work, in the host's memory.
+    /// The accelerator; `None`: host threads execute the work, in host memory.
     fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         None
     }
 
-    /// What gives memory of the host's for engines on it; None: nothing of its own.
+    /// The allocator of host memory for engines on it; `None`: the default.
     fn host_memory(&self) -> Option<&dyn Pinning> {
         self.accelerator().and_then(Accelerator::pinning)
     }
 
-    /// What it was made with, in a form that only the device knows, with what was left open as it was settled.
+    /// Its settings, opaque to the library, with unset ones as resolved.
     fn settings(&self) -> Option<Arc<[u8]>> {
         None
     }
 
-    /// Whether tensors' memory is to come from it one by one, unless an engine asks for another mode.
+    /// Whether each tensor's memory is allocated from it directly, unless an engine asks for another mode.
     fn wants_direct_memory(&self) -> bool {
         false
     }
 
     /// Whether an engine with these settings may share the device.
-    fn fits(&self, _settings: &Settings) -> Result<()> {
+    fn fits(&self, _settings: &DeviceSettings) -> Result<()> {
         Ok(())
     }
 
@@ -97,33 +101,33 @@ pub fn label(device: &dyn Device) -> String {
     format!("{}:{}", device.kind().name(), device.index())
 }
 
-/// What is done once an event was reached; on a thread that must not be held up.
-pub struct Then(Told);
+/// A continuation for a reached event; runs on a thread that must not be blocked.
+pub struct Then(Continuation);
 
-enum Told {
+enum Continuation {
     Once(Box<dyn FnOnce() + Send>),
     Shared(Arc<dyn Reached>),
 }
 
-/// Who is told that an event was reached, and is there already: telling it needs no memory.
+/// A preallocated receiver of a reached event: notifying it needs no memory.
 pub trait Reached: Send + Sync {
     fn reached(&self);
 }
 
 impl Then {
     pub fn once(then: impl FnOnce() + Send + 'static) -> Then {
-        Then(Told::Once(Box::new(then)))
+        Then(Continuation::Once(Box::new(then)))
     }
 
     pub fn shared(then: Arc<dyn Reached>) -> Then {
-        Then(Told::Shared(then))
+        Then(Continuation::Shared(then))
     }
 
     /// The event was reached, or has failed.
     pub fn tell(self) {
         match self.0 {
-            Told::Once(then) => then(),
-            Told::Shared(then) => then.reached(),
+            Continuation::Once(then) => then(),
+            Continuation::Shared(then) => then.reached(),
         }
     }
 }
@@ -134,31 +138,30 @@ impl Debug for Then {
     }
 }
 
-/// A device that works on its own, in memory of its own.
+/// A device that executes work asynchronously, in memory of its own.
 pub trait Accelerator: Send + Sync {
-    /// Memory with any contents, aligned as the device says. `what` names it, in refusals and in what a checker
-    /// reports.
+    /// Uninitialised memory, aligned as the device says. `what` names it in errors and in a checker's reports.
     fn allocate(&self, bytes: usize, what: &str) -> Result<usize>;
 
-    /// Gives it back. Nothing that was issued uses it any more.
+    /// Frees it. No issued work uses it any more.
     fn deallocate(&self, address: usize, bytes: usize);
 
-    /// Keeps at most so many bytes of what it was given back.
+    /// Keeps at most `keep` bytes of freed memory.
     fn trim(&self, _keep: usize) {}
 
-    /// Drops what streams had kept (`DeviceStream::keep`) and nobody needs any more. Not under a lock: it may be
-    /// anything, and call the host.
+    /// Drops objects that streams had kept (`DeviceStream::keep`) and that are no longer needed. Not under a lock:
+    /// their destructors may call the host.
     fn sweep(&self) {}
 
-    fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
+    fn stream(&self, attr: &DeviceStreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
 
-    /// Most streams that it is good for; 0 = it does not say.
+    /// The largest useful number of streams; 0 = unknown.
     fn max_streams(&self) -> usize {
         0
     }
 
-    /// A stream that the host has made with the interface below, by what that calls it. It stays the host's.
-    fn wrap_stream(&self, _attr: &StreamAttr<'_>, _handle: u64) -> Result<Box<dyn DeviceStream>> {
+    /// Wraps a native stream of the host's. The host keeps ownership.
+    fn wrap_stream(&self, _attr: &DeviceStreamAttr<'_>, _handle: u64) -> Result<Box<dyn DeviceStream>> {
         Err(Error::new(crate::base::Code::Unimplemented, "the device takes no streams of the host's"))
     }
 
@@ -167,6 +170,23 @@ pub trait Accelerator: Send + Sync {
 
     /// The device's form of a kernel. UNIMPLEMENTED if it has none.
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>>;
+
+    /// Whether it makes kernels of regions.
+    fn takes_regions(&self) -> bool {
+        false
+    }
+
+    /// For each node of a region the number of those that the device would compile with it; 0: it leaves the node
+    /// alone. UNIMPLEMENTED if it leaves all of them alone.
+    fn claim(&self, _region: &Region<'_>) -> Result<Vec<u32>> {
+        Err(no_regions())
+    }
+
+    /// One kernel that does what the nodes of a region do. UNIMPLEMENTED if the device would rather have them one by
+    /// one.
+    fn compile(&self, _region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+        Err(no_regions())
+    }
 
     /// Whether it makes executables of recordings.
     fn can_record(&self) -> bool {
@@ -178,22 +198,21 @@ pub trait Accelerator: Send + Sync {
         Err(no_control_flow())
     }
 
-    /// Makes an executable of a recording. What it is made from may go; what its steps name may not.
+    /// Makes an executable of a recording. The recording may be dropped, the objects that its steps name may not.
     fn record(&self, _recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
         Err(no_recordings())
     }
 
-    /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each
-    /// call is kept even if the device is lost or everybody else lets go of it.
+    /// Calls `then` once the event, as last recorded, was reached or has failed; at once if it has. Each call is made
+    /// even if the device is lost or all other references are dropped.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
 
-    /// Asks for several things in a row, and calls no function of the host's meanwhile: what all of them take is done
-    /// once.
+    /// Runs several calls in a row without calling host functions: their common setup is done once.
     fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
     }
 
-    /// What gives memory of the host's that its copies go straight from and to. None: it knows no such memory.
+    /// The allocator of pinned host memory for direct copies. `None` if unsupported.
     fn pinning(&self) -> Option<&dyn Pinning> {
         None
     }
@@ -203,12 +222,12 @@ pub trait Accelerator: Send + Sync {
         true
     }
 
-    /// Who it is to those who brought it: their functions and the device, as numbers.
+    /// Its identity for the plug-in: functions and device, as numbers.
     fn plugin_identity(&self) -> Option<[usize; 2]> {
         None
     }
 
-    /// What the interface below calls it.
+    /// Its native handle.
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())
     }
@@ -216,6 +235,10 @@ pub trait Accelerator: Send + Sync {
 
 fn no_recordings() -> Error {
     Error::new(crate::base::Code::Unimplemented, "the device has no recordings")
+}
+
+fn no_regions() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device compiles no regions")
 }
 
 fn no_control_flow() -> Error {
@@ -226,22 +249,21 @@ fn no_native_handle() -> Error {
     Error::new(crate::base::Code::Unimplemented, "the device has no native handles")
 }
 
-/// Pinned memory of the host's: the host reads and writes it like any other, and a copy from or to it goes on by itself
-/// while the host does other things. A copy from or to other memory may be staged by whoever issues it, or hold its
-/// thread up until it is done.
+/// Pinned host memory: the host reads and writes it like any other, and copies from or to it are asynchronous. A copy
+/// from or to other memory may be staged by the issuing thread, or block it until done.
 pub trait Pinning: Send + Sync {
-    /// May block. Memory with any contents, aligned to `memory::ALIGNMENT` at least. `what` names it in texts.
+    /// May block. Uninitialised memory, aligned to `memory::ALIGNMENT` at least. `what` names it in messages.
     fn allocate_host(&self, bytes: usize, what: &str) -> Result<usize>;
 
-    /// May block. Gives it back. No copy that was issued uses it any more.
+    /// May block. Frees it. No issued copy uses it any more.
     fn deallocate_host(&self, address: usize, bytes: usize);
 
-    /// Whether memory that somebody else allocated can be pinned.
+    /// Whether foreign memory can be pinned.
     fn can_register(&self) -> bool {
         false
     }
 
-    /// May block. Pins memory that is there, until `unregister`; nothing of it is pinned yet.
+    /// May block. Pins existing memory, until `unregister`; no part of it is pinned yet.
     fn register(&self, _address: usize, _bytes: usize, what: &str) -> Result<()> {
         Err(Error::new(
             crate::base::Code::Unimplemented,
@@ -249,29 +271,29 @@ pub trait Pinning: Send + Sync {
         ))
     }
 
-    /// May block. No copy that was issued uses it any more.
+    /// May block. No issued copy uses it any more.
     fn unregister(&self, _address: usize, _bytes: usize) {}
 
-    /// The host is about to write, or to read, bytes of such memory: one that checks looks whether a copy under way may
-    /// use them.
+    /// The host is about to write, or to read, bytes of such memory: a checker looks for copies in flight that may use
+    /// them.
     fn host_uses(&self, _address: usize, _bytes: usize, _writes: bool, _what: &str) {}
 }
 
-/// What a stream of a device is made from.
+/// The attributes of a device stream.
 #[derive(Debug)]
-pub struct StreamAttr<'a> {
+pub struct DeviceStreamAttr<'a> {
     pub name: &'a str,
     /// -100 to 100, more is sooner.
     pub priority: i32,
 }
 
-/// An in-order queue of a device's. One thread at a time issues to it; others may record.
+/// An in-order queue of a device. One thread at a time issues to it; others may record.
 pub trait DeviceStream: Send + Sync + Debug {
     fn launch(&self, launch: &Launch<'_>) -> Result<()>;
 
-    /// A call in a form that this stream launches for less, any number of times; None: it has none for this one. The
-    /// kernel lives as long as that, and the memory as long as the device may be at a launch. `before`, of a call that
-    /// is not launched any more, is used up: no memory is taken then, unless the new one needs more.
+    /// Prepares a launch that can be repeated cheaply on this stream; `None` if unsupported. The kernel outlives it,
+    /// and the memory all launches in flight. Reuses the allocation of `before`, a prepared launch that is no longer
+    /// needed.
     fn prepare(
         &self,
         _launch: &Launch<'_>,
@@ -280,7 +302,7 @@ pub trait DeviceStream: Send + Sync + Debug {
         None
     }
 
-    /// Launches what this stream has prepared. `name` is for texts, as in `Launch`.
+    /// Launches a call that this stream has prepared. `name` is for messages, as in `Launch`.
     fn launch_prepared(&self, _prepared: &dyn PreparedLaunch, _name: &str) -> Result<()> {
         Err(Error::internal("a device was given a call that it has not prepared"))
     }
@@ -291,56 +313,55 @@ pub trait DeviceStream: Send + Sync + Debug {
     /// Sets bytes of the device's memory.
     fn fill(&self, fill: &Fill<'_>) -> Result<()>;
 
-    /// Does all steps of an executable that the device made.
+    /// Executes all steps of an executable that the device made.
     fn replay(&self, _executable: &Arc<dyn Executable>) -> Result<()> {
         Err(no_recordings())
     }
 
-    /// Puts the event behind all that was issued so far. The event is not under way: it was never recorded, or was
+    /// Records the event behind all work issued so far. The event is not in flight: it was never recorded, or was
     /// reached.
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
 
-    /// What is issued from now on waits for the event, which is of the same device, as recorded last.
+    /// Later work waits for the event, of the same device, as last recorded.
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
 
-    /// What is issued from now on waits for an event that the host has made with the interface below; or the stream
-    /// records it.
+    /// Later work waits for a native event of the host's; or the stream records it.
     fn foreign_event(&self, _event: u64, _records: bool) -> Result<()> {
         Err(Error::new(crate::base::Code::Unimplemented, "the device takes no events of the host's"))
     }
 
-    /// False: the host cannot be collecting what it is given (`is_capturing`).
+    /// Whether the host may capture this stream (`is_capturing`).
     fn may_be_captured(&self) -> bool {
         false
     }
 
-    /// Whether the host collects what it is given, to be done later and maybe often, instead of having it done.
+    /// Whether the host captures it: submitted work is recorded for later launches instead of executed.
     fn is_capturing(&self) -> Result<bool> {
         Ok(false)
     }
 
-    /// Keeps something until what the host collects now can be done no more. It is dropped by a `sweep` after that.
+    /// Keeps an object for as long as the current capture can be launched. A later `sweep` drops it.
     fn keep(&self, _what: Box<dyn Any + Send>) -> Result<()> {
         Err(Error::internal("a stream that nobody captures"))
     }
 
-    /// The same; if it cannot be kept so long, a `sweep` before may drop it.
+    /// The same; if it cannot be kept so long, an earlier `sweep` may drop it.
     fn put_aside(&self, _what: Box<dyn Any + Send>) {}
 
-    /// Whether it can be asked `is_idle`.
+    /// Whether `is_idle` works.
     fn tells_idle(&self) -> bool {
         false
     }
 
-    /// Whether all that was issued so far is done, told without an event. A failure is no answer: an event tells it.
+    /// Whether all issued work is done, without an event. It does not report failures: events do.
     fn is_idle(&self) -> bool {
         false
     }
 
-    /// Work is done again after a failure.
+    /// Executes work again after a failure.
     fn clear_error(&self) {}
 
-    /// What the interface below calls it.
+    /// Its native handle.
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())
     }
@@ -351,15 +372,15 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
     /// Whether it was reached. An error is the failure of the stream up to there: it counts as reached.
     fn is_reached(&self) -> Result<bool>;
 
-    /// Waits until it is reached, as is best with this device; false if the deadline comes first.
+    /// Waits until it is reached, in the device's default way; false if the deadline comes first.
     fn synchronize(&self, deadline: Deadline) -> Result<bool>;
 
-    /// The same for who has looked for long enough.
+    /// The same for a caller that has spun already.
     fn block(&self, deadline: Deadline) -> Result<bool> {
         self.synchronize(deadline)
     }
 
-    /// Whether it was recorded last into what the host captures: it stands for a part of that, and is never reached.
+    /// Whether it was last recorded into a capture of the host's: then it is a part of that, and is never reached.
     fn is_captured(&self) -> bool {
         false
     }
@@ -372,13 +393,13 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
     /// Nanoseconds from an earlier one to this, both with timing and reached.
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64>;
 
-    /// What the interface below calls it.
+    /// Its native handle.
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())
     }
 }
 
-/// Of an event that no wait can end for.
+/// The error of waiting for an event that is never reached.
 pub fn in_a_capture() -> Error {
     Error::precondition("the event was recorded into a capture, which does not reach it")
 }
@@ -393,59 +414,58 @@ impl dyn DeviceEvent {
 
 /// A kernel in the form that a device runs.
 pub trait DeviceKernel: Any + Send + Sync + Debug {
-    /// Whether an output may share memory with an input that is like it, if the same kernel on the host says so.
+    /// Whether an output may share memory with an input like it, if the host's kernel allows that, too.
     fn in_place(&self) -> bool {
         false
     }
 }
 
-/// The operation of a kernel that the host gives the source of, for a CUDA device; its attributes are a
-/// `weir_cuda_kernel_desc`.
+/// The operation of a CUDA kernel from the host's source; its attributes are a `weir_cuda_kernel_desc`.
 pub const CUDA_KERNEL: &str = "cuda_kernel";
 
-/// What a kernel computes, for a device that makes its own form of it.
+/// The description of a kernel from which a device makes its own form.
 pub struct Recipe<'a> {
-    /// What it is called, for texts.
+    /// Its name, for messages.
     pub name: &'a str,
     /// The operation, "matmul"; "" for a function of the host's.
     pub operation: &'a str,
-    /// The operation's descriptor in C, complete and checked; what the host gave for one that only the device knows.
+    /// The operation's C descriptor, complete and checked; for a device's own operation, the host's bytes.
     pub attributes: &'a [u8],
     pub num_inputs: usize,
     pub num_outputs: usize,
-    /// The same on the host, for devices that run host functions. None for one that only the device knows.
+    /// The same on the host, for devices that run host functions. `None` for a device's own operation.
     pub host: Option<Arc<dyn HostFunction>>,
 }
 
 /// A kernel as a function in the host's memory.
 pub trait HostFunction: Send + Sync {
     /// # Safety
-    /// The views' bytes are the host's, are there during the call and have values. Nobody writes the inputs, and nobody
-    /// else has the outputs.
+    /// The views are of host memory that is valid during the call and initialised. Nobody writes the inputs, and nobody
+    /// else uses the outputs.
     unsafe fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()>;
 }
 
-/// One call of a kernel. Views have addresses of the device's.
+/// One call of a kernel. Views have device addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// For texts: "kernel 'relu'".
+    /// For messages: "kernel 'relu'".
     pub name: &'a str,
     pub kernel: &'a Arc<dyn DeviceKernel>,
     pub inputs: &'a [View],
     pub outputs: &'a [View],
 }
 
-/// One call of a kernel, as a stream has prepared it (`DeviceStream::prepare`).
+/// One call of a kernel, prepared by a stream (`DeviceStream::prepare`).
 pub trait PreparedLaunch: Any + Send + Sync + Debug {}
 
-/// An address of the host's that somebody has vouched for.
+/// A host address whose validity the caller has vouched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostAddress(usize);
 
 impl HostAddress {
     /// # Safety
-    /// What is copied from there or to there is there until the copy is done, as often as it is made. Nobody writes
-    /// meanwhile what is read, and nobody else uses what is written.
+    /// The memory is valid until the copy is done, for each time that it is made. Meanwhile nobody writes a source, and
+    /// nobody else uses a target.
     pub const unsafe fn new(address: usize) -> HostAddress {
         HostAddress(address)
     }
@@ -455,9 +475,9 @@ impl HostAddress {
     }
 }
 
-/// Where bytes are.
+/// The location of bytes.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum Location<'a> {
     Host(HostAddress),
     /// In the memory of the stream's device.
     Device(usize),
@@ -465,11 +485,11 @@ pub enum Place<'a> {
     Peer(&'a dyn Accelerator, usize),
 }
 
-impl Place<'_> {
+impl Location<'_> {
     pub fn address(&self) -> usize {
         match *self {
-            Place::Host(address) => address.get(),
-            Place::Device(address) | Place::Peer(_, address) => address,
+            Location::Host(address) => address.get(),
+            Location::Device(address) | Location::Peer(_, address) => address,
         }
     }
 }
@@ -478,12 +498,12 @@ impl Place<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer<'a> {
     pub name: &'a str,
-    pub to: Place<'a>,
-    pub from: Place<'a>,
+    pub to: Location<'a>,
+    pub from: Location<'a>,
     pub bytes: usize,
 }
 
-/// Bytes that become equal.
+/// A fill: all bytes get one value.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill<'a> {
     pub name: &'a str,
@@ -498,12 +518,12 @@ impl Debug for dyn Accelerator + '_ {
     }
 }
 
-/// What engines may ask of the device that they are made on.
+/// Settings that engines may request of their device.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
-    /// In a form that only the device knows.
+pub struct DeviceSettings {
+    /// The device's own, opaque to the library.
     pub attributes: Option<Arc<[u8]>>,
-    /// A context of the host's to work in, by what the interface below calls it.
+    /// The native handle of a context of the host's to use.
     pub context: Option<u64>,
 }
 
@@ -511,20 +531,20 @@ pub struct Settings {
 pub trait Factory: Send + Sync {
     fn count(&self) -> u32;
 
-    /// Why there are none, if there are none.
+    /// The reason, if there are none.
     fn why_none(&self) -> Option<String> {
         None
     }
 
-    /// Whether its devices are some of this machine's.
+    /// Whether its devices are listed as this machine's.
     fn is_listed(&self) -> bool {
         true
     }
 
-    fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>>;
+    fn open(&self, index: u32, settings: &DeviceSettings) -> Result<Arc<dyn Device>>;
 }
 
-/// The refusal of an engine or a device whose device lacks something.
+/// The error for a feature that a device lacks.
 pub fn unimplemented(label: &str, what: impl std::fmt::Display) -> Error {
     Error::new(crate::base::Code::Unimplemented, format!("engine {label} has no {what}"))
 }

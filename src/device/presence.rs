@@ -1,12 +1,12 @@
-//! Devices that have gone: whoever waits to make one with other settings is told.
+//! Devices that have ended: wakes threads that wait to make one with other settings.
 #![forbid(unsafe_code)]
 
 use crate::sync::EventCount;
 
-/// Advanced when a device has gone.
+/// Advanced when a device has ended.
 pub(super) static GONE: EventCount = EventCount::new();
 
-/// The last part of a device that goes: then another one may be made with other settings.
+/// The last field of a device to be dropped: then another one may be made with other settings.
 #[derive(Debug, Default)]
 pub struct Presence(());
 

@@ -1,21 +1,20 @@
-//! Recordings: work of a device's that is put together once and then submitted many times, each time as one.
+//! Recordings: device work that is built once and then submitted many times, each time as one.
 //!
-//! A recording is a list of steps in an order that their edges allow: a step may begin when those that it names are
-//! over, and steps that no edges order may run in any order, or side by side. The device makes an `Executable` of it. A
-//! stream that is given an executable (`DeviceStream::replay`) does all of its steps, behind what lies before it in the
-//! stream and before what follows.
+//! A recording is a list of steps in topological order: a step may begin when its predecessors are over, and unordered
+//! steps may run in any order, or concurrently. The device makes an `Executable` of it. A stream that gets an
+//! executable (`DeviceStream::replay`) executes all of its steps, after all earlier work in the stream and before all
+//! later work.
 //!
-//! *What is promised.* One thread at a time uses an executable, and it is given to one stream at a time: launches of it
-//! come one after the other. It, and all that its steps name, stay until an event behind its last launch was reached.
-//! `update` changes later launches, and none that was made.
+//! *Contract.* One thread at a time uses an executable, and one stream at a time: its launches are ordered. It, and all
+//! objects that its steps name, live until an event behind its last launch was reached. `update` changes later launches
+//! only.
 //!
 //! *Branches and loops* are steps that have steps of their own: which of them run, and how often, is read from the
-//! device's memory when their turn comes, so the host is not asked (`Accelerator::control_flow`); of a loop it may be
-//! two numbers and how they compare. Steps inside come after each other as those of a recording do, by numbers of their
-//! own list; all of them are behind what the step itself comes after, and what comes after the step is behind all of
-//! them. `update` is for the outermost list only, and of a branch or loop changes nothing: what is inside uses
-//! addresses that stay. A copy inside is between bytes of the device's own memory, or of pinned memory of the host's.
-//! `Recording::check` refuses what no device takes.
+//! device's memory when the step begins, so the host is not involved (`Accelerator::control_flow`); a loop may instead
+//! compare two numbers. Steps inside are ordered as those of a recording, by indices into their own list; all of them
+//! come after the step's own predecessors, and its successors after all of them. `update` is for the outermost list
+//! only, and changes nothing in a branch or loop: steps inside use fixed addresses. A copy inside is between the
+//! device's own memory and itself, or pinned host memory. `Recording::check` refuses invalid recordings.
 #![forbid(unsafe_code)]
 
 use super::comparison::Comparison;
@@ -24,18 +23,17 @@ use crate::base::{Error, Result, dtype};
 use std::any::Any;
 use std::fmt::Debug;
 
-/// What a step does.
+/// The work of a step.
 #[derive(Clone, Copy, Debug)]
-pub enum Work<'a> {
+pub enum RecordedWork<'a> {
     Launch(Launch<'a>),
     Copy(Transfer<'a>),
     Fill(Fill<'a>),
-    Branch(Branch<'a>),
-    Loop(Loop<'a>),
+    Branch(RecordedBranch<'a>),
+    Loop(RecordedLoop<'a>),
 }
 
-/// An integer in the device's memory, read when the step's turn comes: the first element of a tensor of bool, u8, s8 or
-/// s32.
+/// An integer in the device's memory, read when the step begins: the first element of a tensor of bool, u8, s8 or s32.
 #[derive(Clone, Copy, Debug)]
 pub struct Integer {
     pub address: usize,
@@ -44,30 +42,30 @@ pub struct Integer {
 
 /// One list of several.
 #[derive(Clone, Copy, Debug)]
-pub struct Branch<'a> {
+pub struct RecordedBranch<'a> {
     pub name: &'a str,
     pub choice: Integer,
-    /// Two lists: the first one is done if the choice is 0, the second one if it is not. Otherwise the list with that
-    /// number, or the last one if there is none.
+    /// Two lists: the first one runs if the choice is 0, else the second one. Otherwise the list with that number runs,
+    /// or the last one if there is none.
     pub is_cond: bool,
-    pub branches: &'a [&'a [Step<'a>]],
+    pub branches: &'a [&'a [RecordedStep<'a>]],
 }
 
-/// What a loop goes by: an integer that is not 0, or a comparison that holds.
+/// A loop's condition: an integer that is not 0, or a comparison that holds.
 #[derive(Clone, Copy, Debug)]
 pub enum Predicate {
     Integer(Integer),
     Comparison(Comparison),
 }
 
-/// A list that is done again as long as the predicate holds: it is read before each time, also before the first.
+/// A list that runs while the predicate holds, which is read before each iteration, also before the first.
 #[derive(Clone, Copy, Debug)]
-pub struct Loop<'a> {
+pub struct RecordedLoop<'a> {
     pub name: &'a str,
     pub predicate: Predicate,
-    pub body: &'a [Step<'a>],
-    /// Steps of the body behind which the predicate may be read for the next time: no step that these do not imply
-    /// writes what is read. None: it is read behind all of them.
+    pub body: &'a [RecordedStep<'a>],
+    /// Steps of the body after which the predicate may be read for the next iteration: no other step writes the
+    /// operands. `None`: it is read after all steps.
     pub behind: Option<&'a [usize]>,
 }
 
@@ -78,7 +76,7 @@ impl From<Integer> for Predicate {
 }
 
 impl Predicate {
-    /// Where it reads, and how many bytes.
+    /// The addresses that it reads, with their bytes.
     pub fn reads(&self) -> impl Iterator<Item = (usize, usize)> {
         let (addresses, bytes) = match self {
             Predicate::Integer(integer) => ([integer.address; 2], integer.form().map_or(0, i32::unsigned_abs) as usize),
@@ -97,7 +95,7 @@ impl Predicate {
 }
 
 impl Integer {
-    /// How it is read: bytes that are taken as they are, less than 0 if with a sign; None: it is none of these types.
+    /// How to read it: its bytes, negative if signed; `None`: it has another type.
     pub fn form(&self) -> Option<i32> {
         match self.dtype {
             dtype::BOOL | dtype::U8 => Some(1),
@@ -119,48 +117,48 @@ impl Integer {
     }
 }
 
-impl Branch<'_> {
-    /// Which of so many lists is done, also if it is a cond.
+impl RecordedBranch<'_> {
+    /// Which of so many lists runs, also for a cond.
     pub fn chosen(choice: i64, lists: usize) -> usize {
         let last = lists - 1;
         usize::try_from(choice).map_or(last, |choice| choice.min(last))
     }
 }
 
-impl Work<'_> {
+impl RecordedWork<'_> {
     pub fn name(&self) -> &str {
         match self {
-            Work::Launch(launch) => launch.name,
-            Work::Copy(transfer) => transfer.name,
-            Work::Fill(fill) => fill.name,
-            Work::Branch(branch) => branch.name,
-            Work::Loop(again) => again.name,
+            RecordedWork::Launch(launch) => launch.name,
+            RecordedWork::Copy(transfer) => transfer.name,
+            RecordedWork::Fill(fill) => fill.name,
+            RecordedWork::Branch(branch) => branch.name,
+            RecordedWork::Loop(again) => again.name,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
-    pub work: Work<'a>,
-    /// Steps before it in the list that are over when it begins.
+pub struct RecordedStep<'a> {
+    pub work: RecordedWork<'a>,
+    /// Earlier steps of the list that are over when it begins.
     pub after: &'a [usize],
 }
 
 #[derive(Debug)]
 pub struct Recording<'a> {
-    /// For texts.
+    /// For messages.
     pub name: &'a str,
-    pub steps: &'a [Step<'a>],
+    pub steps: &'a [RecordedStep<'a>],
 }
 
 impl Recording<'_> {
-    /// Refuses edges to later steps, and branches and loops that mean nothing.
+    /// Refuses edges from later steps, and invalid branches and loops.
     pub fn check(&self) -> Result<()> {
         check(self.name, self.steps)
     }
 }
 
-fn check(of: &str, steps: &[Step<'_>]) -> Result<()> {
+fn check(of: &str, steps: &[RecordedStep<'_>]) -> Result<()> {
     for (at, step) in steps.iter().enumerate() {
         let name = step.work.name();
         if let Some(before) = step.after.iter().find(|&&before| before >= at) {
@@ -168,7 +166,7 @@ fn check(of: &str, steps: &[Step<'_>]) -> Result<()> {
         }
         let refuse = |error: Error| error.within(format_args!("{of}: {name}"));
         match &step.work {
-            Work::Branch(branch) => {
+            RecordedWork::Branch(branch) => {
                 branch.choice.check("its choice").map_err(refuse)?;
                 let lists = branch.branches.len();
                 if lists == 0 || branch.is_cond && lists != 2 {
@@ -177,7 +175,7 @@ fn check(of: &str, steps: &[Step<'_>]) -> Result<()> {
                 }
                 branch.branches.iter().try_for_each(|steps| check(name, steps)).map_err(|error| error.within(of))?;
             }
-            Work::Loop(again) => {
+            RecordedWork::Loop(again) => {
                 again.predicate.check().map_err(refuse)?;
                 let steps = again.body.len();
                 if let Some(step) = again.behind.into_iter().flatten().find(|&&step| step >= steps) {
@@ -185,7 +183,7 @@ fn check(of: &str, steps: &[Step<'_>]) -> Result<()> {
                 }
                 check(name, again.body).map_err(|error| error.within(of))?;
             }
-            Work::Launch(_) | Work::Copy(_) | Work::Fill(_) => {}
+            RecordedWork::Launch(_) | RecordedWork::Copy(_) | RecordedWork::Fill(_) => {}
         }
     }
     Ok(())
@@ -193,7 +191,6 @@ fn check(of: &str, steps: &[Step<'_>]) -> Result<()> {
 
 /// A recording in the form that a device runs.
 pub trait Executable: Any + Send + Sync + Debug {
-    /// Has a step use other addresses from the next launch on; the kernel, the shapes and the bytes are those of
-    /// before.
-    fn update(&self, step: usize, work: &Work<'_>) -> crate::base::Result<()>;
+    /// Makes a step use other addresses from the next launch on; kernel, shapes and sizes are unchanged.
+    fn update(&self, step: usize, work: &RecordedWork<'_>) -> crate::base::Result<()>;
 }

@@ -1,20 +1,19 @@
-//! Who makes the devices of a kind, and which devices there are.
+//! The registry of device factories and of live devices.
 //!
 //! *Factories.* Several may be registered for one kind; the one with the highest priority makes its devices. Equal
-//! priority is refused, so which one counts never depends on the order of registration; whoever means to take another's
-//! place says so (`replace`). Lower ones stay, and count once those above are gone. Kinds are listed in the order of
-//! their numbers.
+//! priority is refused, so the choice never depends on the order of registration; replacing one is explicit
+//! (`replace`). Lower ones stay, and take over once those above are gone. Kinds are listed in the order of their
+//! numbers.
 //!
-//! *Devices.* Engines on one device share it, and it ends with the last of them. The table only knows devices, it does
-//! not keep them. A thread that ended a run may hold the last reference for a moment longer than the host, so a device
-//! that is in the way of other settings gets `LEAVE_NS` to go before they are refused; those that take settings say
-//! when they have gone (`Presence`). Neither list is locked while a factory works: a factory may be slow, call the
-//! host, or come back here. So two threads may make the same device at the same time; the one that is done first is
-//! entered, and the other one's is dropped.
+//! *Devices.* Engines on one device share it, and it ends with the last of them. The table holds weak references only.
+//! A thread that ended a run may hold the last reference for a moment longer than the host, so a device that conflicts
+//! with new settings gets `LEAVE_NS` to end before they are refused; devices with settings report their end
+//! (`Presence`). Neither list is locked while a factory works: a factory may be slow, call the host, or come back here.
+//! So two threads may make the same device at the same time; the first one is entered, and the other one is dropped.
 #![forbid(unsafe_code)]
 
 use super::presence::GONE;
-use super::{Device, DeviceKind, Factory, Settings, cpu, emulated};
+use super::{Device, DeviceKind, DeviceSettings, Factory, cpu, emulated};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::{Global, fork};
@@ -23,32 +22,32 @@ use std::sync::{Arc, Weak};
 /// Priority of the library's own factories.
 pub const OWN_PRIORITY: i32 = 0;
 
-/// How long a device that the host has let go of may take to go.
+/// How long a device that the host has released may take to end.
 const LEAVE_NS: u64 = 1_000_000_000;
 
-struct Entry {
+struct FactoryEntry {
     kind: DeviceKind,
     priority: i32,
     factory: Arc<dyn Factory>,
 }
 
 /// Sorted by kind, the highest priority of each first.
-struct Registry {
-    entries: Vec<Entry>,
+struct DeviceRegistry {
+    entries: Vec<FactoryEntry>,
     has_own: bool,
 }
 
-static REGISTRY: Global<Registry> = Global::new(|| Registry { entries: Vec::new(), has_own: false });
+static REGISTRY: Global<DeviceRegistry> = Global::new(|| DeviceRegistry { entries: Vec::new(), has_own: false });
 static DEVICES: Global<Vec<Weak<dyn Device>>> = Global::new(Vec::new);
 
-impl Registry {
-    fn with<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
+impl DeviceRegistry {
+    fn with<R>(f: impl FnOnce(&mut DeviceRegistry) -> R) -> R {
         let mut registry = REGISTRY.lock();
         if !registry.has_own {
             registry.has_own = true;
             registry.insert(DeviceKind::CPU, OWN_PRIORITY, Arc::new(cpu::Cpus));
             #[cfg(feature = "cuda")]
-            registry.insert(DeviceKind::CUDA, OWN_PRIORITY, Arc::new(super::cuda::Devices));
+            registry.insert(DeviceKind::CUDA, OWN_PRIORITY, Arc::new(super::cuda::CudaDevices));
             registry.insert(DeviceKind::EMULATED, OWN_PRIORITY, Arc::new(emulated::plugin()));
         }
         f(&mut registry)
@@ -59,16 +58,17 @@ impl Registry {
     }
 
     fn insert(&mut self, kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) {
-        let before =
-            |entry: &Entry| (entry.kind.value(), -i64::from(entry.priority)) < (kind.value(), -i64::from(priority));
+        let before = |entry: &FactoryEntry| {
+            (entry.kind.value(), -i64::from(entry.priority)) < (kind.value(), -i64::from(priority))
+        };
         let at = self.entries.partition_point(before);
-        self.entries.insert(at, Entry { kind, priority, factory });
+        self.entries.insert(at, FactoryEntry { kind, priority, factory });
     }
 }
 
 /// Adds a factory.
 pub fn register(kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) -> Result<()> {
-    Registry::with(|registry| match registry.find(kind, priority) {
+    DeviceRegistry::with(|registry| match registry.find(kind, priority) {
         Some(_) => Err(Error::new(
             Code::AlreadyExists,
             format!("there is a factory for {} devices with priority {priority} already", kind.name()),
@@ -80,19 +80,19 @@ pub fn register(kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) -> R
     })
 }
 
-/// Puts a factory in the place of the one that has this priority, which is given back.
+/// Replaces the factory with this priority, which is returned.
 pub fn replace(kind: DeviceKind, priority: i32, factory: Arc<dyn Factory>) -> Result<Arc<dyn Factory>> {
     check_not_host(kind, priority)?;
-    Registry::with(|registry| match registry.find(kind, priority) {
+    DeviceRegistry::with(|registry| match registry.find(kind, priority) {
         Some(at) => Ok(std::mem::replace(&mut registry.entries[at].factory, factory)),
         None => Err(missing(kind, priority)),
     })
 }
 
-/// Takes a factory away, which is given back. Its devices that are in use stay.
+/// Removes and returns a factory. Its devices in use stay.
 pub fn unregister(kind: DeviceKind, priority: i32) -> Result<Arc<dyn Factory>> {
     check_not_host(kind, priority)?;
-    Registry::with(|registry| match registry.find(kind, priority) {
+    DeviceRegistry::with(|registry| match registry.find(kind, priority) {
         Some(at) => Ok(registry.entries.remove(at).factory),
         None => Err(missing(kind, priority)),
     })
@@ -102,7 +102,7 @@ fn missing(kind: DeviceKind, priority: i32) -> Error {
     Error::new(Code::NotFound, format!("there is no factory for {} devices with priority {priority}", kind.name()))
 }
 
-/// There is always somebody who makes the host's own device.
+/// The factory of the CPU cannot be removed.
 fn check_not_host(kind: DeviceKind, priority: i32) -> Result<()> {
     if (kind, priority) != (DeviceKind::CPU, OWN_PRIORITY) {
         return Ok(());
@@ -112,7 +112,7 @@ fn check_not_host(kind: DeviceKind, priority: i32) -> Result<()> {
 
 /// The kinds that have a factory, in the order of their numbers.
 pub fn kinds() -> Vec<DeviceKind> {
-    Registry::with(|registry| {
+    DeviceRegistry::with(|registry| {
         let mut kinds: Vec<_> = registry.entries.iter().map(|entry| entry.kind).collect();
         kinds.dedup();
         kinds
@@ -120,7 +120,7 @@ pub fn kinds() -> Vec<DeviceKind> {
 }
 
 fn factory(kind: DeviceKind) -> Option<Arc<dyn Factory>> {
-    Registry::with(|registry| {
+    DeviceRegistry::with(|registry| {
         registry.entries.iter().find(|entry| entry.kind == kind).map(|entry| Arc::clone(&entry.factory))
     })
 }
@@ -137,9 +137,9 @@ pub fn count(kind: DeviceKind) -> u32 {
     factory(kind).map_or(0, |factory| factory.count())
 }
 
-/// The device, made if nobody has it. `settings` are for a device that is made; one that is there must have been made
-/// with the same.
-pub fn open(kind: DeviceKind, index: u32, settings: &Settings) -> Result<Arc<dyn Device>> {
+/// The device, made if it does not exist. `settings` are for a new device; an existing one must have been made with the
+/// same.
+pub fn open(kind: DeviceKind, index: u32, settings: &DeviceSettings) -> Result<Arc<dyn Device>> {
     if kind != DeviceKind::CPU {
         fork::check()?;
     }

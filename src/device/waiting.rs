@@ -5,23 +5,21 @@ use super::{DeviceEvent, in_a_capture};
 use crate::base::Result;
 use crate::base::time::{Deadline, now_ns};
 
-/// They look for so long; then the device wakes them, or they go on looking, and let others have their processor in
-/// between.
+/// They spin for so long; then they block in the device, or go on polling and yield in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub spin_ns: u64,
     pub yields: bool,
 }
 
-/// The longest pause between two looks.
+/// The longest pause between two polls.
 const LAST_PAUSE_NS: u64 = 1000;
 
 impl Waiting {
-    /// As `DeviceEvent::is_reached`, once the event is or the deadline has passed; None when the device is to wake the
-    /// thread.
+    /// Polls until the event is reached or the deadline has passed; `None` when the thread should block in the device.
     ///
-    /// Between two questions lies a pause as long as one takes: a device may answer under a lock, which those who give
-    /// it work need.
+    /// After each query it pauses for as long as the query took: a device may answer under a lock that submitting
+    /// threads need.
     pub fn look(self, event: &dyn DeviceEvent, deadline: Deadline) -> Result<Option<bool>> {
         let begin = now_ns();
         loop {

@@ -1,15 +1,14 @@
-//! Completion without holding a thread of the host's: one thread for each device that cannot tell by itself when an
-//! event was reached. It starts with the first that asks, and is counted; without one there is none.
+//! Completion without holding a host thread: one thread for each device that has no callbacks for reached events. It
+//! starts with the first request, and is counted.
 //!
-//! The thread looks at all events for a short while, since most are reached soon; then it sleeps in the device's own
-//! wait for the oldest, at first for `FIRST_NAP_NS` and then longer, for `LAST_NAP_NS` at most, because another one may
-//! be reached first. With nothing to watch it sleeps until something comes. It ends when the watch is dropped and
-//! nothing is left.
+//! The thread polls all events for a short while, since most are reached soon; then it sleeps in the device's own wait
+//! for the oldest, at first for `FIRST_NAP_NS` and then longer, for `LAST_NAP_NS` at most, because another one may be
+//! reached first. Without events it sleeps until one comes. It ends when the watch is dropped and no event is left.
 #![forbid(unsafe_code)]
 
 use super::{DeviceEvent, Then};
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::thread::{self, Group, Origin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex, ambient};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,47 +19,47 @@ const LOOK_NS: u64 = 30_000;
 const FIRST_NAP_NS: u64 = 50_000;
 const LAST_NAP_NS: u64 = 1_000_000;
 
-/// What is watched: an event, and what follows.
+/// A watched event and its continuation.
 type Watched = (Arc<dyn DeviceEvent>, Then);
 
 #[derive(Debug)]
-pub struct Watch {
-    shared: Arc<Shared>,
+pub struct DeviceWatch {
+    shared: Arc<WatchShared>,
     /// "cuda:0"
     owner: String,
 }
 
-struct Shared {
-    new: Mutex<List>,
+struct WatchShared {
+    new: Mutex<WatchList>,
     called: EventCount,
     closed: AtomicBool,
 }
 
 #[derive(Default)]
-struct List {
+struct WatchList {
     watched: Vec<Watched>,
     has_thread: bool,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for WatchShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} new", self.new.lock().watched.len())
     }
 }
 
-impl Watch {
-    pub fn new(owner: String) -> Watch {
-        let shared = Shared { new: Mutex::default(), called: EventCount::new(), closed: AtomicBool::new(false) };
-        Watch { shared: Arc::new(shared), owner }
+impl DeviceWatch {
+    pub fn new(owner: String) -> DeviceWatch {
+        let shared = WatchShared { new: Mutex::default(), called: EventCount::new(), closed: AtomicBool::new(false) };
+        DeviceWatch { shared: Arc::new(shared), owner }
     }
 
-    /// Has `then` called once the event was reached. Where no thread can be started, this one waits.
+    /// Calls `then` once the event was reached. If no thread can be started, the caller waits.
     pub fn add(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
         let has_thread = {
             let mut list = self.shared.new.lock();
             if !list.has_thread {
                 let name = format!("weir-watch-{}", self.owner.replace(':', ""));
-                let group = Group { origin: Origin::Watch, name, owner: self.owner.clone(), pool: 0 };
+                let group = ThreadGroup { origin: ThreadOrigin::Watch, name, owner: self.owner.clone(), pool: 0 };
                 let shared = Arc::clone(&self.shared);
                 list.has_thread = thread::spawn(&Arc::new(group), None, move || shared.work()).is_ok();
             }
@@ -81,7 +80,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for DeviceWatch {
     fn drop(&mut self) {
         // ORDERING: Release pairs with the Acquire in `work`, which then sees the last events, too.
         self.shared.closed.store(true, Release);
@@ -89,7 +88,7 @@ impl Drop for Watch {
     }
 }
 
-impl Shared {
+impl WatchShared {
     fn work(&self) {
         let mut watched: Vec<Watched> = Vec::new();
         let mut since = now_ns();
@@ -104,10 +103,10 @@ impl Shared {
             }
             let mut at = 0;
             while at < watched.len() {
-                // A failure counts: who is told looks for itself.
+                // A failure counts as reached: the receiver checks for itself.
                 if watched[at].0.is_reached().unwrap_or(true) {
                     let (event, then) = watched.remove(at);
-                    // A defect there must not take those along that wait behind it.
+                    // A panic there must not lose the other watched events.
                     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ambient::on_device_thread(|| then.tell()))) {
                         std::mem::forget(payload);
                     }
@@ -140,7 +139,7 @@ mod tests {
     use crate::base::{Error, Result};
     use std::sync::atomic::AtomicI64;
 
-    /// Reached when somebody says so: 1; or failed: 2.
+    /// Reached on demand: 1; or failed: 2.
     #[derive(Debug, Default)]
     struct Flag(AtomicI64);
 
@@ -174,7 +173,7 @@ mod tests {
 
     #[test]
     fn whoever_is_reached_first_is_told_first() {
-        let watch = Watch::new("test:0".to_owned());
+        let watch = DeviceWatch::new("test:0".to_owned());
         let told = Arc::new(Mutex::new(Vec::new()));
         let flags: Vec<Arc<Flag>> = (0..4).map(|_| Arc::default()).collect();
         for (i, flag) in flags.iter().enumerate() {
@@ -197,7 +196,7 @@ mod tests {
         let flag: Arc<Flag> = Arc::default();
         let event: Arc<dyn DeviceEvent> = Arc::<Flag>::clone(&flag);
         {
-            let watch = Watch::new("test:1".to_owned());
+            let watch = DeviceWatch::new("test:1".to_owned());
             watch.add(&event, Then::once(|| panic!("as planned")));
             let count = Arc::clone(&told);
             watch.add(&event, Then::once(move || count.store(1, SeqCst)));

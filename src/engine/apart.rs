@@ -1,66 +1,66 @@
 //! Whether the outputs of a call share memory with its other tensors.
 //!
-//! A few tensors are compared in pairs. More are put in the order of their addresses, where each has to do with the one
-//! before it only. A program keeps the order of its last run (`Apart`): its next run has the same tensors as a rule, or
-//! others that lie in the same order, so one pass over them finds them in order, and sorts nothing. Nothing is
-//! allocated then.
+//! A few tensors are compared in pairs. More are sorted by address, so that each is compared only with its predecessor.
+//! A program keeps the order of its last run (`Apart`): its next run usually has the same tensors, or others in the
+//! same order, so one pass finds them sorted. Nothing is allocated then.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
 use crate::memory::{heap, overlaps};
 use smallvec::SmallVec;
 
-/// So many pairs are compared one by one.
+/// Up to so many pairs are compared one by one.
 const FEW_PAIRS: usize = 32;
-/// Most tensors of a call that keeps nothing and has no memory of its own for the check.
+/// Most tensors that a call without kept memory checks without allocating.
 const INLINE: usize = 256;
 
-/// A tensor's memory: its engine among those of the call, and its bytes. Another engine's addresses say nothing.
+/// A tensor's memory: its engine among those of the call, and its bytes. Addresses of different engines are not
+/// comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct TensorRange {
     pub engine: u32,
     pub data: usize,
     pub bytes: usize,
 }
 
-impl Place {
-    pub const NOWHERE: Place = Place { engine: 0, data: 0, bytes: 0 };
+impl TensorRange {
+    pub const NOWHERE: TensorRange = TensorRange { engine: 0, data: 0, bytes: 0 };
 
-    pub fn host(data: *mut u8, bytes: usize) -> Place {
-        Place { engine: 0, data: data as usize, bytes }
+    pub fn host(data: *mut u8, bytes: usize) -> TensorRange {
+        TensorRange { engine: 0, data: data as usize, bytes }
     }
 
-    fn touches(self, other: Place) -> bool {
-        let range = |place: Place| (place.data as *mut u8, place.bytes);
+    fn touches(self, other: TensorRange) -> bool {
+        let range = |place: TensorRange| (place.data as *mut u8, place.bytes);
         self.engine == other.engine && overlaps(range(self), range(other))
     }
 }
 
-/// A tensor among the others.
+/// A tensor in the sorted list.
 #[derive(Clone, Copy, Default)]
-struct Entry {
-    place: Place,
+struct SortedTensor {
+    place: TensorRange,
     /// The inputs come first.
     tensor: u32,
 }
 
-impl Entry {
+impl SortedTensor {
     fn key(&self) -> (u32, usize) {
         (self.place.engine, self.place.data)
     }
 }
 
-/// Memory for a check, and what the last one with as many tensors found.
+/// Memory for a check, and the order that the last one with as many tensors found.
 #[derive(Default)]
 pub struct Apart {
-    /// By address, as far as the last check says that.
-    entries: Vec<Entry>,
-    /// Where each tensor's entry is.
+    /// By address, as of the last check.
+    entries: Vec<SortedTensor>,
+    /// The index of each tensor's entry.
     at: Vec<u32>,
 }
 
 impl Apart {
-    /// Whether a check of so many keeps nothing.
+    /// Whether a check of so many tensors is done in pairs.
     #[inline]
     pub fn needs_nothing(inputs: usize, outputs: usize) -> bool {
         outputs * (inputs + outputs) <= FEW_PAIRS
@@ -71,9 +71,9 @@ impl Apart {
     pub fn check(
         &mut self,
         inputs: usize,
-        input: impl Fn(usize) -> Place,
+        input: impl Fn(usize) -> TensorRange,
         outputs: usize,
-        output: impl Fn(usize) -> Place,
+        output: impl Fn(usize) -> TensorRange,
     ) -> Result<()> {
         if Apart::needs_nothing(inputs, outputs) {
             return in_pairs(inputs, &input, outputs, &output);
@@ -85,10 +85,10 @@ impl Apart {
         let Apart { entries, at } = self;
         for (tensor, &at) in at.iter().enumerate() {
             let place = if tensor < inputs { input(tensor) } else { output(tensor - inputs) };
-            entries[at as usize] = Entry { place, tensor: tensor as u32 };
+            entries[at as usize] = SortedTensor { place, tensor: tensor as u32 };
         }
-        if !entries.is_sorted_by_key(Entry::key) {
-            entries.sort_unstable_by_key(Entry::key);
+        if !entries.is_sorted_by_key(SortedTensor::key) {
+            entries.sort_unstable_by_key(SortedTensor::key);
             entries.iter().enumerate().for_each(|(now, entry)| at[entry.tensor as usize] = now as u32);
         }
         match first_shared(entries, inputs) {
@@ -103,26 +103,26 @@ impl Apart {
         self.at.clear();
         self.at.extend(0..count as u32);
         self.entries.clear();
-        self.entries.resize(count, Entry::default());
+        self.entries.resize(count, SortedTensor::default());
         Ok(())
     }
 }
 
 fn refused(count: usize) -> Error {
-    Error::exhausted("the check of a call's tensors", count * size_of::<Entry>())
+    Error::exhausted("the check of a call's tensors", count * size_of::<SortedTensor>())
 }
 
-/// The first output that shares memory with anything, of tensors by address.
+/// The first output that shares memory with any tensor; `entries` are sorted by address.
 ///
 /// One pass: a tensor shares memory with one before it if it begins before one of those ends. If it is an output, it is
-/// found; if one of the others is, the one that reaches furthest is found, and any other that shares memory with this
-/// one shares it with that one as well, so it was found before.
-fn first_shared(entries: &[Entry], inputs: usize) -> Option<usize> {
+/// found; if an earlier one is, the one that reaches furthest is found: any other that shares memory with this one
+/// shares it with that one as well, so it was found before.
+fn first_shared(entries: &[SortedTensor], inputs: usize) -> Option<usize> {
     let mut first: Option<usize> = None;
     let mut find = |output: usize| first = Some(first.map_or(output, |first| first.min(output)));
-    // How far anything, and how far an output, reaches that begins before; and which output.
+    // The furthest ends of all earlier tensors and of earlier outputs; and which output.
     let (mut engine, mut reach, mut output_reach, mut furthest) = (0, 0, 0, 0);
-    for Entry { place, tensor } in entries.iter().filter(|entry| entry.place.bytes > 0) {
+    for SortedTensor { place, tensor } in entries.iter().filter(|entry| entry.place.bytes > 0) {
         if place.engine != engine {
             (engine, reach, output_reach) = (place.engine, 0, 0);
         }
@@ -143,14 +143,14 @@ fn first_shared(entries: &[Entry], inputs: usize) -> Option<usize> {
     first
 }
 
-/// Says with what an output shares memory: an input, an output before it, or one behind it.
+/// Names the tensor that an output shares memory with: an input, an earlier output, or a later one.
 #[cold]
 fn named(
     shared: usize,
     inputs: usize,
-    input: &dyn Fn(usize) -> Place,
+    input: &dyn Fn(usize) -> TensorRange,
     outputs: usize,
-    output: &dyn Fn(usize) -> Place,
+    output: &dyn Fn(usize) -> TensorRange,
 ) -> Error {
     let place = output(shared);
     if let Some(i) = (0..inputs).find(|&i| input(i).touches(place)) {
@@ -162,9 +162,9 @@ fn named(
 
 fn in_pairs(
     inputs: usize,
-    input: &impl Fn(usize) -> Place,
+    input: &impl Fn(usize) -> TensorRange,
     outputs: usize,
-    output: &impl Fn(usize) -> Place,
+    output: &impl Fn(usize) -> TensorRange,
 ) -> Result<()> {
     for o in 0..outputs {
         let place = output(o);
@@ -179,18 +179,18 @@ fn in_pairs(
 /// The same check for a call that keeps nothing. Up to `INLINE` tensors take no memory.
 pub fn check_apart(
     inputs: usize,
-    input: impl Fn(usize) -> Place,
+    input: impl Fn(usize) -> TensorRange,
     outputs: usize,
-    output: impl Fn(usize) -> Place,
+    output: impl Fn(usize) -> TensorRange,
 ) -> Result<()> {
     if Apart::needs_nothing(inputs, outputs) {
         return in_pairs(inputs, &input, outputs, &output);
     }
-    let mut entries = SmallVec::<[Entry; INLINE]>::new();
+    let mut entries = SmallVec::<[SortedTensor; INLINE]>::new();
     entries.try_reserve_exact(inputs + outputs).map_err(|_| refused(inputs + outputs))?;
     let places = (0..inputs).map(&input).chain((0..outputs).map(&output));
-    entries.extend(places.zip(0..).map(|(place, tensor)| Entry { place, tensor }));
-    entries.sort_unstable_by_key(Entry::key);
+    entries.extend(places.zip(0..).map(|(place, tensor)| SortedTensor { place, tensor }));
+    entries.sort_unstable_by_key(SortedTensor::key);
     match first_shared(&entries, inputs) {
         None => Ok(()),
         Some(shared) => Err(named(shared, inputs, &input, outputs, &output)),
@@ -201,20 +201,20 @@ pub fn check_apart(
 mod tests {
     use super::*;
 
-    /// In pairs, as the words say it.
-    fn plain(inputs: &[Place], outputs: &[Place]) -> bool {
+    /// The definition, in pairs.
+    fn plain(inputs: &[TensorRange], outputs: &[TensorRange]) -> bool {
         let mut all = outputs.iter().enumerate();
         all.all(|(o, out)| {
             !inputs.iter().any(|input| input.touches(*out)) && !outputs[..o].iter().any(|p| p.touches(*out))
         })
     }
 
-    fn check(apart: &mut Apart, inputs: &[Place], outputs: &[Place]) -> Result<()> {
+    fn check(apart: &mut Apart, inputs: &[TensorRange], outputs: &[TensorRange]) -> Result<()> {
         apart.check(inputs.len(), |i| inputs[i], outputs.len(), |o| outputs[o])
     }
 
-    fn at(data: usize, bytes: usize) -> Place {
-        Place { engine: 0, data, bytes }
+    fn at(data: usize, bytes: usize) -> TensorRange {
+        TensorRange { engine: 0, data, bytes }
     }
 
     #[test]
@@ -223,16 +223,16 @@ mod tests {
         let outputs: Vec<_> = (0..40).map(|o| at(4000 + 16 * o, 16)).collect();
         let mut apart = Apart::default();
         assert!(check(&mut apart, &inputs, &outputs).is_ok(), "inputs may share memory");
-        let with = |o: usize, place: Place| {
+        let with = |o: usize, place: TensorRange| {
             let mut outputs = outputs.clone();
             outputs[o] = place;
             outputs
         };
         let mut message =
-            |outputs: &[Place]| check(&mut apart, &inputs, outputs).map_err(|error| error.message().to_owned());
+            |outputs: &[TensorRange]| check(&mut apart, &inputs, outputs).map_err(|error| error.message().to_owned());
         assert_eq!(message(&with(39, at(1016, 4))).unwrap_err(), "output 39 shares memory with input 0");
         assert_eq!(message(&with(39, at(4017, 4))).unwrap_err(), "output 39 shares memory with output 1");
-        assert_eq!(message(&with(39, Place { engine: 1, ..at(4017, 4) })), Ok(()));
+        assert_eq!(message(&with(39, TensorRange { engine: 1, ..at(4017, 4) })), Ok(()));
         assert_eq!(message(&with(39, at(4017, 0))), Ok(()));
         assert_eq!(message(&outputs), Ok(()));
     }
@@ -249,8 +249,8 @@ mod tests {
         for round in 0..20_000 {
             let (inputs, outputs) = (draw(12), 1 + draw(12));
             let space = [40, 400, 20_000][round % 3];
-            let mut places = |count: usize| -> Vec<Place> {
-                (0..count).map(|_| Place { engine: draw(2) as u32, data: draw(space), bytes: draw(9) }).collect()
+            let mut places = |count: usize| -> Vec<TensorRange> {
+                (0..count).map(|_| TensorRange { engine: draw(2) as u32, data: draw(space), bytes: draw(9) }).collect()
             };
             let (inputs, outputs) = (places(inputs), places(outputs));
             let result = check(&mut kept, &inputs, &outputs);

@@ -7,7 +7,7 @@ use crate::base::{Error, Kind, Ref, Result, live, with_article};
 use crate::device::{DeviceKind, Waiting};
 use crate::memory::HostAllocator;
 use crate::stream::{Domain, check_name};
-use crate::threadpool::{PoolAttr, ThreadPool, checked_spin_ns};
+use crate::threadpool::{ThreadPool, ThreadPoolAttr, checked_spin_ns};
 use std::sync::Arc;
 
 /// Most streams of an engine that a program's work may be spread over.
@@ -40,7 +40,7 @@ impl MemoryMode {
     }
 }
 
-/// Where an engine's pool comes from.
+/// The source of an engine's pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadMode {
     Global,
@@ -84,23 +84,23 @@ impl ThreadMode {
 #[derive(Clone, Debug)]
 pub struct EngineAttr {
     pub kind: DeviceKind,
-    /// Of a device: for functions of the host's.
+    /// For host functions, on a device's engine.
     threadpool: Option<Ref<ThreadPool>>,
-    /// None = the environment may decide, in both.
+    /// `None` = the environment may decide, in both.
     thread_mode: Option<ThreadMode>,
     thread_count: Option<usize>,
-    /// What the device is made with, in a form that only the device knows.
+    /// The device's own settings, opaque to the library.
     pub device_settings: Option<Arc<[u8]>>,
-    /// How threads wait for the device; None = as is best with it.
+    /// How threads wait for the device; `None` = its default.
     pub(super) waiting: Option<Waiting>,
-    /// A context of the host's to work in, by what the interface below calls it.
+    /// The native handle of a context of the host's to use.
     pub context: Option<u64>,
-    /// Streams that a program's work may be spread over; 0 = as the work asks for.
+    /// Streams that a program's work may be spread over; 0 = as many as it can use.
     pub max_streams: usize,
     allocator: Option<Ref<HostAllocator>>,
     /// None = no limit.
     pub memory_limit: Option<u64>,
-    /// Of memory of the host's for copies; None = no limit.
+    /// For pinned host memory for copies; `None` = no limit.
     pub(super) pinned_limit: Option<u64>,
     /// None = the environment may decide.
     pub memory_mode: Option<MemoryMode>,
@@ -117,7 +117,7 @@ pub struct StreamAttr {
     pub spin_ns: u64,
     pub priority: i32,
     pub name: String,
-    /// A stream of the host's, by what the interface below calls it.
+    /// The native handle of a stream of the host's.
     pub wrapped: Option<u64>,
     threadpool: Option<Ref<ThreadPool>>,
 }
@@ -130,7 +130,7 @@ pub struct KernelAttr {
     pub cost_ns: u64,
 }
 
-/// Only of a CPU engine's threads the number can be chosen: another engine has one at most.
+/// The number of threads can be chosen for CPU engines only: another engine has one at most.
 fn check_cpu(kind: DeviceKind) -> Result<()> {
     match kind {
         DeviceKind::CPU => Ok(()),
@@ -183,7 +183,7 @@ impl EngineAttr {
         self.allocator.as_ref()
     }
 
-    /// Most bytes of the host's memory for copies; None = no limit.
+    /// Most bytes of pinned host memory for copies; `None` = no limit.
     pub fn set_pinned_limit(&mut self, limit: Option<u64>) -> Result<()> {
         self.check_device("whose memory weir_engine_attr_set_memory_limit bounds")?;
         self.pinned_limit = limit;
@@ -195,7 +195,7 @@ impl EngineAttr {
         Ok(self.pinned_limit)
     }
 
-    /// How threads wait for the device; None = as is best with it.
+    /// How threads wait for the device; `None` = its default.
     pub fn set_waiting(&mut self, waiting: Option<Waiting>) -> Result<()> {
         self.check_device("which has no device to wait for")?;
         if let Some(Waiting { spin_ns, .. }) = waiting {
@@ -210,7 +210,7 @@ impl EngineAttr {
         Ok(self.waiting)
     }
 
-    /// Not a CPU engine: all that it has is the host's, threads and memory.
+    /// Refuses CPU engines: their threads and memory belong to the host.
     fn check_device(&self, why: &str) -> Result<()> {
         match self.kind {
             DeviceKind::CPU => Err(Error::precondition(format!("attr is for a cpu engine, {why}"))),
@@ -262,7 +262,7 @@ impl StreamAttr {
         StreamAttr {
             kind,
             asynchronous: false,
-            spin_ns: PoolAttr::default().spin_ns,
+            spin_ns: ThreadPoolAttr::default().spin_ns,
             priority: 0,
             name: String::new(),
             wrapped: None,

@@ -1,4 +1,4 @@
-//! Memory without a shape, for tensors to lie in.
+//! Memory without a shape, to create tensors on.
 
 use super::engine::Engine;
 use super::registered::Registration;
@@ -9,17 +9,17 @@ use crate::sync::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Memory of an engine's, or the host's own.
+/// Memory of an engine, or of the host.
 #[derive(Debug)]
 pub struct Buffer {
     engine: Ref<Engine>,
     /// Never written again.
     data: AtomicPtr<u8>,
     bytes: usize,
-    /// With which devices it is registered; these end before the memory goes.
+    /// Its registrations with devices; dropped before the memory.
     registrations: Mutex<Vec<Registration>>,
     _memory: Option<MemoryBlock>,
-    /// Whatever must be dropped when the host's memory is not used any more.
+    /// Dropped when the host's memory is no longer used.
     _release: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -30,7 +30,7 @@ impl Kind for Buffer {
 }
 
 impl Buffer {
-    /// Memory that holds anything.
+    /// Uninitialised memory.
     pub fn create(engine: Ref<Engine>, bytes: usize) -> Result<Ref<Buffer>> {
         let memory = engine.memory().allocate(bytes, Tag::Fixed("buffer"))?;
         Ok(Buffer::within(engine, bytes, memory))

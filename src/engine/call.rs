@@ -1,6 +1,6 @@
-//! A kernel as a piece of a queue's work.
+//! A kernel call as queue work.
 
-use super::apart::{Place, check_apart};
+use super::apart::{TensorRange, check_apart};
 use super::kernel::BoundKernel;
 use super::later::LaterCall;
 use super::stream::Stream;
@@ -8,25 +8,25 @@ use super::tensor::Tensor;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
 use crate::memory::{MemoryBlock, StreamCache, View};
-use crate::stream::{Queue, Work};
+use crate::stream::{Queue, QueueWork};
 use crate::sync::Mailbox;
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// One call of a kernel, with everything that must live until it is done.
-pub(super) struct Call {
+/// One call of a kernel, with all resources that must live until it is done.
+pub(super) struct QueuedCall {
     kernel: Ref<BoundKernel>,
     inputs: Vec<View>,
     outputs: Vec<View>,
     scratch: Scratch,
-    /// The scratch memory is of this lane, which has it back already: who comes behind this call may use it.
+    /// The cache of the scratch memory. It has the block back already: later calls on the stream may use it.
     _lane: Arc<StreamCache>,
     _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
 }
 
-/// How many slots a region on this pool can have.
+/// The largest number of slots of a region on this pool.
 pub fn scratch_slots(pool: Option<&Ref<ThreadPool>>) -> usize {
     pool.map_or(1, |pool| (pool.max_threads() + 1).min(MAX_SLOTS))
 }
@@ -34,13 +34,13 @@ pub fn scratch_slots(pool: Option<&Ref<ThreadPool>>) -> usize {
 /// Tensors of a call that the caller keeps alive.
 pub type Borrowed<'a> = SmallVec<[&'a Tensor; 4]>;
 
-/// Scratch memory that a call needs.
-struct Needs {
+/// A call's need of scratch memory.
+struct ScratchNeeds {
     bytes: usize,
     slots: usize,
 }
 
-impl Needs {
+impl ScratchNeeds {
     /// Memory for all slots; `allocate` is given how much.
     fn memory(
         &self,
@@ -62,7 +62,7 @@ impl Needs {
     }
 
     /// # Safety
-    /// The block is what `memory` gave. It stays while a call has this, and one call at a time does.
+    /// The block came from `memory`. It lives as long as a call uses this, and one call at a time does.
     unsafe fn scratch(&self, memory: Option<&MemoryBlock>) -> Scratch {
         // SAFETY: as demanded of the caller; the block has so much.
         unsafe { Scratch::new(memory.map_or(std::ptr::null_mut(), MemoryBlock::data), self.bytes, self.slots) }
@@ -70,7 +70,7 @@ impl Needs {
 }
 
 /// Runs the kernel in this thread, as the next item of a synchronous stream; `cache` has scratch memory of an earlier
-/// call. Where there is enough of that, nothing is allocated.
+/// call. If that is large enough, nothing is allocated.
 pub(super) fn now(
     stream: &Stream,
     kernel: &BoundKernel,
@@ -83,12 +83,12 @@ pub(super) fn now(
         Some(memory) => Ok(memory),
         None => stream.engine().memory().allocate(bytes, kernel.scratch_tag()),
     })?;
-    // Filled where they stand: what collects them moves them.
+    // Filled in place: collecting would move them.
     let (mut in_views, mut out_views) = (SmallVec::<[View; 3]>::new(), SmallVec::<[View; 3]>::new());
     inputs.iter().for_each(|tensor| in_views.push(tensor.view().clone()));
     outputs.iter().for_each(|tensor| out_views.push(tensor.view().clone()));
-    // SAFETY: the caller has the tensors, which were compared; the host keeps to the order of its work, which is the
-    // stream's. The scratch memory was taken by this call.
+    // SAFETY: the caller keeps the tensors, which were checked for overlap; the host keeps to the stream's order of
+    // work. This call has taken the scratch memory.
     let context =
         unsafe { KernelContext::new(&in_views, &out_views, stream.pool(), needs.scratch(memory.as_ref()), &NEVER) };
     let result = stream.queue().run(|| {
@@ -98,34 +98,34 @@ pub(super) fn now(
         result.map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))
     });
     if let Some(memory) = memory {
-        // Full already: then this one is let go.
+        // Full already: then this one is dropped.
         let _ = cache.put(memory);
     }
     result
 }
 
-/// A call of the kernel on this stream, for later, and its scratch memory, which goes back to the lane as soon as the
-/// call is submitted: what comes behind it on the stream runs when it is done.
+/// A call of the kernel to queue on this stream, and its scratch memory, which goes back to the cache as soon as the
+/// call is submitted: later items on the stream run after it.
 pub(super) fn work(
     stream: &Stream,
     kernel: Ref<BoundKernel>,
     inputs: Vec<Ref<Tensor>>,
     outputs: Vec<Ref<Tensor>>,
     lane: &Arc<StreamCache>,
-) -> Result<(Arc<dyn Work>, Option<MemoryBlock>)> {
+) -> Result<(Arc<dyn QueueWork>, Option<MemoryBlock>)> {
     fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
         tensors.iter().map(|tensor| &***tensor).collect()
     }
     let needs = check_named(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
     let memory = needs.memory(&kernel, |bytes| lane.allocate(bytes, kernel.scratch_tag()))?;
-    // SAFETY: the lane's, which the call keeps; what else has it comes behind the call on the stream.
+    // SAFETY: a block of the cache, which the call keeps; its next users come after the call on the stream.
     let scratch = unsafe { needs.scratch(memory.as_ref()) };
     let lane = Arc::clone(lane);
     if kernel.kernel().is_async() {
         return Ok((Arc::new(LaterCall::new(kernel, (inputs, outputs), scratch, lane)?), memory));
     }
     let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect();
-    let call = Call {
+    let call = QueuedCall {
         inputs: views(&inputs),
         outputs: views(&outputs),
         kernel,
@@ -136,10 +136,10 @@ pub(super) fn work(
     Ok((Arc::new(call), memory))
 }
 
-impl Work for Call {
+impl QueueWork for QueuedCall {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        // SAFETY: of tensors that the call keeps and that were compared. It is its turn, and the host keeps to the
-        // order of its work.
+        // SAFETY: the call keeps the tensors, which were checked for overlap. It runs in stream order, to which the
+        // host keeps.
         let result = unsafe {
             let scratch = self.scratch.clone();
             let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), scratch, &NEVER);
@@ -149,18 +149,18 @@ impl Work for Call {
     }
 }
 
-/// As `check`; every refusal names the kernel.
-fn check_named(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<Needs> {
+/// As `check`; every error names the kernel.
+fn check_named(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<ScratchNeeds> {
     check(stream, kernel, inputs, outputs).map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))
 }
 
-/// Checks a call that needs no scratch memory of the host's; every refusal names the kernel.
+/// Checks a call that needs no host scratch memory; every error names the kernel.
 pub(super) fn check_all(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<()> {
     check_named(stream, kernel, inputs, outputs).map(drop)
 }
 
 /// Checks tensors and kernel against each other and against the stream.
-fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<Needs> {
+fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<ScratchNeeds> {
     if !kernel.engine().is_same_device(stream.engine()) {
         return Err(Error::invalid(format!(
             "it is of engine {}, stream '{}' is on engine {}",
@@ -181,18 +181,19 @@ fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&
     }
     if kernel.kernel().may_block() && stream.queue().is_on_pool() {
         return Err(Error::precondition(format!(
-            "it may block a worker of the pool of stream '{}'; use a synchronous stream, or a graph with a pool for kernels that block",
+            "it may block a worker of the pool of stream '{}'; use a synchronous stream, or a graph with a pool for \
+             kernels that block",
             stream.queue().name()
         )));
     }
     if !kernel.kernel().in_place() {
-        let place = |tensor: &Tensor| Place::host(tensor.data(), tensor.bytes());
+        let place = |tensor: &Tensor| TensorRange::host(tensor.data(), tensor.bytes());
         check_apart(inputs.len(), |i| place(inputs[i]), outputs.len(), |o| place(outputs[o]))?;
     }
-    Ok(Needs { bytes, slots: scratch_slots(stream.pool()) })
+    Ok(ScratchNeeds { bytes, slots: scratch_slots(stream.pool()) })
 }
 
-/// Asks the kernel what it makes of these inputs, and compares; gives scratch bytes per slot.
+/// Infers the kernel's outputs from these inputs, and compares; gives scratch bytes per slot.
 #[cold]
 fn check_signature(kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<usize> {
     let descs = |tensors: &[&Tensor]| tensors.iter().map(|tensor| *tensor.desc()).collect::<Vec<Desc>>();

@@ -1,27 +1,27 @@
-//! The conformance kit with streams: all probes of `threadpool::conformance`, and of waits among tasks.
+//! The conformance kit with streams: all probes of `threadpool::conformance`, and of waits inside of tasks.
 #![forbid(unsafe_code)]
 
 use crate::abi::WEIR_TIMEOUT_INFINITE;
 use crate::base::{Code, Result};
 use crate::kernel::Task;
-use crate::stream::{Account, Executor, Op, Queue, QueueAttr};
+use crate::stream::{Account, Executor, Queue, QueueAttr, QueueItem};
 use crate::threadpool::HostVtable;
-use crate::threadpool::conformance::{self, Bench, Line, Options, Outcome, Subject};
+use crate::threadpool::conformance::{self, Options, Outcome, PoolSubject, ProbeBench, ReportLine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Examines a pool, releases it, and gives one line for each clause, and then the notes.
-pub fn examine(vtable: HostVtable, options: Options) -> Vec<Line> {
+pub fn examine(vtable: HostVtable, options: Options) -> Vec<ReportLine> {
     let subject = conformance::begin(vtable, options);
     waits(&subject);
     conformance::finish(subject)
 }
 
-/// Work of a stream.
-struct Work(Box<dyn Fn() -> Result<()> + Send + Sync>);
+/// A stream's task.
+struct ClosureTask(Box<dyn Fn() -> Result<()> + Send + Sync>);
 
-impl Task for Work {
+impl Task for ClosureTask {
     fn run(&self) -> Result<()> {
         (self.0)()
     }
@@ -29,8 +29,8 @@ impl Task for Work {
     fn adopt(&self) {}
 }
 
-fn work(run: impl Fn() -> Result<()> + Send + Sync + 'static) -> Op {
-    Op::Task(Arc::new(Work(Box::new(run))))
+fn work(run: impl Fn() -> Result<()> + Send + Sync + 'static) -> QueueItem {
+    QueueItem::Task(Arc::new(ClosureTask(Box::new(run))))
 }
 
 /// How waits inside of tasks ended.
@@ -40,7 +40,7 @@ struct Ends {
     refused: AtomicU64,
 }
 
-fn waits(subject: &Subject) {
+fn waits(subject: &PoolSubject) {
     subject.probe("W11", "a wait on a thread of the pool helps or refuses", |bench| {
         bench.step("a wait for a stream, inside the work of another one,");
         let ends = Arc::new(Ends::default());
@@ -58,13 +58,13 @@ fn waits(subject: &Subject) {
 }
 
 /// One stream's work waits for another stream on the same pool.
-fn wait_inside(bench: &Bench, ends: &Arc<Ends>) -> Result<(), String> {
+fn wait_inside(bench: &ProbeBench, ends: &Arc<Ends>) -> Result<(), String> {
     let account = Account::open("conformance".to_owned());
     let stream = |name: &str| {
         let attr = QueueAttr {
             name: name.to_owned(),
             asynchronous: true,
-            pool: bench.pool(), // Longer than the work that is waited for, as a rule.
+            pool: bench.pool(), // Usually longer than the awaited work.
             spin_ns: 500_000,
             priority: 0,
         };

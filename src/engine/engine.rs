@@ -9,7 +9,7 @@ use crate::abi::{weir_engine_info, weir_memory_info, weir_pinning as P};
 use crate::base::object::tag;
 use crate::base::text::json_string;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text, with_article};
-use crate::device::{self, Accelerator, Device, DeviceKind, Pinning, Settings};
+use crate::device::{self, Accelerator, Device, DeviceKind, DeviceSettings, Pinning};
 use crate::kernel::cache;
 use crate::memory::Pool;
 use crate::resource::Registry;
@@ -27,7 +27,7 @@ pub struct Engine {
     launcher: OnceLock<Ref<ThreadPool>>,
     account: Arc<Account>,
     memory: Arc<Pool>,
-    /// The host's, for copies, where the device works on its own.
+    /// Host memory for copies, on an accelerator.
     host_memory: Option<Arc<Pool>>,
     registrations: Arc<Registrations>,
     resources: Arc<Registry>,
@@ -47,8 +47,8 @@ impl Drop for Engine {
     }
 }
 
-/// An engine's part in the cache of kernels. The last engine that goes takes the kernels with it that nobody uses any
-/// more, so nothing is left of what the host let go.
+/// An engine's share of the kernel cache. The last engine drops all unused kernels, so that nothing is left when the
+/// host has released everything.
 #[derive(Debug)]
 struct CacheUser;
 
@@ -65,7 +65,7 @@ impl Drop for CacheUser {
     fn drop(&mut self) {
         let left = {
             let mut users = CACHE_USERS.lock();
-            // A child of fork has not counted what it inherited.
+            // A forked child has not counted engines that it inherited.
             *users = users.saturating_sub(1);
             *users
         };
@@ -85,7 +85,7 @@ impl Engine {
                 with_article(kind.name())
             )));
         }
-        let settings = Settings { attributes: attr.device_settings.clone(), context: attr.context };
+        let settings = DeviceSettings { attributes: attr.device_settings.clone(), context: attr.context };
         let device = device::open(kind, index, &settings)?;
         let given = std::mem::replace(&mut attr.device_settings, device.settings());
         if given.is_some() && attr.device_settings.is_none() {
@@ -123,7 +123,7 @@ impl Engine {
         self.device.index()
     }
 
-    /// Which device it is, as numbers.
+    /// The device's identity, as numbers.
     pub fn place(&self) -> [u32; 2] {
         [self.kind().value(), self.index()]
     }
@@ -133,7 +133,7 @@ impl Engine {
         self.account.name().to_owned()
     }
 
-    /// The settings, with what they left open as it was settled.
+    /// The settings, with unset ones as resolved.
     pub fn attr(&self) -> &Object<EngineAttr> {
         &self.attr
     }
@@ -143,12 +143,12 @@ impl Engine {
         self.pool.as_ref()
     }
 
-    /// The thread that does its part of programs, where that is not the one of whoever runs them.
+    /// The thread that launches its part of programs, if not the thread that runs them.
     pub fn launcher(&self) -> Option<&Ref<ThreadPool>> {
         self.launcher.get()
     }
 
-    /// Starts that thread if the engine's mode asks for one. Others may be at it, too: one of them stays.
+    /// Starts that thread if the engine's mode asks for one. If several threads race here, one result is kept.
     pub fn start_launcher(&self) -> Result<()> {
         if self.launcher.get().is_none()
             && let Some(made) = threads::launcher(&self.attr, self.index())?
@@ -162,13 +162,12 @@ impl Engine {
         &self.device
     }
 
-    /// What tensors, scratch and the values of runs are in.
+    /// The memory of tensors, scratch and the values of runs.
     pub fn memory(&self) -> &Arc<Pool> {
         &self.memory
     }
 
-    /// Memory of the host's that copies of the device go straight from and to, if it knows such memory; where all
-    /// memory is the host's, that.
+    /// Pinned host memory for direct copies of the device, if it supports that; on the CPU, the engine's memory.
     pub fn host_memory(&self) -> &Arc<Pool> {
         self.host_memory.as_ref().unwrap_or(&self.memory)
     }
@@ -177,12 +176,12 @@ impl Engine {
         &self.registrations
     }
 
-    /// Streams that a program's work on the engine may be spread over; 0 = as the work asks for.
+    /// Streams that a program's work on the engine may be spread over; 0 = as many as it can use.
     pub fn max_streams(&self) -> usize {
         self.attr.max_streams
     }
 
-    /// What works on its own there; None if that is the host.
+    /// The accelerator; `None` on the host.
     pub fn accelerator(&self) -> Option<&(dyn Accelerator + 'static)> {
         self.device.accelerator()
     }
@@ -191,7 +190,7 @@ impl Engine {
         &self.account
     }
 
-    /// What it keeps by name.
+    /// Its named resources.
     pub fn resources(&self) -> &Arc<Registry> {
         &self.resources
     }
@@ -241,26 +240,26 @@ impl Engine {
         }
     }
 
-    /// Bytes of others that are registered.
+    /// Registered bytes of foreign memory.
     pub fn registered_bytes(&self) -> usize {
         self.registrations().bytes()
     }
 
-    /// Whether copies of this engine's device go straight from and to these bytes.
+    /// Whether these bytes are pinned for direct copies of this engine's device.
     pub fn has_pinned(&self, address: usize, bytes: usize) -> bool {
         let Some(end) = address.checked_add(bytes) else { return false };
         let is_own = |pool: &Arc<Pool>| pool.owns(address..end);
         self.pinning().is_some() && (is_own(self.host_memory()) || self.registrations().cover(address, bytes))
     }
 
-    /// weir is about to write, or to read, memory that may be pinned, and a device that checks looks at that.
+    /// Tells a checking device that weir is about to write, or to read, memory that may be pinned.
     pub fn host_uses(&self, address: usize, bytes: usize, writes: bool, what: &str) {
         if let Some(pinning) = self.pinning() {
             pinning.host_uses(address, bytes, writes, what);
         }
     }
 
-    /// The engine's memory, and that of the host's that it has for copies, as JSON.
+    /// The engine's memory, and its pinned host memory, as JSON.
     pub fn dump_memory(&self) -> Result<String> {
         let mut text = self.memory().dump()?;
         if self.accelerator().is_none() {
@@ -278,8 +277,8 @@ impl Engine {
         Ok(text)
     }
 
-    /// Gives regions back that are free, of the engine's memory and of the host's for copies, until at most so much of
-    /// each is left.
+    /// Frees unused regions, of the engine's memory and of its pinned host memory, until at most `keep` bytes of each
+    /// are left.
     pub fn trim(&self, keep: usize) {
         self.memory().trim(keep);
         self.host_memory().trim(keep);
@@ -293,7 +292,7 @@ impl Engine {
     pub fn memory_info(&self) -> weir_memory_info {
         let usage = self.memory().usage();
         let limit = |pool: &Pool| if pool.limit() == usize::MAX { u64::MAX } else { pool.limit() as u64 };
-        // Where all memory is the host's none of it is counted twice.
+        // On the CPU both are the same memory, not to be counted twice.
         let of_host = self.accelerator().map(|_| self.host_memory().usage()).unwrap_or_default();
         weir_memory_info {
             struct_size: 0,

@@ -1,4 +1,4 @@
-//! What a stream is given: kernels, copies, fills, functions of the host's, and waits for events.
+//! Submission to a stream: kernels, copies, fills, host functions, and waits for events.
 #![forbid(unsafe_code)]
 
 use super::call;
@@ -11,12 +11,12 @@ use super::transfer;
 use crate::base::{Ref, Result};
 use crate::device::in_a_capture;
 use crate::kernel::Task;
-use crate::stream::{Mark, Op};
+use crate::stream::{Mark, QueueItem};
 use std::sync::Arc;
 
 impl Stream {
-    /// Of a synchronous stream: as its call ends, the work is done.
-    fn submit(&self, op: Op) -> Result<()> {
+    /// On a synchronous stream the work is done when this returns.
+    fn submit(&self, op: QueueItem) -> Result<()> {
         self.queue.submit(op)?;
         if self.queue.is_synchronous() { self.intact_pool() } else { Ok(()) }
     }
@@ -25,22 +25,22 @@ impl Stream {
         self.queue.admit()?;
         match event.last_mark() {
             Some(mark) if mark.is_captured() && !self.is_of_device_of(&mark) => Err(in_a_capture()),
-            Some(mark) => self.queue.submit(Op::Wait(mark)),
+            Some(mark) => self.queue.submit(QueueItem::Wait(mark)),
             None => Ok(()),
         }
     }
 
     /// Whether the mark was recorded on this stream's device.
     fn is_of_device_of(&self, mark: &Mark) -> bool {
-        self.queue.line().is_some_and(|line| mark.event_on(line.device()).is_some())
+        self.queue.device_queue().is_some_and(|device_queue| mark.event_on(device_queue.device()).is_some())
     }
 
     pub fn enqueue_task(&self, task: Arc<dyn Task>) -> Result<()> {
         self.queue.admit()?;
-        self.submit(Op::Task(task))
+        self.submit(QueueItem::Task(task))
     }
 
-    /// Runs a kernel that completes when it returns, on a synchronous stream. It holds no references: the caller does.
+    /// Runs a kernel that completes when it returns, on a synchronous stream. The caller holds the references.
     pub fn call(&self, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<()> {
         self.queue.admit()?;
         call::now(self, kernel, inputs, outputs, &self.scratch)?;
@@ -58,22 +58,22 @@ impl Stream {
         if self.again(&key) { Ok(()) } else { self.enqueue_as(kernel, inputs, outputs, &key) }
     }
 
-    /// Gives a call to the device once more, if an earlier time of it is under way and nothing is in front of it; else
-    /// nothing is done.
+    /// Resubmits a call to the device, if an earlier submission is in flight and no item is ahead of it; else does
+    /// nothing.
     #[inline]
     pub fn again(&self, key: &[usize]) -> bool {
         self.queue.submit_again(key)
     }
 
-    /// As `enqueue`, of a call with this key that is not under way.
+    /// As `enqueue`, for a call with this key that is not in flight.
     pub fn enqueue_as(&self, kernel: Ref<BoundKernel>, inputs: Tensors, outputs: Tensors, key: &[usize]) -> Result<()> {
         self.queue.admit()?;
         if self.engine.accelerator().is_some() {
             let key = if kernel.on_device().is_some() { key } else { &[] };
-            return self.queue.submit_as(Op::Work(launch::work(self, kernel, inputs, outputs)?), key);
+            return self.queue.submit_as(QueueItem::Work(launch::work(self, kernel, inputs, outputs)?), key);
         }
         let (call, scratch) = call::work(self, kernel, inputs.into_vec(), outputs.into_vec(), &self.lane)?;
-        let submitted = self.submit(Op::Work(call));
+        let submitted = self.submit(QueueItem::Work(call));
         if let Some(scratch) = scratch {
             self.lane.take_back(scratch, self.queue.submitted());
         }
@@ -84,13 +84,13 @@ impl Stream {
     pub fn enqueue_copy(&self, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<()> {
         self.queue.admit()?;
         let work = transfer::copy(self, source, target)?;
-        self.submit(Op::Work(work))
+        self.submit(QueueItem::Work(work))
     }
 
     /// Sets every byte of a tensor.
     pub fn enqueue_fill(&self, tensor: Ref<Tensor>, value: u8) -> Result<()> {
         self.queue.admit()?;
         let work = transfer::fill(self, tensor, value)?;
-        self.submit(Op::Work(work))
+        self.submit(QueueItem::Work(work))
     }
 }

@@ -1,4 +1,4 @@
-//! An event: the last mark that was put into a stream under its name.
+//! An event: the last mark recorded in a stream for it.
 #![forbid(unsafe_code)]
 
 use super::engine::Engine;
@@ -7,9 +7,9 @@ use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::memory::heap;
-use crate::stream::{Listener, Mark, Notice, Op, until_reached};
+use crate::stream::{Listener, Mark, Notice, QueueItem, until_reached};
 use crate::sync::Mutex;
-use crate::threadpool::PoolAttr;
+use crate::threadpool::ThreadPoolAttr;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Event {
         &self.engine
     }
 
-    /// What the event stands for now; None = never recorded.
+    /// The event's last record; `None` = never recorded.
     pub fn last_mark(&self) -> Option<Arc<Mark>> {
         self.mark.lock().clone()
     }
@@ -49,8 +49,8 @@ impl Event {
             )));
         }
         let mark = Mark::new(stream.queue(), self.timing);
-        // Submitted first: on a synchronous stream that may be refused, and then the event stays what it was.
-        stream.queue().submit(Op::Record(Arc::clone(&mark)))?;
+        // Submitted first: a synchronous stream may refuse it, and then the event stays unchanged.
+        stream.queue().submit(QueueItem::Record(Arc::clone(&mark)))?;
         *self.mark.lock() = Some(mark);
         Ok(())
     }
@@ -59,10 +59,10 @@ impl Event {
         self.last_mark().is_none_or(|mark| mark.is_reached())
     }
 
-    /// Waits, and gives the failure of the stream that the event was recorded on.
+    /// Waits, and returns the failure of the recording stream.
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
         let Some(mark) = self.last_mark() else { return Ok(()) };
-        until_reached(&mark, PoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;
+        until_reached(&mark, ThreadPoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;
         mark.failure().map_or(Ok(()), |error| Err(error.clone()))
     }
 
@@ -70,7 +70,7 @@ impl Event {
     pub fn notify(&self, listener: &Arc<dyn Listener>) -> Result<()> {
         let notice = match self.engine.accelerator() {
             Some(_) => self.engine.account().notice(listener)?,
-            None => Notice::by_turn(listener),
+            None => Notice::by_drainer(listener),
         };
         heap::check()?;
         match self.last_mark() {

@@ -3,7 +3,7 @@
 
 use super::attr::KernelAttr;
 use super::engine::Engine;
-use super::on_host::OnHost;
+use super::on_host::KernelOnHost;
 use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Object, Ref, Result, live};
@@ -20,25 +20,29 @@ pub struct BoundKernel {
     name: Box<str>,
     label: OnceLock<Box<str>>,
     cost_ns: u64,
-    /// What other engines make it from; None: it is for its engine alone.
+    /// The recipe from which engines make it; `None`: its ingredients are transient.
     recipe: Option<OwnRecipe>,
-    /// The engine's form of it, where a device does the work.
+    /// It is for its engine alone.
+    is_bound: bool,
+    /// The device's form of it, on an accelerator.
     on_device: Option<Arc<dyn DeviceKernel>>,
-    /// The first that a call was found right with. Most kernels see no other.
+    /// The first signature that passed the checks. Most kernels see no other.
     known: OnceLock<Signature>,
     scratch_tag: OnceLock<Tag>,
 }
 
-/// What a device may know a kernel by: the operation, and its descriptor. "" for a function of the host's.
+/// A kernel's identity for devices: the operation, and its descriptor. "" for a host function.
 #[derive(Clone, Copy, Default)]
-pub struct Operation<'a> {
+pub struct KernelIdentity<'a> {
     pub name: &'a str,
     pub attributes: &'a [u8],
-    /// It is for its engine alone: what it is made from does not stay, or belongs there.
+    /// It is for its engine alone: its ingredients are transient, or belong to that engine.
     pub is_bound: bool,
+    /// Its ingredients persist although it is for its engine alone, which may use them again.
+    pub stays: bool,
 }
 
-/// An operation that is kept.
+/// An owned recipe.
 struct OwnRecipe {
     name: Box<str>,
     attributes: Box<[u8]>,
@@ -51,6 +55,11 @@ struct Signature {
     scratch_bytes: usize,
 }
 
+/// A kernel as a function of the host's, if it is one.
+fn host_form(kernel: &Arc<dyn Kernel>) -> Option<Arc<dyn HostFunction>> {
+    kernel.is_on_host().then(|| Arc::new(KernelOnHost::new(Arc::clone(kernel))) as Arc<dyn HostFunction>)
+}
+
 impl Kind for BoundKernel {
     const TAG: u32 = tag::KERNEL;
     const NAME: &'static str = "kernel";
@@ -58,16 +67,16 @@ impl Kind for BoundKernel {
 }
 
 impl BoundKernel {
-    /// A kernel that the host has made. UNIMPLEMENTED if the engine's device runs no functions of the host's.
+    /// A kernel made by the host. UNIMPLEMENTED if the engine's device runs no host functions.
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Result<Ref<BoundKernel>> {
-        BoundKernel::create_as(engine, kernel, Operation::default(), attr)
+        BoundKernel::create_as(engine, kernel, KernelIdentity::default(), attr)
     }
 
     /// A kernel that a device may know by its name. UNIMPLEMENTED if the engine's device has none.
     pub fn create_as(
         engine: Ref<Engine>,
         kernel: Arc<dyn Kernel>,
-        operation: Operation<'_>,
+        operation: KernelIdentity<'_>,
         attr: &KernelAttr,
     ) -> Result<Ref<BoundKernel>> {
         let name = attr.name.as_str().into();
@@ -80,51 +89,99 @@ impl BoundKernel {
                 );
                 return Err(Error::new(Code::Unimplemented, text));
             }
-            let host = kernel.is_on_host().then(|| Arc::new(OnHost::new(Arc::clone(&kernel))) as Arc<dyn HostFunction>);
             let recipe = Recipe {
                 name: kernel.name(),
                 operation: operation.name,
                 attributes: operation.attributes,
                 num_inputs: kernel.num_inputs(),
                 num_outputs: kernel.num_outputs(),
-                host,
+                host: host_form(&kernel),
             };
             accelerator
                 .kernel(&recipe)
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;
-        let recipe = (!operation.is_bound)
+        let is_bound = operation.is_bound;
+        let recipe = (!is_bound || operation.stays)
             .then(|| OwnRecipe { name: operation.name.into(), attributes: operation.attributes.into() });
         let (cost_ns, known, scratch_tag) = (attr.cost_ns, OnceLock::new(), OnceLock::new());
         let label = OnceLock::new();
-        Ok(Object::shared(BoundKernel { kernel, engine, name, label, cost_ns, recipe, on_device, known, scratch_tag }))
+        Ok(Object::shared(BoundKernel {
+            kernel,
+            engine,
+            name,
+            label,
+            cost_ns,
+            recipe,
+            is_bound,
+            on_device,
+            known,
+            scratch_tag,
+        }))
     }
 
-    /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to where it is.
+    /// A kernel that the engine's device has made of others. `kernel` says what it takes and gives.
+    pub fn of_region(
+        engine: Ref<Engine>,
+        kernel: Arc<dyn Kernel>,
+        on_device: Arc<dyn DeviceKernel>,
+        name: &str,
+    ) -> Ref<BoundKernel> {
+        Object::shared(BoundKernel {
+            kernel,
+            engine,
+            name: name.into(),
+            label: OnceLock::new(),
+            cost_ns: 0,
+            recipe: None,
+            is_bound: true,
+            on_device: Some(on_device),
+            known: OnceLock::new(),
+            scratch_tag: OnceLock::new(),
+        })
+    }
+
+    /// The recipe from which its engine's device made it; `None` if that was transient.
+    pub fn recipe(&self) -> Option<Recipe<'_>> {
+        let recipe = self.recipe.as_ref()?;
+        Some(Recipe {
+            name: self.kernel.name(),
+            operation: &recipe.name,
+            attributes: &recipe.attributes,
+            num_inputs: self.num_inputs(),
+            num_outputs: self.num_outputs(),
+            host: host_form(&self.kernel),
+        })
+    }
+
+    /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to its engine.
     pub fn on(&self, engine: &Ref<Engine>) -> Result<Ref<BoundKernel>> {
         let refuse = |why: &str| {
             let label = self.engine.label();
             Err(Error::new(Code::Unimplemented, format!("kernel '{}' of engine {label} {why}", self.name())))
         };
-        let Some(recipe) = &self.recipe else { return refuse("is for that engine alone") };
+        let Some(recipe) = self.recipe.as_ref().filter(|_| !self.is_bound) else {
+            return refuse("is for that engine alone");
+        };
         if !self.kernel.effects().is_empty() || self.kernel.may_block() {
             return refuse("touches what is the host's");
         }
         if engine.accelerator().is_none() && !self.kernel.is_on_host() {
             return refuse("has no function of the host's");
         }
-        let operation = Operation { name: &recipe.name, attributes: &recipe.attributes, is_bound: false };
+        let operation =
+            KernelIdentity { name: &recipe.name, attributes: &recipe.attributes, ..KernelIdentity::default() };
         let attr = KernelAttr { name: self.name.to_string(), cost_ns: self.cost_ns };
         BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &attr)
     }
 
-    /// The form that the engine's device runs; None where the host does the work.
+    /// The device's form; `None` where the host executes it.
     pub fn on_device(&self) -> Option<&Arc<dyn DeviceKernel>> {
         self.on_device.as_ref()
     }
 
-    /// For texts: "kernel 'relu'".
+    /// For messages: "kernel 'relu'".
     #[inline]
     pub fn label(&self) -> &str {
         self.label.get_or_init(|| format!("kernel '{}'", self.name()).into())
@@ -134,7 +191,7 @@ impl BoundKernel {
         if self.name.is_empty() { self.kernel.name() } else { &self.name }
     }
 
-    /// What its scratch memory is for.
+    /// The purpose of its scratch memory, for statistics.
     pub fn scratch_tag(&self) -> Tag {
         self.scratch_tag.get_or_init(|| Tag::text(format!("scratch of kernel '{}'", self.name()))).clone()
     }
@@ -155,12 +212,12 @@ impl BoundKernel {
         self.kernel.num_outputs()
     }
 
-    /// What the outputs look like; every refusal names the kernel.
+    /// The outputs' descriptors; every error names the kernel.
     pub fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         self.infer_unnamed(inputs).map_err(|error| error.within(format_args!("kernel '{}'", self.name())))
     }
 
-    /// As `infer`, for callers that put a name of their own in front.
+    /// As `infer`, for callers that prefix a name of their own.
     pub fn infer_unnamed(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         signature::check_count("input", self.num_inputs(), inputs.len())?;
         let mut checked = Vec::with_capacity(inputs.len());

@@ -1,22 +1,21 @@
-//! A kernel that completes later, as a piece of a queue's work.
+//! A kernel that completes later, as queue work.
 //!
-//! The call begins when its turn comes, and stays in front until the host says that it is done. If that is before its
-//! start function has returned, the thread that drains the queue goes on at once. Else an asynchronous queue is parked,
-//! as it is for an event, and whoever completes the call resumes it; on a synchronous queue the submitting thread
-//! sleeps until then. It may be the very thread that has to complete the call if it is a worker of a pool, so there
-//! such a call is refused before it begins.
+//! The call begins in stream order, and stays first until the host completes it. If that is before its start function
+//! has returned, the draining thread continues at once. Else an asynchronous queue is parked, as for an event, and the
+//! completing thread resumes it; on a synchronous queue the submitting thread sleeps until then. A worker of a pool may
+//! be the very thread that has to complete the call, so there such a call is refused before it begins.
 //!
-//! A call may be over in rounds (`kernel::Completion`): then whoever goes on behind one begins the next.
+//! A call may take several rounds (`kernel::Completion`): the thread that continues after one begins the next.
 //!
 //! The completion holds the call, and the call its kernel, tensors, scratch memory and queue. So a stream that is
-//! released meanwhile goes on, and ends when its work has.
+//! released meanwhile continues, and ends with its work.
 
 use super::kernel::BoundKernel;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
 use crate::memory::{StreamCache, View};
-use crate::stream::{Queue, Work, asleep};
+use crate::stream::{Queue, QueueWork, asleep};
 use crate::sync::{EventCount, Mailbox, Mutex, ambient};
 use crate::threadpool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,25 +23,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 
-/// What is let go of when the call ends: the thread that completed it may hold the call for a moment longer.
-struct Held {
+/// Dropped when the call ends: the completing thread may hold the call itself for a moment longer.
+struct CallResources {
     kernel: Ref<BoundKernel>,
     _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
 }
 
 pub(super) struct LaterCall {
-    held: Mailbox<Held>,
+    held: Mailbox<CallResources>,
     pending: Pending,
     context: KernelContext<'static>,
-    /// ORDERING: Relaxed; by whoever has the queue's turn.
+    /// ORDERING: Relaxed; used by the holder of the drain lock.
     begun: AtomicBool,
     failure: Mailbox<Error>,
-    /// Advanced when a round is done and its starter has gone on to other things.
+    /// Advanced when a round is done and its starter no longer waits for it.
     over: EventCount,
-    /// What the gate will have reached when the round is over that is under way. As `begun`.
+    /// The value of `over` that ends the current round. As `begun`.
     awaited: AtomicU64,
     queue: Mailbox<Arc<Queue>>,
-    /// The scratch memory is of this lane.
+    /// The cache of the scratch memory.
     _lane: Arc<StreamCache>,
 }
 
@@ -58,12 +57,12 @@ impl LaterCall {
         let bounds = [0, inputs.len(), args.len()];
         let kept = Kept { args, bounds, pool: Mutex::new(None), stop: Arc::new(Stop::default()), frame: None };
         let held = Mailbox::default();
-        let _ = held.put(Held { kernel, _tensors: tensors });
+        let _ = held.put(CallResources { kernel, _tensors: tensors });
         Ok(LaterCall {
             held,
             pending: Pending::new()?,
-            // SAFETY: of tensors that the call keeps, and that were compared. It is begun in its turn, and the host
-            // keeps to the order of its work.
+            // SAFETY: the call keeps the tensors, which were checked for overlap. It begins in stream order, to which
+            // the host keeps.
             context: unsafe { KernelContext::kept(kept, scratch) },
             begun: AtomicBool::new(false),
             failure: Mailbox::default(),
@@ -74,7 +73,7 @@ impl LaterCall {
         })
     }
 
-    /// Starts it, or goes on with what a round has left; true if the round is done already.
+    /// Starts it, or its next round; true if the round is done already.
     fn begin(self: &Arc<Self>, queue: &Arc<Queue>, start: impl FnOnce(Completion) -> Result<()>) -> bool {
         drop(self.context.set_pool(queue.pool()));
         if !queue.is_synchronous() {
@@ -90,7 +89,7 @@ impl LaterCall {
         if let Err(error) = started
             && done.done(Err(error.clone())).is_err()
         {
-            // It says both: not begun, and done. Then it is over when that call is, and has failed.
+            // The host reported both a failed start and completion: it is over when it completes, and has failed.
             let _ = self.failure.put(error);
         }
         self.pending.returned()
@@ -100,15 +99,14 @@ impl LaterCall {
         self.over.reached() >= self.awaited.load(Relaxed)
     }
 
-    /// Goes on behind a round that may be done, until the call is, or is to come back. This thread has the queue's
-    /// turn.
+    /// Runs the rounds until the call is done, or will be resumed. By the holder of the drain lock.
     fn go_on(self: &Arc<Self>, queue: &Arc<Queue>, mut done: bool) -> Poll<Result<()>> {
         loop {
             if done {
                 let Some(rest) = self.pending.rest() else { return self.end() };
                 // Still there if the last round was done at once.
                 drop(self.queue.take());
-                // SAFETY: the round before is over, and what it did with the outputs.
+                // SAFETY: the round before is over, and so is its use of the outputs.
                 let outputs = unsafe { self.context.outputs() };
                 done = self.begin(queue, |done| Arc::clone(&rest).go_on(&self.context, outputs, done));
             } else if queue.is_synchronous() {
@@ -121,7 +119,7 @@ impl LaterCall {
         }
     }
 
-    /// The call is done, and this thread has the queue's turn.
+    /// The call is done. By the holder of the drain lock.
     fn end(&self) -> Poll<Result<()>> {
         drop(self.context.set_pool(None));
         // Still there if it was done at once.
@@ -132,7 +130,7 @@ impl LaterCall {
     }
 }
 
-impl Work for LaterCall {
+impl QueueWork for LaterCall {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         if self.begun.load(Relaxed) {
             return if self.is_over() { self.go_on(queue, true) } else { Poll::Pending };
@@ -140,7 +138,8 @@ impl Work for LaterCall {
         let Some(held) = self.held.take() else { return self.end() };
         if queue.is_synchronous() && (ambient::within_device() || threadpool::within_any()) {
             return Poll::Ready(Err(Error::precondition(format!(
-                "kernel '{}' completes later, and waiting for it here would block a worker of a thread pool; use an asynchronous stream",
+                "kernel '{}' completes later, and waiting for it here would block a worker of a thread pool; use an \
+                 asynchronous stream",
                 held.kernel.name()
             ))));
         }
@@ -161,7 +160,7 @@ impl Caller for LaterCall {
     }
 
     fn came_back(self: Arc<Self>, _tag: u32) {
-        // Before the end is told: from then on the queue is at work.
+        // Taken before the completion is published: from then on the queue may run.
         let queue = self.queue.take();
         self.over.advance(1);
         queue.inspect(Queue::resume);

@@ -1,13 +1,13 @@
-//! An engine's memory: where it comes from, how it is kept, and figures of it.
+//! An engine's memory: its sources, modes and statistics.
 
 use super::attr::{EngineAttr, MemoryMode};
-use super::threads::Variable;
+use super::threads::EnvVariable;
 use crate::base::{Error, Ref, Result};
 use crate::device::{Accelerator, Device, Pinning};
 use crate::memory::{ALIGNMENT, HostAllocator, Pool, PoolAttr, ProcessMemory, Source, Tag};
 use std::sync::Arc;
 
-static MODE: Variable = Variable::new("WEIR_MEMORY_MODE");
+static MODE: EnvVariable = EnvVariable::new("WEIR_MEMORY_MODE");
 
 /// Memory that the host may be unable to touch.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ unsafe impl Source for DeviceMemory {
     }
 }
 
-/// Memory of a device's that an allocator of the host's gives: the host may be unable to touch it.
+/// Device memory from an allocator of the host's: the host may be unable to touch it.
 #[derive(Debug)]
 struct LentMemory(Ref<HostAllocator>);
 
@@ -80,7 +80,7 @@ fn only_streams_fill() -> Error {
     Error::internal("only streams of a device fill its memory")
 }
 
-/// Memory of the host's that a device has pinned.
+/// Host memory that a device has pinned.
 #[derive(Debug)]
 struct PinnedMemory(Arc<dyn Device>);
 
@@ -118,8 +118,8 @@ unsafe impl Source for PinnedMemory {
     }
 }
 
-/// Memory of the host's for copies of an engine whose device works on its own: pinned where the device knows such
-/// memory. None where the engine's own memory is the host's.
+/// Host memory for copies of an accelerator's engine: pinned where the device supports it. `None` on the CPU, where the
+/// engine's memory is the host's.
 pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>, label: &str) -> Option<Arc<Pool>> {
     device.accelerator()?;
     let is_pinned = device.host_memory().is_some();
@@ -133,7 +133,7 @@ pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>, label: &str
     Some(Pool::new(PoolAttr { name, alignment: ALIGNMENT, limit, direct }, source))
 }
 
-/// The memory of the engine with this label, on this device; then `attr` says how it is kept.
+/// The memory of the engine with this label, on this device; sets the resolved mode in `attr`.
 pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>, label: &str) -> Result<Arc<Pool>> {
     let mode = match attr.memory_mode {
         Some(mode) => mode,

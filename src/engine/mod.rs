@@ -1,9 +1,9 @@
-//! What the host holds: engines, and the streams, events, tensors and kernels that belong to them.
+//! The host's objects: engines, and the streams, events, tensors and kernels that belong to them.
 //!
-//! An engine ties a device to settings and to an account of its queues. A `Stream` is a queue with an engine; the
-//! pool that its work uses is settled when it is made: the stream's own, else the engine's, else none. Where
-//! the engine's comes from is its thread mode (`threads`). `call` turns a kernel and its tensors into a piece of a
-//! queue's work, `launch` does so where a device does the work, `transfer` copies and fills.
+//! An engine ties a device to settings and to an account of its queues. A `Stream` is a queue with an engine; its pool
+//! is resolved at creation: the stream's own, else the engine's, else none. The engine's thread mode (`threads`)
+//! decides where its pool comes from. `call` turns a kernel and its tensors into queue work, `launch` does so on an
+//! accelerator, `transfer` copies and fills.
 
 mod apart;
 mod attr;
@@ -31,7 +31,7 @@ mod threads;
 mod transfer;
 mod variable;
 
-pub use apart::{Apart, Place};
+pub use apart::{Apart, TensorRange};
 pub use attr::{EngineAttr, KernelAttr, MemoryMode, StreamAttr, ThreadMode};
 pub use buffer::Buffer;
 pub use call::{Borrowed, check_tensor, scratch_slots};
@@ -39,8 +39,8 @@ pub use conformance::examine;
 pub use device_conformance::examine_device;
 pub use engine::Engine;
 pub use event::Event;
-pub use kernel::{BoundKernel, Operation};
-pub use launch::{Key, Tensors};
+pub use kernel::{BoundKernel, KernelIdentity};
+pub use launch::{LaunchKey, Tensors};
 pub use packed::PackedWeights;
 pub use stream::Stream;
 pub use tensor::Tensor;

@@ -1,11 +1,11 @@
-//! What the interface below a device calls things, and things of its that the host has made itself.
+//! Native handles of the interface below a device (CUDA), given out and taken in.
 #![forbid(unsafe_code)]
 
 use super::engine::Engine;
 use super::event::Event;
 use super::stream::Stream;
 use crate::base::{Code, Error, Result};
-use crate::stream::{Op, Queue, Work};
+use crate::stream::{Queue, QueueItem, QueueWork};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -23,22 +23,25 @@ impl Engine {
 
 impl Stream {
     pub fn native_handle(&self) -> Result<u64> {
-        let line = self.queue().line().ok_or_else(|| of_the_host(self.engine()))?;
-        line.stream().native_handle().map_err(|error| error.within(format_args!("stream '{}'", self.queue().name())))
+        let device_queue = self.queue().device_queue().ok_or_else(|| of_the_host(self.engine()))?;
+        device_queue
+            .stream()
+            .native_handle()
+            .map_err(|error| error.within(format_args!("stream '{}'", self.queue().name())))
     }
 
-    /// What is submitted from now on waits for an event that the host has made itself; or the stream records it.
+    /// Later submissions wait for a native event of the host's; or the stream records it.
     pub fn enqueue_foreign_event(&self, event: u64, records: bool) -> Result<()> {
         self.queue().admit()?;
-        if self.queue().line().is_none() {
+        if self.queue().device_queue().is_none() {
             return Err(of_the_host(self.engine()));
         }
-        self.queue().submit(Op::Work(Arc::new(ForeignEvent { event, records })))
+        self.queue().submit(QueueItem::Work(Arc::new(ForeignEvent { event, records })))
     }
 }
 
 impl Event {
-    /// Of the last record, which must have been issued.
+    /// The native handle of the last record, which must have been issued.
     pub fn native_handle(&self) -> Result<u64> {
         if self.engine().accelerator().is_none() {
             return Err(of_the_host(self.engine()));
@@ -49,7 +52,7 @@ impl Event {
     }
 }
 
-/// An event of the host's, as work of a stream.
+/// A native event of the host's, as queue work.
 struct ForeignEvent {
     event: u64,
     records: bool,
@@ -57,14 +60,14 @@ struct ForeignEvent {
 
 impl ForeignEvent {
     fn issue(&self, queue: &Queue) -> Result<()> {
-        match queue.line() {
-            Some(line) => line.stream().foreign_event(self.event, self.records),
+        match queue.device_queue() {
+            Some(device_queue) => device_queue.stream().foreign_event(self.event, self.records),
             None => Err(Error::internal("an event of a device's on a stream of the host's")),
         }
     }
 }
 
-impl Work for ForeignEvent {
+impl QueueWork for ForeignEvent {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }

@@ -32,7 +32,7 @@ impl PackedWeights {
             let what = "packed weights, which are a form of the host's; its kernels take plain ones";
             return Err(device::unimplemented(&engine.label(), what));
         }
-        // SAFETY: the host's memory, which the tensor keeps; the host writes no tensor that is in use.
+        // SAFETY: host memory, which the tensor keeps; the host writes no tensor that is in use.
         let packed = Arc::new(Packed::new(unsafe { tensor.view().as_bytes() }, transposed)?);
         Ok(Object::shared(PackedWeights { engine, packed }))
     }

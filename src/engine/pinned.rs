@@ -1,5 +1,4 @@
-//! Memory of the host's that is pinned for an engine's device: tensors and buffers in it, and memory of somebody else's
-//! that was registered.
+//! Host memory that is pinned for an engine's device: tensors and buffers in it, and registered foreign memory.
 #![forbid(unsafe_code)]
 
 use super::buffer::Buffer;
@@ -14,15 +13,15 @@ fn check_host(engine: &Engine) -> Result<()> {
     match engine.accelerator() {
         None => Ok(()),
         Some(_) => Err(Error::invalid(format!(
-            "engine is {}, expected a cpu engine, whose tensors are in the host's memory; `device` says for whose copies it is pinned",
+            "engine is {}, expected a cpu engine, whose tensors are in the host's memory; `device` says for whose \
+             copies it is pinned",
             engine.label()
         ))),
     }
 }
 
 impl Tensor {
-    /// Of the host's engine, with zeros, in memory that copies of `device` go straight from and to, if it knows such
-    /// memory.
+    /// A zeroed tensor of a CPU engine in memory pinned for direct copies of `device`, if it supports that.
     pub fn create_pinned(engine: Ref<Engine>, desc: Desc, device: &Engine) -> Result<Ref<Tensor>> {
         check_host(&engine)?;
         let desc = desc.check().map_err(|error| error.within("desc"))?;
@@ -32,14 +31,14 @@ impl Tensor {
 }
 
 impl Buffer {
-    /// The same without a shape; it holds anything.
+    /// The same without a shape, uninitialised.
     pub fn create_pinned(engine: Ref<Engine>, bytes: usize, device: &Engine) -> Result<Ref<Buffer>> {
         check_host(&engine)?;
         let memory = device.host_memory().allocate(bytes, Tag::Fixed("buffer"))?;
         Ok(Buffer::within(engine, bytes, memory))
     }
 
-    /// Has the buffer's memory pinned for copies of `device`, until the buffer ends.
+    /// Pins the buffer's memory for copies of `device`, until the buffer ends.
     pub fn pin(&self, device: &Engine) -> Result<()> {
         check_host(self.engine())?;
         let (address, bytes) = (self.data().expose_provenance(), self.bytes());

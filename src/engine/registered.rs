@@ -1,11 +1,11 @@
-//! Memory of somebody else's that is registered with a device, until it is let go of.
+//! Foreign memory that is registered with a device, until it is dropped.
 #![forbid(unsafe_code)]
 
 use crate::device::{Accelerator, Device};
 use crate::sync::{Mutex, fork};
 use std::sync::Arc;
 
-/// What is registered with a device through one engine: address and bytes of each.
+/// The registrations with a device through one engine: address and bytes of each.
 #[derive(Debug, Default)]
 pub struct Registrations(pub(super) Mutex<Vec<(usize, usize)>>);
 

@@ -1,21 +1,21 @@
-//! A copy between two devices that do not reach one another's memory: through the host's, in two copies on two streams.
+//! A copy between two devices without peer access: staged through host memory, in two copies on two streams.
 //!
 //! The half on the stream's own device goes onto the stream, the other one onto a stream of the other device made for
-//! it. The stream goes on when the second half is over, or when that was issued to the stream itself; no thread is held
-//! in between.
+//! it. The stream continues when the second half is over, or was issued to the stream itself; no thread is held in
+//! between.
 
 use super::engine::Engine;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, HostAddress, Place, StreamAttr, Then, Transfer, label};
+use crate::device::{DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, Then, Transfer, label};
 use crate::memory::AlignedBuffer;
-use crate::stream::{Queue, Work};
+use crate::stream::{Queue, QueueWork};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Which half is under way.
+/// The half in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Half {
     None,
@@ -41,7 +41,7 @@ impl Staged {
         let name = format!("copies of stream '{}'", stream.queue().name());
         Ok(Staged {
             memory: AlignedBuffer::zeroed(source.bytes(), "a copy between two devices")?,
-            aside: accelerator(other)?.stream(&StreamAttr { name: &name, priority: 0 })?,
+            aside: accelerator(other)?.stream(&DeviceStreamAttr { name: &name, priority: 0 })?,
             read: accelerator(source.engine())?.event(false)?,
             written: accelerator(target.engine())?.event(false)?,
             half: Mutex::new(Half::None),
@@ -51,17 +51,19 @@ impl Staged {
     }
 
     fn go_on(&self, queue: &Arc<Queue>, half: &mut Half) -> Result<bool> {
-        let Some(line) = queue.line() else { return Err(Error::internal("a device's copy on a stream of the host's")) };
+        let Some(device_queue) = queue.device_queue() else {
+            return Err(Error::internal("a device's copy on a stream of the host's"));
+        };
         // SAFETY: this keeps the block, and is kept until both halves are done.
-        let staging = Place::Host(unsafe { HostAddress::new(self.memory.data() as usize) });
+        let staging = Location::Host(unsafe { HostAddress::new(self.memory.data() as usize) });
         let bytes = self.source.bytes();
-        let of = |tensor: &Tensor| Place::Device(tensor.data() as usize);
-        let is_here = |tensor: &Tensor| Arc::ptr_eq(tensor.engine().device(), line.device());
-        let copy = |tensor: &Tensor, to: Place<'_>, from: Place<'_>| {
-            if is_here(tensor) && line.is_captured()? {
+        let of = |tensor: &Tensor| Location::Device(tensor.data() as usize);
+        let is_here = |tensor: &Tensor| Arc::ptr_eq(tensor.engine().device(), device_queue.device());
+        let copy = |tensor: &Tensor, to: Location<'_>, from: Location<'_>| {
+            if is_here(tensor) && device_queue.is_captured()? {
                 return Err(Error::precondition("the stream is being captured, and the copy goes through the host"));
             }
-            let stream = if is_here(tensor) { line.stream() } else { &*self.aside };
+            let stream = if is_here(tensor) { device_queue.stream() } else { &*self.aside };
             stream.copy(&Transfer { name: "copy", to, from, bytes }).map(|()| stream)
         };
         match *half {
@@ -98,7 +100,7 @@ fn tell(tensor: &Tensor, event: &Arc<dyn DeviceEvent>, queue: &Arc<Queue>) -> Re
     Ok(())
 }
 
-impl Work for Staged {
+impl QueueWork for Staged {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.go_on(queue, &mut self.half.lock()) {
             Ok(false) => Poll::Pending,
@@ -110,7 +112,7 @@ impl Work for Staged {
         }
     }
 
-    /// It begins when the stream's device has done what comes before.
+    /// It begins when the stream's device has completed all earlier work.
     fn is_hosts(&self) -> bool {
         true
     }

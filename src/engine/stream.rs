@@ -16,9 +16,9 @@ pub struct Stream {
     pub(super) queue: Arc<Queue>,
     attr: Object<StreamAttr>,
     pub(super) engine: Ref<Engine>,
-    /// Scratch memory of the last call that ran in its caller, for the next one.
+    /// Scratch memory of the last call that ran in its caller, for reuse.
     pub(super) scratch: Mailbox<MemoryBlock>,
-    /// Scratch memory of what is queued.
+    /// Scratch memory of queued calls.
     pub(super) lane: Arc<StreamCache>,
 }
 
@@ -28,7 +28,7 @@ impl Kind for Stream {
     const COUNTER: live::Counter = live::Counter::Streams;
 }
 
-/// What a device is at goes on, and keeps what it uses until it is done.
+/// Device work in flight continues, and keeps its resources until it is done.
 impl Drop for Stream {
     fn drop(&mut self) {
         self.queue.see_off();

@@ -1,4 +1,4 @@
-//! A tensor: a descriptor over memory of an engine's, or of the host's.
+//! A tensor: a descriptor over memory of an engine, or of the host.
 
 use super::buffer::Buffer;
 use super::engine::Engine;
@@ -13,24 +13,24 @@ use std::any::Any;
 pub struct Tensor {
     view: View,
     engine: Ref<Engine>,
-    /// The memory, if it is the engine's, and the shape stays.
+    /// The memory, if it is the engine's and the shape is fixed.
     _memory: Option<MemoryBlock>,
-    open: Option<Open>,
-    /// Whatever must be dropped when the host's memory is not used any more.
+    open: Option<OpenShape>,
+    /// Dropped when the host's memory is no longer used.
     _release: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// What a tensor has whose shape the runs decide that write it.
+/// The state of a tensor whose shape is decided by the runs that write it.
 #[derive(Debug)]
-pub struct Open {
-    /// What is known of the shape.
+pub struct OpenShape {
+    /// The known part of the shape.
     pattern: Desc,
-    /// Room in the host's memory, in bytes. None for memory of the engine's, which grows.
+    /// Capacity in host memory, in bytes. `None` for engine memory, which grows.
     capacity: Option<usize>,
     memory: Mutex<Option<MemoryBlock>>,
 }
 
-impl Open {
+impl OpenShape {
     pub fn pattern(&self) -> &Desc {
         &self.pattern
     }
@@ -55,7 +55,7 @@ impl Tensor {
 
     /// In memory that is large enough.
     pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: MemoryBlock) -> Ref<Tensor> {
-        // SAFETY: the block's, which the tensor keeps, and which is aligned for every element.
+        // SAFETY: memory of the block, which the tensor keeps, and which is aligned for every element.
         let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
         Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None })
     }
@@ -78,7 +78,7 @@ impl Tensor {
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(release) }))
     }
 
-    /// On the bytes of a buffer from `offset` on, as they are.
+    /// Over the bytes of a buffer from `offset` on, unchanged.
     pub fn create_on(buffer: Ref<Buffer>, desc: Desc, offset: usize) -> Result<Ref<Tensor>> {
         let desc = desc.check().map_err(|error| error.within("desc"))?;
         let bytes = desc.bytes()?;
@@ -97,7 +97,7 @@ impl Tensor {
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(Box::new(buffer)) }))
     }
 
-    /// One whose shape is what the run says that wrote it last; empty until then.
+    /// A tensor that gets its shape from the run that wrote it last; empty until then.
     pub fn create_open(engine: Ref<Engine>, pattern: Desc) -> Result<Ref<Tensor>> {
         // SAFETY: no memory.
         unsafe { Self::opened(engine, pattern, std::ptr::null_mut(), None, None) }
@@ -144,16 +144,16 @@ impl Tensor {
         let empty = empty.check().map_err(named)?;
         // SAFETY: as demanded of the caller, and aligned.
         let view = unsafe { View::new(data, 0, empty) };
-        let open = Open { pattern, capacity, memory: Mutex::default() };
+        let open = OpenShape { pattern, capacity, memory: Mutex::default() };
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: Some(open), _release: release }))
     }
 
     /// Some if the shape can change.
-    pub fn open(&self) -> Option<&Open> {
+    pub fn open(&self) -> Option<&OpenShape> {
         self.open.as_ref()
     }
 
-    /// Whether a value of this shape can be put here; the refusal goes behind the output's name.
+    /// Whether a value of this shape fits here; the error text follows the output's name.
     pub fn check_room(&self, desc: &Desc) -> Result<()> {
         let Some(open) = &self.open else {
             return match self.desc() == desc {
@@ -174,16 +174,16 @@ impl Tensor {
         }
     }
 
-    /// Takes the value out of a slot, by exchanging memory with it where that is the engine's. The value has been found
-    /// to have room.
+    /// Takes the value out of a slot, by exchanging memory with it if that is the engine's. The value was checked to
+    /// fit.
     ///
     /// # Safety
-    /// The caller has the slot, whose value is made, and nobody else uses the tensor.
+    /// The caller owns the slot, whose value is computed, and nobody else uses the tensor.
     pub unsafe fn receive(&self, slot: &ValueSlot) -> Result<()> {
         let desc = *slot.view().desc();
         let bytes = desc.bytes()?;
         match &self.open {
-            Some(Open { capacity: None, memory, .. }) => {
+            Some(OpenShape { capacity: None, memory, .. }) => {
                 // SAFETY: as demanded of the caller; the value's memory is the tensor's from here on.
                 unsafe {
                     let data = slot.give(&mut memory.lock());
@@ -192,7 +192,7 @@ impl Tensor {
                 Ok(())
             }
             Some(_) => {
-                // SAFETY: as demanded of the caller; the memory has room, as was found.
+                // SAFETY: as demanded of the caller; the value was checked to fit.
                 unsafe {
                     self.view.reshape(self.view.data(), bytes, desc);
                     slot.copy_to(self.view.as_bytes_mut())

@@ -1,10 +1,10 @@
 //! Thread modes: where an engine's pool comes from.
 //!
-//! Threads are started only because somebody asked: by a setting of the engine, or, where that leaves it open, by
-//! the environment. A pool that the host gave is never replaced.
+//! Threads are started only on request: by a setting of the engine, or, where that leaves it open, by the environment.
+//! A pool that the host gave is never replaced.
 //!
-//! Engines that work on their own start no pool; in mode private or kind they have a thread, or as many as the
-//! environment says, which launch their part of programs (`launcher`).
+//! Accelerators' engines start no pool; in mode private or kind they have a thread, or as many as the environment says,
+//! which launch their part of programs (`launcher`).
 //!
 //! The pools that engines of a kind share are held here by weak references: such a pool ends with the last engine
 //! (stream, run) that uses it, and the next engine that asks starts another.
@@ -13,9 +13,9 @@
 use super::attr::{EngineAttr, ThreadMode};
 use crate::base::{Error, Object, Ref, Result};
 use crate::device::DeviceKind;
-use crate::sync::thread::Origin;
+use crate::sync::thread::ThreadOrigin;
 use crate::sync::{Global, OnceLock};
-use crate::threadpool::{MAX_THREADS, PoolAttr, ThreadPool};
+use crate::threadpool::{MAX_THREADS, ThreadPool, ThreadPoolAttr};
 use std::ffi::OsString;
 use std::sync::Weak;
 
@@ -27,26 +27,26 @@ pub fn checked_thread_count(count: u32) -> Result<usize> {
 }
 
 /// A variable of the environment, read once per process.
-pub(super) struct Variable {
+pub(super) struct EnvVariable {
     name: &'static str,
     text: OnceLock<Option<OsString>>,
 }
 
-static MODE: Variable = Variable::new("WEIR_THREAD_MODE");
-static COUNT: Variable = Variable::new("WEIR_THREAD_COUNT");
+static MODE: EnvVariable = EnvVariable::new("WEIR_THREAD_MODE");
+static COUNT: EnvVariable = EnvVariable::new("WEIR_THREAD_COUNT");
 
-/// The same for engines that work on their own: who launches, and how many threads do.
-static DEVICE_MODE: Variable = Variable::new("WEIR_DEVICE_THREAD_MODE");
-static DEVICE_COUNT: Variable = Variable::new("WEIR_DEVICE_THREAD_COUNT");
+/// The same for accelerators: the launching threads' mode and number.
+static DEVICE_MODE: EnvVariable = EnvVariable::new("WEIR_DEVICE_THREAD_MODE");
+static DEVICE_COUNT: EnvVariable = EnvVariable::new("WEIR_DEVICE_THREAD_COUNT");
 
 const MODES: &str = "global, private, kind or caller";
 
-impl Variable {
-    pub const fn new(name: &'static str) -> Variable {
-        Variable { name, text: OnceLock::new() }
+impl EnvVariable {
+    pub const fn new(name: &'static str) -> EnvVariable {
+        EnvVariable { name, text: OnceLock::new() }
     }
 
-    /// What it says, if it is there.
+    /// Its parsed value, if it is set.
     pub fn get<T>(&self, parse: impl FnOnce(&str) -> Option<T>, expected: &str) -> Result<Option<T>> {
         let Some(text) = self.text.get_or_init(|| std::env::var_os(self.name)) else { return Ok(None) };
         let text = text.to_string_lossy();
@@ -56,11 +56,11 @@ impl Variable {
     }
 }
 
-/// Settles where the engine's pool comes from, and starts it if need be; then `attr` says what was settled.
+/// Resolves where the engine's pool comes from, and starts it if need be; sets the resolved mode in `attr`.
 pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
     let given = attr.threadpool().cloned();
     given.as_ref().map_or(Ok(()), |pool| pool.usable())?;
-    // Of other engines the mode says who launches.
+    // For accelerators the mode chooses the launching thread.
     if attr.kind != DeviceKind::CPU {
         if attr.thread_mode().is_none()
             && let Some(mode) = DEVICE_MODE.get(ThreadMode::from_name, MODES)?
@@ -92,7 +92,7 @@ pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<Thr
 }
 
 /// Settings of a pool as wide as asked for; 0 = the width that built-in pools have by default.
-fn pool_attr(asked: Option<usize>) -> Result<PoolAttr> {
+fn pool_attr(asked: Option<usize>) -> Result<ThreadPoolAttr> {
     let count = match asked {
         Some(count) => count,
         None => {
@@ -100,16 +100,16 @@ fn pool_attr(asked: Option<usize>) -> Result<PoolAttr> {
             COUNT.get(parse, &format!("0 to {MAX_THREADS}"))?.unwrap_or(0)
         }
     };
-    Ok(PoolAttr { num_threads: (count > 0).then_some(count), ..PoolAttr::default() })
+    Ok(ThreadPoolAttr { num_threads: (count > 0).then_some(count), ..ThreadPoolAttr::default() })
 }
 
-/// How many threads launch for an engine, or for all of its kind.
+/// The number of launching threads for an engine, or for all of its kind.
 fn launchers() -> Result<Option<usize>> {
     let parse = |text: &str| text.parse().ok().filter(|count| (1..=MAX_THREADS).contains(count));
     Ok(Some(DEVICE_COUNT.get(parse, &format!("1 to {MAX_THREADS}"))?.unwrap_or(1)))
 }
 
-/// The threads that launch the part of an engine that works on its own, if its mode asks for one.
+/// The threads that launch an accelerator's part of programs, if its mode asks for them.
 pub(super) fn launcher(attr: &EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
     match attr.thread_mode() {
         Some(ThreadMode::Private) => private_pool(attr.kind, index, launchers()?).map(Some),
@@ -122,7 +122,7 @@ fn private_pool(kind: DeviceKind, index: u32, asked: Option<usize>) -> Result<Re
     let kind = kind.name();
     let pool_attr = pool_attr(asked)?;
     let owner = format!("{kind}:{index}");
-    ThreadPool::builtin_for(&pool_attr, Origin::EnginePool, format!("weir-{kind}{index}"), owner)
+    ThreadPool::builtin_for(&pool_attr, ThreadOrigin::EnginePool, format!("weir-{kind}{index}"), owner)
         .map_err(|error| error.within(format_args!("the private pool of engine {kind}:{index}")))
 }
 
@@ -130,7 +130,7 @@ fn kind_pool(of: DeviceKind, asked: Option<usize>) -> Result<Ref<ThreadPool>> {
     static POOLS: Global<Vec<(DeviceKind, Weak<Object<ThreadPool>>)>> = Global::new(Vec::new);
     let kind = of.name();
     // Held while the threads are started, so that two first engines share one pool. The pool is the library's own, so
-    // no code of the host's runs in here.
+    // no host code runs in here.
     let mut pools = POOLS.lock();
     let shared = pools.iter().find(|(known, _)| *known == of).and_then(|(_, pool)| pool.upgrade());
     if let Some(pool) = shared {
@@ -142,8 +142,9 @@ fn kind_pool(of: DeviceKind, asked: Option<usize>) -> Result<Ref<ThreadPool>> {
         };
     }
     let pool_attr = pool_attr(asked)?;
-    let pool = ThreadPool::builtin_for(&pool_attr, Origin::KindPool, format!("weir-kind-{kind}"), kind.to_owned())
-        .map_err(|error| error.within(format_args!("the pool that {kind} engines share")))?;
+    let pool =
+        ThreadPool::builtin_for(&pool_attr, ThreadOrigin::KindPool, format!("weir-kind-{kind}"), kind.to_owned())
+            .map_err(|error| error.within(format_args!("the pool that {kind} engines share")))?;
     pools.retain(|(known, _)| *known != of);
     pools.push((of, Ref::downgrade(&pool)));
     Ok(pool)

@@ -1,20 +1,20 @@
 //! Copies between tensors, also of two engines, and fills.
 //!
-//! A stream's device reaches its own memory and the host's; and another device's of the same kind where that can be
-//! reached. A copy between other devices goes through the host's memory (`staged`).
+//! A stream's device reaches its own memory and the host's; and that of peers of the same kind. A copy between other
+//! devices is staged through host memory (`staged`).
 
 use super::engine::Engine;
 use super::staged::Staged;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Fill, HostAddress, Place, Transfer, label};
+use crate::device::{Fill, HostAddress, Location, Transfer, label};
 use crate::memory::overlaps;
-use crate::stream::{Queue, Work};
+use crate::stream::{Queue, QueueWork};
 use std::sync::Arc;
 use std::task::Poll;
 
-struct Copy {
+struct TensorCopy {
     source: Ref<Tensor>,
     target: Ref<Tensor>,
 }
@@ -25,7 +25,7 @@ struct Filled {
 }
 
 /// A copy of one tensor to another, on this stream.
-pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<Arc<dyn Work>> {
+pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<Arc<dyn QueueWork>> {
     check_fixed("source", &source)?;
     check_fixed("target", &target)?;
     if source.desc() != target.desc() {
@@ -42,11 +42,11 @@ pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) ->
     if !is_straight {
         return Ok(Arc::new(Staged::new(stream, source, target)?));
     }
-    Ok(Arc::new(Copy { source, target }))
+    Ok(Arc::new(TensorCopy { source, target }))
 }
 
-/// Bytes of a tensor, set on this stream.
-pub(super) fn fill(stream: &Stream, tensor: Ref<Tensor>, value: u8) -> Result<Arc<dyn Work>> {
+/// A fill of a tensor's bytes, on this stream.
+pub(super) fn fill(stream: &Stream, tensor: Ref<Tensor>, value: u8) -> Result<Arc<dyn QueueWork>> {
     check_fixed("tensor", &tensor)?;
     if !tensor.engine().is_same_device(stream.engine()) {
         return Err(Error::invalid(format!(
@@ -74,7 +74,7 @@ fn check_fixed(what: &str, tensor: &Tensor) -> Result<()> {
     }
 }
 
-/// Whether the stream's device can make the copy by itself, and not only through the host's memory.
+/// Whether the stream's device can copy directly, without staging.
 fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool> {
     let here = stream.engine();
     let is_near = |engine: &Engine| engine.is_same_device(here) || engine.accelerator().is_none();
@@ -92,7 +92,8 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
         }
     }
     Err(Error::invalid(format!(
-        "a copy from engine {} to engine {} cannot be made by stream '{}' of engine {}: it takes a stream of one of the two, that of a device if one is",
+        "a copy from engine {} to engine {} cannot be made by stream '{}' of engine {}: it takes a stream of one of \
+         the two, that of a device if one is",
         from.label(),
         to.label(),
         stream.queue().name(),
@@ -100,39 +101,44 @@ fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool
     )))
 }
 
-/// The tensor's memory as a device sees it.
-fn place<'a>(tensor: &'a Tensor, line: &crate::stream::DeviceQueue) -> Place<'a> {
+/// The tensor's memory as a device's place.
+fn place<'a>(tensor: &'a Tensor, device_queue: &crate::stream::DeviceQueue) -> Location<'a> {
     let address = tensor.data() as usize;
     match tensor.engine().accelerator() {
-        // SAFETY: the work keeps the tensor, and the host keeps to the order of its work.
-        None => Place::Host(unsafe { HostAddress::new(address) }),
-        Some(_) if Arc::ptr_eq(tensor.engine().device(), line.device()) => Place::Device(address),
-        Some(peer) => Place::Peer(peer, address),
+        // SAFETY: the work keeps the tensor, and the host keeps to the stream's order.
+        None => Location::Host(unsafe { HostAddress::new(address) }),
+        Some(_) if Arc::ptr_eq(tensor.engine().device(), device_queue.device()) => Location::Device(address),
+        Some(peer) => Location::Peer(peer, address),
     }
 }
 
-impl Copy {
+impl TensorCopy {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let (source, target) = (&*self.source, &*self.target);
-        let Some(line) = queue.line() else {
-            // SAFETY: the host's memory, and no bytes in common, as was compared when this was enqueued; it is the
-            // stream's turn, and the host keeps to the order of its work.
+        let Some(device_queue) = queue.device_queue() else {
+            // SAFETY: host memory without overlap, as checked when this was enqueued; it runs in stream order, to which
+            // the host keeps.
             unsafe { target.view().as_bytes_mut().copy_from(source.view().as_bytes()) };
             return Ok(());
         };
         let name = "copy";
-        let transfer = Transfer { name, to: place(target, line), from: place(source, line), bytes: source.bytes() };
+        let transfer = Transfer {
+            name,
+            to: place(target, device_queue),
+            from: place(source, device_queue),
+            bytes: source.bytes(),
+        };
         if source.bytes() == 0 {
             return Ok(());
         }
-        line.stream().copy(&transfer).map_err(|error| {
+        device_queue.stream().copy(&transfer).map_err(|error| {
             let what = format!("copy of {} from {} to {}", source.desc().text(), of(source), of(target));
             error.within(what)
         })
     }
 }
 
-impl Work for Copy {
+impl QueueWork for TensorCopy {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }
@@ -153,8 +159,8 @@ fn of(tensor: &Tensor) -> String {
 impl Filled {
     fn issue(&self, queue: &Queue) -> Result<()> {
         let tensor = &*self.tensor;
-        let Some(line) = queue.line() else {
-            // SAFETY: the host's memory; it is the stream's turn, and the host keeps to the order of its work.
+        let Some(device_queue) = queue.device_queue() else {
+            // SAFETY: host memory; it runs in stream order, to which the host keeps.
             unsafe { tensor.view().as_bytes_mut().fill(self.value) };
             return Ok(());
         };
@@ -163,11 +169,14 @@ impl Filled {
         }
         let (address, bytes) = (tensor.data() as usize, tensor.bytes());
         let fill = Fill { name: "fill", address, bytes, value: self.value };
-        line.stream().fill(&fill).map_err(|error| error.within(format_args!("fill of {}", tensor.desc().text())))
+        device_queue
+            .stream()
+            .fill(&fill)
+            .map_err(|error| error.within(format_args!("fill of {}", tensor.desc().text())))
     }
 }
 
-impl Work for Filled {
+impl QueueWork for Filled {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }

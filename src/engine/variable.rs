@@ -1,9 +1,9 @@
-//! What variables need of an engine whose device works on its own.
+//! Variables on accelerators.
 #![forbid(unsafe_code)]
 
 use super::attr::KernelAttr;
 use super::engine::Engine;
-use super::kernel::{BoundKernel, Operation};
+use super::kernel::{BoundKernel, KernelIdentity};
 use super::tensor::Tensor;
 use crate::abi::{weir_add_desc, weir_binary_desc, weir_binary_op_value};
 use crate::base::{Desc, Error, Ref, Result, dtype};
@@ -13,8 +13,8 @@ use crate::kernel::{Kernel, builtin};
 use crate::resource::{Side, Variable};
 use std::sync::Arc;
 
-/// The device's kernel that adds to a variable like this: its "add", or for elements that this does not take its
-/// "binary". None for an engine whose work is the host's.
+/// The device's kernel that adds to a variable like this: its "add", or its "binary" for element types that "add"
+/// lacks. `None` on the CPU.
 pub fn device_sum(engine: &Ref<Engine>, desc: &Desc) -> Result<Option<Arc<dyn DeviceKernel>>> {
     if engine.accelerator().is_none() {
         return Ok(None);
@@ -28,12 +28,12 @@ pub fn device_sum(engine: &Ref<Engine>, desc: &Desc) -> Result<Option<Arc<dyn De
             (Arc::new(builtin::Binary { op: Op::Add }), "binary", attributes)
         }
     };
-    let operation = Operation { name, attributes: &attributes, is_bound: true };
+    let operation = KernelIdentity { name, attributes: &attributes, is_bound: true, stays: false };
     let bound = BoundKernel::create_as(Ref::clone(engine), kernel, operation, &KernelAttr::default())?;
     Ok(bound.on_device().cloned())
 }
 
-/// Where a tensor is whose value goes to a variable or comes from it; refuses what that cannot reach.
+/// The location of a tensor that a variable is copied from or to; refuses one that cannot be reached.
 pub fn side_of(variable: &Variable, tensor: &Tensor, argument: &str) -> Result<Side> {
     let of = tensor.engine();
     match (of.accelerator(), variable.device()) {

@@ -5,7 +5,7 @@ use super::handle;
 use super::versioned::Versioned;
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
-use crate::engine::{BoundKernel, Engine, KernelAttr, Operation};
+use crate::engine::{BoundKernel, Engine, KernelAttr, KernelIdentity};
 use crate::kernel::cache::{self, KernelSettings};
 
 /// The descriptor of a built-in operation.
@@ -97,7 +97,7 @@ pub(super) unsafe fn create<D: OperationDesc, K: KernelSettings>(
         let attr = attr.map_or(&default, |attr| &**attr);
         let attributes = bytes(desc);
         let is_bound = D::has_weights(&attributes);
-        let operation = Operation { name: D::OPERATION, attributes: &attributes, is_bound };
+        let operation = KernelIdentity { name: D::OPERATION, attributes: &attributes, is_bound, stays: false };
         handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)
     }
 }

@@ -9,7 +9,7 @@ use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::engine;
 use crate::sync::fork;
-use crate::threadpool::conformance::{Line, Options, Verdict};
+use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
 use std::ffi::{CString, c_void};
 
 /// Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for notable
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn weir_threadpool_conformance(
                 unsafe { report(report_arg, line) }
             });
         }
-        out.set(lines.iter().filter(|line| line.verdict == Verdict::Fail).count() as i32);
+        out.set(lines.iter().filter(|line| line.verdict == ClauseVerdict::Fail).count() as i32);
         Ok(())
     })
 }
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn weir_device_conformance(
                 unsafe { report(report_arg, line) }
             });
         }
-        out.set(lines.iter().filter(|line| line.verdict == Verdict::Fail).count() as i32);
+        out.set(lines.iter().filter(|line| line.verdict == ClauseVerdict::Fail).count() as i32);
         Ok(())
     })
 }
@@ -114,15 +114,15 @@ fn checked(options: &weir_conformance_options) -> Result<Options> {
 }
 
 /// Converts a line for C.
-fn say(line: &Line, report: &dyn Fn(&weir_conformance_line)) {
+fn say(line: &ReportLine, report: &dyn Fn(&weir_conformance_line)) {
     let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
     let (clause, title, what) = (text(line.clause), text(line.title), text(&line.text));
     let verdict = match line.verdict {
-        Verdict::Pass => V::WEIR_CONFORMANCE_PASS,
-        Verdict::Fail => V::WEIR_CONFORMANCE_FAIL,
-        Verdict::NotOffered => V::WEIR_CONFORMANCE_NOT_OFFERED,
-        Verdict::Note => V::WEIR_CONFORMANCE_NOTE,
-        Verdict::NotChecked => V::WEIR_CONFORMANCE_NOT_CHECKED,
+        ClauseVerdict::Pass => V::WEIR_CONFORMANCE_PASS,
+        ClauseVerdict::Fail => V::WEIR_CONFORMANCE_FAIL,
+        ClauseVerdict::NotOffered => V::WEIR_CONFORMANCE_NOT_OFFERED,
+        ClauseVerdict::Note => V::WEIR_CONFORMANCE_NOTE,
+        ClauseVerdict::NotChecked => V::WEIR_CONFORMANCE_NOT_CHECKED,
     };
     report(&weir_conformance_line {
         struct_size: size_of::<weir_conformance_line>(),

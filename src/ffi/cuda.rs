@@ -8,7 +8,7 @@ use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, Result};
 use crate::device::{CUDA_KERNEL, DeviceKind};
-use crate::engine::{BoundKernel, Engine, KernelAttr, Operation, Stream, StreamAttr};
+use crate::engine::{BoundKernel, Engine, KernelAttr, KernelIdentity, Stream, StreamAttr};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn weir_kernel_create_cuda(
             let default = KernelAttr::default();
             let attr = attr.map_or(&default, |attr| &**attr);
             let host = Arc::clone(&kernel.0);
-            let operation = Operation { name: CUDA_KERNEL, attributes, is_bound: true };
+            let operation = KernelIdentity { name: CUDA_KERNEL, attributes, is_bound: true, stays: false };
             handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)?;
             // Only now, with the creation a success, is `user` the kernel's to release.
             host.adopt();

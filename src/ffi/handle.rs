@@ -4,8 +4,8 @@ use crate::abi::*;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result};
 use crate::memory::heap;
-use crate::threadpool::group::Group;
-use crate::threadpool::{ThreadPool, Watch};
+use crate::threadpool::group::TaskGroup;
+use crate::threadpool::{PoolEndWatch, ThreadPool};
 use std::sync::Arc;
 
 /// Ties an opaque C type to the Rust object behind it. The handle points to an `Object`, whose first field is a tag.
@@ -25,7 +25,7 @@ macro_rules! handles {
 
 handles! {
     weir_threadpool => crate::threadpool::ThreadPool,
-    weir_threadpool_attr => crate::threadpool::PoolAttr,
+    weir_threadpool_attr => crate::threadpool::ThreadPoolAttr,
     weir_allocator => crate::memory::HostAllocator,
     weir_domain => crate::engine::Domain,
     weir_engine => crate::engine::Engine,
@@ -91,11 +91,11 @@ pub(super) fn inherited(argument: &str) -> Error {
 /// # Safety
 /// `handle` is NULL or points to readable memory of a live weir handle, kept by the caller during its call.
 #[inline]
-pub(super) unsafe fn group(handle: *const weir_task_group) -> Result<&'static Group> {
+pub(super) unsafe fn group(handle: *const weir_task_group) -> Result<&'static TaskGroup> {
     if handle.is_null() {
         return Err(Error::null("group"));
     }
-    let name = Group::NAME;
+    let name = TaskGroup::NAME;
     if !handle.cast::<u64>().is_aligned() {
         return Err(Error::wrong_handle("group", name, None));
     }
@@ -105,7 +105,7 @@ pub(super) unsafe fn group(handle: *const weir_task_group) -> Result<&'static Gr
         return Err(Error::wrong_handle("group", name, Some(found)));
     }
     // SAFETY: the tag proves the type, and cells of groups stay for ever.
-    let group = unsafe { &*handle.cast::<Group>() };
+    let group = unsafe { &*handle.cast::<TaskGroup>() };
     if group.is_inherited() { Err(inherited("group")) } else { Ok(group) }
 }
 
@@ -179,12 +179,12 @@ pub(super) unsafe fn release_with_pool<H: Handle>(
 ) {
     // SAFETY: as demanded of the caller.
     let watch = match unsafe { borrow_opt(handle.cast_const(), "handle") } {
-        Ok(Some(object)) => pool(object).and_then(Watch::of),
+        Ok(Some(object)) => pool(object).and_then(PoolEndWatch::of),
         _ => None,
     };
     // SAFETY: as demanded of the caller.
     unsafe { release(handle) };
-    watch.into_iter().for_each(Watch::wait);
+    watch.into_iter().for_each(PoolEndWatch::wait);
 }
 
 /// Hands out a new shared object; the receiver owns one reference.

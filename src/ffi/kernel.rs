@@ -8,7 +8,7 @@ use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result, dtype};
-use crate::engine::{Borrowed, BoundKernel, KernelAttr, Key, Tensors};
+use crate::engine::{Borrowed, BoundKernel, KernelAttr, LaunchKey, Tensors};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn weir_enqueue(
             }
             let address = |handle: &*mut weir_tensor| handle.addr();
             // The objects at these addresses are alive, so these are their handles.
-            let mut key = Key::default();
+            let mut key = LaunchKey::default();
             key.set(kernel.addr(), inputs.iter().map(address), outputs.iter().map(address));
             if stream.again(&key) {
                 return Ok(());

@@ -7,7 +7,7 @@ use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device;
-use crate::engine::{BoundKernel, KernelAttr, Operation};
+use crate::engine::{BoundKernel, KernelAttr, KernelIdentity};
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn weir_kernel_create_named(
                 BoundKernel::create_as(
                     engine,
                     kernel,
-                    Operation { name: operation, attributes, is_bound: true },
+                    KernelIdentity { name: operation, attributes, is_bound: true, stays: true },
                     attr,
                 )?,
                 out,

@@ -5,7 +5,7 @@ use super::guard::{guard, guard_release};
 use super::{handle, notice, text};
 use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result};
-use crate::engine::{Key, Tensor};
+use crate::engine::{LaunchKey, Tensor};
 use crate::graph::{Program, Run, RunOptions};
 use crate::sync::ambient;
 use std::ffi::c_char;
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn weir_program_run(
                 && let Some(stream) = stream
             {
                 let address = |handle: &*mut weir_tensor| handle.addr();
-                let mut key = Key::default();
+                let mut key = LaunchKey::default();
                 key.set(Arc::as_ptr(&*program).addr(), inputs.iter().map(address), outputs.iter().map(address));
                 let _call = ambient::calling();
                 // The objects at these addresses are alive, so these are their handles, and they passed the checks

@@ -1,4 +1,4 @@
-//! Recording of work on devices, and device-side branches and loops.
+//! Recording and compilation of work on devices, and device-side branches and loops.
 
 use super::argument::{boolean, out_value};
 use super::guard::guard;
@@ -91,6 +91,44 @@ pub unsafe extern "C" fn weir_compile_options_get_device_control(
         let (out, options) =
             unsafe { (out_value(out_device_control, "out_device_control")?, handle::borrow(options, "options")?) };
         out.set(i32::from(!options.without_device_control));
+        Ok(())
+    })
+}
+
+/// Whether devices are offered regions: 1 (the default), or 0. With 1, and where a plug-in's device takes regions
+/// (WEIR_DEVICE_REGIONS), nodes on it with no other node between them are offered to it together, also inside of
+/// branches and loops. It may compile all or some of them to one kernel, which is then one node of the program with all
+/// of their names. With 0 each node is a separate call. Results are the same if the device computes the same. The
+/// program's report (weir_program_report) has the numbers offered and taken, and the reasons for declined ones.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_set_regions(
+    options: *mut weir_compile_options,
+    regions: i32,
+) -> weir_status {
+    guard("weir_compile_options_set_regions", || {
+        // SAFETY: the caller's handle, as documented.
+        let options = unsafe { handle::borrow_mut(options, "options") }?;
+        options.without_regions = !boolean(regions, "regions")?;
+        Ok(())
+    })
+}
+
+/// The value set by weir_compile_options_set_regions.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_get_regions(
+    options: *const weir_compile_options,
+    out_regions: *mut i32,
+) -> weir_status {
+    guard("weir_compile_options_get_regions", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) = unsafe { (out_value(out_regions, "out_regions")?, handle::borrow(options, "options")?) };
+        out.set(i32::from(!options.without_regions));
         Ok(())
     })
 }

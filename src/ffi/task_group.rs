@@ -10,7 +10,7 @@ use crate::memory::heap;
 use crate::stream::Listener;
 use crate::sync::fork;
 use crate::threadpool::ThreadPool;
-use crate::threadpool::group::{self, Argument, Done, Group};
+use crate::threadpool::group::{self, GroupListener, TaskArgument, TaskGroup};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn make(pool: Option<&Ref<ThreadPool>>, out: &mut *mut weir_task_group) -> Resul
                 group::grow();
                 Ok(())
             })?;
-            group::create(pool).ok_or_else(|| Error::exhausted("a task group", size_of::<Group>()))?
+            group::create(pool).ok_or_else(|| Error::exhausted("a task group", size_of::<TaskGroup>()))?
         }
     };
     *out = std::ptr::from_ref(group).cast_mut().cast();
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn weir_task_group_spawn(
     guard("weir_task_group_spawn", || {
         // SAFETY: the caller's handle, as documented.
         let (group, task) = unsafe { (handle::group(group.cast_const())?, r#fn.ok_or_else(|| Error::null("fn"))?) };
-        group::spawn(group, task, Argument::Pointer(arg, destroy));
+        group::spawn(group, task, TaskArgument::Pointer(arg, destroy));
         Ok(())
     })
 }
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn weir_task_group_spawn_copy(
         }
         // SAFETY: so many bytes of the caller's, as documented.
         let bytes = if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) } };
-        group::spawn(group, task, Argument::Bytes(bytes));
+        group::spawn(group, task, TaskArgument::Bytes(bytes));
         Ok(())
     })
 }
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn weir_task_group_is_stopped(
 /// A listener of the host's, for a group.
 struct GroupNotice(Arc<dyn Listener>);
 
-impl Done for GroupNotice {
+impl GroupListener for GroupNotice {
     fn done(&self, error: Option<&Error>) {
         self.0.over(error, None);
     }

@@ -8,7 +8,7 @@ use crate::abi::*;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::sync::fork;
-use crate::threadpool::{self, HostVtable, PoolAttr, ThreadPool, Watch};
+use crate::threadpool::{self, HostVtable, PoolEndWatch, ThreadPool, ThreadPoolAttr};
 use std::ffi::{c_char, c_void};
 
 /// Creates a pool of host threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist, and
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn weir_threadpool_create(
         fork::check()?;
         // SAFETY: the caller's pointers, as documented.
         let (out, host) = unsafe { (out_ptr(out_pool, "out_pool")?, host_pool(vtable, ctx)?) };
-        hand_out(ThreadPool::host(host, &PoolAttr::default()), out)
+        hand_out(ThreadPool::host(host, &ThreadPoolAttr::default()), out)
     })
 }
 
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn weir_threadpool_create_with_attr(
         // The last step that can fail: from here on the context would be released. SAFETY: the caller's pointers, as
         // documented.
         let host = unsafe { host_pool(vtable, ctx) }?;
-        let default = PoolAttr::default();
+        let default = ThreadPoolAttr::default();
         hand_out(ThreadPool::host(host, attr.map_or(&default, |attr| &**attr)), out)
     })
 }
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn weir_threadpool_create_builtin(
         fork::check()?;
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
-        let default = PoolAttr::default();
+        let default = ThreadPoolAttr::default();
         let attr = attr.map_or(&default, |attr| &**attr);
         attr.check_for_builtin()?;
         handle::into_c(ThreadPool::builtin(attr)?, out)
@@ -213,9 +213,9 @@ pub unsafe extern "C" fn weir_threadpool_retain(pool: *mut weir_threadpool) -> w
 pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
     // SAFETY: the caller's handle, as documented.
     guard_release("weir_threadpool_release", || unsafe {
-        let watch = handle::share_opt(pool.cast_const(), "pool").ok().flatten().as_ref().and_then(Watch::of);
+        let watch = handle::share_opt(pool.cast_const(), "pool").ok().flatten().as_ref().and_then(PoolEndWatch::of);
         handle::release(pool);
-        watch.into_iter().for_each(Watch::wait);
+        watch.into_iter().for_each(PoolEndWatch::wait);
     });
 }
 

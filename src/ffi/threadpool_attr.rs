@@ -5,7 +5,7 @@ use super::guard::{guard, guard_release};
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::Error;
-use crate::threadpool::{self, Cost, PoolAttr};
+use crate::threadpool::{self, Cost, ThreadPoolAttr};
 
 /// Creates settings, all default. num_threads and spin_ns are for weir_threadpool_create_builtin, checking is for
 /// weir_threadpool_create_with_attr; either refuses the other's settings, so that none is silently ignored.
@@ -17,7 +17,7 @@ pub unsafe extern "C" fn weir_threadpool_attr_create(out_attr: *mut *mut weir_th
     guard("weir_threadpool_attr_create", || {
         // SAFETY: the caller's pointer, as documented.
         let out = unsafe { out_ptr(out_attr, "out_attr") }?;
-        handle::into_owned_c(PoolAttr::default(), out)
+        handle::into_owned_c(ThreadPoolAttr::default(), out)
     })
 }
 

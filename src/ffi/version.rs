@@ -6,7 +6,7 @@ use super::{last_error, text, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, live};
 use crate::memory::heap;
-use crate::sync::thread::{self, Origin};
+use crate::sync::thread::{self, ThreadOrigin};
 use std::ffi::c_char;
 
 /// Major version of this header. The library's own is in weir_version.
@@ -137,12 +137,12 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             programs: alive.programs,
             runs: alive.runs,
             attrs: alive.attrs,
-            threads_of_builtin_pools: threads.alive_of(Origin::BuiltinPool),
-            threads_of_seeded_pools: threads.alive_of(Origin::SeededPool),
-            threads_of_lanes: threads.alive_of(Origin::Lane),
-            threads_of_engines: threads.alive_of(Origin::EnginePool),
-            threads_of_kinds: threads.alive_of(Origin::KindPool),
-            threads_of_devices: threads.alive_of(Origin::Device) + threads.alive_of(Origin::Watch),
+            threads_of_builtin_pools: threads.alive_of(ThreadOrigin::BuiltinPool),
+            threads_of_seeded_pools: threads.alive_of(ThreadOrigin::SeededPool),
+            threads_of_lanes: threads.alive_of(ThreadOrigin::Lane),
+            threads_of_engines: threads.alive_of(ThreadOrigin::EnginePool),
+            threads_of_kinds: threads.alive_of(ThreadOrigin::KindPool),
+            threads_of_devices: threads.alive_of(ThreadOrigin::Device) + threads.alive_of(ThreadOrigin::Watch),
             packed_weights: alive.packed_weights,
             allocators: alive.allocators,
             buffers: alive.buffers,

@@ -1,7 +1,7 @@
 //! The builder: nodes in the order in which they were added.
 #![forbid(unsafe_code)]
 
-use super::build::contents::{After, Body, Contents, LoopOp, Node, Value, Work};
+use super::build::contents::{After, Contents, LoopOp, Node, NodeBody, TaskWork, Value};
 use super::build::ids::{NodeId, ValueId};
 use super::build::options::Forwarding;
 use super::observe::dump::{self, DumpFormat};
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Graph {
     serial: u16,
     pub(super) contents: Contents,
-    /// Its nodes by their names, and what these are hashed with.
+    /// Its nodes by name, and the seed of their hash.
     names: HashIndex,
     seed: u64,
     /// The names of its outputs.
@@ -68,11 +68,11 @@ impl Graph {
 
     pub fn add_input(&mut self, name: &str, desc: Desc) -> Result<ValueId> {
         let desc = desc.check_open().map_err(|error| error.within(format_args!("input '{name}': desc")))?;
-        Ok(self.add(name, Body::Input(desc))?.output(0))
+        Ok(self.add(name, NodeBody::Input(desc))?.output(0))
     }
 
     pub fn add_constant(&mut self, name: &str, tensor: Ref<Tensor>) -> Result<ValueId> {
-        Ok(self.add(name, Body::Constant(tensor))?.output(0))
+        Ok(self.add(name, NodeBody::Constant(tensor))?.output(0))
     }
 
     pub fn add_kernel(
@@ -86,7 +86,7 @@ impl Graph {
         signature::check_count("input", kernel.num_inputs(), inputs.len()).map_err(named)?;
         signature::check_count("output", kernel.num_outputs(), num_outputs).map_err(named)?;
         let inputs = self.resolve_all(name, "input", inputs)?;
-        self.add(name, Body::Kernel { kernel, inputs, num_outputs })
+        self.add(name, NodeBody::Kernel { kernel, inputs, num_outputs })
     }
 
     /// Another program as one node.
@@ -110,11 +110,11 @@ impl Graph {
         otherwise: &Graph,
         inputs: &[ValueId],
     ) -> Result<NodeId> {
-        // Branch 0 is the one that a predicate of 0 chooses.
+        // A predicate of 0 chooses branch 0.
         self.add_choice(name, predicate, &[otherwise, then], inputs, true)
     }
 
-    /// A choice of one graph by its index; the last one for an index that is none.
+    /// A choice of one graph by its index; an index out of range chooses the last one.
     pub fn add_case(&mut self, name: &str, index: ValueId, branches: &[&Graph], inputs: &[ValueId]) -> Result<NodeId> {
         self.add_choice(name, index, branches, inputs, false)
     }
@@ -137,7 +137,7 @@ impl Graph {
             self.check_inner(name, branch, inputs.len(), first.contents.outputs.len())?;
         }
         let branches = branches.iter().map(|branch| Arc::new(branch.contents.clone())).collect();
-        self.add(name, Body::Case { branches, inputs: all, is_cond })
+        self.add(name, NodeBody::Case { branches, inputs: all, is_cond })
     }
 
     /// A loop: while `condition` of the variables is true, `body` gives their next values. Both graphs' inputs are the
@@ -160,26 +160,26 @@ impl Graph {
         self.check_inner(name, body, inputs.len(), variables.len())?;
         let (condition, body) = (Arc::new(condition.contents.clone()), Arc::new(body.contents.clone()));
         let (num_variables, copies) = (variables.len(), Vec::new());
-        self.add(name, Body::While { condition, body, inputs, num_variables, parallel_iterations, copies })
+        self.add(name, NodeBody::While { condition, body, inputs, num_variables, parallel_iterations, copies })
     }
 
-    /// Passes a value on to output 0 (false) or 1 (true); the other one is absent.
+    /// Passes a value on to output 0 (false) or 1 (true); the other output is absent.
     pub fn add_switch(&mut self, name: &str, value: ValueId, predicate: ValueId) -> Result<NodeId> {
         let value = self.resolve(value, &|| format!("node '{name}' value"))?;
         let predicate = self.resolve(predicate, &|| format!("node '{name}' predicate"))?;
-        self.add(name, Body::Switch { inputs: [value, predicate] })
+        self.add(name, NodeBody::Switch { inputs: [value, predicate] })
     }
 
-    /// Passes on the one input that is there; output 1 is its index.
+    /// Passes on the one input that is present; output 1 is its index.
     pub fn add_merge(&mut self, name: &str, inputs: &[ValueId]) -> Result<NodeId> {
         let inputs = self.resolve_all(name, "input", inputs)?;
         if inputs.is_empty() {
             return Err(Error::invalid(format!("node '{name}': num_inputs is 0")));
         }
-        self.add(name, Body::Merge { inputs })
+        self.add(name, NodeBody::Merge { inputs })
     }
 
-    /// Brings a value into the frame with this name, in which a loop is said by its edges.
+    /// Brings a value into the frame with this name; the frame's loop is written as edges.
     pub fn add_enter(
         &mut self,
         name: &str,
@@ -197,17 +197,17 @@ impl Graph {
         self.add_cyclic(name, LoopOp::Enter { frame: frame.into(), is_constant, parallel_iterations }, value)
     }
 
-    /// The value of a loop's variable in each iteration: what came in, then what `set_back_edge` says.
+    /// The value of a loop's variable in each iteration: the first value, then that of the back edge (`set_back_edge`).
     pub fn add_loop_merge(&mut self, name: &str, first: ValueId) -> Result<NodeId> {
         self.add_cyclic(name, LoopOp::Merge, first)
     }
 
-    /// Says which next iteration a loop's merge takes its later values from.
+    /// Sets the next iteration from which a loop's merge takes its later values.
     pub fn set_back_edge(&mut self, merge: NodeId, next: ValueId) -> Result<()> {
         let index = self.index(merge, "merge")?;
         let (nodes, name) = (&self.contents.nodes, &self.contents.nodes[index].name);
         let value = self.resolve(next, &|| format!("node '{name}' back edge"))?;
-        let Body::Cyclic { op: LoopOp::Merge, inputs } = &nodes[index].body else {
+        let NodeBody::Cyclic { op: LoopOp::Merge, inputs } = &nodes[index].body else {
             let kind = with_article(nodes[index].kind());
             return Err(Error::invalid(format!("node '{name}' is {kind}, expected a loop merge")));
         };
@@ -215,18 +215,18 @@ impl Graph {
             return Err(Error::new(Code::AlreadyExists, format!("node '{name}' has a back edge already")));
         }
         let from = &nodes[value.0];
-        if !matches!(from.body, Body::Cyclic { op: LoopOp::NextIteration, .. }) {
+        if !matches!(from.body, NodeBody::Cyclic { op: LoopOp::NextIteration, .. }) {
             let kind = with_article(from.kind());
             let text = format!("node '{name}' back edge: node '{}' is {kind}, expected a next iteration", from.name);
             return Err(Error::invalid(text));
         }
-        if let Body::Cyclic { inputs, .. } = &mut self.contents.nodes[index].body {
+        if let NodeBody::Cyclic { inputs, .. } = &mut self.contents.nodes[index].body {
             inputs.push(value);
         }
         Ok(())
     }
 
-    /// The value that says whether its frame's loop goes on.
+    /// The value that decides whether its frame's loop continues.
     pub fn add_loop_cond(&mut self, name: &str, predicate: ValueId) -> Result<NodeId> {
         self.add_cyclic(name, LoopOp::LoopCond, predicate)
     }
@@ -242,10 +242,10 @@ impl Graph {
     fn add_cyclic(&mut self, name: &str, op: LoopOp, value: ValueId) -> Result<NodeId> {
         let mut inputs = heap::room(2, "a node's inputs")?;
         inputs.push(self.resolve(value, &|| format!("node '{name}' value"))?);
-        self.add(name, Body::Cyclic { op, inputs })
+        self.add(name, NodeBody::Cyclic { op, inputs })
     }
 
-    /// Checks a graph that is to lie inside of this one.
+    /// Checks a graph that is to be nested in this one.
     fn check_inner(&self, name: &str, inner: &Graph, num_inputs: usize, num_outputs: usize) -> Result<()> {
         let named = |error: Error| error.within(format_args!("node '{name}': graph '{}'", inner.contents.name));
         signature::check_count("input", inner.num_inputs, num_inputs).map_err(named)?;
@@ -271,12 +271,12 @@ impl Graph {
     }
 
     pub fn add_task(&mut self, name: &str, task: Arc<dyn Task>, cost_ns: u64) -> Result<NodeId> {
-        self.add(name, Body::Task { task: Work::Task(task), cost_ns })
+        self.add(name, NodeBody::Task { task: TaskWork::Task(task), cost_ns })
     }
 
-    /// As `add_task`, for a function of the host's that needs nothing to be kept or released.
+    /// As `add_task`, for a host function that needs no reference counting.
     pub fn add_call(&mut self, name: &str, call: HostCall, cost_ns: u64) -> Result<NodeId> {
-        self.add(name, Body::Task { task: Work::Call(call), cost_ns })
+        self.add(name, NodeBody::Task { task: TaskWork::Call(call), cost_ns })
     }
 
     pub fn add_control_edge(&mut self, from: NodeId, to: NodeId) -> Result<()> {
@@ -285,14 +285,14 @@ impl Graph {
         if from == to {
             return Err(Error::invalid(format!("node '{}' cannot wait for itself", node.name)));
         }
-        if matches!(node.body, Body::Input(_) | Body::Constant(_)) {
+        if matches!(node.body, NodeBody::Input(_) | NodeBody::Constant(_)) {
             return Err(Error::invalid(format!(
                 "to: node '{}' is {} and waits for nothing",
                 node.name,
                 with_article(node.kind())
             )));
         }
-        // Twice the same edge is one arrival: compile sees to it.
+        // A duplicate edge is one arrival: compile merges them.
         let after = &mut self.contents.nodes[to].after;
         after.try_reserve(1).map_err(|_| Error::exhausted("the graph's edges", after.len() * size_of::<usize>()))?;
         after.push(from);
@@ -314,11 +314,11 @@ impl Graph {
         Ok(())
     }
 
-    /// Says whether an output of a kernel takes over the memory of an input.
+    /// Sets whether an output of a kernel takes over the memory of an input.
     pub fn set_forwarding(&mut self, node: NodeId, output: usize, forwarding: Forwarding) -> Result<()> {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];
-        let Body::Kernel { inputs, num_outputs, .. } = &node.body else {
+        let NodeBody::Kernel { inputs, num_outputs, .. } = &node.body else {
             return Err(Error::invalid(format!(
                 "node '{}' is {}, expected a kernel",
                 node.name,
@@ -341,7 +341,7 @@ impl Graph {
         Ok(())
     }
 
-    fn add(&mut self, name: &str, body: Body) -> Result<NodeId> {
+    fn add(&mut self, name: &str, body: NodeBody) -> Result<NodeId> {
         check_name(name)?;
         let (hash, nodes) = (index::hash(self.seed, name.as_bytes()), &self.contents.nodes);
         if self.names.find(hash, |node| nodes[node as usize].name.as_bytes() == name.as_bytes()).is_some() {
@@ -359,7 +359,7 @@ impl Graph {
         let node = Node { name: Name::from(name), body, after: After::new() };
         let inner = node.inner().map(|inner| inner.depth + 1).max().unwrap_or(0);
         self.contents.depth = self.contents.depth.max(inner);
-        self.num_inputs += usize::from(matches!(node.body, Body::Input(_)));
+        self.num_inputs += usize::from(matches!(node.body, NodeBody::Input(_)));
         self.contents.nodes.push(node);
         self.names.insert(hash, index as u32);
         Ok(NodeId::new(self.serial, index))
@@ -378,7 +378,7 @@ impl Graph {
             .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no node of this graph", u64::from(node))))
     }
 
-    /// Runs are given this input in the memory of this engine. None: of the program's own.
+    /// Runs are given this input in the memory of this engine. `None`: the program's own engine.
     pub fn set_input_engine(&mut self, input: usize, engine: Option<Ref<Engine>>) -> Result<()> {
         check_index("input", input, self.num_inputs())?;
         self.contents.homes.set_input(input, engine);
@@ -392,11 +392,11 @@ impl Graph {
         Ok(())
     }
 
-    /// Whether any engine may do a node. None: as the compile options say.
+    /// Whether any engine may run a node. `None`: as the compile options say.
     pub fn set_open(&mut self, node: NodeId, open: Option<bool>) -> Result<()> {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];
-        if !matches!(node.body, Body::Kernel { .. }) {
+        if !matches!(node.body, NodeBody::Kernel { .. }) {
             return Err(Error::invalid(format!(
                 "node '{}' is {}, expected a kernel",
                 node.name,

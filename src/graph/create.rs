@@ -1,23 +1,24 @@
-//! From a graph to a program; and from a part of its outputs to a program of them (`partial`).
+//! Compiles a graph to a program, and a part of its outputs to a program of their own (`partial`).
 //!
-//! Of a part is kept what its outputs depend on, along edges for data and for control; all else goes, tasks and kernels
-//! without outputs too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that
-//! node does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
+//! A part keeps the nodes on which its outputs depend, by data and by control edges. All others are dropped, tasks and
+//! kernels without outputs too. The graphs nested in a cond, a case or a loop that is kept stay unchanged: they are
+//! part of that node. All inputs stay, so that they keep their numbers; those that are no longer needed are noted.
 #![forbid(unsafe_code)]
 
-use super::build::contents::{Contents, Value};
+use super::build::contents::Contents;
 use super::build::options::{CompileOptions, RunOptions};
+use super::build::shapes::Answers;
 use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
 use super::carry::compiled::Compiled;
-use super::carry::device::Devices;
-use super::compile::facts::Facts;
+use super::carry::device::ProgramDevices;
+use super::compile::facts::CompileFacts;
 use super::compile::layout::{BYTES_PER_NODE, compile, folded};
 use super::compile::place;
 use super::compile::raise;
 use super::observe::profile;
 use super::plan::effects;
-use super::run::partial::Parts;
+use super::run::partial::PartialPrograms;
 use super::run::program::Program;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::Engine;
@@ -33,7 +34,9 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let mut raised = raise::raise(contents)?;
-        let verified = verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent)?;
+        let mut answers = Answers::default();
+        let verified =
+            verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent, &mut answers)?;
         raised.iter_mut().for_each(|raised| raise::settle(raised, &verified));
         let contents = raised.as_ref().unwrap_or(contents);
         if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
@@ -46,33 +49,35 @@ impl Program {
             Some((chosen, choices)) => (Some(chosen), choices),
         };
         let contents = chosen.as_ref().unwrap_or(contents);
-        let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
-        let Some(placed) = place::place(contents, &verified, &engines, options)? else {
-            return Program::compile_for_host(contents, verified, engines, options, facts);
+        let mut facts = CompileFacts { graph_nodes: contents.num_nodes(), ..CompileFacts::default() };
+        let Some(placed) = place::place(contents, &verified, &engines, options, &mut answers)? else {
+            return Program::compile_for_host(contents, verified, engines, options, facts, &mut answers);
         };
-        // A part of the program is placed by itself.
-        let parts = Parts::new(contents, &engines, options)?;
+        // A part of the program is placed separately.
+        let parts = PartialPrograms::new(contents, &engines, options)?;
         facts.placement = placed.placement.clone();
-        let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
-        let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
+        let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent, &mut answers)?;
+        let (contents, folded) =
+            folded(&placed.contents, verified, &placed.engines, options, &mut facts, &mut answers)?;
         let (mut compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
         facts.choices = choices;
         compiled.frames = placed.frames();
         Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
     }
 
-    /// All of whose kernels are the host's.
+    /// For a graph of which all kernels run on the host.
     fn compile_for_host(
         contents: &Contents,
         verified: Verified,
         engines: Vec<Ref<Engine>>,
         options: &CompileOptions,
-        mut facts: Facts,
+        mut facts: CompileFacts,
+        answers: &mut Answers,
     ) -> Result<Ref<Program>> {
-        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts)?;
-        let parts = Parts::new(&contents, &engines, options)?;
+        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts, answers)?;
+        let parts = PartialPrograms::new(&contents, &engines, options)?;
         let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
-        Ok(Object::shared(Program::new(compiled, Devices::default(), facts, parts)))
+        Ok(Object::shared(Program::new(compiled, ProgramDevices::default(), facts, parts)))
     }
 }
 
@@ -103,8 +108,8 @@ impl Program {
     }
 }
 
-/// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of
-/// all.
+/// Compiles the part of `graph` that the outputs with these numbers need, in their order. `whole` is the program of all
+/// outputs.
 fn compile_part(
     graph: &Contents,
     engines: &[Ref<Engine>],
@@ -114,16 +119,17 @@ fn compile_part(
 ) -> Result<Program> {
     heap::probe(graph.size().saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
     let (contents, not_needed) = prune(graph, outputs);
-    let mut verified = verify::verify(&contents, engines, options.allow_absent)?;
-    let mut facts = Facts { graph_nodes: contents.num_nodes(), ..Facts::default() };
-    let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options)? {
+    let mut answers = Answers::default();
+    let mut verified = verify::verify(&contents, engines, options.allow_absent, &mut answers)?;
+    let mut facts = CompileFacts { graph_nodes: contents.num_nodes(), ..CompileFacts::default() };
+    let (mut compiled, facts, devices) = match place::place(&contents, &verified, engines, options, &mut answers)? {
         None => {
             let (compiled, facts) = compile(&contents, &verified, whole.plan.engines.clone(), options, facts)?;
-            (compiled, facts, Devices::default())
+            (compiled, facts, ProgramDevices::default())
         }
         Some(placed) => {
             facts.placement = placed.placement.clone();
-            verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
+            verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent, &mut answers)?;
             let (mut compiled, facts) = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
             compiled.frames = placed.frames();
             (compiled, facts, placed.into_devices())
@@ -150,30 +156,7 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
     let not_needed = graph.inputs().map(|index| !needed[index]).collect();
     graph.inputs().for_each(|index| needed[index] = true);
 
-    // Where each node is now.
-    let mut places = vec![usize::MAX; graph.nodes.len()];
-    let kept = needed.iter().enumerate().filter(|(_, needed)| **needed);
-    kept.enumerate().for_each(|(place, (node, _))| places[node] = place);
-    let moved = |(node, output): Value| (places[node], output);
-    let nodes = graph.nodes.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| {
-        let mut node = node.clone();
-        node.inputs_mut().iter_mut().for_each(|input| *input = moved(*input));
-        node.after.iter_mut().for_each(|before| *before = places[*before]);
-        node
-    });
-    let contents = Contents {
-        name: graph.name.clone(),
-        nodes: nodes.collect(),
-        outputs: outputs
-            .iter()
-            .map(|&output| &graph.outputs[output])
-            .map(|(name, v)| (name.clone(), moved(*v)))
-            .collect(),
-        forwarding: graph.forwarding.iter().filter(|(v, _)| needed[v.0]).map(|(v, how)| (moved(*v), *how)).collect(),
-        homes: graph.homes.of_outputs(outputs),
-        depth: graph.depth,
-    };
-    (contents, not_needed)
+    (graph.part(&needed, outputs).0, not_needed)
 }
 
 /// Refuses a list of outputs that the program does not have.

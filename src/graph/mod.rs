@@ -33,6 +33,6 @@ pub use observe::dump::DumpFormat;
 pub use observe::report::ReportFormat;
 pub use plan::Port;
 pub use run::bind::Bound;
-pub use run::execute::Run;
+pub use run::handle::Run;
 pub use run::partial::MOST_PARTS;
 pub use run::program::Program;

@@ -12,7 +12,7 @@
 
 use super::{KernelContext, Outputs};
 use crate::base::{Error, Result, process};
-use crate::sync::{Global, Mailbox, Meeting, OnceLock};
+use crate::sync::{Global, Mailbox, OnceLock, Rendezvous};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -35,7 +35,7 @@ pub trait Rest: Send + Sync {
 
 #[derive(Default)]
 struct CallSlot {
-    meeting: Meeting,
+    meeting: Rendezvous,
     caller: Mailbox<Arc<dyn Caller>>,
     /// Stored during a round, before its completion; taken when the caller continues past it.
     rest: Mailbox<Arc<dyn Rest>>,

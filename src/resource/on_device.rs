@@ -12,8 +12,8 @@
 use crate::base::time::Deadline;
 use crate::base::{Desc, Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, Launch, Place, StreamAttr, Then,
-    Transfer,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, Launch,
+    Location, Then, Transfer,
 };
 use crate::memory::{MemoryBlock, Pool, Tag, View};
 use crate::sync::{Mutex, ambient, fork};
@@ -32,12 +32,12 @@ pub enum Side {
 impl Side {
     /// # Safety
     /// The tensor is valid until the copy is done.
-    unsafe fn place(self, view: &View) -> Place<'static> {
+    unsafe fn place(self, view: &View) -> Location<'static> {
         let address = view.data().expose_provenance();
         match self {
             // SAFETY: as demanded of the caller.
-            Side::Host => Place::Host(unsafe { HostAddress::new(address) }),
-            Side::Device => Place::Device(address),
+            Side::Host => Location::Host(unsafe { HostAddress::new(address) }),
+            Side::Device => Location::Device(address),
         }
     }
 }
@@ -147,16 +147,16 @@ impl DeviceVariable {
         }
     }
 
-    fn copy(&self, stream: &dyn DeviceStream, name: &str, from: Place<'_>, to: Place<'_>) -> Result<()> {
+    fn copy(&self, stream: &dyn DeviceStream, name: &str, from: Location<'_>, to: Location<'_>) -> Result<()> {
         if self.bytes == 0 { Ok(()) } else { stream.copy(&Transfer { name, to, from, bytes: self.bytes }) }
     }
 
-    pub fn read(&self, stream: &dyn DeviceStream, name: &str, to: Place<'_>) -> Result<()> {
-        self.issue(stream, |stream, chain| self.copy(stream, name, Place::Device(chain.address()?), to))
+    pub fn read(&self, stream: &dyn DeviceStream, name: &str, to: Location<'_>) -> Result<()> {
+        self.issue(stream, |stream, chain| self.copy(stream, name, Location::Device(chain.address()?), to))
     }
 
-    pub fn assign(&self, stream: &dyn DeviceStream, name: &str, from: Place<'_>) -> Result<()> {
-        self.issue(stream, |stream, chain| self.copy(stream, name, from, Place::Device(chain.address()?)))
+    pub fn assign(&self, stream: &dyn DeviceStream, name: &str, from: Location<'_>) -> Result<()> {
+        self.issue(stream, |stream, chain| self.copy(stream, name, from, Location::Device(chain.address()?)))
     }
 
     pub fn assign_add(
@@ -177,7 +177,7 @@ impl DeviceVariable {
             if self.bytes > 0 {
                 stream.launch(&Launch { name, kernel, inputs: &inputs, outputs: &outputs })?;
             }
-            self.copy(stream, name, Place::Device(sum.expose_provenance()), Place::Device(chain.address()?))
+            self.copy(stream, name, Location::Device(sum.expose_provenance()), Location::Device(chain.address()?))
         })
     }
 
@@ -205,7 +205,7 @@ impl DeviceVariable {
         let mut line = self.line.lock();
         let stream = match line.take() {
             Some(stream) => stream,
-            None => self.accelerator()?.stream(&StreamAttr { name: "variable", priority: 0 })?,
+            None => self.accelerator()?.stream(&DeviceStreamAttr { name: "variable", priority: 0 })?,
         };
         f(&**line.insert(stream))
     }

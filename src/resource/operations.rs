@@ -4,7 +4,7 @@
 use super::access::HeldLock;
 use super::{Registry, Resource};
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::device::{DeviceKernel, DeviceStream, Place};
+use crate::device::{DeviceKernel, DeviceStream, Location};
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs, Rest, signature};
 use crate::memory::View;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl Issuer for DeviceVariableCall {
         let Some(on) = self.call.resource.variable()?.on_device() else {
             return Err(Error::internal("a device's call of a variable in the host's memory"));
         };
-        let place = |view: &View| Place::Device(view.data().expose_provenance());
+        let place = |view: &View| Location::Device(view.data().expose_provenance());
         match (self.call.operation, &self.sum) {
             (VariableOperation::Read, _) => on.read(stream, name, place(&outputs[0])),
             (VariableOperation::Assign, _) => on.assign(stream, name, place(&inputs[0])),

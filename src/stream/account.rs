@@ -1,9 +1,9 @@
-//! What one engine's queues have in common: the list of them, and their late failures. And the list of all accounts.
+//! The shared state of one engine's queues: the list of them, and their late failures. And the list of all accounts.
 #![forbid(unsafe_code)]
 
 use super::domain::{Domain, DomainId, numbered};
 use super::late::{Failures, Reporter};
-use super::notice::{Listener, Notice, NoticeLane};
+use super::notice::{Listener, Notice, NoticeThread};
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, Waiting};
@@ -19,43 +19,43 @@ pub(super) trait Member: Send + Sync {
     fn id(&self) -> u64;
     fn name(&self) -> &str;
     fn submitted(&self) -> u64;
-    /// Whether so many items are completed.
+    /// Whether the first `target` items are completed.
     fn has_completed(&self, target: u64) -> bool;
-    /// Waits until so many items are completed.
+    /// Waits until the first `target` items are completed.
     fn wait(self: Arc<Self>, target: u64, deadline: Deadline) -> Result<()>;
     /// Refuses to wait for a stream that the host captures.
     fn check_not_captured(&self) -> Result<()>;
 }
 
-/// Work that devices were given past all queues, as programs do with theirs.
+/// Device work that was submitted past all queues, as programs do.
 pub trait Aside: Send + Sync {
-    /// For texts: "program 'digits'".
+    /// For messages: "program 'digits'".
     fn owner(&self) -> &str;
 
-    /// Whether there may be any.
+    /// Whether any may be in flight.
     fn is_busy(&self) -> bool;
 
-    /// Events behind all of it that was issued so far for this account. Failures of the work are its owner's to tell.
+    /// Events behind all work issued so far for this account. The owner reports failures of the work.
     fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>>;
 }
 
 pub struct Account {
     /// "engine cpu:0", "engine torch/cpu:0"
     label: String,
-    /// The engine is there. ORDERING: Relaxed; whether a name has become free just now does not matter.
+    /// The engine is open. ORDERING: Relaxed; it does not matter whether a name was freed just now.
     is_open: AtomicBool,
     domain: DomainId,
-    /// How its device is waited for, if that was said.
+    /// How its device is waited for, if that was configured.
     waiting: Option<Waiting>,
     queues: Mutex<Vec<Weak<dyn Member>>>,
     failures: Failures,
     asides: Mutex<Vec<Weak<dyn Aside>>>,
-    /// Tells the host what the engine's device has ended. Started for the first who asks.
-    notices: OnceLock<Arc<NoticeLane>>,
+    /// Notifies the host of completed device work. Started on first use.
+    notices: OnceLock<Arc<NoticeThread>>,
 }
 
 /// An account in the list of all.
-struct Entry {
+struct AccountEntry {
     /// Later ones have larger numbers.
     number: u64,
     domain: DomainId,
@@ -63,7 +63,7 @@ struct Entry {
 }
 
 /// In the order in which they were made.
-static ACCOUNTS: Global<Vec<Entry>> = Global::new(Vec::new);
+static ACCOUNTS: Global<Vec<AccountEntry>> = Global::new(Vec::new);
 
 /// Which engines a synchronisation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Extent {
         }
     }
 
-    /// Who reports the failures of these engines.
+    /// The reporter of these engines' failures.
     pub(super) fn reporter(self) -> Reporter {
         match self {
             Extent::Everything => Reporter::Everything,
@@ -88,7 +88,7 @@ impl Extent {
         }
     }
 
-    /// For refusals.
+    /// For error messages.
     pub(super) fn synchronising(self) -> &'static str {
         match self {
             Extent::Everything => "synchronising all engines",
@@ -96,13 +96,13 @@ impl Extent {
         }
     }
 
-    /// The accounts of these engines that are alive.
+    /// The live accounts of these engines.
     pub(super) fn accounts(self) -> Vec<Arc<Account>> {
         let accounts = ACCOUNTS.lock();
         accounts.iter().filter(|entry| self.has(entry.domain)).filter_map(|entry| entry.account.upgrade()).collect()
     }
 
-    /// The next of them behind number `behind`, which is then its own. Others may come and go meanwhile.
+    /// The next of them after number `behind`, which becomes its number. Accounts may come and go meanwhile.
     pub(super) fn next(self, behind: &mut u64) -> Option<Arc<Account>> {
         let accounts = ACCOUNTS.lock();
         let first = accounts.partition_point(|entry| entry.number <= *behind);
@@ -120,14 +120,14 @@ impl std::fmt::Debug for Account {
 }
 
 impl Account {
-    /// Of a thing that is no engine's.
+    /// An account that belongs to no engine.
     pub fn open(label: String) -> Arc<Account> {
         let mut all = ACCOUNTS.lock();
         Account::add_to(&mut all, label, DomainId::DEFAULT, None)
     }
 
-    /// Of an engine of this name, behind the domain's. If it `is_unique` and another engine of the domain has it, a
-    /// number follows.
+    /// The account of an engine with this name, after the domain's. If `is_unique` and another engine of the domain has
+    /// the name, a number follows.
     pub fn open_engine(
         name: &str,
         domain: Option<&Ref<Domain>>,
@@ -145,12 +145,12 @@ impl Account {
         let is_taken = |label: &str| others.iter().any(|other| other.label == label && other.is_open.load(Relaxed));
         let label = if is_unique { numbered(label, is_taken) } else { label };
         let account = Account::add_to(&mut all, label, domain, waiting);
-        // One of the others may end here, and not under the lock.
+        // An account may die here, so not under the lock.
         drop(all);
         account
     }
 
-    fn add_to(all: &mut Vec<Entry>, label: String, domain: DomainId, waiting: Option<Waiting>) -> Arc<Account> {
+    fn add_to(all: &mut Vec<AccountEntry>, label: String, domain: DomainId, waiting: Option<Waiting>) -> Arc<Account> {
         let (queues, asides) = (Mutex::default(), Mutex::default());
         let (is_open, failures) = (AtomicBool::new(true), Failures::default());
         let notices = OnceLock::new();
@@ -159,7 +159,7 @@ impl Account {
         static LAST: AtomicU64 = AtomicU64::new(0);
         // ORDERING: Relaxed; the list's lock orders the numbers.
         let number = LAST.fetch_add(1, Relaxed) + 1;
-        all.push(Entry { number, domain, account: Arc::downgrade(&account) });
+        all.push(AccountEntry { number, domain, account: Arc::downgrade(&account) });
         account
     }
 
@@ -177,22 +177,22 @@ impl Account {
         self.waiting
     }
 
-    /// The engine goes, and its name with it; its queues may be there for a moment longer.
+    /// The engine closes and frees its name; its queues may live for a moment longer.
     pub fn close(&self) {
         self.is_open.store(false, Relaxed);
     }
 
-    /// Tells the listener of what the engine's device ends.
+    /// A notice that tells the listener of completed work of the engine's device.
     pub fn notice(&self, listener: &Arc<dyn Listener>) -> Result<Notice> {
-        Notice::by_device(listener, || self.notice_lane())
+        Notice::by_device(listener, || self.notice_thread())
     }
 
-    fn notice_lane(&self) -> Result<&Arc<NoticeLane>> {
+    fn notice_thread(&self) -> Result<&Arc<NoticeThread>> {
         if self.notices.get().is_none() {
-            // If two come here, one thread ends at once.
-            let _ = self.notices.set(Arc::new(NoticeLane::start(&self.label)?));
+            // If two threads race here, the loser's notice thread ends at once.
+            let _ = self.notices.set(Arc::new(NoticeThread::start(&self.label)?));
         }
-        self.notices.get().ok_or_else(|| Error::internal("a lane that is not there"))
+        self.notices.get().ok_or_else(|| Error::internal("a thread that is not there"))
     }
 
     pub(super) fn domain(&self) -> DomainId {
@@ -210,7 +210,7 @@ impl Account {
         &self.failures
     }
 
-    /// Work past the queues is this engine's, too.
+    /// Registers work that bypasses the queues.
     pub fn add_aside(&self, aside: &Arc<impl Aside + 'static>) {
         let mut asides = self.asides.lock();
         asides.retain(|aside| aside.strong_count() > 0);
@@ -218,25 +218,25 @@ impl Account {
         asides.push(aside);
     }
 
-    /// The queues alive now.
+    /// The live queues.
     pub(super) fn each_queue(&self, f: impl FnMut(Arc<dyn Member>)) {
         self.queues.lock().iter().filter_map(Weak::upgrade).for_each(f);
     }
 
-    /// Those with something to do. Idle ones may die here, but not under the lock: their end may call the host.
+    /// Those with work in flight. Idle ones may die here, but not under the lock: their destructors may call the host.
     pub(super) fn busy_asides(&self) -> Vec<Arc<dyn Aside>> {
         let mut asides: Vec<_> = self.asides.lock().iter().filter_map(Weak::upgrade).collect();
         asides.retain(|aside| aside.is_busy());
         asides
     }
 
-    /// The first failure that this reporter has not told. The others count as told with it.
+    /// The first failure that this reporter has not reported. The others count as reported with it.
     pub(super) fn tell(&self, reporter: Reporter) -> Option<Error> {
         let news = self.failures.tell(reporter, 0);
         news.into_iter().next().map(|(_, first)| first.within(&self.label))
     }
 
-    /// All queues, each with how much was submitted to it.
+    /// All queues, each with its count of submitted items.
     pub(super) fn submitted(&self) -> Vec<(u64, u64)> {
         let all: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
         all.iter().map(|queue| (queue.id(), queue.submitted())).collect()

@@ -1,16 +1,16 @@
 //! Threads that wait for a queue and drain it when it is called.
 //!
-//! While there is one, a caller wakes the waiters and asks no pool. A waiter that leaves without draining passes the
-//! call on. Both change their own word before they look at the other's, all SeqCst, so no call is lost:
+//! While there is one, a caller wakes the waiters instead of asking a pool. A waiter that leaves without draining
+//! passes the call on. Each side changes its own word before it reads the other's, all SeqCst, so no call is lost:
 //!
 //! | caller                                   | waiter                                      |
 //! |------------------------------------------|---------------------------------------------|
-//! | the turn becomes CALLED                  | `claimers` - 1                              |
-//! | are there claimers? they are woken       | is the turn CALLED? it is drained or passed |
-//! | none: pool, lane, or the caller itself   |                                             |
+//! | the lock becomes CALLED                  | `claimers` - 1                              |
+//! | are there claimers? they are woken       | is the lock CALLED? it is drained or passed |
+//! | none: pool, own thread, or the caller    |                                             |
 //!
-//! A waiter enters, begins to watch the gate, looks at the turn and at what it waits for, and sleeps then: in this
-//! order, so that a change that comes after the look ends the sleep.
+//! A waiter enters, begins to watch the event count, looks at the drain lock and at its condition, and then sleeps: in
+//! this order, so that a change after the look ends the sleep.
 #![forbid(unsafe_code)]
 
 use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -29,13 +29,14 @@ impl Claimers {
         Claimer { claimers: self, is_able }
     }
 
-    /// Behind the turn's CALLED: either this sees that a waiter has left, or the waiter sees that the queue is called.
+    /// After the lock became CALLED: either this sees that a waiter has left, or the waiter sees that the queue is
+    /// called.
     pub fn are_there(&self) -> bool {
         self.0.load(SeqCst) > 0
     }
 }
 
-/// A thread that waits on a queue's gate. Who drops one looks at the turn behind that.
+/// A thread that waits on a queue's event count. After dropping it, the thread looks at the drain lock.
 #[derive(Debug)]
 pub struct Claimer<'a> {
     claimers: &'a Claimers,
@@ -49,17 +50,17 @@ impl Drop for Claimer<'_> {
     }
 }
 
-/// Models of a producer, a pool's thread and a waiter at one queue, with broken twins that loom must find. loom takes
-/// accesses that are SeqCst for AcqRel, so the looks are fences or changes by nothing here.
+/// Models of a producer, a pool's thread and a waiter at one queue, with broken twins that loom must find. loom treats
+/// SeqCst accesses as AcqRel, so the looks are fences or changes by 0 here.
 #[cfg(all(test, loom))]
 mod models {
     use super::Claimers;
     use crate::sync::DrainLock;
     use crate::sync::atomic::{AtomicU64, Ordering::*, fence};
-    use crate::sync::models::ModelGate;
+    use crate::sync::models::ModelEventCount;
     use loom::thread;
     use std::mem::ManuallyDrop;
-    // What unwinds in a model that fails must not be loom's.
+    // The panic of a failing model unwinds through these values, so they must not be loom's.
     use std::sync::Arc;
 
     const ITEMS: u64 = 2;
@@ -72,21 +73,21 @@ mod models {
         CallerLooksFirst,
     }
 
-    struct Queue {
-        turn: DrainLock<()>,
+    struct ModelQueue {
+        drain_lock: DrainLock<()>,
         claimers: Claimers,
-        gate: ModelGate,
+        events: ModelEventCount,
         pushed: AtomicU64,
         /// Times that the pool was asked.
         asked: AtomicU64,
     }
 
-    impl Queue {
-        fn new() -> Arc<Queue> {
-            Arc::new(Queue {
-                turn: DrainLock::new(()),
+    impl ModelQueue {
+        fn new() -> Arc<ModelQueue> {
+            Arc::new(ModelQueue {
+                drain_lock: DrainLock::new(()),
                 claimers: Claimers::new(),
-                gate: ModelGate::new(),
+                events: ModelEventCount::new(),
                 pushed: AtomicU64::new(0),
                 asked: AtomicU64::new(0),
             })
@@ -95,7 +96,7 @@ mod models {
         fn push(&self, twin: Twin) {
             let early = twin == Twin::CallerLooksFirst && self.claimers.are_there();
             self.pushed.fetch_add(1, SeqCst);
-            if self.turn.call() {
+            if self.drain_lock.call() {
                 self.call(early);
             }
         }
@@ -103,7 +104,7 @@ mod models {
         fn call(&self, early: bool) {
             fence(SeqCst);
             if early || self.claimers.are_there() {
-                self.gate.advance(0);
+                self.events.advance(0);
             } else {
                 self.asked.fetch_add(1, SeqCst);
             }
@@ -111,31 +112,31 @@ mod models {
 
         fn is_called(&self) -> bool {
             fence(SeqCst);
-            self.turn.is_called()
+            self.drain_lock.is_called()
         }
 
         fn is_empty(&self) -> bool {
-            self.pushed.fetch_add(0, SeqCst) == self.gate.reached()
+            self.pushed.fetch_add(0, SeqCst) == self.events.reached()
         }
 
         fn drain(&self) {
             while !self.is_empty() {
-                let Some(guard) = self.turn.hold() else { return };
+                let Some(guard) = self.drain_lock.hold() else { return };
                 while !self.is_empty() {
-                    self.gate.advance(1);
+                    self.events.advance(1);
                 }
                 drop(guard);
             }
         }
 
-        /// One round of a wait, with its sleep, unless the time is over. Then the queue is not its business any more.
+        /// One round of a wait, with its sleep unless the time is over; then it leaves the queue alone.
         fn wait(&self, is_over: bool, twin: Twin) {
             self.drain();
-            // What unwinds out of a sleep that nobody ends must not touch what is loom's.
+            // The panic from a sleep that nobody ends must not touch loom's values.
             let claimer = ManuallyDrop::new(self.claimers.enter(true));
             let early = twin == Twin::LooksBeforeItWatches;
             let seen = early && (self.is_called() || self.is_empty());
-            let watch = ManuallyDrop::new(self.gate.watch());
+            let watch = ManuallyDrop::new(self.events.watch());
             let has_news = if early { seen } else { self.is_called() || self.is_empty() };
             if !is_over && !watch.is_over() && !has_news {
                 watch.sleep();
@@ -156,10 +157,10 @@ mod models {
         model.check(f);
     }
 
-    /// A producer, and a waiter that gives up or not. Whatever was pushed is done, or the pool was asked for it.
+    /// A producer, and a waiter that gives up or not. Every pushed item is done, or the pool was asked to do it.
     fn push_beside(gives_up: bool, twin: Twin) {
         model(move || {
-            let queue = Queue::new();
+            let queue = ModelQueue::new();
             let producer = thread::spawn({
                 let queue = Arc::clone(&queue);
                 move || (0..ITEMS).for_each(|_| queue.push(twin))
@@ -170,12 +171,12 @@ mod models {
         });
     }
 
-    /// A pool's thread has the turn: its progress ends the sleep, and what it leaves is done by the waiter.
+    /// A pool's thread holds the lock: its progress ends the sleep, and the waiter does the items that it leaves.
     fn sleep_beside(twin: Twin) {
         model(move || {
-            let queue = Queue::new();
+            let queue = ModelQueue::new();
             queue.pushed.store(1, SeqCst);
-            assert!(queue.turn.call());
+            assert!(queue.drain_lock.call());
             let worker = thread::spawn({
                 let queue = Arc::clone(&queue);
                 move || queue.drain()

@@ -1,47 +1,47 @@
-//! Which queue's work waits for which queue: a wait that would close a circle is refused instead of hanging.
+//! The waits-for graph between queues: a wait that would close a cycle is refused instead of deadlocking.
 //!
-//! A thread that runs an item of queue A and waits for queue B holds A up until B gets on. B may be held up in turn,
-//! by a thread that runs B's item and waits for C, or because B is parked until an event of C is reached. When that
-//! chain leads back to A, nobody gets on.
+//! A thread that runs an item of queue A and waits for queue B blocks A until B progresses. B may itself be blocked by
+//! a thread that runs B's item and waits for C, or because B is parked until an event of C is reached. When that chain
+//! leads back to A, it is a deadlock.
 //!
-//! A queue may also be held up because its first item is a run of a program that has as many as it may have. A thread
-//! that is inside of a run of that program does not wait for such a queue.
+//! A queue may also be blocked because its first item is a run of a program that is at its limit of runs. A thread
+//! inside of a run of that program does not wait for such a queue.
 //!
-//! Such waits are rare and slow anyway, so they are kept in one list under one lock. The end of the chain may change
-//! while a thread sleeps, so it looks again from time to time (`wait`).
+//! Such waits are rare and slow anyway, so one list under one lock holds them. The chain may change while a thread
+//! sleeps, so it looks again from time to time (`wait`).
 #![forbid(unsafe_code)]
 
 use super::queue::Queue;
 use crate::sync::{Global, MutexGuard, ambient};
 use std::sync::{Arc, Weak};
 
-/// Queue `from` (by id) is held up until `to` gets on.
-struct Wait {
+/// Queue `from` (by id) is blocked until `to` progresses.
+struct WaitEdge {
     from: u64,
     to: Weak<Queue>,
 }
 
-static WAITS: Global<Vec<Wait>> = Global::new(Vec::new);
+static WAITS: Global<Vec<WaitEdge>> = Global::new(Vec::new);
 
-fn waits() -> MutexGuard<'static, Vec<Wait>> {
+fn waits() -> MutexGuard<'static, Vec<WaitEdge>> {
     WAITS.lock()
 }
 
-/// The entries of one waiting thread; taken off again when dropped.
-pub(super) struct Waiting {
+/// The edges of one waiting thread; removed when dropped.
+pub(super) struct WaitEdges {
     from: Vec<u64>,
     to: Weak<Queue>,
 }
 
-impl Waiting {
+impl WaitEdges {
     /// The queues `from` wait for `to` from now on.
-    pub fn add(from: Vec<u64>, to: &Arc<Queue>) -> Waiting {
+    pub fn add(from: Vec<u64>, to: &Arc<Queue>) -> WaitEdges {
         let to = Arc::downgrade(to);
-        waits().extend(from.iter().map(|&from| Wait { from, to: Weak::clone(&to) }));
-        Waiting { from, to }
+        waits().extend(from.iter().map(|&from| WaitEdge { from, to: Weak::clone(&to) }));
+        WaitEdges { from, to }
     }
 
-    /// Whether the chain from the queue that is waited for leads back.
+    /// Whether the chain from the awaited queue leads back to this thread's.
     pub fn closes_a_circle(&self) -> bool {
         let mut seen: Vec<u64> = Vec::new();
         let mut next: Vec<Arc<Queue>> = self.to.upgrade().into_iter().collect();
@@ -64,11 +64,11 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitEdges {
     fn drop(&mut self) {
         let mut waits = waits();
         for from in &self.from {
-            let mine = |wait: &Wait| wait.from == *from && Weak::ptr_eq(&wait.to, &self.to);
+            let mine = |wait: &WaitEdge| wait.from == *from && Weak::ptr_eq(&wait.to, &self.to);
             if let Some(at) = waits.iter().position(mine) {
                 waits.swap_remove(at);
             }

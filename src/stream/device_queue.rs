@@ -1,88 +1,86 @@
-//! A queue whose work a device does: items are *issued* to a stream of the device, in order, and *completed* when the
-//! device is known to have done them.
+//! A device queue: items are *issued* to a stream of the device, in order, and *completed* when the device is known to
+//! have executed them.
 //!
 //! # Issuing
 //!
-//! Whoever submits issues, at once, unless another thread is at it or the first item cannot be issued yet: it waits for
-//! an event that no stream of this device will reach, or for one whose record lies in a queue that is itself held up,
-//! or it is a function of the host's, which runs when the device has got there. Then the queue is parked as any queue
-//! is (`queue`), holds no thread, and whoever reaches that event goes on issuing. A wait for an event of the same
-//! device is issued to the device, and nobody waits for it here.
+//! The submitting thread issues at once, unless another thread is issuing or the first item cannot be issued yet: it
+//! waits for an event that no stream of this device will reach, or for one recorded in a queue that is itself blocked,
+//! or it is a host function, which runs when the device has reached it. Then the queue is parked as any queue is
+//! (`queue`), holds no thread, and the thread that reaches that event continues issuing. A wait for an event of the
+//! same device is issued to the device; no thread waits for it here.
 //!
 //! # Completing
 //!
-//! Nobody is told of each item. *Fences* (`sync::Fences`) are events behind items: those that the host records
-//! itself, one behind every 64 items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first
-//! milestone that covers what it waits for; who looks, asks the oldest. Then the items up to there are let go, with the
-//! tensors that they hold, and count as completed.
+//! The device does not report each item. *Fences* (`fences`) are events behind items: those that the host records
+//! itself, one behind every 64 items, and one wherever a thread asks for it (`ask`). A waiter waits for the first fence
+//! that covers its target; a look queries the oldest. Then the items up to there are released, with the tensors that
+//! they hold, and count as completed.
 //!
-//! A call that is given again while an earlier time of it is under way is a number and no more: what it uses is held
-//! already, and stands where it is until its last time is over (`sync::ResubmitTable`). Nothing is added to what is under
-//! way, and no lock is taken, unless a milestone is wanted (`note`). One thread at a time does that, so that items
-//! complete in order; others leave it to that one, which looks again for them, and wait for the count.
+//! A call that is resubmitted while an earlier submission is in flight is only a number: its resources are held
+//! already, and stay in the table until its last submission is over (`resubmit_table`). Nothing is added to the items
+//! in flight, and no lock is taken, unless a fence is wanted (`note`). One thread at a time completes items, so that
+//! they complete in order; others leave it to that one, which looks again for them, and wait for the count.
 //!
-//! A thread that wants to know about items which are not issued yet leaves word (`asked`), and the milestone is
-//! recorded right behind them. So a wait covers what was submitted before it, and ends although others go on
-//! submitting.
+//! A thread that waits for items which are not issued yet leaves a request (`asked`), and the fence is recorded right
+//! behind them. So a wait covers all earlier submissions, and ends although others go on submitting.
 //!
-//! A failure is found with the milestone behind it: the queue has failed from then on, and what is submitted later is
-//! skipped. What was issued in between the device has skipped itself.
+//! A failure is found with the fence behind it: the queue has failed from then on, and later submissions are skipped.
+//! Items issued in between were skipped by the device itself.
 //!
 //! # The end
 //!
-//! A queue may be released while the device works for it. Then the device is asked to say when the last item is done,
-//! and the answer holds the queue until then (`see_off`).
+//! A queue may be released while its items are in flight. Then the device is asked to report the last item's
+//! completion, and that callback holds the queue until then (`see_off`).
 #![forbid(unsafe_code)]
 
-use super::dedicated_thread::Called;
-use super::fences::{Asked, Fence, Fences};
-use super::resubmit_table::{Issuer, ResubmitTable};
+use super::dedicated_thread::Drainable;
+use super::fences::{Fence, FenceRequest, Fences};
+use super::resubmit_table::{ResubmitTable, Resubmitter};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
+use crate::device::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Reached, Then};
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
 
-/// So many items may be under way before their submitter looks which are done, and that many lie between two looks: a
-/// question to the device may cost as much as an item.
+/// Back-pressure: the submitter looks for completed items once so many are in flight, and after as many again. A query
+/// of the device may cost as much as an item.
 const LOOK_FROM: u64 = 192;
 const LOOK_EVERY: u64 = 64;
 
-/// Of items `I`, of which those that may be given again are `W`.
+/// A device queue of items `I`; those that may be resubmitted are `W`.
 #[derive(Debug)]
 pub struct DeviceQueue<I, W> {
     device: Arc<dyn Device>,
     stream: Box<dyn DeviceStream>,
-    /// Whether the device can say that nothing of a stream is left.
+    /// Whether the device can report a stream as idle.
     pub(super) tells_idle: bool,
     /// Items issued or skipped.
     issued: EventCount,
     flight: Mutex<InFlight<I>>,
-    /// Calls that may be given again; and whether somebody waits for a milestone that is not there, see `note`.
-    standing: Arc<ResubmitTable<W>>,
+    /// Calls that may be resubmitted; and whether a thread waits for a fence that is not recorded yet, see `note`.
+    resubmits: Arc<ResubmitTable<W>>,
     has_wishes: AtomicBool,
-    /// What the first item, a function or a run of the host's, begins behind. Made once it is needed.
+    /// The point behind which the first item, a host function or run, begins. Created on first use.
     halt: OnceLock<Arc<Halt>>,
-    /// The first item is such a one; it has begun. ORDERING: Relaxed, both; by who has the queue's turn or was called
-    /// to take it, and the turn orders them.
+    /// The first item is such a one; it has begun. ORDERING: Relaxed, both; used by the holder of the drain lock or a
+    /// thread called to take it, and the lock orders them.
     is_at_host: AtomicBool,
     is_begun: AtomicBool,
-    /// The item that last made the stream take part in a capture. ORDERING: Relaxed; who waits looks again and again.
+    /// The item that last made the stream take part in a capture. ORDERING: Relaxed; waiters poll it.
     joined: AtomicU64,
-    /// The host has let go of the queue.
+    /// The host has released the queue.
     is_abandoned: AtomicBool,
 }
 
-/// The device gets to a point at which the host does something.
+/// A point of the stream at which a host function runs.
 struct Halt {
     event: Arc<dyn DeviceEvent>,
-    /// Who is told. While it has not got there, or nobody has looked yet, `is_ahead`.
-    queue: Mutex<Option<Arc<dyn Called>>>,
+    /// The queue to resume. While the device has not reached it, or nobody has looked yet, `is_ahead`.
+    queue: Mutex<Option<Arc<dyn Drainable>>>,
     is_ahead: AtomicBool,
-    /// The item in front of which it was put was skipped. ORDERING: Relaxed, both; by the thread that has the queue's
-    /// turn.
+    /// The item behind it was skipped. ORDERING: Relaxed, both; used by the holder of the drain lock.
     is_stale: AtomicBool,
 }
 
@@ -103,13 +101,13 @@ impl Reached for Halt {
 
 pub(super) type Event = Arc<dyn DeviceEvent>;
 
-/// What the device may still be at.
+/// The items that the device may still be executing.
 pub(super) struct InFlight<I> {
     pub(super) under_way: Fences<I, Event>,
-    /// Items that count as completed although nobody knows whether the device is done with them. They go with the next
-    /// milestone that is reached, or behind the stream.
+    /// Items that count as completed although the device may still use them. They are released with the next fence that
+    /// is reached, or after the stream.
     pub(super) unknown: Vec<I>,
-    /// Events of milestones that are behind us.
+    /// Events of past fences, for reuse.
     pub(super) spare: Vec<Event>,
 }
 
@@ -126,30 +124,30 @@ impl<I> Debug for InFlight<I> {
 }
 
 impl<I, W> DeviceQueue<I, W> {
-    /// A line to a stream of the device's, or to one of the host's; and who gives again what was given before, for the
-    /// queue's turn.
+    /// A device queue on a new stream of the device, or on one of the host's; and the resubmitter, for the holder of
+    /// the drain lock.
     pub(super) fn create(
         device: &Arc<dyn Device>,
         name: &str,
         priority: i32,
         wrapped: Option<u64>,
-    ) -> Result<(DeviceQueue<I, W>, Issuer<W>)> {
+    ) -> Result<(DeviceQueue<I, W>, Resubmitter<W>)> {
         let Some(accelerator) = device.accelerator() else {
-            return Err(Error::internal("a line to a device without streams"));
+            return Err(Error::internal("a queue on a device without streams"));
         };
-        let attr = StreamAttr { name, priority };
+        let attr = DeviceStreamAttr { name, priority };
         let stream = match wrapped {
             Some(handle) => accelerator.wrap_stream(&attr, handle)?,
             None => accelerator.stream(&attr)?,
         };
-        let (giver, standing) = ResubmitTable::new();
-        let line = DeviceQueue {
+        let (resubmitter, resubmits) = ResubmitTable::new();
+        let device_queue = DeviceQueue {
             device: Arc::clone(device),
             tells_idle: stream.tells_idle(),
             stream,
             issued: EventCount::new(),
             flight: Mutex::default(),
-            standing,
+            resubmits,
             has_wishes: AtomicBool::new(false),
             halt: OnceLock::new(),
             is_at_host: AtomicBool::new(false),
@@ -157,17 +155,17 @@ impl<I, W> DeviceQueue<I, W> {
             joined: AtomicU64::new(0),
             is_abandoned: AtomicBool::new(false),
         };
-        Ok((line, giver))
+        Ok((device_queue, resubmitter))
     }
 
     pub fn stream(&self) -> &dyn DeviceStream {
         &*self.stream
     }
 
-    /// Whether it can be known when so many items are over, although the host captures the stream.
+    /// Whether the completion of item `target` can be known although the host captures the stream.
     pub(super) fn is_foreseen(&self, target: u64) -> bool {
         let has_joined = target > 0 && self.joined.load(Relaxed) == target;
-        self.milestone_for(target - u64::from(has_joined)).is_some()
+        self.fence_for(target - u64::from(has_joined)).is_some()
     }
 
     pub(super) fn joined(&self) -> &AtomicU64 {
@@ -180,12 +178,12 @@ impl<I, W> DeviceQueue<I, W> {
         if self.stream.may_be_captured() { self.stream.is_capturing() } else { Ok(false) }
     }
 
-    /// Waits until so many items are issued.
+    /// Waits until `target` items are issued.
     pub(super) fn wait_issued(&self, target: u64, spin_ns: u64, deadline: Deadline) {
         self.issued.wait(target, spin_ns, deadline);
     }
 
-    pub(super) fn issued_gate(&self) -> &EventCount {
+    pub(super) fn issued_count(&self) -> &EventCount {
         &self.issued
     }
 
@@ -197,24 +195,24 @@ impl<I, W> DeviceQueue<I, W> {
         self.issued.reached()
     }
 
-    /// Whether the first item is the host's to do.
+    /// Whether the first item is a host function or run.
     pub(super) fn is_at_host(&self) -> bool {
         self.is_at_host.load(Relaxed)
     }
 
-    /// Whether the first item is the host's, and has begun.
+    /// Whether the first item is a host function or run, and has begun.
     pub(super) fn is_begun(&self) -> bool {
         self.is_begun.load(Relaxed)
     }
 
-    /// The first item, which is the host's, begins.
+    /// The first item, a host function or run, begins.
     pub(super) fn begin(&self) {
         self.is_begun.store(true, Relaxed);
     }
 
-    /// The first item is the host's: whether the device has got there. Until then the queue is to be parked, and is
-    /// resumed. `may_begin`: the caller begins it in that case.
-    pub(super) fn has_got_to_host(&self, queue: impl FnOnce() -> Arc<dyn Called>, may_begin: bool) -> Result<bool> {
+    /// Whether the device has reached the first item, a host function or run. Until then the queue must be parked, and
+    /// is resumed. `may_begin`: the caller begins it in that case.
+    pub(super) fn has_got_to_host(&self, queue: impl FnOnce() -> Arc<dyn Drainable>, may_begin: bool) -> Result<bool> {
         self.is_at_host.store(true, Relaxed);
         if self.is_begun() {
             return Ok(true);
@@ -227,7 +225,7 @@ impl<I, W> DeviceQueue<I, W> {
         }
         let Some(halt) = self.halt.get() else { return Ok(true) };
         if halt.is_stale.load(Relaxed) {
-            // It is under way for an item that was skipped, and its end resumes the queue.
+            // It is in flight for an item that was skipped, and its completion resumes the queue.
             if let Ok(false) = halt.event.is_reached() {
                 return Ok(false);
             }
@@ -241,7 +239,7 @@ impl<I, W> DeviceQueue<I, W> {
             return Ok(false);
         }
         let reached = halt.event.is_reached();
-        // Who may not begin leaves it to others, who ask again.
+        // A caller that may not begin leaves it to others, which ask again.
         if reached.is_err() || (matches!(reached, Ok(true)) && may_begin) {
             halt.is_ahead.store(false, Relaxed);
         }
@@ -269,19 +267,19 @@ impl<I, W> DeviceQueue<I, W> {
     fn new_event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
         match self.device.accelerator() {
             Some(accelerator) => accelerator.event(timing),
-            None => Err(Error::internal("a line to a device without streams")),
+            None => Err(Error::internal("a queue on a device without streams")),
         }
     }
 
-    /// Records an event of a mark's: an event of its own, since who waits for it may do so for long.
+    /// Records an event for a mark. A separate one, since a waiter may keep it for long.
     pub(super) fn record_mark(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
         let event = self.new_event(timing)?;
         self.stream.record(&event)?;
         Ok(event)
     }
 
-    /// An item was issued, or is skipped: `event` is the one that it recorded, and `op` what is to be let go when it is
-    /// over, if anything is. By the thread that has the turn.
+    /// An item was issued or skipped: `event` is the one that it recorded, and `op` is released when it is over, if
+    /// there is any. By the holder of the drain lock.
     pub(super) fn note(&self, op: Option<I>, event: Option<Event>) -> Result<()> {
         let number = self.issued() + 1;
         let flight = (op.is_some() || event.is_some()).then(|| {
@@ -291,20 +289,20 @@ impl<I, W> DeviceQueue<I, W> {
             flight
         });
         self.issued.advance(1);
-        // ORDERING: Relaxed; the fence in `advance` pairs with that in `ask`: either this sees the flag, or who asks
-        // sees the count.
+        // ORDERING: Relaxed; the fence in `advance` pairs with that in `ask`: either this sees the flag, or the asking
+        // thread sees the count.
         if flight.is_none() && !Fences::<I, Event>::is_stride(number) && !self.has_wishes.load(Relaxed) {
             return Ok(());
         }
         let mut flight = flight.unwrap_or_else(|| self.flight());
         let is_wanted = flight.under_way.is_wanted(number);
         self.has_wishes.store(flight.under_way.has_wishes(), Relaxed);
-        if is_wanted { self.milestone(&mut flight, number) } else { Ok(()) }
+        if is_wanted { self.record_fence(&mut flight, number) } else { Ok(()) }
     }
 
-    /// Records a milestone behind item `item`, the last one that was issued.
-    fn milestone(&self, flight: &mut InFlight<I>, item: u64) -> Result<()> {
-        // It would be a part of what the host captures. Who wants to know asks again.
+    /// Records a fence behind item `item`, the last one that was issued.
+    fn record_fence(&self, flight: &mut InFlight<I>, item: u64) -> Result<()> {
+        // It would become part of the host's capture. The asking thread asks again.
         if self.is_captured()? {
             return Ok(());
         }
@@ -313,14 +311,14 @@ impl<I, W> DeviceQueue<I, W> {
             None => self.new_event(false)?,
         };
         self.stream.record(&event)?;
-        // The host may have begun just now: then it is a part of that, and is never reached.
+        // The host may have begun a capture just now: then it is part of that, and is never reached.
         if !event.is_captured() {
             flight.under_way.put(Fence { item, event, is_own: true });
         }
         Ok(())
     }
 
-    /// Sees to it that there is a milestone at or behind item `target`, or will be as soon as it is issued.
+    /// Ensures that there is a fence at or behind item `target`, or will be as soon as it is issued.
     pub(super) fn ask(&self, target: u64) -> Result<()> {
         let mut flight = self.flight();
         let announce = || {
@@ -329,24 +327,24 @@ impl<I, W> DeviceQueue<I, W> {
             fence(SeqCst);
         };
         match flight.under_way.ask(target, || self.issued(), announce) {
-            Asked::Seen => Ok(()),
-            Asked::Wanted(issued) => self.milestone(&mut flight, issued),
+            FenceRequest::Seen => Ok(()),
+            FenceRequest::Wanted(issued) => self.record_fence(&mut flight, issued),
         }
     }
 
-    /// The first milestone at or behind item `target`.
-    pub(super) fn milestone_for(&self, target: u64) -> Option<Event> {
+    /// The first fence at or behind item `target`.
+    pub(super) fn fence_for(&self, target: u64) -> Option<Event> {
         self.flight().under_way.covering(target)
     }
 
-    /// Calls that may be given again.
-    pub(super) fn standing(&self) -> &ResubmitTable<W> {
-        &self.standing
+    /// Calls that may be resubmitted.
+    pub(super) fn resubmits(&self) -> &ResubmitTable<W> {
+        &self.resubmits
     }
 
-    /// The host has let go of the queue.
+    /// The host has released the queue.
     pub(super) fn abandon(&self) {
-        // ORDERING: Release pairs with the Acquire in `is_abandoned`, by whoever goes on issuing.
+        // ORDERING: Release pairs with the Acquire in `is_abandoned`, by the thread that continues issuing.
         self.is_abandoned.store(true, Release);
     }
 
@@ -358,8 +356,7 @@ impl<I, W> DeviceQueue<I, W> {
         self.flight().under_way.is_looking()
     }
 
-    /// Whether to look which items are done: so many are under way, and there may be a milestone that was not there at
-    /// the last look.
+    /// Whether to look for completed items: enough are in flight, and there may be a new fence since the last look.
     pub(super) fn is_crowded(&self) -> bool {
         let issued = self.issued();
         issued.is_multiple_of(LOOK_EVERY) && self.flight().under_way.count(issued) >= LOOK_FROM

@@ -1,4 +1,4 @@
-//! Domains: what one user of the library in a process waits for and is told of, beside other users.
+//! Domains: separate waits and failure reports for several users of the library in one process.
 #![forbid(unsafe_code)]
 
 use crate::base::object::tag;
@@ -6,11 +6,10 @@ use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
 use crate::sync::{Global, fork};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Bytes of a name that the host gives: those of a domain and of an engine in it fit into weir_engine_sync together.
+/// Bytes of a name that the host gives: a domain's and an engine's fit into weir_engine_sync together.
 const MOST_OF_NAME: usize = 24;
 
-/// Domains of a process, the default one included: a scope's number has 24 bits for them, all ones of which are
-/// nobody's.
+/// Most domains of a process, the default one included: a scope's number has 24 bits for them, and all ones means none.
 const MOST: u32 = (1 << 24) - 2;
 
 /// Which domain an engine belongs to.
@@ -18,7 +17,7 @@ const MOST: u32 = (1 << 24) - 2;
 pub struct DomainId(u32);
 
 impl DomainId {
-    /// That of engines which were given none.
+    /// The domain of engines that were given none.
     pub const DEFAULT: DomainId = DomainId(0);
 
     pub fn of(domain: Option<&Ref<Domain>>) -> DomainId {
@@ -40,7 +39,7 @@ pub struct Domain {
     name: String,
 }
 
-/// The names of the domains alive.
+/// The names of the live domains.
 static NAMES: Global<Vec<String>> = Global::new(Vec::new);
 
 impl Kind for Domain {
@@ -50,8 +49,7 @@ impl Kind for Domain {
 }
 
 impl Domain {
-    /// Makes a domain. If another one alive has the name, this one's ends with a number: two users need not know of
-    /// each other.
+    /// Makes a domain. If another live one has the name, a number is appended: two users need not know of each other.
     pub fn create(name: &str) -> Result<Ref<Domain>> {
         check_name(name)?;
         fork::arm();
@@ -67,7 +65,7 @@ impl Domain {
         self.id
     }
 
-    /// No other domain alive has this name.
+    /// Unique among live domains.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -82,7 +80,7 @@ impl Drop for Domain {
     }
 }
 
-/// The name, with the first number behind it that makes it one which is not taken.
+/// The name with the first number appended that makes it unique.
 pub(super) fn numbered(name: String, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(&name) {
         return name;
@@ -99,14 +97,14 @@ pub(super) fn numbered(name: String, is_taken: impl Fn(&str) -> bool) -> String 
 
 fn new_id() -> Result<DomainId> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    // ORDERING: Relaxed; the number alone counts.
+    // ORDERING: Relaxed; only the number matters.
     let taken = NEXT.fetch_update(Relaxed, Relaxed, |next| (next < MOST).then_some(next + 1));
     taken
         .map(DomainId)
         .map_err(|_| Error::new(Code::ResourceExhausted, format!("this process has made {MOST} domains")))
 }
 
-/// Refuses what is no name of a domain or an engine: '/', ':' and '#' are put between names by the library.
+/// Refuses invalid names of domains and engines: the library uses '/', ':' and '#' as separators.
 pub fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid("name is empty"));

@@ -15,8 +15,8 @@ use std::ptr;
 const PLACES: usize = Slots::MAX;
 
 #[derive(Debug)]
-struct Node<T> {
-    next: *mut Node<T>,
+struct InboxNode<T> {
+    next: *mut InboxNode<T>,
     item: Option<T>,
     /// Index in the fixed set; None = from the heap.
     place: Option<usize>,
@@ -25,9 +25,9 @@ struct Node<T> {
 /// The producers' side, and the store of nodes.
 #[derive(Debug)]
 pub struct Inbox<T> {
-    head: AtomicPtr<Node<T>>,
+    head: AtomicPtr<InboxNode<T>>,
     free: Slots,
-    nodes: Box<[UnsafeCell<Node<T>>]>,
+    nodes: Box<[UnsafeCell<InboxNode<T>>]>,
 }
 
 // SAFETY: nodes are reached by one owner at a time, as the module says; items are Send.
@@ -37,7 +37,7 @@ unsafe impl<T: Send> Send for Inbox<T> {}
 
 impl<T> Default for Inbox<T> {
     fn default() -> Self {
-        let node = |place| UnsafeCell::new(Node { next: ptr::null_mut(), item: None, place: Some(place) });
+        let node = |place| UnsafeCell::new(InboxNode { next: ptr::null_mut(), item: None, place: Some(place) });
         Inbox {
             head: AtomicPtr::new(ptr::null_mut()),
             free: Slots::new(PLACES),
@@ -56,9 +56,9 @@ impl<T> Inbox<T> {
                 unsafe { (*node).item = Some(item) };
                 node
             }
-            None => Box::into_raw(Box::new(Node { next: ptr::null_mut(), item: Some(item), place: None })),
+            None => Box::into_raw(Box::new(InboxNode { next: ptr::null_mut(), item: Some(item), place: None })),
         };
-        // ORDERING: SeqCst, see `turn` (push against release); it also publishes the node to the swap in `take_all`.
+        // ORDERING: SeqCst, see `guard` (push against release); it also publishes the node to the swap in `take_all`.
         let mut head = self.head.load(Relaxed);
         loop {
             // SAFETY: not pushed yet, so still this thread's.
@@ -70,13 +70,13 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Whether nothing was pushed since the last `take_all`. ORDERING: SeqCst, see `turn` (push against release).
+    /// Whether nothing was pushed since the last `take_all`. ORDERING: SeqCst, see `guard` (push against release).
     pub fn is_empty(&self) -> bool {
         self.head.load(SeqCst).is_null()
     }
 
-    /// Takes everything pushed so far and hands it to `each`, oldest first. One consumer at a time (`&mut` proves
-    /// it through the turn's data).
+    /// Takes everything pushed so far and hands it to `each`, oldest first. One consumer at a time (`&mut` proves it
+    /// through the drain lock's data).
     pub fn take_all(&self, mut each: impl FnMut(T)) {
         // ORDERING: SeqCst; the Acquire half pairs with the publication in `push`.
         let mut newest = self.head.swap(ptr::null_mut(), SeqCst);

@@ -1,19 +1,19 @@
-//! Items of a queue whose work a device does, on their way to the device; and the end of such a queue. `line` says how.
+//! Issuing the items of a device queue to the device; and the end of such a queue (see `device_queue`).
 #![forbid(unsafe_code)]
 
-use super::dedicated_thread::Called;
+use super::dedicated_thread::Drainable;
 use super::device_queue::Event;
-use super::drain::{Hands, Issued};
-use super::queue::{DeviceQueue, Op, Queue};
+use super::drain::{IssueOutcome, ThreadRole};
+use super::queue::{DeviceQueue, Queue, QueueItem};
 use crate::base::{Error, Result};
 use crate::device::Then;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-/// A queue that the host has let go of while it captured the stream.
-struct Left(Option<Arc<Queue>>);
+/// A queue that the host released while it captured the stream.
+struct AbandonedQueue(Option<Arc<Queue>>);
 
-impl Drop for Left {
+impl Drop for AbandonedQueue {
     fn drop(&mut self) {
         if let Some(queue) = self.0.take() {
             queue.see_off();
@@ -22,52 +22,57 @@ impl Drop for Left {
 }
 
 impl Queue {
-    /// Issues an item, as far as that goes; gives the event that it recorded.
-    pub(super) fn issue(self: &Arc<Self>, line: &DeviceQueue, op: &Op, hands: Hands) -> Issued<Result<Option<Event>>> {
-        let done = |result: Result<()>| Issued::Done(result.map(|()| None));
+    /// Issues an item as far as possible; gives the event that it recorded.
+    pub(super) fn issue(
+        self: &Arc<Self>,
+        device_queue: &DeviceQueue,
+        op: &QueueItem,
+        role: ThreadRole,
+    ) -> IssueOutcome<Result<Option<Event>>> {
+        let done = |result: Result<()>| IssueOutcome::Done(result.map(|()| None));
         match (op, self.cause()) {
-            (Op::Record(mark), Some(cause)) => {
+            (QueueItem::Record(mark), Some(cause)) => {
                 mark.reach(Some(cause));
                 done(Ok(()))
             }
-            (Op::Wait(_), Some(_)) => done(Ok(())),
-            (Op::Work(_), _) if line.is_begun() && hands == Hands::Issuer => Issued::ForHost,
-            // What has begun goes on, whatever happens to the stream.
-            (Op::Work(work), _) if line.is_begun() => {
+            (QueueItem::Wait(_), Some(_)) => done(Ok(())),
+            (QueueItem::Work(_), _) if device_queue.is_begun() && role == ThreadRole::Issuer => IssueOutcome::ForHost,
+            // Work that has begun continues even if the stream fails.
+            (QueueItem::Work(work), _) if device_queue.is_begun() => {
                 self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into()
             }
-            (Op::Work(work), Some(cause)) => {
+            (QueueItem::Work(work), Some(cause)) => {
                 Arc::clone(work).skip(&cause);
                 done(Ok(()))
             }
-            (Op::Task(task), Some(_)) => {
+            (QueueItem::Task(task), Some(_)) => {
                 task.adopt();
                 done(Ok(()))
             }
-            (Op::Record(mark), None) => {
-                let recorded = line.record_mark(mark.has_timing());
+            (QueueItem::Record(mark), None) => {
+                let recorded = device_queue.record_mark(mark.has_timing());
                 match &recorded {
-                    Ok(event) => mark.issue(line.device(), Arc::clone(event), self.account().waiting()),
+                    Ok(event) => mark.issue(device_queue.device(), Arc::clone(event), self.account().waiting()),
                     Err(error) => mark.reach(Some(self.late(error.clone()))),
                 }
-                Issued::Done(recorded.map(Some).map_err(|error| self.late(error)))
+                IssueOutcome::Done(recorded.map(Some).map_err(|error| self.late(error)))
             }
-            (Op::Wait(mark), None) => {
-                let wait = |event| done(line.stream().wait(event).map_err(|error| self.late(error)));
-                if let Some(event) = mark.event_on(line.device()) {
+            (QueueItem::Wait(mark), None) => {
+                let wait = |event| done(device_queue.stream().wait(event).map_err(|error| self.late(error)));
+                if let Some(event) = mark.event_on(device_queue.device()) {
                     return wait(event);
                 }
                 if !mark.is_reached() && mark.subscribe(self) {
                     self.set_parked_on(mark.queue());
-                    return Issued::Pending;
+                    return IssueOutcome::Pending;
                 }
                 self.set_parked_on(Weak::new());
-                if let Some(event) = mark.event_on(line.device()) {
+                if let Some(event) = mark.event_on(device_queue.device()) {
                     return wait(event);
                 }
                 done(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
             }
-            (Op::Work(work), None) if work.is_hosts() => match self.may_begin(line, hands) {
+            (QueueItem::Work(work), None) if work.is_hosts() => match self.may_begin(device_queue, role) {
                 Ok(None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
                 Ok(Some(not_yet)) => not_yet,
                 Err(error) => {
@@ -75,8 +80,8 @@ impl Queue {
                     done(Err(self.late(error)))
                 }
             },
-            (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
-            (Op::Task(task), None) => match self.may_begin(line, hands) {
+            (QueueItem::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
+            (QueueItem::Task(task), None) => match self.may_begin(device_queue, role) {
                 Ok(Some(not_yet)) => not_yet,
                 Ok(None) => {
                     task.adopt();
@@ -90,31 +95,31 @@ impl Queue {
         }
     }
 
-    /// The first item was issued, or failed to be. Without `op` it has nothing to let go of.
-    pub(super) fn issued(&self, line: &DeviceQueue, op: Option<Op>, event: Result<Option<Event>>) {
-        line.leave_host();
+    /// The first item was issued, or failed to be. Without `op` it has nothing to release.
+    pub(super) fn issued(&self, device_queue: &DeviceQueue, op: Option<QueueItem>, event: Result<Option<Event>>) {
+        device_queue.leave_host();
         let may_join = match &op {
-            Some(Op::Wait(_)) => true,
-            Some(Op::Work(work)) => work.may_join_capture(),
+            Some(QueueItem::Wait(_)) => true,
+            Some(QueueItem::Work(work)) => work.may_join_capture(),
             _ => false,
         };
         let event = event.unwrap_or_else(|error| {
             self.fail(error);
             None
         });
-        if let Err(error) = line.note(op, event) {
+        if let Err(error) = device_queue.note(op, event) {
             self.fail_late(error);
         }
-        if may_join && matches!(line.is_captured(), Ok(true)) {
-            line.joined().store(line.issued(), Relaxed);
-            self.has_joined(line);
+        if may_join && matches!(device_queue.is_captured(), Ok(true)) {
+            device_queue.joined().store(device_queue.issued(), Relaxed);
+            self.has_joined(device_queue);
         }
-        if line.is_crowded() {
-            self.retire(line);
+        if device_queue.is_crowded() {
+            self.retire(device_queue);
         }
     }
 
-    /// A failure of the device's, with the stream's name.
+    /// A device failure, with the stream's name.
     fn late(&self, error: Error) -> Error {
         error.within(format_args!("stream '{}'", self.name()))
     }
@@ -123,36 +128,36 @@ impl Queue {
         self.fail(self.late(error));
     }
 
-    /// The first item is the host's to do: None once the device has got there and these hands may do it.
-    fn may_begin<T>(self: &Arc<Self>, line: &DeviceQueue, hands: Hands) -> Result<Option<Issued<T>>> {
-        if !line.has_got_to_host(|| Arc::clone(self) as Arc<dyn Called>, hands == Hands::Host)? {
-            return Ok(Some(Issued::Pending));
+    /// The first item is a host function or run: `None` once the device has reached it and this role may run it.
+    fn may_begin<T>(self: &Arc<Self>, device_queue: &DeviceQueue, role: ThreadRole) -> Result<Option<IssueOutcome<T>>> {
+        if !device_queue.has_got_to_host(|| Arc::clone(self) as Arc<dyn Drainable>, role == ThreadRole::Host)? {
+            return Ok(Some(IssueOutcome::Pending));
         }
-        if hands == Hands::Issuer {
-            return Ok(Some(Issued::ForHost));
+        if role == ThreadRole::Issuer {
+            return Ok(Some(IssueOutcome::ForHost));
         }
-        line.begin();
+        device_queue.begin();
         Ok(None)
     }
 
-    /// The host lets go of its queue: what the device is at holds it until it is done, so that nothing it uses goes
-    /// before.
+    /// The host releases its queue: the work in flight holds it until done, so that nothing in use is freed.
     pub fn see_off(self: &Arc<Self>) {
-        let Some(line) = self.line() else { return };
-        line.abandon();
+        let Some(device_queue) = self.device_queue() else { return };
+        device_queue.abandon();
         let target = self.submitted();
-        if self.look(line, target) {
+        if self.look(device_queue, target) {
             return;
         }
         let queue = Arc::clone(self);
-        if matches!(line.is_captured(), Ok(true)) {
-            // Nobody can ask the device until the host has what it captures, which keeps the queue so long.
-            return line.stream().put_aside(Box::new(Left(Some(queue))));
+        if matches!(device_queue.is_captured(), Ok(true)) {
+            // The device cannot be queried until the host's capture ends, which keeps the queue until then.
+            return device_queue.stream().put_aside(Box::new(AbandonedQueue(Some(queue))));
         }
-        // If it is not issued yet, whoever will resume it holds it until then, and comes back here.
-        if let (Some(event), Some(accelerator)) = (line.milestone_for(target), line.device().accelerator()) {
+        // If it is not issued yet, the event that will resume it holds it until then, and comes back here.
+        if let (Some(event), Some(accelerator)) = (device_queue.fence_for(target), device_queue.device().accelerator())
+        {
             let then = move || {
-                let _ = queue.line().map(|line| queue.look(line, target));
+                let _ = queue.device_queue().map(|device_queue| queue.look(device_queue, target));
             };
             accelerator.when_reached(&event, Then::once(then));
         }

@@ -1,6 +1,6 @@
-//! A queue's failure: the first error sticks, and is reported once to the one who waits for the stream. Who waits for
-//! the whole device is told by the account, so that a profiler that synchronises the device does not take the error
-//! away from the stream's owner.
+//! A queue's failure: the first error sticks, and is reported once to a waiter for the stream. Waiters for the whole
+//! device get it from the account, so that a profiler that synchronises the device does not take the error from the
+//! stream's owner.
 #![forbid(unsafe_code)]
 
 use crate::base::Error;
@@ -8,32 +8,33 @@ use crate::sync::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 #[derive(Debug)]
-struct Failure {
+struct LatchedFailure {
     error: Error,
     was_told: bool,
 }
 
 #[derive(Debug, Default)]
 pub struct Latch {
-    /// Whether `failure` is there, readable without the lock.
+    /// Whether `failure` is set, readable without the lock.
     failed: AtomicBool,
-    failure: Mutex<Option<Failure>>,
-    /// Items up to this one are skipped although the failure was cleared: they were queued before. And what it was.
+    failure: Mutex<Option<LatchedFailure>>,
+    /// Items up to this one are skipped although the failure was cleared, because they were queued before; and that
+    /// failure.
     skipped_until: AtomicU64,
     cleared: Mutex<Option<Error>>,
 }
 
 impl Latch {
-    fn lock(&self) -> MutexGuard<'_, Option<Failure>> {
+    fn lock(&self) -> MutexGuard<'_, Option<LatchedFailure>> {
         self.failure.lock()
     }
 
-    /// Keeps the error if it is the first, and has it noted elsewhere in the same step (see `clear`).
+    /// Keeps the error if it is the first, and calls `note` in the same step (see `clear`).
     pub fn set(&self, error: Error, note: impl FnOnce(&Error)) {
         let mut failure = self.lock();
         if failure.is_none() {
             note(&error);
-            *failure = Some(Failure { error, was_told: false });
+            *failure = Some(LatchedFailure { error, was_told: false });
         }
         // ORDERING: Release pairs with the Acquire in `is_failed`; the error itself is read under the lock.
         self.failed.store(true, Release);
@@ -63,7 +64,7 @@ impl Latch {
         self.cleared.lock().clone()
     }
 
-    /// The error, if it was not told yet.
+    /// The error, if it was not reported yet.
     pub fn tell(&self) -> Option<Error> {
         if !self.is_failed() {
             return None;

@@ -1,30 +1,29 @@
-//! The failures of an engine's queues, until everybody who reports them has.
+//! The failures of an engine's queues, until every reporter has reported them.
 //!
-//! # Who reports what
+//! # Reporters
 //!
-//! | reporter | asked by | tells |
-//! |---|---|---|
-//! | the queue's own latch | `weir_stream_synchronize` | its failure, once (`latch`) |
-//! | the engine | `weir_engine_synchronize` | the first failure of the engine that the engine has not told |
-//! | the domain | `weir_sync_domain*`, scopes of the domain | for each engine, the first that the domain has not told |
-//! | everything | `weir_sync_devices*`, scopes | for each engine, the first that this one has not told |
+//! | reporter              | asked by                                  | tells                                      |
+//! |-----------------------|-------------------------------------------|--------------------------------------------|
+//! | the queue's own latch | `weir_stream_synchronize`                 | its failure, once (`latch`)                |
+//! | the engine            | `weir_engine_synchronize`                 | the first failure that it has not told     |
+//! | the domain            | `weir_sync_domain*`, scopes of the domain | per engine, the first that it has not told |
+//! | everything            | `weir_sync_devices*`, scopes              | per engine, the first that it has not told |
 //!
-//! Each has its own mark on each failure, so that none takes a failure away from another. Who tells a failure has told
-//! all of that engine's with it: they follow from it, as a rule, and their streams keep their own.
+//! Each has its own mark on each failure, so that none takes a failure away from another. Reporting a failure marks all
+//! of that engine's as reported: they usually follow from it, and their streams keep their own.
 //!
 //! # What is kept
 //!
-//! A failure goes when all have told it, and when its queue is cleared. A queue has one failure at most, so there are
-//! not more than queues alive, and those of queues that are gone. Of these the first that a reporter has not told is
-//! kept for that reporter, and the latest `KEPT` for scopes that began behind the first; so a host that never asks does
-//! not fill its memory.
+//! A failure is dropped when all have reported it, and when its queue is cleared. A live queue has at most one. Of the
+//! failures of dead queues, the first that a reporter has not reported is kept for that reporter, and the latest `KEPT`
+//! for scopes that began after the first; so a host that never asks does not fill its memory.
 #![forbid(unsafe_code)]
 
 use crate::base::Error;
 use crate::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Who tells of late failures beside the queues themselves.
+/// A reporter of late failures beside the queues themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporter {
     Engine,
@@ -40,10 +39,10 @@ impl Reporter {
     }
 }
 
-/// All have told it.
+/// All have reported it.
 const TOLD: u8 = (1 << Reporter::ALL.len()) - 1;
 
-/// Failures of queues that are gone, beside the first for each reporter.
+/// Kept failures of dead queues, beside the first for each reporter.
 const KEPT: usize = 64;
 
 #[derive(Debug)]
@@ -53,13 +52,13 @@ struct Late {
     queue: u64,
     /// The queue has died, so nobody can clear this failure any more.
     is_final: bool,
-    /// The reporters that have told it, as bits.
+    /// The reporters that have reported it, as bits.
     told: u8,
     error: Error,
 }
 
-/// How many failures there were on all engines. ORDERING: Relaxed; a failure and who asks for it have an order by the
-/// queue's completion or none.
+/// The number of failures on all engines so far. ORDERING: Relaxed; the queue's completion orders a failure and its
+/// reporter, or nothing does.
 static FAILURES: AtomicU64 = AtomicU64::new(0);
 
 /// The number that the next failure gets.
@@ -67,8 +66,8 @@ pub(super) fn failures() -> u64 {
     FAILURES.load(Relaxed)
 }
 
-/// One engine's failures, in the order in which its queues failed. A failure is noted when the queue fails and not when
-/// it dies: the thread that ran it may hold it for a moment longer than one that failed after it.
+/// One engine's failures, in the order in which its queues failed. They are recorded when a queue fails, not when it
+/// dies: the thread that ran it may hold it for longer than one that failed later.
 #[derive(Debug, Default)]
 pub(super) struct Failures(Mutex<Vec<Late>>);
 
@@ -86,7 +85,7 @@ impl Failures {
         self.0.lock().retain(|late| late.queue != queue);
     }
 
-    /// It is gone.
+    /// The queue is gone.
     pub fn end(&self, queue: u64) {
         let mut late = self.0.lock();
         late.iter_mut().filter(|late| late.queue == queue).for_each(|late| late.is_final = true);
@@ -103,8 +102,7 @@ impl Failures {
         });
     }
 
-    /// The first failure from number `first` on that this reporter has not told, with its number; it has told all of
-    /// them now.
+    /// The unreported failures from number `first` on, with their numbers; marks all of them as reported.
     pub fn tell(&self, reporter: Reporter, first: u64) -> Vec<(u64, Error)> {
         let mut late = self.0.lock();
         let mut news = Vec::new();

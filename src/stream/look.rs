@@ -1,10 +1,10 @@
-//! What is known of the items of a `line`: looks at the device, what they complete, and waits. Who may look, and what a
-//! milestone is, `line` says.
+//! Completion of a device queue's items: looks at the device, the items that they complete, and waits (see
+//! `device_queue` and `fences`).
 #![forbid(unsafe_code)]
 
 use super::device_queue::{Event, InFlight};
 use super::fences::{AllLook, Fence, Look};
-use super::queue::{DeviceQueue, Op, Queue};
+use super::queue::{DeviceQueue, Queue, QueueItem};
 use super::wait;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
@@ -14,30 +14,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// So many items are taken out under one lock, and count as completed together.
+/// Batch of items taken out under one lock, which count as completed together.
 const AT_ONCE: usize = 16;
 
-/// What came of a short wait.
+/// The result of a short wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brief {
     Done,
-    /// There was none, or it ended early.
+    /// It did not take place, or ended early.
     No,
-    /// The time for looking is over.
+    /// The spin budget is spent.
     Spent,
 }
 
-/// What is known of items that count as completed.
+/// How items came to count as completed.
 #[derive(Clone, Copy)]
 enum Over {
-    /// The device is done with them; whether nothing has failed up to there.
+    /// The device has executed them; `is_well` if nothing has failed so far.
     Known { is_well: bool },
-    /// They are kept.
+    /// Unknown, so they are kept.
     Unknown,
 }
 
-/// How long to wait for a thread that completes items before looking again. It looks for us, and needs no help; but a
-/// device that gives one thread another answer than the other must not keep anybody for ever.
+/// How long to wait for the completing thread before looking again. It looks for this thread, too; but a device that
+/// answers two threads differently must not block one for ever.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
 
 impl Queue {
@@ -48,19 +48,19 @@ impl Queue {
 
     fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let done = || self.has_completed(target);
-        let is_unknown = |line: &DeviceQueue| {
-            matches!(line.is_captured(), Ok(true))
-                && !(line.is_foreseen(target) || line.is_retiring() || self.look(line, target))
+        let is_unknown = |device_queue: &DeviceQueue| {
+            matches!(device_queue.is_captured(), Ok(true))
+                && !(device_queue.is_foreseen(target) || device_queue.is_retiring() || self.look(device_queue, target))
         };
-        if !done() && self.line().is_some_and(is_unknown) {
+        if !done() && self.device_queue().is_some_and(is_unknown) {
             self.check_not_captured()?;
         }
-        let sleep = |spin_ns, deadline| match (self.line(), self.pool()) {
+        let sleep = |spin_ns, deadline| match (self.device_queue(), self.pool()) {
             (None, None) => self.wait_completed(target, spin_ns, deadline),
             (None, Some(pool)) => pool.watched(deadline, |deadline| self.wait_completed(target, spin_ns, deadline)),
-            (Some(line), _) => self.sleep(line, target, spin_ns, deadline),
+            (Some(device_queue), _) => self.sleep(device_queue, target, spin_ns, deadline),
         };
-        let on_device = || self.line().is_some_and(|line| line.issued() >= target);
+        let on_device = || self.device_queue().is_some_and(|device_queue| device_queue.issued() >= target);
         let wait = wait::Wait { what: "the work", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };
         wait::until(&wait, Some(self), deadline)
     }
@@ -69,9 +69,10 @@ impl Queue {
     pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
         self.check_not_captured()?;
         let (target, deadline) = (self.submitted(), Deadline::after(timeout_ns));
-        let brief = self.line().map_or(Brief::No, |line| self.look_briefly(line, target, deadline));
+        let brief =
+            self.device_queue().map_or(Brief::No, |device_queue| self.look_briefly(device_queue, target, deadline));
         if brief != Brief::Done {
-            self.line().map(|line| self.look(line, target));
+            self.device_queue().map(|device_queue| self.look(device_queue, target));
             let spin_ns = if brief == Brief::Spent { 0 } else { self.spin_ns() };
             self.wait_looking(target, spin_ns, deadline)?;
         }
@@ -79,128 +80,131 @@ impl Queue {
     }
 
     /// Whether all items up to `target` are completed, after a look at the device.
-    pub(super) fn look(&self, line: &DeviceQueue, target: u64) -> bool {
+    pub(super) fn look(&self, device_queue: &DeviceQueue, target: u64) -> bool {
         if self.completed() >= target {
             return true;
         }
-        if self.look_at_all(line) && self.completed() >= target {
+        if self.look_at_all(device_queue) && self.completed() >= target {
             return true;
         }
-        self.retire(line);
-        if self.completed() >= target || line.milestone_for(target).is_some() {
+        self.retire(device_queue);
+        if self.completed() >= target || device_queue.fence_for(target).is_some() {
             return self.completed() >= target;
         }
-        let asked = match line.is_captured() {
-            Ok(false) => line.ask(target),
+        let asked = match device_queue.is_captured() {
+            Ok(false) => device_queue.ask(target),
             Err(error) if error.code() == Code::DeviceLost => Err(error),
-            // No event can be had of a stream that the host captures.
+            // A captured stream gives no event.
             _ => {
-                self.has_joined(line);
+                self.has_joined(device_queue);
                 return self.completed() >= target;
             }
         };
         if let Err(error) = asked {
-            self.give_up(line, error, target);
+            self.give_up(device_queue, error, target);
         }
-        self.retire(line);
+        self.retire(device_queue);
         self.completed() >= target
     }
 
-    /// Lets go of all that was issued, if the device says that nothing of it is left; false if it does not say.
-    fn look_at_all(&self, line: &DeviceQueue) -> bool {
-        if !line.tells_idle {
+    /// Releases all issued items, if the device reports that it is idle; false if it does not.
+    fn look_at_all(&self, device_queue: &DeviceQueue) -> bool {
+        if !device_queue.tells_idle {
             return false;
         }
-        // First: what is counted, the device has.
-        let last = line.issued();
-        if !line.flight().under_way.begin_all(last) {
+        // Read first: the device was given all items counted here.
+        let last = device_queue.issued();
+        if !device_queue.flight().under_way.begin_all(last) {
             return false;
         }
-        let is_idle = line.stream().is_idle();
-        let mut flight = line.flight();
+        let is_idle = device_queue.stream().is_idle();
+        let mut flight = device_queue.flight();
         let InFlight { under_way, spare, .. } = &mut *flight;
-        let look = under_way.answer_all(last, is_idle, |milestone| {
-            if milestone.is_own && Arc::strong_count(&milestone.event) == 1 {
-                spare.push(milestone.event);
+        let look = under_way.answer_all(last, is_idle, |fence| {
+            if fence.is_own && Arc::strong_count(&fence.event) == 1 {
+                spare.push(fence.event);
             }
         });
         drop(flight);
         match look {
             AllLook::Over => {}
-            AllLook::Again => self.retire(line),
-            AllLook::Reached(count) => self.let_all_go(line, count, true),
+            AllLook::Again => self.retire(device_queue),
+            AllLook::Reached(count) => self.let_all_go(device_queue, count, true),
         }
         is_idle
     }
 
-    /// Completes so many items that are over, and what came before.
-    fn let_all_go(&self, line: &DeviceQueue, count: u64, is_well: bool) {
-        self.let_go(line, count, Over::Known { is_well });
-        let known = std::mem::take(&mut line.flight().unknown);
+    /// Completes `count` items that are over, and the resubmissions among them.
+    fn let_all_go(&self, device_queue: &DeviceQueue, count: u64, is_well: bool) {
+        self.let_go(device_queue, count, Over::Known { is_well });
+        let known = std::mem::take(&mut device_queue.flight().unknown);
         drop(known);
     }
 
-    /// The last item made the stream take part in a capture, and has nothing to do any more. If all before it is known
-    /// to be over, so is it.
+    /// The last item made the stream join a capture, and has no work left. It is over once all before it is known to be
+    /// over.
     #[cold]
-    pub(super) fn has_joined(&self, line: &DeviceQueue) {
-        let last = line.joined().load(Relaxed);
-        if self.completed() + 1 != last || last != line.issued() || !line.flight().under_way.begin_all(last) {
+    pub(super) fn has_joined(&self, device_queue: &DeviceQueue) {
+        let last = device_queue.joined().load(Relaxed);
+        if self.completed() + 1 != last
+            || last != device_queue.issued()
+            || !device_queue.flight().under_way.begin_all(last)
+        {
             return;
         }
-        let look = line.flight().under_way.answer_all(last, true, drop);
+        let look = device_queue.flight().under_way.answer_all(last, true, drop);
         match look {
             AllLook::Over => {}
-            AllLook::Again => self.retire(line),
-            // Not of what nobody knows of: the device was not asked.
-            AllLook::Reached(count) => self.let_go(line, count, Over::Known { is_well: true }),
+            AllLook::Again => self.retire(device_queue),
+            // Not for unknown items: the device was not asked.
+            AllLook::Reached(count) => self.let_go(device_queue, count, Over::Known { is_well: true }),
         }
     }
 
-    /// Lets go of what the device has done.
-    pub(super) fn retire(&self, line: &DeviceQueue) {
+    /// Releases the items that the device has executed.
+    pub(super) fn retire(&self, device_queue: &DeviceQueue) {
         loop {
-            let Some(event) = line.flight().under_way.begin() else { return };
+            let Some(event) = device_queue.flight().under_way.begin() else { return };
             let reached = event.is_reached();
             drop(event);
-            let mut flight = line.flight();
+            let mut flight = device_queue.flight();
             match flight.under_way.answer(!matches!(reached, Ok(false))) {
                 Look::Over => return,
                 Look::Again => {}
-                Look::Reached(milestone, count) => self.complete(line, flight, milestone, count, reached.err()),
+                Look::Reached(fence, count) => self.complete(device_queue, flight, fence, count, reached.err()),
             }
         }
     }
 
-    /// Completes the items up to a milestone.
+    /// Completes the items up to a fence.
     fn complete(
         &self,
-        line: &DeviceQueue,
-        mut flight: MutexGuard<'_, InFlight<Op>>,
-        milestone: Fence<Event>,
+        device_queue: &DeviceQueue,
+        mut flight: MutexGuard<'_, InFlight<QueueItem>>,
+        fence: Fence<Event>,
         count: u64,
         failure: Option<Error>,
     ) {
-        // Not one that somebody is about to wait for, who would wait for its next place.
-        if milestone.is_own && failure.is_none() && Arc::strong_count(&milestone.event) == 1 {
-            flight.spare.push(milestone.event);
+        // Not an event that a thread is about to wait for: it would wait for the event's next use.
+        if fence.is_own && failure.is_none() && Arc::strong_count(&fence.event) == 1 {
+            flight.spare.push(fence.event);
         }
         drop(flight);
         let is_well = failure.is_none();
         if let Some(error) = failure {
             self.fail_late(error);
         }
-        self.let_all_go(line, count, is_well);
+        self.let_all_go(device_queue, count, is_well);
     }
 
-    /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back
+    /// Completes `count` items, which are `over` or kept. Dropping them may call host functions, which may come back
     /// here: not under the lock.
-    fn let_go(&self, line: &DeviceQueue, count: u64, over: Over) {
-        let mut done = line.flight().under_way.over();
+    fn let_go(&self, device_queue: &DeviceQueue, count: u64, over: Over) {
+        let mut done = device_queue.flight().under_way.over();
         let upto = done + count;
         while done < upto {
-            let mut some = SmallVec::<[(u64, Op); AT_ONCE]>::new();
-            let mut flight = line.flight();
+            let mut some = SmallVec::<[(u64, QueueItem); AT_ONCE]>::new();
+            let mut flight = device_queue.flight();
             while some.len() < AT_ONCE
                 && let Some(item) = flight.under_way.take(upto)
             {
@@ -209,50 +213,50 @@ impl Queue {
             let last = if some.len() == AT_ONCE { some[AT_ONCE - 1].0 } else { upto };
             flight.under_way.set_over(last);
             drop(flight);
-            some.into_iter().for_each(|(_, op)| self.let_one_go(line, op, over));
-            line.standing().sweep(last, |work| self.let_one_go(line, Op::Work(work), over));
+            some.into_iter().for_each(|(_, op)| self.let_one_go(device_queue, op, over));
+            device_queue.resubmits().sweep(last, |work| self.let_one_go(device_queue, QueueItem::Work(work), over));
             self.count_completed(last - done);
             done = last;
         }
-        line.flight().under_way.end();
+        device_queue.flight().under_way.end();
     }
 
-    fn let_one_go(&self, line: &DeviceQueue, op: Op, over: Over) {
-        if let Op::Record(mark) = &op {
+    fn let_one_go(&self, device_queue: &DeviceQueue, op: QueueItem, over: Over) {
+        if let QueueItem::Record(mark) = &op {
             mark.reach_on_device();
         }
         match (over, op) {
-            (Over::Known { is_well }, Op::Work(work)) => work.over(is_well),
+            (Over::Known { is_well }, QueueItem::Work(work)) => work.over(is_well),
             (Over::Known { .. }, op) => drop(op),
-            (Over::Unknown, op) => line.flight().unknown.push(op),
+            (Over::Unknown, op) => device_queue.flight().unknown.push(op),
         }
     }
 
-    /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the
-    /// device is lost, it is; if not, what it may still use is kept.
-    fn give_up(&self, line: &DeviceQueue, error: Error, target: u64) {
+    /// The device refuses even an event, so no completion will be reported: issued items count as completed. If the
+    /// device is lost, they are; if not, whatever it may still use is kept.
+    fn give_up(&self, device_queue: &DeviceQueue, error: Error, target: u64) {
         let is_lost = error.code() == Code::DeviceLost;
         self.fail_late(error);
-        let count = line.flight().under_way.give_up(target, line.issued());
+        let count = device_queue.flight().under_way.give_up(target, device_queue.issued());
         if let Some(count) = count {
             let over = if is_lost { Over::Known { is_well: false } } else { Over::Unknown };
-            self.let_go(line, count, over);
+            self.let_go(device_queue, count, over);
         }
     }
 
     /// Waits for a moment without an event: short work is over before one would be recorded and reached. Not while
-    /// others go on submitting: then it takes an event to tell where the wait ends.
-    pub(super) fn look_briefly(&self, line: &DeviceQueue, target: u64, deadline: Deadline) -> Brief {
+    /// others go on submitting: then only an event tells where the wait ends.
+    pub(super) fn look_briefly(&self, device_queue: &DeviceQueue, target: u64, deadline: Deadline) -> Brief {
         if self.completed() >= target {
             return Brief::Done;
         }
         let is_worker = || ambient::is_inside() || self.pool().is_some_and(|pool| pool.in_parallel());
-        if !line.tells_idle || self.spin_ns() == 0 || line.issued() < target || is_worker() {
+        if !device_queue.tells_idle || self.spin_ns() == 0 || device_queue.issued() < target || is_worker() {
             return Brief::No;
         }
         let begin = now_ns();
         while now_ns() - begin < self.spin_ns() && !deadline.is_past() {
-            self.look_at_all(line);
+            self.look_at_all(device_queue);
             if self.completed() >= target {
                 return Brief::Done;
             }
@@ -265,36 +269,40 @@ impl Queue {
     }
 
     /// Waits until the items up to `target` are completed.
-    pub(super) fn sleep(&self, line: &DeviceQueue, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
+    pub(super) fn sleep(&self, device_queue: &DeviceQueue, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
         // A short wait needs no event.
         let begin = now_ns();
-        while line.tells_idle && line.issued() >= target && now_ns() - begin < spin_ns && !deadline.is_past() {
-            if self.completed() >= target || (self.look_at_all(line) && self.completed() >= target) {
+        while device_queue.tells_idle
+            && device_queue.issued() >= target
+            && now_ns() - begin < spin_ns
+            && !deadline.is_past()
+        {
+            if self.completed() >= target || (self.look_at_all(device_queue) && self.completed() >= target) {
                 return true;
             }
             std::hint::spin_loop();
         }
         loop {
-            if self.look(line, target) {
+            if self.look(device_queue, target) {
                 return true;
             }
             if deadline.is_past() {
                 return false;
             }
-            if line.issued() < target {
-                line.wait_issued(target, spin_ns, deadline);
+            if device_queue.issued() < target {
+                device_queue.wait_issued(target, spin_ns, deadline);
                 continue;
             }
-            let milestone = line.milestone_for(target);
-            if milestone.is_none() && matches!(line.is_captured(), Ok(true)) {
+            let fence = device_queue.fence_for(target);
+            if fence.is_none() && matches!(device_queue.is_captured(), Ok(true)) {
                 std::thread::sleep(Duration::from_nanos(LOOK_AGAIN_NS).min(deadline.left().unwrap_or(Duration::MAX)));
             }
-            if let Some(event) = milestone {
-                // A failure is found by the look.
+            if let Some(event) = fence {
+                // The look finds a failure.
                 let _ = event.wait(self.account().waiting(), deadline);
             }
-            if !self.look(line, target) && line.is_retiring() {
-                // Another thread is at it, and has our word.
+            if !self.look(device_queue, target) && device_queue.is_retiring() {
+                // Another thread is looking, and has this thread's note.
                 self.wait_completed(target, spin_ns, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
             }
         }

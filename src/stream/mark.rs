@@ -1,7 +1,7 @@
 //! One record of an event: a point in a queue that is reached once.
 #![forbid(unsafe_code)]
 
-use super::dedicated_thread::Called;
+use super::dedicated_thread::Drainable;
 use super::notice::Notice;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub struct Mark<Q> {
     /// `ISSUED` once a device knows of it, `REACHED` in the end.
-    gate: EventCount,
-    /// Whether the device is to keep the time.
+    stage: EventCount,
+    /// Whether the device records the time.
     timing: bool,
-    /// The device's event, of a queue whose work a device does.
-    on_device: OnceLock<OnDevice>,
+    /// Device queues only: the device's event.
+    on_device: OnceLock<DeviceMark>,
     time_ns: AtomicU64,
-    /// Why the queue that reached it had failed.
+    /// The failure of the queue that reached it.
     failure: OnceLock<Error>,
     waiters: Mutex<Waiters<Q>>,
     /// The queue that will reach it.
@@ -31,7 +31,7 @@ const ISSUED: u64 = 1;
 const REACHED: u64 = 2;
 
 #[derive(Debug)]
-struct OnDevice {
+struct DeviceMark {
     device: Arc<dyn Device>,
     event: Arc<dyn DeviceEvent>,
     waiting: Option<Waiting>,
@@ -47,16 +47,16 @@ struct Waiters<Q> {
 }
 
 impl<Q> Waiters<Q> {
-    /// Whether the device is to be asked now, of a mark that has got so far.
+    /// Whether to ask the device now for a report, given the mark's progress.
     fn must_watch(&mut self, reached: u64) -> bool {
         reached >= ISSUED && !std::mem::replace(&mut self.is_watched, true)
     }
 }
 
-impl<Q: Called + 'static> Mark<Q> {
+impl<Q: Drainable + 'static> Mark<Q> {
     pub fn new(queue: &Arc<Q>, timing: bool) -> Arc<Mark<Q>> {
         Arc::new(Mark {
-            gate: EventCount::new(),
+            stage: EventCount::new(),
             timing,
             on_device: OnceLock::new(),
             time_ns: AtomicU64::new(0),
@@ -76,7 +76,7 @@ impl<Q: Called + 'static> Mark<Q> {
     }
 
     pub fn is_reached(&self) -> bool {
-        if self.gate.reached() >= REACHED {
+        if self.stage.reached() >= REACHED {
             return true;
         }
         match self.on_device.get().map(|on| on.event.is_reached()) {
@@ -88,25 +88,25 @@ impl<Q: Called + 'static> Mark<Q> {
         }
     }
 
-    /// A device has been told to record it; so it is waited for.
+    /// A device was told to record it, and will reach it.
     pub(super) fn issue(
         self: &Arc<Self>,
         device: &Arc<dyn Device>,
         event: Arc<dyn DeviceEvent>,
         waiting: Option<Waiting>,
     ) {
-        let _ = self.on_device.set(OnDevice { device: Arc::clone(device), event, waiting });
+        let _ = self.on_device.set(DeviceMark { device: Arc::clone(device), event, waiting });
         let (queues, must_watch) = {
             let mut waiters = self.waiters.lock();
-            if self.gate.reached() < ISSUED {
-                self.gate.advance(ISSUED);
+            if self.stage.reached() < ISSUED {
+                self.stage.advance(ISSUED);
             }
             (std::mem::take(&mut waiters.queues), !waiters.notices.is_empty() && waiters.must_watch(ISSUED))
         };
         if must_watch {
             self.watch();
         }
-        // Those on this device can go on; others ask again.
+        // Those on this device can continue; others subscribe again.
         queues.into_iter().for_each(Q::resume);
     }
 
@@ -115,20 +115,20 @@ impl<Q: Called + 'static> Mark<Q> {
         self.on_device.get().filter(|on| Arc::ptr_eq(&on.device, device)).map(|on| &on.event)
     }
 
-    /// The device has got here, and maybe failed.
+    /// The device has reached it, and may have failed.
     pub(super) fn reach_on_device(&self) {
-        if self.gate.reached() < REACHED {
+        if self.stage.reached() < REACHED {
             self.reach(self.on_device.get().and_then(|on| on.event.is_reached().err()));
         }
     }
 
-    /// Nanoseconds from `start` to this, both reached, as the device measured them; None if it did not.
+    /// Nanoseconds from `start` to this, both reached, as the device measured them; `None` if it did not.
     pub fn elapsed_on_device(&self, start: &Mark<Q>) -> Option<Result<i64>> {
         let (end, start) = (self.on_device.get()?, start.on_device.get()?);
         Arc::ptr_eq(&end.device, &start.device).then(|| end.event.elapsed_ns(&*start.event))
     }
 
-    /// Why the queue had failed when it got here.
+    /// The queue's failure when it was reached.
     pub fn failure(&self) -> Option<&Error> {
         self.failure.get()
     }
@@ -139,13 +139,13 @@ impl<Q: Called + 'static> Mark<Q> {
         self.time_ns.load(Relaxed)
     }
 
-    /// The queue has got here.
+    /// The queue has reached it.
     pub(super) fn reach(&self, failure: Option<Error>) {
-        // Under the lock, so that nobody subscribes after the list was taken; and of a device's mark several may say
-        // so.
+        // Under the lock, so that nobody subscribes after the list was taken; several threads may report a device's
+        // mark.
         let (queues, notices) = {
             let mut waiters = self.waiters.lock();
-            let before = self.gate.reached();
+            let before = self.stage.reached();
             if before >= REACHED {
                 return;
             }
@@ -153,21 +153,21 @@ impl<Q: Called + 'static> Mark<Q> {
             if let Some(error) = failure {
                 let _ = self.failure.set(error);
             }
-            self.gate.advance(REACHED - before);
+            self.stage.advance(REACHED - before);
             (std::mem::take(&mut waiters.queues), std::mem::take(&mut waiters.notices))
         };
         queues.into_iter().for_each(Q::resume);
         notices.into_iter().for_each(|notice| notice.tell(self.failure().cloned(), None));
     }
 
-    /// Has the notice told when the mark is reached, or now if it is.
+    /// Delivers the notice when the mark is reached, or now if it is.
     pub fn notify(self: &Arc<Self>, notice: Notice) -> Result<()> {
         if self.is_captured() {
             return Err(in_a_capture());
         }
         if !self.is_reached() {
             let mut waiters = self.waiters.lock();
-            let reached = self.gate.reached();
+            let reached = self.stage.reached();
             if reached < REACHED {
                 waiters
                     .notices
@@ -188,11 +188,11 @@ impl<Q: Called + 'static> Mark<Q> {
         Ok(())
     }
 
-    /// Has the queue resumed when the mark is reached, or, if its device is the mark's, when that was told to record
-    /// it. False if that has happened.
+    /// Resumes the queue when the mark is reached, or, if both are on one device, when that was told to record it.
+    /// False if that has happened.
     pub(super) fn subscribe(self: &Arc<Self>, queue: &Arc<Q>) -> bool {
         let mut waiters = self.waiters.lock();
-        let reached = self.gate.reached();
+        let reached = self.stage.reached();
         let is_ours = || queue.device().is_some_and(|device| self.event_on(device).is_some());
         if reached >= REACHED || reached >= ISSUED && is_ours() {
             return false;
@@ -208,7 +208,7 @@ impl<Q: Called + 'static> Mark<Q> {
         true
     }
 
-    /// Has the device say when it gets here.
+    /// Asks the device to report when it is reached.
     fn watch(self: &Arc<Self>) {
         if let Some(on) = self.on_device.get()
             && let Some(accelerator) = on.device.accelerator()
@@ -235,12 +235,12 @@ impl<Q: Called + 'static> Mark<Q> {
             match self.on_device.get() {
                 // A failure is found by the look.
                 Some(on) => drop(on.event.wait(on.waiting, deadline)),
-                None => drop(self.gate.wait(ISSUED, spin_ns, deadline)),
+                None => drop(self.stage.wait(ISSUED, spin_ns, deadline)),
             }
         }
     }
 
-    /// Whether it stands for a part of what the host captures: it is never reached.
+    /// Whether it is part of a capture of the host's, and so is never reached.
     pub fn is_captured(&self) -> bool {
         self.on_device.get().is_some_and(|on| on.event.is_captured())
     }

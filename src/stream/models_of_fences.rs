@@ -1,11 +1,11 @@
-//! loom models of queues whose work a device does (`stream::line`), and their broken twins.
+//! loom models of device queues (`stream::device_queue`), and their broken twins.
 //!
-//! A device does what it is given in order, on a thread of its own: an item, which only then may count as completed, or
-//! an event. The steps of every second item are those of one that stands already (`sync::ResubmitTable`), which takes no
-//! lock. The steps are those of `Queue::retire`, `look`, `look_at_all`, `sleep` and `see_off`; there are no time-outs,
-//! so whoever is forgotten is a deadlock.
+//! The device executes its submissions in order, on a thread of its own: an item, which only then may count as
+//! completed, or an event. Every second item is issued as a resubmission (`resubmit_table`), which takes no lock. The
+//! steps are those of `Queue::retire`, `look`, `look_at_all`, `sleep` and `see_off`; there are no time-outs, so a
+//! forgotten thread is a deadlock.
 
-use super::fences::{AllLook, Asked, Fence, Fences, Look};
+use super::fences::{AllLook, Fence, FenceRequest, Fences, Look};
 use crate::sync::atomic::Ordering::*;
 use crate::sync::atomic::{AtomicU32, fence};
 use crate::sync::lock::Word;
@@ -18,38 +18,38 @@ use std::sync::Arc;
 
 const MOST: usize = 4;
 
-/// What the device was given.
-enum Given {
+/// A submission to the device.
+enum ModelSubmission {
     Item(usize),
     Event(u32),
     End,
 }
 
-struct DeviceQueue {
+struct ModelDeviceQueue {
     under_way: Mutex<Fences<usize, u32>>,
     issued: Futex,
     completed: Futex,
-    /// 1: somebody waits for a milestone that is not there.
+    /// 1: a thread waits for a fence that is not recorded yet.
     has_wishes: AtomicU32,
     /// Events recorded so far.
     recorded: AtomicU32,
-    given: (Mutex<VecDeque<Given>>, Futex),
-    /// What the device has done, and which events it has reached: it reads no lock for that.
+    given: (Mutex<VecDeque<ModelSubmission>>, Futex),
+    /// The executed items and the reached events: the device takes no lock to write them.
     done: [UnsafeCell<bool>; MOST],
     reached: [Futex; MOST],
-    /// What the device has done of what it was given, where it tells that nothing is left.
+    /// How many submissions the device has executed, where it reports idleness.
     processed: Futex,
-    /// An event that somebody is to be told of, and whether that was done; the host has let go of the queue then.
+    /// An event to be reported, and whether it was; the host has released the queue then.
     told: Mutex<Option<u32>>,
     rules: Rules,
 }
 
 // SAFETY: loom checks the cells.
-unsafe impl Sync for DeviceQueue {}
+unsafe impl Sync for ModelDeviceQueue {}
 // SAFETY: as above.
-unsafe impl Send for DeviceQueue {}
+unsafe impl Send for ModelDeviceQueue {}
 
-/// The steps that the broken twins have otherwise.
+/// The steps in which the broken twins differ.
 #[derive(Clone, Copy)]
 struct Rules {
     begin: fn(&mut Fences<usize, u32>) -> Option<u32>,
@@ -57,7 +57,7 @@ struct Rules {
     idle: Idle,
 }
 
-/// Whether the device tells that nothing of a stream is left.
+/// Whether the device reports a stream as idle.
 #[derive(Clone, Copy, PartialEq)]
 enum Idle {
     Untold,
@@ -67,9 +67,9 @@ enum Idle {
     ToldTooSoon,
 }
 
-impl DeviceQueue {
-    fn new(rules: Rules) -> DeviceQueue {
-        DeviceQueue {
+impl ModelDeviceQueue {
+    fn new(rules: Rules) -> ModelDeviceQueue {
+        ModelDeviceQueue {
             under_way: Mutex::new(Fences::default()),
             issued: Futex::new(),
             completed: Futex::new(),
@@ -84,7 +84,7 @@ impl DeviceQueue {
         }
     }
 
-    fn give(&self, given: Given) {
+    fn give(&self, given: ModelSubmission) {
         self.given.0.lock().unwrap().push_back(given);
         self.given.1.fetch_add(1, Release);
         self.given.1.wake(u32::MAX);
@@ -100,9 +100,9 @@ impl DeviceQueue {
             taken += 1;
             let given = self.given.0.lock().unwrap().pop_front().expect("nothing was given");
             match given {
-                // SAFETY: none: loom says if somebody reads it meanwhile.
-                Given::Item(item) => self.done[item].with_mut(|done| unsafe { *done = true }),
-                Given::Event(event) => {
+                // SAFETY: none: loom reports a concurrent read.
+                ModelSubmission::Item(item) => self.done[item].with_mut(|done| unsafe { *done = true }),
+                ModelSubmission::Event(event) => {
                     self.reached[event as usize].fetch_add(1, Release);
                     self.reached[event as usize].wake(u32::MAX);
                     let tell = *self.told.lock().unwrap() == Some(event);
@@ -110,7 +110,7 @@ impl DeviceQueue {
                         self.retire();
                     }
                 }
-                Given::End => return,
+                ModelSubmission::End => return,
             }
             if self.rules.idle != Idle::Untold {
                 self.processed.fetch_add(1, Release);
@@ -119,16 +119,16 @@ impl DeviceQueue {
     }
 
     fn record(&self) -> u32 {
-        // Under the lock of what is under way.
+        // Under the lock of the items in flight.
         let event = self.recorded.load(Relaxed);
         self.recorded.store(event + 1, Relaxed);
-        self.give(Given::Event(event));
+        self.give(ModelSubmission::Event(event));
         event
     }
 
-    /// `Queue::issue` and `DeviceQueue::note`.
+    /// `Queue::issue` and `ModelDeviceQueue::note`.
     fn issue(&self, item: usize) {
-        self.give(Given::Item(item));
+        self.give(ModelSubmission::Item(item));
         let number = item as u64 + 1;
         let under_way = (item % 2 == 1).then(|| {
             let mut under_way = self.under_way.lock().unwrap();
@@ -155,7 +155,7 @@ impl DeviceQueue {
             self.has_wishes.store(1, Relaxed);
             fence(SeqCst);
         };
-        if let Asked::Wanted(item) = under_way.ask(target, || self.issued.load(Acquire).into(), announce) {
+        if let FenceRequest::Wanted(item) = under_way.ask(target, || self.issued.load(Acquire).into(), announce) {
             under_way.put(Fence { item, event: self.record(), is_own: true });
         }
     }
@@ -241,7 +241,7 @@ impl DeviceQueue {
             if let Some(event) = event {
                 wait(&self.reached[event as usize], 1);
             }
-            let is_looking = |line: &DeviceQueue| line.under_way.lock().unwrap().is_looking();
+            let is_looking = |device_queue: &ModelDeviceQueue| device_queue.under_way.lock().unwrap().is_looking();
             if !self.look(target) && is_looking(self) {
                 wait(&self.completed, target);
             }
@@ -256,7 +256,7 @@ impl DeviceQueue {
         let event = self.under_way.lock().unwrap().covering(u64::from(target));
         let Some(event) = event else { return };
         *self.told.lock().unwrap() = Some(event);
-        // The device tells at once if it has got there; it may do so twice here, which is harmless.
+        // The device reports at once if it is reached; it may do so twice here, which is harmless.
         if self.is_reached(event) {
             self.retire();
         }
@@ -276,90 +276,88 @@ fn wait(count: &Futex, target: u32) {
 
 const RULES: Rules = Rules { begin: Fences::begin, answer: Fences::answer, idle: Idle::Untold };
 
-/// Issues so many items here while others do what they do; then all must be completed. Time for each of them to see to
-/// that.
-fn issue_beside(rules: Rules, items: u32, others: &'static [fn(&DeviceQueue)]) {
+/// Issues `items` items beside the other threads; then all must be completed.
+fn issue_beside(rules: Rules, items: u32, others: &'static [fn(&ModelDeviceQueue)]) {
     let mut model = loom::model::Builder::new();
-    // Four threads at every second step are too many orders, with looks at all as well.
+    // Preemption of four threads at every step gives too many orders, above all with looks at all items.
     let is_large = items * others.len() as u32 > 2 || (rules.idle != Idle::Untold && others.len() > 1);
     model.preemption_bound = Some(if is_large { 1 } else { 2 });
     model.check(move || {
-        let line = Arc::new(DeviceQueue::new(rules));
-        let spawn = |f: fn(&DeviceQueue)| {
-            let line = Arc::clone(&line);
-            thread::spawn(move || f(&line))
+        let device_queue = Arc::new(ModelDeviceQueue::new(rules));
+        let spawn = |f: fn(&ModelDeviceQueue)| {
+            let device_queue = Arc::clone(&device_queue);
+            thread::spawn(move || f(&device_queue))
         };
-        let device = spawn(DeviceQueue::work);
+        let device = spawn(ModelDeviceQueue::work);
         let others: Vec<_> = others.iter().map(|&other| spawn(other)).collect();
-        (0..items as usize).for_each(|item| line.issue(item));
+        (0..items as usize).for_each(|item| device_queue.issue(item));
         others.into_iter().for_each(|other| other.join().unwrap());
-        line.see_off(items);
-        line.give(Given::End);
+        device_queue.see_off(items);
+        device_queue.give(ModelSubmission::End);
         device.join().unwrap();
-        assert_eq!(line.completed.load(Acquire), items, "items are held for ever");
+        assert_eq!(device_queue.completed.load(Acquire), items, "items are held for ever");
     });
 }
 
-/// A thread waits for what is not issued yet.
+/// A thread waits for an item that is not issued yet.
 #[test]
-fn models_milestones_end_a_wait_that_begins_early() {
-    issue_beside(RULES, 2, &[|line| line.sleep(2)]);
+fn models_fences_end_a_wait_that_begins_early() {
+    issue_beside(RULES, 2, &[|device_queue| device_queue.sleep(2)]);
 }
 
 /// Two wait for different items: each ends, in order, and none before its item is done.
 #[test]
-fn models_milestones_end_every_wait() {
-    issue_beside(RULES, 2, &[|line| line.sleep(1), |line| line.sleep(2)]);
+fn models_fences_end_every_wait() {
+    issue_beside(RULES, 2, &[|device_queue| device_queue.sleep(1), |device_queue| device_queue.sleep(2)]);
 }
 
 /// One waits while another one only looks.
 #[test]
-fn models_milestones_end_a_wait_beside_a_look() {
+fn models_fences_end_a_wait_beside_a_look() {
     issue_beside(
         RULES,
         1,
         &[
-            |line| line.sleep(1),
-            |line| {
-                let _ = line.look(1);
+            |device_queue| device_queue.sleep(1),
+            |device_queue| {
+                let _ = device_queue.look(1);
             },
         ],
     );
 }
 
-/// The device tells that nothing is left: what it tells of is what was issued before it was asked.
+/// The device reports idleness: that covers the items issued before it was asked.
 #[test]
-fn models_milestones_end_a_wait_by_a_look_at_all() {
-    issue_beside(Rules { idle: Idle::Told, ..RULES }, 2, &[|line| line.sleep(2)]);
+fn models_fences_end_a_wait_by_a_look_at_all() {
+    issue_beside(Rules { idle: Idle::Told, ..RULES }, 2, &[|device_queue| device_queue.sleep(2)]);
 }
 
-/// One looks at all while another one waits, who leaves word.
+/// One looks at all while another one waits and leaves a note.
 #[test]
-fn models_milestones_end_a_wait_beside_a_look_at_all() {
+fn models_fences_end_a_wait_beside_a_look_at_all() {
     issue_beside(
         Rules { idle: Idle::Told, ..RULES },
         1,
         &[
-            |line| line.sleep(1),
-            |line| {
-                let _ = line.look(1);
+            |device_queue| device_queue.sleep(1),
+            |device_queue| {
+                let _ = device_queue.look(1);
             },
         ],
     );
 }
 
-/// Who asks before it is settled for what completes what was issued since.
+/// A thread that asks the device before it fixes the target completes items issued since.
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn models_broken_milestones_ask_for_all_too_soon() {
-    issue_beside(Rules { idle: Idle::ToldTooSoon, ..RULES }, 2, &[|line| line.sleep(1)]);
+fn models_broken_fences_ask_for_all_too_soon() {
+    issue_beside(Rules { idle: Idle::ToldTooSoon, ..RULES }, 2, &[|device_queue| device_queue.sleep(1)]);
 }
 
-/// Who leaves a look without another one, though somebody has left word: that one has seen its event reached, and
-/// nobody else looks.
+/// A looker that ignores a note: the thread that left it has seen its event reached, and nobody else looks.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn models_broken_milestones_leave_without_another_look() {
+fn models_broken_fences_leave_without_another_look() {
     fn answer(under_way: &mut Fences<usize, u32>, is_reached: bool) -> Look<u32> {
         match under_way.answer(is_reached) {
             Look::Again => Look::Over,
@@ -370,23 +368,27 @@ fn models_broken_milestones_leave_without_another_look() {
         Rules { answer, ..RULES },
         1,
         &[
-            |line| line.sleep(1),
-            |line| {
-                let _ = line.look(1);
+            |device_queue| device_queue.sleep(1),
+            |device_queue| {
+                let _ = device_queue.look(1);
             },
         ],
     );
 }
 
-/// Who looks although somebody else does completes what only that one's event covers.
+/// A thread that looks while another one does completes items that only the other's event covers.
 #[test]
 #[should_panic]
-fn models_broken_milestones_are_looked_at_by_two() {
+fn models_broken_fences_are_looked_at_by_two() {
     fn begin(under_way: &mut Fences<usize, u32>) -> Option<u32> {
         if under_way.is_looking() {
             under_way.end();
         }
         under_way.begin()
     }
-    issue_beside(Rules { begin, ..RULES }, 2, &[|line| line.sleep(1), |line| line.sleep(2)]);
+    issue_beside(
+        Rules { begin, ..RULES },
+        2,
+        &[|device_queue| device_queue.sleep(1), |device_queue| device_queue.sleep(2)],
+    );
 }

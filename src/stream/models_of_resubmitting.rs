@@ -1,26 +1,26 @@
-//! loom models of work that is given again while it is under way (`ResubmitTable`), and their broken twins.
+//! loom models of work that is resubmitted while in flight (`ResubmitTable`), and their broken twins.
 //!
-//! One thread gives the same work as items 1 to 3, and counts each; another one lets go of what is over, which here is
-//! all that counts as issued.
+//! One thread submits the same work as items 1 to 3, and counts each; another one sweeps completed items, here all that
+//! count as issued.
 
-use super::resubmit_table::{Issuer, ResubmitTable};
+use super::resubmit_table::{ResubmitTable, Resubmitter};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::*;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
 
-/// What a call holds. It must be there while it is given, and be let go of once.
-struct Work(UnsafeCell<bool>);
+/// A call's resources. They must be there during submission, and be released once.
+struct ModelWork(UnsafeCell<bool>);
 
 // SAFETY: loom checks the cell.
-unsafe impl Sync for Work {}
+unsafe impl Sync for ModelWork {}
 // SAFETY: as above.
-unsafe impl Send for Work {}
+unsafe impl Send for ModelWork {}
 
-impl Work {
+impl ModelWork {
     fn give(&self) {
-        // SAFETY: none: loom says if somebody lets go of it meanwhile.
+        // SAFETY: none: loom reports a concurrent release.
         assert!(self.0.with(|is_there| unsafe { *is_there }), "work is given that was let go of");
     }
 
@@ -32,27 +32,27 @@ impl Work {
 
 const ITEMS: u64 = 3;
 
-/// `Queue::submit_again`, and `issue_now` where nothing stands.
-fn give(giver: &mut Issuer<Arc<Work>>, item: u64, put: &AtomicU64) {
-    if let Some(work) = giver.again(&[7], item) {
+/// `Queue::submit_again`, and `issue_now` where the table has no entry.
+fn give(resubmitter: &mut Resubmitter<Arc<ModelWork>>, item: u64, put: &AtomicU64) {
+    if let Some(work) = resubmitter.again(&[7], item) {
         work.give();
         return;
     }
-    let work = Arc::new(Work(UnsafeCell::new(true)));
+    let work = Arc::new(ModelWork(UnsafeCell::new(true)));
     work.give();
-    // While the place is being emptied it takes nothing, and the work is held as an item is.
-    if giver.put(&[7], work, item).is_ok() {
+    // A slot that is being emptied takes nothing; then the work is held as an item is.
+    if resubmitter.put(&[7], work, item).is_ok() {
         put.fetch_add(1, Relaxed);
     }
 }
 
-/// All that was put is let go of: beside the giver, or behind it by who looks for the last time. `early`: items count
-/// before they are given.
+/// All work that was put is released: beside the resubmitter, or by the last sweep. `early`: items count before they
+/// are submitted.
 fn give_beside(early: bool) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
-        let (mut giver, standing) = ResubmitTable::<Arc<Work>>::new();
+        let (mut resubmitter, resubmits) = ResubmitTable::<Arc<ModelWork>>::new();
         let (issued, put) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let sweeper = thread::spawn({
             let issued = Arc::clone(&issued);
@@ -60,7 +60,7 @@ fn give_beside(early: bool) {
                 let mut out = 0;
                 loop {
                     let upto = issued.load(Acquire);
-                    standing.sweep(upto, |work| {
+                    resubmits.sweep(upto, |work| {
                         work.let_go();
                         out += 1;
                     });
@@ -75,7 +75,7 @@ fn give_beside(early: bool) {
             if early {
                 issued.fetch_add(1, Release);
             }
-            give(&mut giver, item, &put);
+            give(&mut resubmitter, item, &put);
             if !early {
                 issued.fetch_add(1, Release);
             }
@@ -89,7 +89,7 @@ fn models_standing_work_is_let_go_of_once_and_not_while_it_is_given() {
     give_beside(false);
 }
 
-/// Who counts an item before it is written where it stands leaves it to a sweep that has been.
+/// Counting an item before its number is in the table leaves it to a sweep that is over.
 #[test]
 #[should_panic(expected = "held for ever")]
 fn models_broken_standing_work_counts_too_soon() {

@@ -1,18 +1,18 @@
-//! Telling the host that something is over, so that nobody has to wait for it.
+//! Notifying the host of completions, so that no thread has to wait for them.
 //!
-//! Who asks gives a `Listener`. What is going to be over, a run or the record of an event, holds a `Notice` for each
-//! and tells it once. The listener calls functions of the host's, so it matters on which thread:
+//! The host registers a `Listener`. A run or an event's record holds a `Notice` for each and delivers it once. The
+//! listener calls host functions, so it matters on which thread:
 //!
-//! - What a queue of the host's ends is told by the thread that has the queue's turn. It puts the telling off until it
-//!   is done with the item (`put_off`), and then makes it (`tell_put_off`): the item counts as completed by then, and
-//!   a failure is known.
-//! - What a device ends may be found by any thread, also by one of the device's, or by a thread that asks whether it
-//!   is over. Those send the telling to the engine's `NoticeLane`. The notice has a place there from its beginning, so
-//!   sending takes no memory and cannot fail.
-//! - What was over before is told by the thread that asks.
+//! - Completions of a host queue are delivered by the holder of its drain lock. It defers the delivery until it is done
+//!   with the item (`put_off`), and then delivers (`tell_put_off`): the item counts as completed by then, and a failure
+//!   is known.
+//! - Any thread may find a device's completion: one of the device's, or one that queries it. They send the delivery to
+//!   the engine's `NoticeThread`. The notice has a slot there from its creation, so sending takes no memory and cannot
+//!   fail.
+//! - An earlier completion is delivered by the thread that registers.
 //!
-//! No telling is made inside of another one on the same stack: who comes there puts it off, and the outer one goes on
-//! with it. So a chain of functions that each begin what the next one hears of needs no stack.
+//! No delivery is made inside of another one on the same stack: it is deferred, and the outer one continues with it. So
+//! a chain of functions that each start the next one's work needs no stack.
 #![forbid(unsafe_code)]
 
 use crate::abi::weir_notice;
@@ -20,7 +20,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::{
     EventCount, Mutex, ambient, fork,
-    thread::{self, Group, Origin},
+    thread::{self, ThreadGroup, ThreadOrigin},
 };
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -29,71 +29,75 @@ use std::fmt::Debug;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// Who is told.
+/// Receives a notice.
 pub trait Listener: Debug + Send + Sync {
-    /// It is over: with this failure, if it has one. `what` is the object, if there is one that the host may look at.
+    /// The work is over, with this failure if there is one. `what` is the object, if the host may look at one.
     fn over(&self, error: Option<&Error>, what: Option<&dyn Any>);
 
-    /// Whether this, or letting go of the listener, calls functions of the host's. If not, any thread may do it.
+    /// Whether this, or dropping the listener, calls host functions. If not, any thread may do it.
     fn calls_host(&self) -> bool;
 
-    /// It was accepted: what it has is to be let go of.
+    /// It was accepted: the library owns its argument now.
     fn adopt(&self);
 
-    /// What it was made from.
+    /// The host's description of it.
     fn notice(&self) -> weir_notice;
 }
 
-/// What is over.
+/// The completed object.
 pub type What = Arc<dyn Any + Send + Sync>;
 
-/// A listener, and where it is told.
+/// A listener, and the thread that notifies it.
 #[derive(Debug)]
 pub struct Notice {
     listener: Arc<dyn Listener>,
-    by: By,
+    by: NoticePath,
 }
 
 #[derive(Debug)]
-enum By {
-    /// Who has the queue's turn, behind the item.
+enum NoticePath {
+    /// The holder of the drain lock, after the item.
     Turn,
-    DedicatedThread(Place),
-    /// Who finds that the device is done: no function of the host's is called.
+    DedicatedThread(NoticeSlot),
+    /// The thread that finds the completion: no host function is called.
     Anybody,
 }
 
 impl Notice {
-    /// Of what a queue of the host's ends: by who has its turn.
-    pub fn by_turn(listener: &Arc<dyn Listener>) -> Notice {
-        Notice { listener: Arc::clone(listener), by: By::Turn }
+    /// For completions of a host queue: delivered by the holder of its drain lock.
+    pub fn by_drainer(listener: &Arc<dyn Listener>) -> Notice {
+        Notice { listener: Arc::clone(listener), by: NoticePath::Turn }
     }
 
-    /// Of what a device ends. `lane` gives the lane of its engine.
+    /// For completions of a device. `notice_thread` gives the notice thread of its engine.
     pub(super) fn by_device<'a>(
         listener: &Arc<dyn Listener>,
-        lane: impl FnOnce() -> Result<&'a Arc<NoticeLane>>,
+        notice_thread: impl FnOnce() -> Result<&'a Arc<NoticeThread>>,
     ) -> Result<Notice> {
-        let by = if listener.calls_host() { By::DedicatedThread(lane()?.place()?) } else { By::Anybody };
+        let by = if listener.calls_host() {
+            NoticePath::DedicatedThread(notice_thread()?.slot()?)
+        } else {
+            NoticePath::Anybody
+        };
         Ok(Notice { listener: Arc::clone(listener), by })
     }
 
-    /// It will be told.
+    /// It will be delivered.
     pub fn adopt(&self) {
         self.listener.adopt();
     }
 
-    /// It is over. Of a queue of the host's: by the thread that has its turn.
+    /// Delivers it. For a host queue: by the holder of the drain lock.
     pub fn tell(self, error: Option<Error>, what: Option<What>) {
         let telling = Telling { listener: self.listener, error, what };
         match self.by {
-            By::Turn => put_off(telling),
-            By::DedicatedThread(place) => place.send(telling),
-            By::Anybody => telling.make(),
+            NoticePath::Turn => put_off(telling),
+            NoticePath::DedicatedThread(slot) => slot.send(telling),
+            NoticePath::Anybody => telling.make(),
         }
     }
 
-    /// It was over before anybody asked: in this thread.
+    /// The work was over before the registration: delivers in this thread.
     pub fn tell_here(self, error: Option<Error>, what: Option<What>) {
         put_off(Telling { listener: self.listener, error, what });
         tell_put_off();
@@ -109,7 +113,7 @@ struct Telling {
 
 impl Telling {
     fn make(self) {
-        // What it lets go of may call the host, too.
+        // Its destructors may call the host, too.
         ambient::call(move || {
             let Telling { listener, error, what } = self;
             listener.over(error.as_ref(), what.as_ref().map(|what| &**what as &dyn Any));
@@ -118,23 +122,23 @@ impl Telling {
     }
 }
 
-/// Tellings of one thread. There is one as a rule, which takes no memory.
+/// One thread's deferred deliveries. Usually there is one, which takes no memory.
 struct PutOff {
     first: Option<Telling>,
     rest: VecDeque<Telling>,
 }
 
 thread_local! {
-    /// Emptied, memory and all, before the thread leaves the library, so that it needs no destructor: registering one
-    /// allocates on each thread of the host's.
+    /// Emptied and freed before the thread leaves the library, so that it needs no destructor: registering one
+    /// allocates on each host thread.
     static PUT_OFF: ManuallyDrop<RefCell<PutOff>> =
         const { ManuallyDrop::new(RefCell::new(PutOff { first: None, rest: VecDeque::new() })) };
     static COUNT: Cell<usize> = const { Cell::new(0) };
-    /// Whether this thread is in a telling.
+    /// Whether this thread is inside a delivery.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has it told by this thread, behind what it does now.
+/// Defers it to the end of this thread's current work.
 fn put_off(telling: Telling) {
     let too_many = PUT_OFF.with(|all| {
         let mut all = all.borrow_mut();
@@ -148,11 +152,11 @@ fn put_off(telling: Telling) {
         COUNT.set(COUNT.get() + 1);
         None
     });
-    // Out of memory: late is not possible, so now.
+    // Out of memory: it cannot be deferred, so now.
     too_many.into_iter().for_each(Telling::make);
 }
 
-/// Makes what this thread has put off. Inside of a telling that is left to who makes it.
+/// Makes this thread's deferred deliveries. Inside of a delivery, the outer one does.
 #[inline]
 pub(super) fn tell_put_off() {
     if COUNT.get() > 0 {
@@ -179,7 +183,7 @@ fn tell_all() {
     PUT_OFF.with(|all| drop(std::mem::take(&mut all.borrow_mut().rest)));
 }
 
-/// This thread makes tellings, until this goes.
+/// Marks this thread as delivering while it lives.
 struct Outermost;
 
 impl Drop for Outermost {
@@ -188,61 +192,65 @@ impl Drop for Outermost {
     }
 }
 
-/// The thread for what the devices of one engine end. It holds nothing between tellings, and ends when the engine and
-/// all places have gone.
+/// The thread for completions of one engine's devices. It holds nothing between deliveries, and ends when the engine
+/// and all slots are gone.
 #[derive(Debug)]
-pub(super) struct NoticeLane {
-    shared: Arc<Shared>,
+pub(super) struct NoticeThread {
+    shared: Arc<NoticeShared>,
 }
 
 #[derive(Default)]
-struct Shared {
-    list: Mutex<List>,
+struct NoticeShared {
+    list: Mutex<NoticeList>,
     called: EventCount,
 }
 
-/// There is always room for as many tellings more as there are places.
+/// There is always room for one more delivery per slot.
 #[derive(Default)]
-struct List {
+struct NoticeList {
     places: usize,
     tellings: VecDeque<Telling>,
     is_closed: bool,
 }
 
-impl Debug for Shared {
+impl Debug for NoticeShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} notices to come", self.list.lock().places)
     }
 }
 
-impl NoticeLane {
+impl NoticeThread {
     /// `owner` is "engine cuda:0".
-    pub fn start(owner: &str) -> Result<NoticeLane> {
-        let shared = Arc::<Shared>::default();
+    pub fn start(owner: &str) -> Result<NoticeThread> {
+        let shared = Arc::<NoticeShared>::default();
         let own = Arc::clone(&shared);
         let label = owner.rsplit(' ').next().unwrap_or(owner).replace(':', "");
-        let group =
-            Group { origin: Origin::Lane, name: format!("weir-notice-{label}"), owner: owner.to_owned(), pool: 0 };
+        let group = ThreadGroup {
+            origin: ThreadOrigin::Lane,
+            name: format!("weir-notice-{label}"),
+            owner: owner.to_owned(),
+            pool: 0,
+        };
         thread::spawn(&Arc::new(group), None, move || own.work()).map_err(|error| {
             Error::new(Code::ResourceExhausted, format!("cannot start the lane for notices of {owner}: {error}"))
         })?;
-        Ok(NoticeLane { shared })
+        Ok(NoticeThread { shared })
     }
 
-    fn place(self: &Arc<Self>) -> Result<Place> {
+    fn slot(self: &Arc<Self>) -> Result<NoticeSlot> {
         let mut list = self.shared.list.lock();
         let places = list.places + 1;
         list.tellings
             .try_reserve(places)
             .map_err(|_| Error::exhausted("the list of notices", places * size_of::<Telling>()))?;
         list.places = places;
-        Ok(Place(Arc::clone(self)))
+        Ok(NoticeSlot(Arc::clone(self)))
     }
 }
 
-impl Drop for NoticeLane {
+impl Drop for NoticeThread {
     fn drop(&mut self) {
-        // A child has no such thread, and the lock may have been taken in its parent.
+        // A forked child has no such thread, and the lock may have been held in its parent.
         if fork::forked() {
             return;
         }
@@ -251,7 +259,7 @@ impl Drop for NoticeLane {
     }
 }
 
-impl Shared {
+impl NoticeShared {
     fn work(&self) {
         loop {
             let seen = self.called.reached();
@@ -271,11 +279,11 @@ impl Shared {
     }
 }
 
-/// A place in a lane's list.
+/// A slot in the notice thread's list.
 #[derive(Debug)]
-struct Place(Arc<NoticeLane>);
+struct NoticeSlot(Arc<NoticeThread>);
 
-impl Place {
+impl NoticeSlot {
     fn send(self, telling: Telling) {
         let shared = &self.0.shared;
         shared.list.lock().tellings.push_back(telling);
@@ -283,7 +291,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for NoticeSlot {
     fn drop(&mut self) {
         if fork::forked() {
             return;

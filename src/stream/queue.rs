@@ -1,4 +1,4 @@
-//! An in-order queue. The module's essay says who runs what.
+//! An in-order queue. The module's essay says which thread runs an item.
 #![forbid(unsafe_code)]
 
 use super::account::{Account, Member};
@@ -8,7 +8,7 @@ use super::domain::DomainId;
 use super::inbox::Inbox;
 use super::latch::Latch;
 use super::notice::{Listener, Notice};
-use super::resubmit_table::Issuer;
+use super::resubmit_table::Resubmitter;
 use super::{device_queue, mark};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Fifo, Ref, Result};
@@ -23,24 +23,23 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 /// A piece of a queue's work.
-pub trait Work: Send + Sync {
-    /// Runs it, or goes on after a resume. Pending: it will call `Queue::resume` on `queue` at least once. On a
-    /// synchronous queue it must not answer Pending.
+pub trait QueueWork: Send + Sync {
+    /// Runs it, or continues after a resume. Pending: it will call `Queue::resume` on `queue` at least once. Never
+    /// Pending on a synchronous queue.
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>>;
 
-    /// On a queue whose work a device does: gives it to the device, if that is all there is to it. None: it is to be
-    /// polled.
+    /// Device queues only. Submits it to the device, if it needs nothing else. `None`: it must be polled.
     fn give(&self, _queue: &Arc<Queue>) -> Option<Result<()>> {
         None
     }
 
-    /// On a queue whose work a device does: gives it to the device once more, while earlier times may be under way.
-    /// What it has given before was all there is to it. None: it is to be submitted anew.
+    /// Device queues only. Re-issues this work while earlier submissions may still be in flight. `None` if it cannot be
+    /// repeated and must be submitted again.
     fn again(&self, _queue: &Arc<Queue>) -> Option<Result<()>> {
         None
     }
 
-    /// On a queue whose work a device does: whether it is done by the host's hands when the device has got there.
+    /// Device queues only. Whether a host thread runs it when the device has reached it.
     fn is_hosts(&self) -> bool {
         false
     }
@@ -50,73 +49,71 @@ pub trait Work: Send + Sync {
         Err(Error::new(Code::Unimplemented, "this cannot be captured, as it takes the host each time"))
     }
 
-    /// On a stream of a device's that the host captures: gives the device all that there is to it, to be done as often
-    /// as the host has that done.
+    /// Captured device streams only. Submits all of it to the device, to be executed with each launch of the capture.
     fn capture(&self, _queue: &Arc<Queue>) -> Result<()> {
         self.may_be_captured()
     }
 
-    /// Whether a device's stream that does it may take part in a capture of the host's from then on.
+    /// Whether it may make its device stream join a capture of the host's.
     fn may_join_capture(&self) -> bool {
         false
     }
 
-    /// It will not run, because the queue failed before.
+    /// It will not run, because the queue failed earlier.
     fn skip(self: Arc<Self>, _cause: &Error) {}
 
-    /// On a queue whose work a device does: the device is done with it, and whether it and all before it went well is
-    /// known.
+    /// Device queues only. The device has completed it; `is_well` if it and all earlier items succeeded.
     fn over(self: Arc<Self>, _is_well: bool) {}
 }
 
-/// What an item of a queue has become that is under way on several threads: others may join in.
+/// A queue item that runs on several threads: others may join in.
 pub trait Joinable: Send + Sync {
-    /// Works in the part of this number as long as there is something to do; where it may not, begins what has been left
-    /// to a pool for too long, and nothing else.
-    fn join(self: Arc<Self>, part: u64, may_work: bool) -> Joined;
+    /// Works in part number `part` as long as there is work. Without `may_work`, only begins work that a pool has left
+    /// for too long.
+    fn join(self: Arc<Self>, part: u64, may_work: bool) -> JoinOutcome;
 }
 
-/// What came of joining in.
+/// The result of `join`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum JoinOutcome {
     /// Something was done.
     Worked,
-    /// There was nothing to do; others are at it.
+    /// There was nothing to do; other threads are working.
     Others,
-    /// Nobody is at it: it waits for something that completes later, or is over.
+    /// No thread is working: it waits for a later completion, or is over.
     Nobody,
 }
 
 /// A point in a queue.
 pub type Mark = mark::Mark<Queue>;
 
-/// A device's half of a queue.
-pub type DeviceQueue = device_queue::DeviceQueue<Op, Arc<dyn Work>>;
+/// The device's part of a queue.
+pub type DeviceQueue = device_queue::DeviceQueue<QueueItem, Arc<dyn QueueWork>>;
 
 /// An item of a queue.
-pub enum Op {
-    Work(Arc<dyn Work>),
+pub enum QueueItem {
+    Work(Arc<dyn QueueWork>),
     Task(Arc<dyn Task>),
     Record(Arc<Mark>),
     Wait(Arc<Mark>),
 }
 
-/// What whoever drains has: items in order, and on a queue whose work a device does, who gives again what stands.
+/// The draining thread's data: items in order, and on a device queue the resubmitter.
 pub(super) struct Items {
-    ops: Fifo<Op>,
-    pub(super) giver: Option<Issuer<Arc<dyn Work>>>,
+    ops: Fifo<QueueItem>,
+    pub(super) resubmitter: Option<Resubmitter<Arc<dyn QueueWork>>>,
 }
 
 impl Deref for Items {
-    type Target = Fifo<Op>;
+    type Target = Fifo<QueueItem>;
 
-    fn deref(&self) -> &Fifo<Op> {
+    fn deref(&self) -> &Fifo<QueueItem> {
         &self.ops
     }
 }
 
 impl DerefMut for Items {
-    fn deref_mut(&mut self) -> &mut Fifo<Op> {
+    fn deref_mut(&mut self) -> &mut Fifo<QueueItem> {
         &mut self.ops
     }
 }
@@ -125,7 +122,7 @@ impl DerefMut for Items {
 pub enum Mode {
     /// In the thread that submits them.
     Synchronous,
-    /// By whoever the pool sends.
+    /// By workers of the pool.
     Pool,
     /// By a thread of the queue's own.
     DedicatedThread(DedicatedThread),
@@ -133,7 +130,7 @@ pub enum Mode {
     Device(Box<DeviceQueue>),
 }
 
-/// What a queue is made from.
+/// The attributes of a new queue.
 #[derive(Debug)]
 pub struct QueueAttr {
     pub name: String,
@@ -143,7 +140,7 @@ pub struct QueueAttr {
     pub priority: i32,
 }
 
-/// Whose work a queue's is.
+/// The executor of a queue's items.
 pub enum Executor<'a> {
     Host,
     /// On a stream of the device's own, or on one of the host's.
@@ -154,31 +151,31 @@ pub struct Queue {
     id: u64,
     name: String,
     mode: Mode,
-    /// See `spare_lane`.
+    /// See `spare_thread`.
     spare: OnceLock<DedicatedThread>,
     pool: Option<Ref<ThreadPool>>,
     spin_ns: u64,
     priority: i32,
     account: Arc<Account>,
     submitted: AtomicU64,
-    /// Shared with those who must know how far the queue got and must not keep it.
+    /// Shared with observers that must not keep the queue alive.
     completed: Arc<EventCount>,
-    inbox: Inbox<Op>,
-    /// Items taken from the inbox and not done.
-    turn: DrainLock<Items>,
+    inbox: Inbox<QueueItem>,
+    /// Items taken from the inbox and not completed.
+    drain_lock: DrainLock<Items>,
     latch: Latch,
     /// The queue whose event the first item waits for, or has waited for.
     parked_on: Mutex<Weak<Queue>>,
-    /// The number of the program that the first item, a run, waits for a place of; 0 = none. ORDERING: Relaxed; who
-    /// waits looks again and again.
+    /// The number of the program for whose run limit the first item, a run, waits; 0 = none. ORDERING: Relaxed; waiters
+    /// poll it.
     program_waited_for: AtomicU32,
     /// How often the failure of a device's stream was cleared.
     epoch: AtomicU64,
-    /// Whether a closure is with the pool that has not come yet: it will do for every call until then.
+    /// Whether a closure is queued in the pool: it serves every call until it runs.
     is_sent: AtomicBool,
-    /// Threads that wait for this queue to get on, and drain it when it is called.
+    /// Threads that wait for this queue's progress, and drain it when it is called.
     claimers: Claimers,
-    /// The first item, while several threads may be at it.
+    /// The first item, while several threads may work in it.
     shared: Mutex<Option<(Arc<dyn Joinable>, u64)>>,
 }
 
@@ -189,20 +186,20 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// Makes a queue. An asynchronous one of the host's gets a lane if its pool cannot take single jobs; a device's is
-    /// always asynchronous.
-    pub fn create(attr: QueueAttr, doer: Executor<'_>, account: Arc<Account>) -> Result<Arc<Queue>> {
+    /// Makes a queue. An asynchronous host queue gets a dedicated thread if its pool cannot take single jobs; a device
+    /// queue is always asynchronous.
+    pub fn create(attr: QueueAttr, executor: Executor<'_>, account: Arc<Account>) -> Result<Arc<Queue>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Relaxed);
         let (name, label) = match attr.name {
             none if none.is_empty() => (format!("stream {id}"), id.to_string()),
             name => (name.clone(), name),
         };
-        let mut giver = None;
-        let mode = if let Executor::Device(device, wrapped) = doer {
-            let (line, its_giver) = DeviceQueue::create(device, &name, attr.priority, wrapped)?;
-            giver = Some(its_giver);
-            Mode::Device(Box::new(line))
+        let mut resubmitter = None;
+        let mode = if let Executor::Device(device, wrapped) = executor {
+            let (device_queue, its_resubmitter) = DeviceQueue::create(device, &name, attr.priority, wrapped)?;
+            resubmitter = Some(its_resubmitter);
+            Mode::Device(Box::new(device_queue))
         } else if !attr.asynchronous {
             Mode::Synchronous
         } else if attr.pool.as_ref().is_some_and(|pool| pool.can_spawn()) {
@@ -222,7 +219,7 @@ impl Queue {
             submitted: AtomicU64::new(0),
             completed: Arc::new(EventCount::new()),
             inbox: Inbox::default(),
-            turn: DrainLock::new(Items { ops: Fifo::with_capacity(64), giver }),
+            drain_lock: DrainLock::new(Items { ops: Fifo::with_capacity(64), resubmitter }),
             latch: Latch::default(),
             parked_on: Mutex::default(),
             program_waited_for: AtomicU32::new(0),
@@ -260,7 +257,7 @@ impl Queue {
         matches!(self.mode, Mode::Synchronous)
     }
 
-    /// Whether its items are done by a certain thread: the one that submits them, or a lane.
+    /// Whether a fixed thread runs its items: the submitting one, or a dedicated one.
     pub(super) fn has_own_thread(&self) -> bool {
         matches!(self.mode, Mode::Synchronous | Mode::DedicatedThread(_))
     }
@@ -269,16 +266,16 @@ impl Queue {
         &self.mode
     }
 
-    pub(super) fn turn(&self) -> &DrainLock<Items> {
-        &self.turn
+    pub(super) fn drain_lock(&self) -> &DrainLock<Items> {
+        &self.drain_lock
     }
 
-    /// Takes what was submitted meanwhile.
+    /// Takes newly submitted items from the inbox.
     pub(super) fn take_news(&self, items: &mut Items) {
         self.inbox.take_all(|op| items.push_back(op));
     }
 
-    pub(super) fn push(&self, op: Op) {
+    pub(super) fn push(&self, op: QueueItem) {
         self.inbox.push(op);
     }
 
@@ -290,33 +287,33 @@ impl Queue {
         self.priority
     }
 
-    /// Whether its work is run by workers of a pool.
+    /// Whether workers of a pool run its work.
     pub fn is_on_pool(&self) -> bool {
         matches!(self.mode, Mode::Pool)
     }
 
-    /// The device's half, if a device does its work.
-    pub fn line(&self) -> Option<&DeviceQueue> {
+    /// The device's part, if it is a device queue.
+    pub fn device_queue(&self) -> Option<&DeviceQueue> {
         match &self.mode {
-            Mode::Device(line) => Some(line),
+            Mode::Device(device_queue) => Some(device_queue),
             _ => None,
         }
     }
 
-    /// The thread for what a device's must not do and no pool takes, started with the first such item.
-    pub(super) fn spare_lane(&self) -> Result<&DedicatedThread> {
+    /// The thread for host functions that no pool takes, started with the first such item.
+    pub(super) fn spare_thread(&self) -> Result<&DedicatedThread> {
         if self.spare.get().is_none() {
-            // If two come here, one thread ends at once.
+            // If two threads race here, the loser's thread ends at once.
             let _ = self.spare.set(DedicatedThread::start(&self.name, &self.id.to_string())?);
         }
-        self.spare.get().ok_or_else(|| Error::internal("a lane that is not there"))
+        self.spare.get().ok_or_else(|| Error::internal("a thread that is not there"))
     }
 
-    /// Tells the listener of what this queue ends.
+    /// A notice that tells the listener of this queue's completions.
     pub fn notice(&self, listener: &Arc<dyn Listener>) -> Result<Notice> {
-        match self.line() {
+        match self.device_queue() {
             Some(_) => self.account.notice(listener),
-            None => Ok(Notice::by_turn(listener)),
+            None => Ok(Notice::by_drainer(listener)),
         }
     }
 
@@ -325,8 +322,8 @@ impl Queue {
     }
 
     pub fn submitted(&self) -> u64 {
-        // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by
-        // whatever order the two know of.
+        // ORDERING: SeqCst, so that a synchronisation in one thread covers another thread's earlier submissions, by any
+        // order that the two know of.
         self.submitted.load(SeqCst)
     }
 
@@ -340,17 +337,17 @@ impl Queue {
     }
 
     pub fn is_idle(&self) -> bool {
-        // Completed first: it can only lag behind.
+        // `completed` is read first: it can only lag behind.
         let completed = self.completed();
         let submitted = self.submitted();
-        completed >= submitted || self.line().is_some_and(|line| self.look(line, submitted))
+        completed >= submitted || self.device_queue().is_some_and(|device_queue| self.look(device_queue, submitted))
     }
 
-    /// Whether so many items are completed.
+    /// Whether the first `target` items are completed.
     pub(super) fn has_completed(&self, target: u64) -> bool {
-        match self.line() {
+        match self.device_queue() {
             None => self.completed() >= target,
-            Some(line) => self.look(line, target),
+            Some(device_queue) => self.look(device_queue, target),
         }
     }
 
@@ -358,9 +355,9 @@ impl Queue {
         self.submitted.fetch_add(1, SeqCst);
     }
 
-    /// The turn, if nobody has it.
+    /// The drain lock, if it is free.
     pub(super) fn try_hold(&self) -> Option<DrainGuard<'_, Items>> {
-        self.turn.hold()
+        self.drain_lock.hold()
     }
 
     pub(super) fn latch(&self) -> &Latch {
@@ -381,7 +378,7 @@ impl Queue {
 
     /// The queue that this one is parked on, if it is.
     pub(super) fn parked_on(&self) -> Option<Arc<Queue>> {
-        let on = self.turn.is_parked().then(|| self.parked_on.lock().upgrade());
+        let on = self.drain_lock.is_parked().then(|| self.parked_on.lock().upgrade());
         on.flatten()
     }
 
@@ -389,17 +386,17 @@ impl Queue {
         *self.parked_on.lock() = queue;
     }
 
-    /// Whether the first item waits for what a device does.
+    /// Whether the first item waits for a device.
     pub(super) fn waits_for_device(&self) -> bool {
-        self.line().is_some() || !self.parked_on.lock().ptr_eq(&Weak::new())
+        self.device_queue().is_some() || !self.parked_on.lock().ptr_eq(&Weak::new())
     }
 
-    /// Whether there are items that a thread of the host's has to do, or to give to a device.
+    /// Whether there are items that a host thread must run, or issue to a device.
     pub(super) fn has_more_on_host(&self) -> bool {
-        self.line().map_or_else(|| self.completed(), DeviceQueue::issued) < self.submitted()
+        self.device_queue().map_or_else(|| self.completed(), DeviceQueue::issued) < self.submitted()
     }
 
-    /// By the first item: others may join in, or no more.
+    /// By the first item: others may join in, or (`None`) no longer.
     pub fn share(&self, item: Option<(Arc<dyn Joinable>, u64)>) {
         let before = std::mem::replace(&mut *self.shared.lock(), item);
         drop(before);
@@ -410,20 +407,20 @@ impl Queue {
         self.shared.lock().is_some()
     }
 
-    /// Works in the first item, if several threads may be at it (`Joinable::join`).
-    pub(super) fn join(&self, may_work: bool) -> Joined {
+    /// Works in the first item, if several threads may (`Joinable::join`).
+    pub(super) fn join(&self, may_work: bool) -> JoinOutcome {
         let shared = self.shared.lock().clone();
-        shared.map_or(Joined::Nobody, |(item, part)| item.join(part, may_work))
+        shared.map_or(JoinOutcome::Nobody, |(item, part)| item.join(part, may_work))
     }
 
-    /// What tells that the queue got on, was called, or is parked.
-    pub(super) fn progress_gate(&self) -> &EventCount {
-        self.line().map_or(&*self.completed, DeviceQueue::issued_gate)
+    /// The event count that advances when the queue progresses, is called, or parks.
+    pub(super) fn changes(&self) -> &EventCount {
+        self.device_queue().map_or(&*self.completed, DeviceQueue::issued_count)
     }
 
-    /// Whoever waits for the queue is to look again.
+    /// Makes the queue's waiters look again.
     pub fn nudge(&self) {
-        self.progress_gate().nudge();
+        self.changes().nudge();
     }
 
     pub(super) fn is_sent(&self) -> &AtomicBool {
@@ -434,24 +431,24 @@ impl Queue {
         &self.claimers
     }
 
-    /// The program whose runs the first item waits for.
+    /// The program for whose run limit the first item waits.
     pub(super) fn program_waited_for(&self) -> Option<u32> {
         Some(self.program_waited_for.load(Relaxed)).filter(|&number| number != 0)
     }
 
-    /// By the first item: it waits for a place of this program, or no more (0).
+    /// By the first item: it waits for this program's run limit, or no longer (0).
     pub fn set_program_waited_for(&self, number: u32) {
         self.program_waited_for.store(number, Relaxed);
     }
 
     pub fn error(&self) -> Option<Error> {
-        if let Some(line) = self.line() {
-            self.look(line, self.submitted());
+        if let Some(device_queue) = self.device_queue() {
+            self.look(device_queue, self.submitted());
         }
         self.latch.error()
     }
 
-    /// What was issued in one epoch was done if anything later in it was.
+    /// An item issued in one epoch was executed if any later one in it was.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Relaxed)
     }
@@ -472,12 +469,12 @@ impl Queue {
         }
     }
 
-    /// Forgets the failure. What was submitted before stays skipped.
+    /// Forgets the failure. Earlier submissions stay skipped.
     pub fn clear_error(&self) {
-        if let Some(line) = self.line() {
-            self.look(line, self.submitted());
-            line.stream().clear_error();
-            // ORDERING: Relaxed; what is issued before the latch is cleared is skipped, and who issues later sees both.
+        if let Some(device_queue) = self.device_queue() {
+            self.look(device_queue, self.submitted());
+            device_queue.stream().clear_error();
+            // ORDERING: Relaxed; items issued before the latch is cleared are skipped, and a later issuer sees both.
             self.epoch.fetch_add(1, Relaxed);
         }
         self.latch.clear(self.submitted(), || self.account.failures().clear(self.id));
@@ -488,15 +485,15 @@ impl Queue {
         self.latch.set(error, |first| self.account.failures().add(self.id, first.clone()));
     }
 
-    /// Why the item in hand must be skipped, if it must.
+    /// Why the current item must be skipped, if it must.
     #[inline]
     pub(super) fn cause(&self) -> Option<Error> {
-        let before = self.line().map_or_else(|| self.completed(), DeviceQueue::issued);
+        let before = self.device_queue().map_or_else(|| self.completed(), DeviceQueue::issued);
         self.latch.cause(before + 1)
     }
 
     /// Runs work that may stay pending.
-    pub(super) fn poll(self: &Arc<Self>, work: Arc<dyn Work>) -> Poll<Result<()>> {
+    pub(super) fn poll(self: &Arc<Self>, work: Arc<dyn QueueWork>) -> Poll<Result<()>> {
         let mut pending = false;
         let result = self.named(|| match work.poll(self) {
             Poll::Ready(result) => result,
@@ -508,7 +505,7 @@ impl Queue {
         if pending { Poll::Pending } else { Poll::Ready(result) }
     }
 
-    /// Runs something of the host's or the library's; errors and panics are given the stream's name.
+    /// Runs a function of the host's or the library's; adds the stream's name to errors and panics.
     pub(super) fn named(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
         let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
             let error = Error::from_panic(&*payload);
@@ -518,7 +515,7 @@ impl Queue {
         result.map_err(|error| error.within(format_args!("stream '{}'", self.name)))
     }
 
-    /// The error of a queue that waited for an event of a failed one.
+    /// The error for a queue that waited for an event of a failed one.
     pub(super) fn derived(&self, origin: &Error) -> Error {
         let text = format!("stream '{}': waited for an event of a failed stream: {}", self.name, origin.message());
         Error::derived(origin, text)

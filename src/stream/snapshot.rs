@@ -1,5 +1,5 @@
-//! What a wait for everything waits for, noted before the first wait: so the engines go on side by side, and what comes
-//! later is not waited for.
+//! The targets of a wait for everything, taken before the first wait: so the engines proceed in parallel, and later
+//! submissions are not waited for.
 #![forbid(unsafe_code)]
 
 use super::account::{Account, Aside, Member};
@@ -8,7 +8,7 @@ use crate::base::{Code, Error, Result};
 use crate::device::{DeviceEvent, Waiting};
 use std::sync::Arc;
 
-/// Whose work lies in front of an event, and how that is waited for.
+/// The owner of the work before an event, the event, and how to wait for it.
 type Outstanding = (Arc<dyn Aside>, Arc<dyn DeviceEvent>, Option<Waiting>);
 
 /// Queues, and what each must have completed; and events. The first 32 queues need no allocation, so that a program
@@ -19,12 +19,12 @@ pub(super) struct Snapshot {
     len: usize,
     rest: Vec<(Arc<dyn Member>, u64)>,
     aside: Vec<Outstanding>,
-    /// A device did not say how far it is.
+    /// A device failed to report its progress.
     failure: Option<Error>,
 }
 
 impl Snapshot {
-    /// Adds all that this account has to do now.
+    /// Adds all current work of this account.
     pub fn add(&mut self, account: &Account) {
         account.each_queue(|queue| self.push(queue));
         for aside in account.busy_asides() {
@@ -40,10 +40,10 @@ impl Snapshot {
         }
     }
 
-    /// No more is added. Devices are told where their queues' targets are, so that none is waited for longer. A queue
-    /// holds its lane and its pool; one whose stream is gone must end when its work has, and not live on from one
-    /// synchronisation to the next while they overlap: so idle ones are let go of before the wait. Not under a lock:
-    /// what dies here may call the host.
+    /// Ends the collection. Requests a fence at each device queue's target, so that none is waited for longer. A queue
+    /// holds its thread and its pool; one whose stream is gone must end with its work, and not live on through
+    /// overlapping synchronisations: so idle ones are released before the wait. Not under a lock: destructors may call
+    /// the host.
     pub fn taken(mut self) -> Snapshot {
         let is_idle = |(queue, target): &(Arc<dyn Member>, u64)| queue.has_completed(*target);
         for place in self.first.iter_mut().take(self.len) {
@@ -53,7 +53,7 @@ impl Snapshot {
         self
     }
 
-    /// Under the account's lock: the queue is only asked how much there is.
+    /// Under the account's lock: only reads the queue's counts.
     fn push(&mut self, queue: Arc<dyn Member>) {
         let target = queue.submitted();
         match self.first.get_mut(self.len) {
@@ -67,7 +67,7 @@ impl Snapshot {
     pub fn wait(mut self, deadline: Deadline) -> Result<()> {
         for (queue, target) in self.first.iter().flatten().chain(&self.rest) {
             match Arc::clone(queue).wait(*target, deadline) {
-                // It cannot be waited for, and the others can.
+                // It cannot be waited for, but the others can.
                 Err(error) if queue.check_not_captured().is_err() => _ = self.failure.get_or_insert(error),
                 waited => waited?,
             }

@@ -1,4 +1,4 @@
-//! Synchronisation of all engines, or of a domain's, with an answer for each, scopes, and time.
+//! Synchronisation of all engines or of a domain's, with a result for each; scopes; timing.
 #![forbid(unsafe_code)]
 
 use super::account::{Account, Extent};
@@ -19,14 +19,15 @@ pub struct Synced {
     pub result: Result<()>,
 }
 
-/// Refuses a wait for everything where the thread works for a stream, a run or a region, or is in a function that the
-/// library has called: that is part of everything. Always, and not only where it would hang: the answer must not depend
-/// on the thread that an item happened to come to.
+/// Refuses a wait for everything on a thread that works for a stream, a run or a region, or is in a function that the
+/// library called: that work is part of everything. Always, not only where it would deadlock: the result must not
+/// depend on the thread that an item happens to run on.
 fn refuse_inside(what: &str) -> Result<()> {
     match ambient::is_inside() {
         false => Ok(()),
         true => Err(Error::precondition(format!(
-            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback; wait in another thread, or for one stream or event"
+            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback; wait in \
+             another thread, or for one stream or event"
         ))),
     }
 }
@@ -42,8 +43,7 @@ pub fn sync_one(account: &Account, timeout_ns: u64) -> Result<()> {
 }
 
 /// Waits for everything queued so far, on every queue of these engines. All targets are taken before the first wait.
-/// The first error of each engine that this reporter has not told yet comes back, as one error with the first one's
-/// code.
+/// Returns each engine's first error that this reporter has not reported yet, as one error with the first one's code.
 pub fn sync_all(extent: Extent, timeout_ns: u64) -> Result<()> {
     refuse_inside(extent.synchronising())?;
     let deadline = Deadline::after(timeout_ns);
@@ -66,9 +66,9 @@ pub fn sync_all(extent: Extent, timeout_ns: u64) -> Result<()> {
     all.map_or(Ok(()), Err)
 }
 
-/// As `sync_all`, with an answer for each engine, in the order in which they were made. All targets are taken before
-/// the first wait, so the engines go on while one is waited for; those that the deadline leaves behind say so, the
-/// others have ended. With more engines than `most` nothing is waited for, and the answer is how many there are.
+/// As `sync_all`, with a result for each engine, in order of creation. All targets are taken before the first wait, so
+/// the engines proceed while one is waited for; engines that miss the deadline report it. With more engines than `most`
+/// nothing is waited for, and the error is their number.
 pub fn sync_each(extent: Extent, timeout_ns: u64, most: usize) -> Result<std::result::Result<Vec<Synced>, usize>> {
     refuse_inside(extent.synchronising())?;
     let deadline = Deadline::after(timeout_ns);
@@ -92,8 +92,8 @@ pub fn sync_each(extent: Extent, timeout_ns: u64, most: usize) -> Result<std::re
     Ok(Ok(taken.into_iter().map(end).collect()))
 }
 
-/// A stretch of a program whose asynchronous failures are its own: a part of what the synchronisation of the same
-/// engines reports.
+/// A section of a program with its own asynchronous failures: a subset of those that synchronising the same engines
+/// reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     extent: Extent,
@@ -101,8 +101,8 @@ pub struct Scope {
     first: u64,
 }
 
-/// A scope's number: above these bits stands whose it is (0 = everything's, else the domain's number and one), in them
-/// the first failure.
+/// A scope's number: the first failure in these bits, and its extent above them (0 = everything, else the domain's
+/// number plus one).
 const FIRST_BITS: u32 = 40;
 
 impl Scope {
@@ -115,7 +115,7 @@ impl Scope {
             Extent::Everything => 0,
             Extent::Domain(domain) => u64::from(domain.number()) + 1,
         };
-        // Behind so many failures a scope tells of some from before it, too.
+        // After that many failures a scope reports some from before it, too.
         whose << FIRST_BITS | self.first.min((1 << FIRST_BITS) - 1)
     }
 
@@ -128,8 +128,9 @@ impl Scope {
         Scope { extent, first: number & ((1 << FIRST_BITS) - 1) }
     }
 
-    /// Waits for all that was queued on these engines, and gives the first failure since the scope began; the others
-    /// are told with it. Failures from before stay for who synchronises them. None of them is told if the time is over.
+    /// Waits for all work queued on these engines, and returns the first failure since the scope began; the others
+    /// count as reported with it. Earlier failures stay for the engines' own synchronisation. None is reported on a
+    /// time-out.
     pub fn end(self, timeout_ns: u64) -> Result<()> {
         refuse_inside("ending an asynchronous scope")?;
         let deadline = Deadline::after(timeout_ns);
@@ -150,16 +151,15 @@ impl Scope {
     }
 }
 
-/// Times `call`, so often as there are places: from a moment when the stream (all streams without one) is idle to one
-/// when it is again. No time without that: work of the call's that another stream of its domain has not done by then is
-/// a failure.
+/// Times `call` once per element of `times`: from one moment when the stream (without one, all streams) is idle to the
+/// next. It fails if another stream of the domain then still has work of the call in flight.
 pub fn time_ns(queue: Option<&Arc<Queue>>, times: &mut [u64], mut call: impl FnMut() -> Result<()>) -> Result<()> {
     refuse_inside("timing")?;
     let settle = || match queue {
         Some(queue) => queue.synchronize(crate::abi::WEIR_TIMEOUT_INFINITE),
         None => sync_all(Extent::Everything, crate::abi::WEIR_TIMEOUT_INFINITE),
     };
-    // What another user queues meanwhile is not the call's.
+    // Work that another user queues meanwhile does not belong to the call.
     let extent = queue.map_or(Extent::Everything, |queue| Extent::Domain(queue.domain()));
     for time in times {
         settle()?;
@@ -177,7 +177,8 @@ pub fn time_ns(queue: Option<&Arc<Queue>>, times: &mut [u64], mut call: impl FnM
                 return Err(Error::new(
                     Code::FailedPrecondition,
                     format!(
-                        "work was queued on stream '{}' meanwhile and is not done, and that is not the stream that was waited for: time all streams (NULL)",
+                        "work was queued on stream '{}' meanwhile and is not done, and that is not the stream that \
+                         was waited for: time all streams (NULL)",
                         other.name()
                     ),
                 ));

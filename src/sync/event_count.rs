@@ -6,8 +6,8 @@
 //! - Wait: look at `reached` for a bounded time; then add to `sleepers`, read `epoch`, look at `reached` again, and
 //!   sleep while `epoch` is unchanged.
 //!
-//! - Watch: add to `sleepers` and read `epoch`, look at whatever an advance or a nudge is a hint of, and sleep while
-//!   `epoch` is unchanged. A nudge is an advance by nothing.
+//! - Watch: add to `sleepers` and read `epoch`, look at the condition that an advance or a nudge hints at, and sleep
+//!   while `epoch` is unchanged. A nudge is an advance by 0.
 //!
 //! No wake is lost: each side writes, then has a SeqCst fence, then looks at what the other writes. The fences have
 //! an order, so either the waiter's second look sees the advance, or the advancer's look sees the waiter among
@@ -21,14 +21,14 @@ use crate::base::time::{Deadline, now_ns};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// A 64-bit count, so that loom can run the two steps below.
-pub(crate) trait Count {
+pub(crate) trait CountWord {
     /// ORDERING: Release, pairs with `look`.
     fn add(&self, by: u64);
     /// ORDERING: Acquire.
     fn look(&self) -> u64;
 }
 
-impl Count for AtomicU64 {
+impl CountWord for AtomicU64 {
     fn add(&self, by: u64) {
         self.fetch_add(by, Release);
     }
@@ -37,7 +37,7 @@ impl Count for AtomicU64 {
     }
 }
 
-pub(crate) fn advance<W: Word>(reached: &impl Count, sleepers: &W, epoch: &W, by: u64) {
+pub(crate) fn advance<W: Word>(reached: &impl CountWord, sleepers: &W, epoch: &W, by: u64) {
     reached.add(by);
     // ORDERING: pairs with the fence in `sleep_until`.
     fence(SeqCst);
@@ -49,7 +49,7 @@ pub(crate) fn advance<W: Word>(reached: &impl Count, sleepers: &W, epoch: &W, by
 
 /// Sleeps until the count is at least `target`; `sleep(epoch)` returns false if there is no time left.
 pub(crate) fn sleep_until<W: Word>(
-    reached: &impl Count,
+    reached: &impl CountWord,
     sleepers: &W,
     epoch: &W,
     target: u64,
@@ -59,7 +59,7 @@ pub(crate) fn sleep_until<W: Word>(
     // ORDERING: pairs with the fence in `advance`.
     fence(SeqCst);
     let reached = loop {
-        // ORDERING: Acquire, so that the look at the count comes after: an advance between the two changes the epoch.
+        // ORDERING: Acquire, so that the count is read after it: an advance between the two changes the epoch.
         let seen = epoch.load(Acquire);
         if reached.look() >= target {
             break true;
@@ -72,7 +72,7 @@ pub(crate) fn sleep_until<W: Word>(
     reached
 }
 
-/// The epoch from which on each advance and nudge ends a sleep.
+/// The epoch after which each advance and nudge ends a sleep.
 pub(crate) fn watch<W: Word>(sleepers: &W, epoch: &W) -> u32 {
     sleepers.fetch_add(1, Relaxed);
     // ORDERING: pairs with the fence in `advance`. Acquire as in `sleep_until`.
@@ -80,30 +80,30 @@ pub(crate) fn watch<W: Word>(sleepers: &W, epoch: &W) -> u32 {
     epoch.load(Acquire)
 }
 
-/// A look at something that a gate tells the changes of.
+/// A registered waiter: an advance or nudge since its creation ends its sleep.
 #[derive(Debug)]
-pub struct Watch<'a> {
-    gate: &'a EventCount,
+pub struct EventWatch<'a> {
+    events: &'a EventCount,
     seen: u32,
 }
 
-impl Watch<'_> {
+impl EventWatch<'_> {
     /// Whether there was an advance or a nudge.
     pub fn is_over(&self) -> bool {
-        self.gate.epoch.load(Acquire) != self.seen
+        self.events.epoch.load(Acquire) != self.seen
     }
 
-    /// Sleeps until there is one, or the deadline. May return early for no reason.
+    /// Sleeps until there is one, or the deadline. Wake-ups may be spurious.
     pub fn sleep(&self, deadline: Deadline) {
         if !deadline.is_past() {
-            futex::wait(&self.gate.epoch, self.seen, deadline.left());
+            futex::wait(&self.events.epoch, self.seen, deadline.left());
         }
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for EventWatch<'_> {
     fn drop(&mut self) {
-        self.gate.sleepers.fetch_sub(1, Relaxed);
+        self.events.sleepers.fetch_sub(1, Relaxed);
     }
 }
 
@@ -119,32 +119,33 @@ impl EventCount {
         EventCount { reached: AtomicU64::new(0), epoch: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
     }
 
-    /// ORDERING: Acquire pairs with the Release in `Count::add`: who sees the count sees what was done before it.
+    /// ORDERING: Acquire pairs with the Release in `CountWord::add`: a thread that sees the count sees all that was
+    /// done before it.
     pub fn reached(&self) -> u64 {
         self.reached.load(Acquire)
     }
 
-    /// Adds to the count and wakes whoever waits.
+    /// Adds to the count and wakes the waiters.
     pub fn advance(&self, by: u64) {
         advance(&self.reached, &self.sleepers, &self.epoch, by);
     }
 
-    /// Wakes whoever waits to look again.
+    /// Wakes the waiters without changing the count.
     pub fn nudge(&self) {
-        // ORDERING: the fence in `advance` is behind what the caller has changed, the one in `watch` in front of the
-        // look at it.
+        // ORDERING: the fence in `advance` comes after the caller's change, the one in `watch` before the waiter's look
+        // at it.
         self.advance(0);
     }
 
-    /// From here on every advance and nudge ends the `sleep` of the answer, also one that comes before it begins.
-    pub fn watch(&self) -> Watch<'_> {
-        Watch { gate: self, seen: watch(&self.sleepers, &self.epoch) }
+    /// Every advance and nudge from now on ends the `sleep` of the result, even one that comes before the sleep begins.
+    pub fn watch(&self) -> EventWatch<'_> {
+        EventWatch { events: self, seen: watch(&self.sleepers, &self.epoch) }
     }
 
     /// Sets the count back to 0. Only while nobody waits or advances (the owner of a pooled object).
     pub fn reset(&self) {
-        // ORDERING: Relaxed; exclusive by the caller's word, and the object is handed on through an Acquire/Release
-        // of its own.
+        // ORDERING: Relaxed; the caller has exclusive access, and the object is handed on through a release/acquire
+        // pair of its own.
         self.reached.store(0, Relaxed);
     }
 

@@ -1,9 +1,10 @@
-//! Fork: threads and waits do not survive it. A child lets go of nothing and uses nothing that it inherited; it makes
-//! what it needs itself, as far as that needs no threads, pools or devices.
+//! Fork: threads and waits do not survive it. A child frees nothing and uses nothing that it inherited; it makes new
+//! objects, as far as they need no threads, pools or devices.
 //!
 //! `hook` is called by every function of the C interface, and has the C library count the processes (`base::process`):
-//! objects know in which one they were made, and lists of the process's are begun anew (`Global`). `arm` is called when
-//! the first engine or pool is made; from then on a child of this process is refused what it cannot have (`check`).
+//! objects know the process that made them, and process-wide lists start empty in a child (`Global`). `arm` is called
+//! when the first engine or pool is made; from then on a child of this process is refused objects that need threads
+//! (`check`).
 
 use crate::base::{Error, Result, live, process};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -61,6 +62,7 @@ pub fn check() -> Result<()> {
 #[cold]
 fn refused() -> Error {
     Error::precondition(
-        "this process was forked after weir was in use: here are no threads, pools, devices or asynchronous streams, only cpu engines, synchronous streams and what is made with these",
+        "this process was forked after weir was in use: here are no threads, pools, devices or asynchronous streams, \
+         only cpu engines, synchronous streams and what is made with these",
     )
 }

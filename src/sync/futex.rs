@@ -6,8 +6,7 @@
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps while `*word == expected`, for at most `timeout` (None = for ever). May return early for no reason;
-/// callers loop.
+/// Sleeps while `*word == expected`, for at most `timeout` (None = for ever). Wake-ups may be spurious; callers loop.
 ///
 /// ORDERING: gives none; callers load the word with the ordering they need before and after.
 #[cfg(target_os = "linux")]
@@ -46,14 +45,14 @@ pub fn wake(word: &AtomicU32, count: u32) {
 mod table {
     use std::sync::{Condvar, Mutex};
 
-    pub(super) struct Row {
+    pub(super) struct WaitBucket {
         pub lock: Mutex<()>,
         pub signal: Condvar,
     }
 
-    static TABLE: [Row; 64] = [const { Row { lock: Mutex::new(()), signal: Condvar::new() } }; 64];
+    static TABLE: [WaitBucket; 64] = [const { WaitBucket { lock: Mutex::new(()), signal: Condvar::new() } }; 64];
 
-    pub(super) fn row(address: usize) -> &'static Row {
+    pub(super) fn row(address: usize) -> &'static WaitBucket {
         &TABLE[(address >> 4) % TABLE.len()]
     }
 }
@@ -73,7 +72,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     }
 }
 
-/// As on Linux; wakes everybody in the row, which `wait` allows.
+/// As on Linux; wakes every sleeper in the bucket, which `wait` allows.
 #[cfg(not(target_os = "linux"))]
 pub fn wake(word: &AtomicU32, _count: u32) {
     let row = table::row(word.as_ptr() as usize);

@@ -1,13 +1,12 @@
-//! State of the whole process under a lock, which a child of fork has anew.
+//! Process-wide state under a lock; a child of fork starts with a fresh one.
 //!
 //! When a process forks, another thread may hold the lock or be half way through a change. That thread does not exist
-//! in the child, and what the parent has listed is none of the child's business: its objects are refused there. So the
-//! first who locks in the child puts the initial value there, under a lock that is free. The old value is left as it
-//! is; nobody reads it any more, or drops it.
+//! in the child, and the parent's objects are refused there. So the first thread that locks in the child writes the
+//! initial value, under a lock that is free. The old value is neither read nor dropped any more.
 //!
-//! The state says for which process the value was made, as its generation: 2 g + 2 it was made, 2 g + 1 somebody is
-//! making it, less than that it is of an earlier process, or there is none yet. Who is making it when the process forks
-//! again is not there in that child, which sees an earlier generation's number.
+//! The state says for which process (generation g) the value was made: 2 g + 2 it is made, 2 g + 1 a thread is making
+//! it, less than that it belongs to an earlier process, or there is none yet. If the process forks again meanwhile, the
+//! making thread is missing in that child, which sees an earlier generation's number.
 
 use super::futex;
 use super::lock::{Mutex, MutexGuard};
@@ -55,8 +54,8 @@ impl<T> Global<T> {
             if state == making {
                 futex::wait(&self.state, making, None);
             } else if self.state.compare_exchange(state, making, Acquire, Relaxed).is_ok() {
-                // SAFETY: this thread alone has taken the state here. What was there is of another process, and is not
-                // dropped.
+                // SAFETY: this thread alone has taken the state here. The old value belongs to another process, and is
+                // not dropped.
                 unsafe { (*self.value.get()).write(Mutex::new((self.initial)())) };
                 self.state.store(made, Release);
                 futex::wake(&self.state, u32::MAX);

@@ -1,8 +1,7 @@
 //! One boxed value for each thread, dropped when the thread ends.
 //!
-//! `thread_local!` would do but for memory: where a value has a destructor, the C library notes it at first use, and
-//! ends the process when it has no memory for the note. A key of the C library's own says so instead, and then nothing
-//! is kept.
+//! `thread_local!` would do, except for memory: the C library registers a destructor at first use, and ends the process
+//! when it has no memory for that. A pthread key reports the failure instead, and then nothing is kept.
 
 #[cfg(unix)]
 use libc::{pthread_getspecific, pthread_key_create, pthread_key_t, pthread_setspecific};
@@ -28,7 +27,7 @@ impl<T: Clone> Keepsake<T> {
         Keepsake { key: super::OnceLock::new(), _value: PhantomData }
     }
 
-    /// Keeps a value in the place of the last one. False if there is no memory for the note.
+    /// Replaces the last value. False if there is no memory to register it.
     pub fn set(&self, value: Option<T>) -> bool {
         if value.is_none() && self.key.get().is_none() {
             return true;
@@ -36,7 +35,7 @@ impl<T: Clone> Keepsake<T> {
         let Some(key) = *self.key.get_or_init(make_key::<T>) else { return false };
         let new = value.map_or(std::ptr::null_mut(), |value| Box::into_raw(Box::new(value)));
         // SAFETY: the key was made by `make_key`, and what it holds in this thread came out of `Box::into_raw` here. It
-        // is replaced before it is dropped, so whatever its drop calls does not see it.
+        // is replaced before it is dropped, so code that its drop calls does not see it.
         unsafe {
             let old = pthread_getspecific(key).cast::<T>();
             if old.is_null() && new.is_null() {

@@ -5,16 +5,16 @@
 //! compiled with the library, so what a sanitised build checks is what ships. And they have no poisoning: a body that
 //! panics is caught at its own border, and the lists under these locks are whole between any two statements.
 //!
-//! *Mutex.* The word is FREE, LOCKED, or CONTENDED: locked, and somebody may sleep. Who finds it locked says CONTENDED
-//! before sleeping, and takes it as CONTENDED too when it wakes, because it cannot know whether others sleep still. Who
-//! releases CONTENDED wakes one sleeper. No wake is lost: the kernel compares the word with CONTENDED as it puts the
-//! thread to sleep, and every way out of CONTENDED is a release, which wakes, or a sleeper's swap, which puts CONTENDED
-//! back.
+//! *Mutex.* The word is FREE, LOCKED, or CONTENDED: locked, and somebody may sleep. A thread that finds it locked
+//! writes CONTENDED before it sleeps, and takes it as CONTENDED too when it wakes, because it cannot know whether
+//! others still sleep. Releasing a CONTENDED lock wakes one sleeper. No wake is lost: the kernel compares the word with
+//! CONTENDED as it puts the thread to sleep, and every way out of CONTENDED is a release, which wakes, or a sleeper's
+//! swap, which puts CONTENDED back.
 //!
 //! *Condvar.* The word counts notifications. A waiter reads it while it still holds the mutex, releases the mutex, and
-//! sleeps while the word is unchanged. Who changes the condition does it under the mutex and notifies afterwards, so
-//! the notification comes after the waiter's read, changes the word, and the sleep ends or never begins. (A waiter
-//! that is held up for exactly 2^32 notifications would miss them.)
+//! sleeps while the word is unchanged. The condition is changed under the mutex and notified afterwards, so the
+//! notification comes after the waiter's read, changes the word, and the sleep ends or never begins. (A waiter that is
+//! held up for exactly 2^32 notifications would miss them.)
 //!
 //! *OnceLock.* A mutex for those who fill the cell, and a flag for those who read it. The value never changes after the
 //! flag is set.
@@ -66,15 +66,15 @@ pub(crate) const FREE: u32 = 0;
 pub(crate) const LOCKED: u32 = 1;
 pub(crate) const CONTENDED: u32 = 2;
 
-/// Looks at a locked word before sleeping on it: what is done under a lock takes less than a sleep.
+/// Spins on a locked word before it sleeps: critical sections are shorter than a sleep.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 pub(crate) fn acquire(word: &impl Word) {
     acquire_as(word, 0);
 }
 
-/// `mark` is 0, or says in which process: multiples of 4. A lock with another mark was left by a thread of the
-/// parent's, and is taken over.
+/// `mark` is 0, or identifies the process: multiples of 4. A lock with another mark was left held by a thread of the
+/// parent, and is taken over.
 pub(crate) fn acquire_as(word: &impl Word, mark: u32) {
     // ORDERING: Acquire here and below pairs with the Release in `release_as`.
     if word.compare_exchange(FREE, LOCKED | mark, Acquire, Relaxed).is_err() {
@@ -128,7 +128,7 @@ pub(crate) fn notify(count: &impl Word, sleepers: u32) {
     count.wake(sleepers);
 }
 
-/// A value that one thread at a time may touch. Not reentrant.
+/// Mutual exclusion for a value. Not reentrant.
 #[derive(Default)]
 pub struct Mutex<T> {
     word: AtomicU32,
@@ -143,7 +143,7 @@ impl<T> Mutex<T> {
         Mutex { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
-    /// Who has the mutex to itself need not lock it.
+    /// Exclusive access needs no lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -191,7 +191,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
-/// Sleep until another thread says that what a mutex protects has changed.
+/// Sleeps until another thread notifies that the value under a mutex has changed.
 #[derive(Debug, Default)]
 pub struct Condvar {
     count: AtomicU32,
@@ -202,7 +202,7 @@ impl Condvar {
         Condvar { count: AtomicU32::new(0) }
     }
 
-    /// Lets go of the mutex while it sleeps. May return early; callers loop.
+    /// Releases the mutex while it sleeps. Wake-ups may be spurious; callers loop.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         wait(&self.count, &guard.mutex.word);
         guard
@@ -217,8 +217,8 @@ impl Condvar {
     }
 }
 
-/// The mutex of those who fill a cell. Cells are of the whole process as a rule: who fills one while the process forks
-/// leaves the mutex held in the child, where it is taken over, since the value is not set.
+/// The mutex held to fill a cell. Most cells are process-wide: if the process forks while a thread fills one, the mutex
+/// stays held in the child. It is taken over there, since the value is not set.
 struct Filling(AtomicU32);
 
 struct FillingGuard<'a> {
@@ -272,7 +272,7 @@ impl<T> OnceLock<T> {
     /// Sets the value; gives it back if there is one already.
     pub fn set(&self, value: T) -> Result<(), T> {
         let _filling = self.filling.lock();
-        // ORDERING: Relaxed; the lock orders those who fill.
+        // ORDERING: Relaxed; the lock orders the writers.
         if self.is_set.load(Relaxed) {
             return Err(value);
         }
@@ -280,7 +280,8 @@ impl<T> OnceLock<T> {
         Ok(())
     }
 
-    /// The value, made by `make` if there is none. Others wait meanwhile. If `make` panics, there is still none.
+    /// The value, made by `make` if there is none. Other threads wait meanwhile. If `make` panics, the cell stays
+    /// empty.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if !self.is_set.load(Acquire) {
             let _filling = self.filling.lock();
@@ -292,10 +293,10 @@ impl<T> OnceLock<T> {
         unsafe { (*self.value.get()).as_ref().unwrap_unchecked() }
     }
 
-    /// `filling` is held, and nothing is set.
+    /// Requires that `filling` is held and no value is set.
     fn fill(&self, value: T) {
-        // SAFETY: readers wait for `is_set`, and writers for `filling`. There is no value to drop, or half of one that
-        // a parent's thread has left.
+        // SAFETY: readers wait for `is_set`, and writers for `filling`. There is no value to drop, or a partial one
+        // that a parent's thread has left.
         unsafe { self.value.get().write(Some(value)) };
         // ORDERING: Release pairs with the Acquire in `get`.
         self.is_set.store(true, Release);

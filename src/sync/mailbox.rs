@@ -1,4 +1,4 @@
-//! A cell that is empty or full; whoever takes the value owns it.
+//! A cell that is empty or full; taking the value takes ownership of it.
 //!
 //! States: EMPTY, FULL, and BUSY while one thread moves a value in or out. Only the thread that made it BUSY
 //! touches the value. Nobody waits: an operation that meets BUSY counts as failed.

@@ -1,21 +1,21 @@
 //! loom models of the protocols: `RUSTFLAGS="--cfg loom" cargo test --release --lib models`.
 
 use super::atomic::{AtomicU32, AtomicU64, Ordering, Ordering::*};
-use super::event_count::{self, Count};
+use super::event_count::{self, CountWord};
 use super::lock::{self, CONTENDED, FREE, LOCKED, Word};
-use super::{DrainLock, Entry, Exit, RunLatch};
+use super::{DrainLock, Exit, RunEntry, RunLatch};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A producer pushes while the holder releases: the item is always drained by somebody.
+/// A producer pushes while the holder releases: the item is always drained.
 #[test]
-fn models_turn_push_against_release() {
+fn models_drain_lock_push_against_release() {
     loom::model(|| {
-        let turn = Arc::new(DrainLock::new(()));
+        let lock = Arc::new(DrainLock::new(()));
         let queue = Arc::new(AtomicU32::new(0));
-        let drain = |turn: &DrainLock<()>, queue: &AtomicU32| {
-            while let Some(guard) = turn.hold() {
+        let drain = |lock: &DrainLock<()>, queue: &AtomicU32| {
+            while let Some(guard) = lock.hold() {
                 queue.swap(0, SeqCst);
                 drop(guard);
                 if queue.load(SeqCst) == 0 {
@@ -24,36 +24,36 @@ fn models_turn_push_against_release() {
             }
         };
         let producer = {
-            let (turn, queue) = (Arc::clone(&turn), Arc::clone(&queue));
+            let (lock, queue) = (Arc::clone(&lock), Arc::clone(&queue));
             thread::spawn(move || {
                 queue.fetch_add(1, SeqCst);
-                if turn.call() {
-                    drain(&turn, &queue);
+                if lock.call() {
+                    drain(&lock, &queue);
                 }
             })
         };
         queue.fetch_add(1, SeqCst);
-        if turn.call() {
-            drain(&turn, &queue);
+        if lock.call() {
+            drain(&lock, &queue);
         }
         producer.join().unwrap();
         assert_eq!(queue.load(SeqCst), 0, "an item was left behind");
     });
 }
 
-/// What the holder waits for happens while it parks: exactly one side goes on.
+/// The event fires while the holder parks: exactly one side continues.
 #[test]
-fn models_turn_resume_against_park() {
+fn models_drain_lock_resume_against_park() {
     loom::model(|| {
-        let turn = Arc::new(DrainLock::new(()));
+        let lock = Arc::new(DrainLock::new(()));
         let fired = Arc::new(AtomicU32::new(0));
-        // The holder registers with the event while it holds the turn, so the event fires after that.
-        let mut guard = turn.hold().unwrap();
+        // The holder registers with the event while it holds the lock, so the event fires after that.
+        let mut guard = lock.hold().unwrap();
         let event = {
-            let (turn, fired) = (Arc::clone(&turn), Arc::clone(&fired));
+            let (lock, fired) = (Arc::clone(&lock), Arc::clone(&fired));
             thread::spawn(move || {
                 fired.store(1, SeqCst);
-                turn.resume()
+                lock.resume()
             })
         };
         let mut went_on = 0;
@@ -69,25 +69,25 @@ fn models_turn_resume_against_park() {
             }
         }
         let called = event.join().unwrap();
-        assert!(went_on == 1 || called, "nobody goes on");
+        assert!(went_on == 1 || called, "nobody continues");
     });
 }
 
-/// Two workers finish, a late helper knocks: one closes, and only after all have left.
+/// Two workers finish, a late helper enters: exactly one closes, and only after all have left.
 #[test]
-fn models_tokens_close_once() {
+fn models_run_latch_closes_once() {
     loom::model(|| {
-        let tokens = Arc::new(RunLatch::new());
+        let latch = Arc::new(RunLatch::new());
         let inside = Arc::new(AtomicU32::new(1));
-        let generation = tokens.open(2);
+        let generation = latch.open(2);
         let helper = {
-            let (tokens, inside) = (Arc::clone(&tokens), Arc::clone(&inside));
-            thread::spawn(move || match tokens.enter(generation) {
-                Entry::Over => 0,
-                Entry::Inside => {
+            let (latch, inside) = (Arc::clone(&latch), Arc::clone(&inside));
+            thread::spawn(move || match latch.enter(generation) {
+                RunEntry::Over => 0,
+                RunEntry::Inside => {
                     inside.fetch_add(1, SeqCst);
                     inside.fetch_sub(1, SeqCst);
-                    let exit = tokens.leave(1);
+                    let exit = latch.leave(1);
                     if exit == Exit::Closed {
                         assert_eq!(inside.load(SeqCst), 0);
                     }
@@ -95,9 +95,9 @@ fn models_tokens_close_once() {
                 }
             })
         };
-        tokens.finish(1);
+        latch.finish(1);
         inside.fetch_sub(1, SeqCst);
-        let mine = tokens.leave(0);
+        let mine = latch.leave(0);
         let theirs = helper.join().unwrap();
         if theirs >= 10 {
             assert_eq!(u32::from(mine == Exit::Closed) + (theirs - 10), 1, "closed by exactly one");
@@ -105,12 +105,12 @@ fn models_tokens_close_once() {
     });
 }
 
-/// A word to sleep on, as the operating system gives it: the compare and the falling asleep are one step. Nobody wakes
-/// early, so a lost wake is a deadlock, which loom reports. What unwinds then must not be loom's, hence std's Arc.
+/// A futex as the operating system provides it: compare and sleep are one step. There are no spurious wake-ups, so a
+/// lost wake is a deadlock, which loom reports. The panic unwinds through these values, so they are in std's Arc, not
+/// loom's.
 pub(crate) struct Futex {
     word: AtomicU32,
-    /// One model thread runs at a time, and is only changed for another at a step of loom's; none is made while this
-    /// is held.
+    /// One model thread runs at a time, and loom switches only at its own operations; none is made while this is held.
     asleep: std::sync::Mutex<Vec<thread::Thread>>,
 }
 
@@ -135,7 +135,7 @@ impl Word for Futex {
     }
     fn sleep(&self, expected: u32) {
         let me = thread::current();
-        // The system compares with what the word is, and not with what this thread has seen of it.
+        // The system compares with the word's latest value, not with what this thread has seen of it.
         if self.word.fetch_add(0, Relaxed) == expected {
             self.asleep.lock().unwrap().push(me);
             thread::park();
@@ -151,7 +151,7 @@ impl Word for Futex {
     }
 }
 
-impl Count for AtomicU64 {
+impl CountWord for AtomicU64 {
     fn add(&self, by: u64) {
         self.fetch_add(by, Release);
     }
@@ -160,21 +160,21 @@ impl Count for AtomicU64 {
     }
 }
 
-/// A gate whose words are loom's, and whose steps are `EventCount`'s.
-pub(crate) struct ModelGate {
+/// An `EventCount` over loom's words: the same steps.
+pub(crate) struct ModelEventCount {
     reached: AtomicU64,
     epoch: Futex,
     sleepers: Futex,
 }
 
 pub(crate) struct ModelWatch<'a> {
-    gate: &'a ModelGate,
+    events: &'a ModelEventCount,
     seen: u32,
 }
 
-impl ModelGate {
-    pub(crate) fn new() -> ModelGate {
-        ModelGate { reached: AtomicU64::new(0), epoch: Futex::new(), sleepers: Futex::new() }
+impl ModelEventCount {
+    pub(crate) fn new() -> ModelEventCount {
+        ModelEventCount { reached: AtomicU64::new(0), epoch: Futex::new(), sleepers: Futex::new() }
     }
 
     pub(crate) fn reached(&self) -> u64 {
@@ -186,28 +186,28 @@ impl ModelGate {
     }
 
     pub(crate) fn watch(&self) -> ModelWatch<'_> {
-        ModelWatch { gate: self, seen: event_count::watch(&self.sleepers, &self.epoch) }
+        ModelWatch { events: self, seen: event_count::watch(&self.sleepers, &self.epoch) }
     }
 }
 
 impl ModelWatch<'_> {
     pub(crate) fn is_over(&self) -> bool {
-        self.gate.epoch.load(Acquire) != self.seen
+        self.events.epoch.load(Acquire) != self.seen
     }
 
     pub(crate) fn sleep(&self) {
-        self.gate.epoch.sleep(self.seen);
+        self.events.epoch.sleep(self.seen);
     }
 }
 
 impl Drop for ModelWatch<'_> {
     fn drop(&mut self) {
-        self.gate.sleepers.fetch_add(u32::MAX, Relaxed);
+        self.events.sleepers.fetch_add(u32::MAX, Relaxed);
     }
 }
 
-/// What a mutex protects, and the steps of one, so that a model can put a broken step in the place of a good one.
-/// loom's UnsafeCell checks that those who touch it are ordered one after the other.
+/// A value under a mutex. Its steps are parameters, so that a model can put a broken one in. loom's UnsafeCell checks
+/// that accesses are ordered.
 struct Locked {
     word: Futex,
     value: UnsafeCell<u32>,
@@ -233,7 +233,7 @@ fn add_under_lock(threads: usize, acquire: fn(&Futex), release: fn(&Futex)) {
     assert_eq!(locked.value.with(|value| unsafe { *value }), threads as u32);
 }
 
-/// Three threads take the lock once each: nobody meets another inside, everybody comes in.
+/// Three threads take the lock once each: mutual exclusion holds, and each gets it.
 #[test]
 fn models_mutex_excludes_and_wakes() {
     let mut model = loom::model::Builder::new();
@@ -241,7 +241,7 @@ fn models_mutex_excludes_and_wakes() {
     model.check(|| add_under_lock(3, lock::acquire, lock::release));
 }
 
-/// A sleeper that takes the lock as LOCKED when it wakes forgets those who still sleep.
+/// A woken sleeper that takes the lock as LOCKED forgets the other sleepers.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_broken_mutex_forgets_sleepers() {
@@ -259,7 +259,7 @@ fn models_broken_mutex_forgets_sleepers() {
     model.check(|| add_under_lock(3, acquire, lock::release));
 }
 
-/// A release that publishes nothing lets the next holder read what is not there yet.
+/// A release that publishes nothing lets the next holder read too early.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_mutex_publishes_nothing() {
@@ -272,13 +272,16 @@ fn models_broken_mutex_publishes_nothing() {
 }
 
 fn wait_for_a_change(wait: fn(&Futex, &Futex)) {
-    struct Shared {
+    struct CondvarFixture {
         lock: Futex,
         count: Futex,
         changed: UnsafeCell<bool>,
     }
-    let shared =
-        std::sync::Arc::new(Shared { lock: Futex::new(), count: Futex::new(), changed: UnsafeCell::new(false) });
+    let shared = std::sync::Arc::new(CondvarFixture {
+        lock: Futex::new(),
+        count: Futex::new(),
+        changed: UnsafeCell::new(false),
+    });
     let other = {
         let shared = std::sync::Arc::clone(&shared);
         thread::spawn(move || {
@@ -304,7 +307,7 @@ fn models_condvar_loses_no_notification() {
     loom::model(|| wait_for_a_change(lock::wait));
 }
 
-/// Who reads the count after letting go of the mutex sleeps through a notification in between.
+/// A waiter that reads the count after it releases the mutex misses a notification in between.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_broken_condvar_reads_too_late() {

@@ -1,19 +1,19 @@
 //! loom models of calls that complete later, and their broken twins.
 
 use super::atomic::{AtomicU32, Ordering::*};
-use super::pending::{DONE, Meeting, Returns};
+use super::pending::{DONE, Rendezvous, Returns};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A call's result, which one thread leaves and another one reads.
-struct Call {
-    meeting: Meeting,
+/// A call's result, written by one thread and read by another one.
+struct PendingCall {
+    meeting: Rendezvous,
     result: UnsafeCell<u32>,
     taken_up: AtomicU32,
 }
 
-fn complete(call: &Call, generation: u32) {
+fn complete(call: &PendingCall, generation: u32) {
     if call.meeting.claim(generation) {
         // SAFETY: claimed by this thread, and not done.
         call.result.with_mut(|result| unsafe { *result = 7 });
@@ -23,16 +23,17 @@ fn complete(call: &Call, generation: u32) {
     }
 }
 
-fn take_up(call: &Call) {
-    // SAFETY: the call is done, and this thread goes on behind it.
+fn take_up(call: &PendingCall) {
+    // SAFETY: the call is done, and this thread continues after it.
     call.result.with(|result| assert_eq!(unsafe { *result }, 7));
     assert_eq!(call.taken_up.fetch_add(1, Relaxed), 0, "taken up twice");
 }
 
-fn meet(returned: fn(&Call) -> bool) {
-    let call = Arc::new(Call { meeting: Meeting::new(), result: UnsafeCell::new(0), taken_up: AtomicU32::new(0) });
+fn meet(returned: fn(&PendingCall) -> bool) {
+    let call =
+        Arc::new(PendingCall { meeting: Rendezvous::new(), result: UnsafeCell::new(0), taken_up: AtomicU32::new(0) });
     let generation = call.meeting.begin();
-    // Two threads say that it is done.
+    // Two threads report it done.
     let others: Vec<_> = (0..2)
         .map(|_| {
             let call = Arc::clone(&call);
@@ -46,13 +47,13 @@ fn meet(returned: fn(&Call) -> bool) {
     assert_eq!(call.taken_up.load(Relaxed), 1, "nobody goes on");
 }
 
-/// Starter and completers meet: one goes on, and it sees the result.
+/// Starter and completers race: one continues, and it sees the result.
 #[test]
 fn models_meeting_goes_on_once() {
     loom::model(|| meet(|call| call.meeting.returned()));
 }
 
-/// A starter that looks before it says that it has returned leaves the call to nobody.
+/// If the starter looks before it marks its return, nobody continues.
 #[test]
 #[should_panic(expected = "nobody goes on")]
 fn models_broken_meeting_looks_first() {
@@ -65,8 +66,8 @@ fn models_broken_meeting_looks_first() {
     });
 }
 
-/// An owner that sleeps, and completers that come back: `told` is the owner's bed.
-struct Run {
+/// A sleeping owner, and completers that push: `told` is the word that the owner sleeps on.
+struct PendingRun {
     returns: Returns,
     links: [AtomicU32; 2],
     told: super::models::Futex,
@@ -74,7 +75,7 @@ struct Run {
 
 const NONE: u32 = u32::MAX;
 
-impl Run {
+impl PendingRun {
     fn push(&self, number: u32) {
         if self.returns.push(number, |next| self.links[number as usize].store(next.unwrap_or(NONE), Relaxed)) {
             use super::lock::Word;
@@ -94,9 +95,9 @@ impl Run {
     }
 }
 
-fn own(sleep: fn(&Run) -> bool) {
+fn own(sleep: fn(&PendingRun) -> bool) {
     use super::lock::Word;
-    let run = std::sync::Arc::new(Run {
+    let run = std::sync::Arc::new(PendingRun {
         returns: Returns::new(),
         links: [AtomicU32::new(0), AtomicU32::new(0)],
         told: super::models::Futex::new(),
@@ -119,7 +120,7 @@ fn own(sleep: fn(&Run) -> bool) {
     others.into_iter().for_each(|other| other.join().unwrap());
 }
 
-/// Two calls come back while the owner goes to sleep: it takes both up.
+/// Two calls complete while the owner goes to sleep: it takes both.
 #[test]
 fn models_returns_wake_the_owner() {
     let mut model = loom::model::Builder::new();
@@ -127,7 +128,7 @@ fn models_returns_wake_the_owner() {
     model.check(|| own(|run| run.returns.sleep()));
 }
 
-/// An owner that sleeps without saying so is not told.
+/// An owner that sleeps without marking it is not woken.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_broken_returns_tell_nobody() {

@@ -1,4 +1,4 @@
-//! loom models of `promise`: who waits is woken, and reads the value of the one that counts.
+//! loom models of `promise`: waiters are woken, and read the winner's value.
 
 use super::atomic::Ordering::*;
 use super::lock::Word;
@@ -8,7 +8,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-struct Promise {
+struct ModelPromise {
     claims: Futex,
     word: Futex,
     value: UnsafeCell<u32>,
@@ -20,7 +20,7 @@ type Claim = fn(&Futex) -> bool;
 
 /// `settlers` threads settle, each with a value of its own, and the model's own thread waits.
 fn settle_and_wait(settlers: u32, claim: Claim, settle: Settle, wait: Wait) {
-    let promise = Arc::new(Promise { claims: Futex::new(), word: Futex::new(), value: UnsafeCell::new(0) });
+    let promise = Arc::new(ModelPromise { claims: Futex::new(), word: Futex::new(), value: UnsafeCell::new(0) });
     let threads: Vec<_> = (1..=settlers)
         .map(|value| {
             let promise = Arc::clone(&promise);
@@ -52,7 +52,7 @@ fn models_promise_two_settle() {
     loom::model(|| settle_and_wait(2, claim, settle, await_settled));
 }
 
-/// A second one who waits, so that all must be woken.
+/// A second waiter, so that all must be woken.
 #[test]
 fn models_promise_two_wait() {
     loom::model(|| {
@@ -67,7 +67,7 @@ fn models_promise_two_wait() {
     });
 }
 
-/// Looks for those who wait before it settles: they may come in between.
+/// Looks for waiters before it settles: they may come in between.
 fn settle_in_two_steps(word: &Futex) {
     let before = word.load(Acquire);
     word.swap(SETTLED, Release);
@@ -82,7 +82,7 @@ fn models_promise_broken_a_wake_is_lost() {
     loom::model(|| settle_and_wait(1, claim, settle_in_two_steps, await_settled));
 }
 
-/// Goes on without having acquired the value.
+/// Continues without having acquired the value.
 fn await_relaxed(word: &Futex) {
     loop {
         match word.compare_exchange(UNDER_WAY, AWAITED, Relaxed, Relaxed) {
@@ -98,7 +98,7 @@ fn models_promise_broken_the_value_is_not_acquired() {
     loom::model(|| settle_and_wait(1, claim, settle, await_relaxed));
 }
 
-/// Looks and then takes, so two may take.
+/// Checks and then claims in two steps, so two may claim.
 fn claim_in_two_steps(claims: &Futex) -> bool {
     let free = claims.load(Relaxed) == 0;
     claims.swap(1, Relaxed);

@@ -1,39 +1,40 @@
-//! loom models of calls that are made in rounds (`graph::exec::inner`), and their broken twins.
+//! loom models of calls that are made in rounds (`graph::run::inner`), and their broken twins.
 //!
-//! `DrainLock`, `Meeting` and `Returns` together: the owner of an inner run works in rounds; one thread brings something
-//! back to the run, another one closes it. Each may find the owner at work, about to park, parked, or on its way.
+//! `DrainLock`, `Rendezvous` and `Returns` together: the owner of an inner run works in rounds; one thread returns a
+//! completed call to the run, another one closes it. Each may find the owner at work, about to park, parked, or on its
+//! way.
 
 use super::atomic::{AtomicU32, Ordering::*};
 use super::lock::Word;
 use super::models::Futex;
-use super::pending::{Meeting, Returns};
+use super::pending::{Rendezvous, Returns};
 use super::{DrainGuard, DrainLock};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
 
-struct Call {
+struct RoundCall {
     returns: Returns,
     closed: AtomicU32,
-    turn: DrainLock<()>,
-    /// The handle of the round; the turn's.
+    lock: DrainLock<()>,
+    /// The handle of the round; guarded by `lock`.
     told: UnsafeCell<Option<u32>>,
-    meeting: Meeting,
-    /// The bed of the outer run's owner.
+    meeting: Rendezvous,
+    /// The word that the outer run's owner sleeps on.
     brought: Futex,
 }
 
 // SAFETY: loom checks the cell.
-unsafe impl Sync for Call {}
+unsafe impl Sync for RoundCall {}
 // SAFETY: as above.
-unsafe impl Send for Call {}
+unsafe impl Send for RoundCall {}
 
-impl Call {
+impl RoundCall {
     fn tell(&self) {
-        if !self.turn.resume() {
+        if !self.lock.resume() {
             return;
         }
-        // SAFETY: who finds the turn parked is alone with the handle.
+        // SAFETY: the thread that resumes a parked lock is alone with the handle.
         let generation = self.told.with_mut(|told| unsafe { (*told).take() }).expect("there is no handle");
         assert!(self.meeting.claim(generation), "the round was ended twice");
         if self.meeting.done() {
@@ -49,29 +50,29 @@ impl Call {
     }
 
     fn set_told(&self, generation: Option<u32>) {
-        // SAFETY: by the holder of the turn.
+        // SAFETY: called by the holder of the lock.
         self.told.with_mut(|told| unsafe { *told = generation });
     }
 }
 
-/// Parks, and leaves the handle for who tells.
-type Park = for<'a> fn(&'a Call, DrainGuard<'a, ()>, u32) -> Result<(), DrainGuard<'a, ()>>;
+/// Parks, and leaves the handle for the thread that resumes.
+type Park = for<'a> fn(&'a RoundCall, DrainGuard<'a, ()>, u32) -> Result<(), DrainGuard<'a, ()>>;
 
-fn park<'a>(call: &'a Call, turn: DrainGuard<'a, ()>, generation: u32) -> Result<(), DrainGuard<'a, ()>> {
+fn park<'a>(call: &'a RoundCall, lock: DrainGuard<'a, ()>, generation: u32) -> Result<(), DrainGuard<'a, ()>> {
     call.set_told(Some(generation));
-    turn.park().inspect_err(|_| call.set_told(None))
+    lock.park().inspect_err(|_| call.set_told(None))
 }
 
-fn go_round(close: fn(&Call), park: Park) {
-    let call = Arc::new(Call {
+fn go_round(close: fn(&RoundCall), park: Park) {
+    let call = Arc::new(RoundCall {
         returns: Returns::new(),
         closed: AtomicU32::new(0),
-        turn: DrainLock::new(()),
+        lock: DrainLock::new(()),
         told: UnsafeCell::new(None),
-        meeting: Meeting::new(),
+        meeting: Rendezvous::new(),
         brought: Futex::new(),
     });
-    let others: Vec<_> = [Call::come_back as fn(&Call), close]
+    let others: Vec<_> = [RoundCall::come_back as fn(&RoundCall), close]
         .into_iter()
         .map(|f| {
             let call = Arc::clone(&call);
@@ -82,7 +83,7 @@ fn go_round(close: fn(&Call), park: Park) {
     loop {
         let generation = call.meeting.begin();
         let seen = call.brought.load(Acquire);
-        let mut turn = call.turn.hold().expect("the owner comes alone");
+        let mut lock = call.lock.hold().expect("the owner comes alone");
         let over = loop {
             call.returns.wake();
             loop {
@@ -92,12 +93,12 @@ fn go_round(close: fn(&Call), park: Park) {
                 }
             }
             if taken && call.closed.load(Acquire) == 1 {
-                drop(turn);
+                drop(lock);
                 break true;
             }
-            match park(&call, turn, generation) {
+            match park(&call, lock, generation) {
                 Ok(()) => break false,
-                Err(again) => turn = again,
+                Err(again) => lock = again,
             }
         };
         if over {
@@ -112,24 +113,24 @@ fn go_round(close: fn(&Call), park: Park) {
     others.into_iter().for_each(|other| other.join().unwrap());
 }
 
-fn close(call: &Call) {
+fn close(call: &RoundCall) {
     call.closed.store(1, Release);
     call.tell();
 }
 
-fn model(close: fn(&Call), park: Park) {
+fn model(close: fn(&RoundCall), park: Park) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || go_round(close, park));
 }
 
-/// Nothing that happens is missed, and every round is ended once.
+/// No event is missed, and every round is ended once.
 #[test]
 fn models_rounds_miss_nothing() {
     model(close, park);
 }
 
-/// A closer that tells before the run is closed leaves a parked owner behind.
+/// A closer that resumes before the run is closed leaves a parked owner behind.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_broken_rounds_tell_too_early() {
@@ -142,12 +143,12 @@ fn models_broken_rounds_tell_too_early() {
     );
 }
 
-/// An owner that parks and then leaves the handle has gone when it is looked for.
+/// An owner that parks before it stores the handle leaves none for the resuming thread.
 #[test]
 #[should_panic]
 fn models_broken_rounds_leave_the_handle_too_late() {
-    model(close, |call, turn, generation| {
-        turn.park()?;
+    model(close, |call, lock, generation| {
+        lock.park()?;
         call.set_told(Some(generation));
         Ok(())
     });

@@ -1,12 +1,12 @@
 //! A value that one thread makes and others wait for.
 //!
-//! One word: UNDER_WAY, AWAITED (somebody may sleep) or SETTLED. Who waits says AWAITED before it sleeps, and the
-//! kernel compares the word with it as it puts the thread to sleep; who settles writes the value, swaps SETTLED in, and
-//! wakes all if it finds AWAITED. So either the waiter's exchange comes before the swap, which then wakes it, or it
-//! fails against SETTLED, and there is no sleep. Nothing follows SETTLED, so the value is read without a lock.
+//! One word: UNDER_WAY, AWAITED (somebody may sleep) or SETTLED. A waiter writes AWAITED before it sleeps, and the
+//! kernel compares the word with it as it puts the thread to sleep. The settling thread writes the value, swaps SETTLED
+//! in, and wakes all if it finds AWAITED. So either the waiter's exchange comes before the swap, which then wakes it,
+//! or it fails against SETTLED, and there is no sleep. Nothing follows SETTLED, so the value is read without a lock.
 //!
-//! Several may try to settle: the first one counts, and the others are told. A thread between `claim` and `settle` runs
-//! no code but these two, so those who wait are not left.
+//! Several may try to settle: the first one wins, and the others learn that they lost. A thread between `claim` and
+//! `settle` runs no other code, so waiters are never abandoned.
 //!
 //! The protocol is three functions over words, so that loom can run the very same ones (`models_of_promises`).
 
@@ -19,12 +19,12 @@ pub(super) const UNDER_WAY: u32 = 0;
 pub(super) const AWAITED: u32 = 1;
 pub(super) const SETTLED: u32 = 2;
 
-/// Looks at the word before sleeping on it: what is waited for is often made in less time than a sleep takes.
+/// Spins before sleeping: the value is often made in less time than a sleep takes.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 200 };
 
-/// True for the first who asks.
+/// True for the first caller.
 pub(super) fn claim(claims: &impl Word) -> bool {
-    // ORDERING: Relaxed; it only picks one of those who ask, and what that one writes is published by `settle`.
+    // ORDERING: Relaxed; it only picks one of the callers, whose writes are published by `settle`.
     claims.swap(1, Relaxed) == 0
 }
 
@@ -72,7 +72,7 @@ impl<T: Clone> Promise<T> {
         Promise { claims: AtomicU32::new(0), word: AtomicU32::new(UNDER_WAY), value: UnsafeCell::new(None) }
     }
 
-    /// Gives the value to all who wait and will wait. False if there is one already; then this one is dropped.
+    /// Gives the value to all current and future waiters. False if there is one already; then this one is dropped.
     pub fn settle(&self, value: T) -> bool {
         if !claim(&self.claims) {
             return false;
@@ -87,7 +87,7 @@ impl<T: Clone> Promise<T> {
         is_settled(&self.word)
     }
 
-    /// Waits for the value. It blocks the thread until somebody settles.
+    /// Waits for the value. Blocks the thread until the promise is settled.
     pub fn wait(&self) -> T {
         await_settled(&self.word);
         // SAFETY: settled, so nobody writes it any more, and it is there.

@@ -1,22 +1,22 @@
-//! Who is in a run, how much of it is left, and who closes it: one 64-bit word.
+//! Which workers are in a run, how many nodes are left, and which worker closes it: one 64-bit word.
 //!
 //! ```text
 //! | generation : 20 | inside : 12 | left : 32 |
 //! ```
 //!
-//! `left` counts the nodes that are not finished; workers subtract what they finished in one step, when they run
-//! out of work or leave. `inside` counts the workers that may touch the run's memory. The run is closed by the one
-//! subtraction that makes both zero: it happens once, and after it nobody is inside, so the closer owns the run's
-//! memory alone and may reset it for the next run. `generation` changes with each opening, so a helper that was
-//! asked for in an earlier run and comes late cannot enter a later one by mistake. (Where it does no harm it may enter
-//! on purpose, with the generation that it finds: so do the helpers of regions.)
+//! `left` counts the nodes that are not finished; workers subtract what they finished in one step, when they run out of
+//! work or leave. `inside` counts the workers that may touch the run's memory. The run is closed by the one subtraction
+//! that makes both zero: it happens once, and after it nobody is inside, so the closer owns the run's memory alone and
+//! may reset it for the next run. `generation` changes with each opening, so a helper that was asked for in an earlier
+//! run and comes late cannot enter a later one by mistake. (Where that does no harm, as for the helpers of regions, it
+//! may enter on purpose with the current generation.)
 //!
-//! | step      | who                          | change                                         |
-//! |-----------|------------------------------|------------------------------------------------|
-//! | `open`    | the owner, alone             | generation + 1, inside = 1 (itself), left = n  |
-//! | `enter`   | a helper with its generation | inside + 1, only if left > 0 and same generation |
-//! | `finish`  | a worker inside              | left - k                                       |
-//! | `leave`   | a worker inside              | inside - 1, left - k                           |
+//! | step     | who                          | change                                           |
+//! |----------|------------------------------|--------------------------------------------------|
+//! | `open`   | the owner, alone             | generation + 1, inside = 1 (itself), left = n    |
+//! | `enter`  | a helper with its generation | inside + 1, only if left > 0 and same generation |
+//! | `finish` | a worker inside              | left - k                                         |
+//! | `leave`  | a worker inside              | inside - 1, left - k                             |
 #![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering::*};
@@ -33,16 +33,16 @@ const MAX_INSIDE: u64 = (1 << INSIDE_BITS) - 1;
 #[derive(Debug)]
 pub struct RunLatch(AtomicU64);
 
-/// The answer to a helper at the door.
+/// The result of `enter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// Inside; `leave` is owed.
+pub enum RunEntry {
+    /// Entered; the helper must `leave`.
     Inside,
     /// The run that asked for this helper is over (or all of its nodes are finished).
     Over,
 }
 
-/// What a worker that left must do.
+/// The result of `leave`: what the worker must do next.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -66,27 +66,27 @@ impl RunLatch {
         generation
     }
 
-    /// The run that is open now, or was the last to be. ORDERING: Relaxed; `enter` finds out which.
+    /// The generation that is open now, or was last. ORDERING: Relaxed; `enter` finds out which.
     pub fn generation(&self) -> u64 {
         self.0.load(Relaxed) >> GENERATION_SHIFT
     }
 
-    /// The run that will be open next. Only by the owner of a closed word.
+    /// The generation that will be open next. Only by the owner of a closed word.
     pub fn next_generation(&self) -> u64 {
         (self.generation() + 1) & ((1 << (64 - GENERATION_SHIFT)) - 1)
     }
 
-    /// A helper that was asked for in `generation` comes in.
-    pub fn enter(&self, generation: u64) -> Entry {
+    /// A helper that was asked for in `generation` enters.
+    pub fn enter(&self, generation: u64) -> RunEntry {
         let mut word = self.0.load(Relaxed);
         loop {
             let open = word >> GENERATION_SHIFT == generation && word & LEFT_MASK > 0;
             if !open || (word >> LEFT_BITS) & MAX_INSIDE == MAX_INSIDE {
-                return Entry::Over;
+                return RunEntry::Over;
             }
             // ORDERING: Acquire pairs with the Release in `open`: the run's memory is set up.
             match self.0.compare_exchange_weak(word, word + INSIDE, Acquire, Relaxed) {
-                Ok(_) => return Entry::Inside,
+                Ok(_) => return RunEntry::Inside,
                 Err(now) => word = now,
             }
         }
@@ -98,7 +98,7 @@ impl RunLatch {
         self.0.fetch_sub(u64::from(nodes), Release);
     }
 
-    /// Whether every node is finished. ORDERING: Relaxed; a hint to leave, nothing is read on the strength of it.
+    /// Whether every node is finished. ORDERING: Relaxed; a hint to leave, no data depends on it.
     pub fn is_finished(&self) -> bool {
         self.0.load(Relaxed) & LEFT_MASK == 0
     }
@@ -110,8 +110,8 @@ impl RunLatch {
 
     /// A worker leaves and has finished `nodes` nodes since its last `finish`.
     pub fn leave(&self, nodes: u32) -> Exit {
-        // ORDERING: Release publishes what this worker did to the closer; Acquire makes the closer see what all
-        // others did.
+        // ORDERING: Release publishes this worker's writes to the closer; Acquire makes the closer see those of all
+        // others.
         let step = INSIDE + u64::from(nodes);
         let after = self.0.fetch_sub(step, AcqRel) - step;
         if after & ((1 << GENERATION_SHIFT) - 1) == 0 { Exit::Closed } else { Exit::Open }
@@ -130,26 +130,26 @@ mod tests {
 
     #[test]
     fn the_last_one_out_closes() {
-        let tokens = RunLatch::new();
-        let generation = tokens.open(3);
-        assert_eq!(tokens.enter(generation), Entry::Inside);
-        tokens.finish(2);
-        assert_eq!(tokens.leave(1), Exit::Open);
-        assert!(tokens.is_finished());
-        assert_eq!(tokens.enter(generation), Entry::Over);
-        assert_eq!(tokens.leave(0), Exit::Closed);
+        let latch = RunLatch::new();
+        let generation = latch.open(3);
+        assert_eq!(latch.enter(generation), RunEntry::Inside);
+        latch.finish(2);
+        assert_eq!(latch.leave(1), Exit::Open);
+        assert!(latch.is_finished());
+        assert_eq!(latch.enter(generation), RunEntry::Over);
+        assert_eq!(latch.leave(0), Exit::Closed);
     }
 
     #[test]
     fn a_late_helper_does_not_enter_the_next_run() {
-        let tokens = RunLatch::new();
-        let first = tokens.open(1);
-        assert_eq!(tokens.leave(1), Exit::Closed);
-        let second = tokens.open(1);
+        let latch = RunLatch::new();
+        let first = latch.open(1);
+        assert_eq!(latch.leave(1), Exit::Closed);
+        let second = latch.open(1);
         assert_ne!(first, second);
-        assert_eq!(tokens.enter(first), Entry::Over);
-        assert_eq!(tokens.enter(second), Entry::Inside);
-        assert_eq!(tokens.leave(0), Exit::Open);
-        assert_eq!(tokens.leave(1), Exit::Closed);
+        assert_eq!(latch.enter(first), RunEntry::Over);
+        assert_eq!(latch.enter(second), RunEntry::Inside);
+        assert_eq!(latch.leave(0), Exit::Open);
+        assert_eq!(latch.leave(1), Exit::Closed);
     }
 }

@@ -1,11 +1,11 @@
 //! Threads that the library starts: named, counted, listed.
 //!
-//! A thread gets onto the list with its start and takes itself off as the last thing that it does, both under the
-//! list's lock; in between nobody touches it, so work pays nothing for it. The lock is held across the start itself:
-//! a thread that could not be started was never on the list, and one that runs finds itself there.
+//! A thread enters the list with its start and removes itself as its last step, both under the list's lock; in between
+//! nobody touches the entry, so work pays nothing for it. The lock is held across the start itself: a thread that could
+//! not be started was never on the list, and one that runs finds itself there.
 //!
 //! Threads are the C library's own, not std's: std asks for the record of a thread past the library's allocator, and
-//! ends the process when there is no memory for it. For the same reason nothing in the library asks for
+//! ends the process when there is no memory for it. For the same reason nothing in the library calls
 //! `std::thread::current`; `me` tells threads apart.
 
 use super::{Global, MutexGuard, fork};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Why a thread was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ThreadOrigin {
     BuiltinPool,
     SeededPool,
     Lane,
@@ -30,31 +30,31 @@ pub enum Origin {
     Watch,
 }
 
-const ORIGINS: usize = Origin::Watch as usize + 1;
+const ORIGINS: usize = ThreadOrigin::Watch as usize + 1;
 
-impl Origin {
+impl ThreadOrigin {
     fn value(self) -> weir_thread_origin {
         let value = match self {
-            Origin::BuiltinPool => V::WEIR_THREAD_ORIGIN_BUILTIN_POOL,
-            Origin::SeededPool => V::WEIR_THREAD_ORIGIN_SEEDED_POOL,
-            Origin::Lane => V::WEIR_THREAD_ORIGIN_LANE,
-            Origin::EnginePool => V::WEIR_THREAD_ORIGIN_ENGINE_POOL,
-            Origin::KindPool => V::WEIR_THREAD_ORIGIN_KIND_POOL,
-            Origin::Conformance => V::WEIR_THREAD_ORIGIN_CONFORMANCE,
-            Origin::Device => V::WEIR_THREAD_ORIGIN_DEVICE,
-            Origin::Watch => V::WEIR_THREAD_ORIGIN_WATCH,
+            ThreadOrigin::BuiltinPool => V::WEIR_THREAD_ORIGIN_BUILTIN_POOL,
+            ThreadOrigin::SeededPool => V::WEIR_THREAD_ORIGIN_SEEDED_POOL,
+            ThreadOrigin::Lane => V::WEIR_THREAD_ORIGIN_LANE,
+            ThreadOrigin::EnginePool => V::WEIR_THREAD_ORIGIN_ENGINE_POOL,
+            ThreadOrigin::KindPool => V::WEIR_THREAD_ORIGIN_KIND_POOL,
+            ThreadOrigin::Conformance => V::WEIR_THREAD_ORIGIN_CONFORMANCE,
+            ThreadOrigin::Device => V::WEIR_THREAD_ORIGIN_DEVICE,
+            ThreadOrigin::Watch => V::WEIR_THREAD_ORIGIN_WATCH,
         };
         value as weir_thread_origin
     }
 }
 
-/// What threads that belong together have in common.
+/// The common data of threads that belong together.
 #[derive(Debug)]
-pub struct Group {
-    pub origin: Origin,
+pub struct ThreadGroup {
+    pub origin: ThreadOrigin,
     /// "weir-pool3"; a thread's name is this and its index.
     pub name: String,
-    /// The stream, engine or kind that they work for; "" for a pool that the host made.
+    /// The stream, engine or kind that they serve; "" for a pool that the host made.
     pub owner: String,
     /// The pool's id; 0 for none.
     pub pool: u64,
@@ -63,7 +63,7 @@ pub struct Group {
 /// A thread on the list.
 #[derive(Debug)]
 pub struct Thread {
-    group: Arc<Group>,
+    group: Arc<ThreadGroup>,
     /// None for a thread that is alone in its group.
     index: Option<usize>,
     /// 0 until the thread itself has run.
@@ -71,38 +71,38 @@ pub struct Thread {
 }
 
 #[derive(Debug)]
-struct List {
+struct ThreadList {
     started: u64,
     running: Vec<Arc<Thread>>,
 }
 
-static LIST: Global<List> = Global::new(|| List { started: 0, running: Vec::new() });
+static LIST: Global<ThreadList> = Global::new(|| ThreadList { started: 0, running: Vec::new() });
 
-fn list() -> MutexGuard<'static, List> {
+fn list() -> MutexGuard<'static, ThreadList> {
     LIST.lock()
 }
 
-/// How many threads there were and are.
+/// How many threads were started and are running.
 #[derive(Clone, Copy, Debug)]
-pub struct Counts {
+pub struct ThreadCounts {
     pub started: u64,
     pub alive: u64,
     by_origin: [u64; ORIGINS],
 }
 
-impl Counts {
+impl ThreadCounts {
     /// Threads of this origin that are running.
-    pub fn alive_of(&self, origin: Origin) -> u64 {
+    pub fn alive_of(&self, origin: ThreadOrigin) -> u64 {
         self.by_origin[origin as usize]
     }
 }
 
 /// All counts, as of one moment.
-pub fn counts() -> Counts {
+pub fn counts() -> ThreadCounts {
     let list = list();
     let mut by_origin = [0; ORIGINS];
     list.running.iter().for_each(|thread| by_origin[thread.group.origin as usize] += 1);
-    Counts { started: list.started, alive: list.running.len() as u64, by_origin }
+    ThreadCounts { started: list.started, alive: list.running.len() as u64, by_origin }
 }
 
 /// The threads that are running now, in the order of their start.
@@ -111,13 +111,13 @@ pub fn running() -> Vec<Arc<Thread>> {
 }
 
 /// Starts a thread. It is on the list when this returns, and until `run` has returned.
-pub fn spawn(group: &Arc<Group>, index: Option<usize>, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub fn spawn(group: &Arc<ThreadGroup>, index: Option<usize>, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     fork::check().map_err(io::Error::other)?;
     let thread = Arc::new(Thread { group: Arc::clone(group), index, os_id: AtomicU64::new(0) });
     let itself = Arc::clone(&thread);
     let body = move || {
-        let entry = Entry(itself);
-        // ORDERING: Relaxed; a number for people, nothing is read on the strength of it.
+        let entry = ThreadRecord(itself);
+        // ORDERING: Relaxed; a number for people, no data depends on it.
         entry.0.os_id.store(os_id(), Relaxed);
         IS_OWN.set(true);
         run();
@@ -134,15 +134,15 @@ thread_local! {
     static IS_OWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is one that the library has started.
+/// Whether the library has started the calling thread.
 pub fn is_own() -> bool {
     IS_OWN.get()
 }
 
-/// Made and dropped by the thread that it stands for.
-struct Entry(Arc<Thread>);
+/// Created and dropped by the thread that it describes.
+struct ThreadRecord(Arc<Thread>);
 
-impl Drop for Entry {
+impl Drop for ThreadRecord {
     fn drop(&mut self) {
         list().running.retain(|thread| !Arc::ptr_eq(thread, &self.0));
     }
@@ -164,7 +164,7 @@ impl Thread {
         let free = index.len();
         let mut rest = &mut index[..];
         if let Some(number) = self.index {
-            // What does not fit is left out: a number that long is no thread's.
+            // Digits that do not fit are left out: no thread has a number that long.
             let _ = write!(rest, "-{number}");
         }
         let len = free - rest.len();
@@ -191,7 +191,7 @@ impl Thread {
 /// Longest name of a thread for the system.
 const OS_NAME: usize = 15;
 
-/// What runs is caught at its own borders; a defect behind them ends the thread, and not the process.
+/// Panics are caught at the borders of the work itself; one that escapes them ends the thread, and not the process.
 fn guarded(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
         std::mem::forget(payload);
@@ -202,7 +202,7 @@ fn guarded(run: impl FnOnce()) {
 #[cfg(unix)]
 const STACK_BYTES: usize = 2 << 20;
 
-/// Starts a thread that nobody joins. Without memory for what it takes along, or for the thread, none is started.
+/// Starts a thread that nobody joins. None is started without memory for its closure or for the thread.
 #[cfg(unix)]
 fn start<F: FnOnce() + Send + 'static>(name: [u8; OS_NAME + 1], run: F) -> io::Result<()> {
     extern "C" fn main<F: FnOnce()>(arg: *mut libc::c_void) -> *mut libc::c_void {
@@ -218,8 +218,8 @@ fn start<F: FnOnce() + Send + 'static>(name: [u8; OS_NAME + 1], run: F) -> io::R
     start.push((run, name));
     let start = <Box<[_; 1]>>::try_from(start.into_boxed_slice()).map_err(|_| io::ErrorKind::Other)?;
     let start = Box::into_raw(start);
-    // SAFETY: the attributes are set up before they are used and given back after it; all pointers are to what lives
-    // here, but for `start`, which belongs to the new thread, or to this one again if there is none.
+    // SAFETY: the attributes are initialised before use and destroyed after it; all pointers are to locals, except for
+    // `start`, which belongs to the new thread, or to this one again if there is none.
     let code = unsafe {
         let mut attr = std::mem::MaybeUninit::uninit();
         let mut code = libc::pthread_attr_init(attr.as_mut_ptr());
@@ -268,7 +268,7 @@ fn set_name(name: &[u8; OS_NAME + 1]) {
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android", target_vendor = "apple"))))]
 fn set_name(_name: &[u8; OS_NAME + 1]) {}
 
-/// A number of the calling thread that no other thread ever has.
+/// A number of the calling thread, never used by another one.
 pub fn me() -> u64 {
     thread_local! {
         static ME: Cell<u64> = const { Cell::new(0) };
@@ -276,7 +276,7 @@ pub fn me() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     ME.with(|me| {
         if me.get() == 0 {
-            // ORDERING: Relaxed; only that each thread has another one matters.
+            // ORDERING: Relaxed; it only has to be unique.
             me.set(NEXT.fetch_add(1, Relaxed));
         }
         me.get()
@@ -305,8 +305,7 @@ fn os_id() -> u64 {
     0
 }
 
-/// Has the calling thread's timed sleeps end on time, where the system would else gather them with others (Linux: 50
-/// us).
+/// Makes the calling thread's timed sleeps end on time, where the system would otherwise coalesce them (Linux: 50 us).
 pub fn sleep_precisely() {
     #[cfg(target_os = "linux")]
     // SAFETY: sets a number of the calling thread's; the unused arguments are 0 as the call demands.
@@ -320,7 +319,8 @@ mod tests {
     use super::*;
 
     fn thread(name: &str, index: Option<usize>) -> Thread {
-        let group = Group { origin: Origin::KindPool, name: name.to_owned(), owner: "cpu".to_owned(), pool: 1 };
+        let group =
+            ThreadGroup { origin: ThreadOrigin::KindPool, name: name.to_owned(), owner: "cpu".to_owned(), pool: 1 };
         Thread { group: Arc::new(group), index, os_id: AtomicU64::new(0) }
     }
 

@@ -12,18 +12,18 @@ const DEFAULT_SPIN_NS: u64 = 20_000;
 const MAX_SPIN_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Debug)]
-pub struct PoolAttr {
+pub struct ThreadPoolAttr {
     /// None = `default_num_threads`.
     pub num_threads: Option<usize>,
     pub spin_ns: u64,
-    /// Whether a host's pool is watched.
+    /// Whether a host's pool is in checking mode.
     pub checking: bool,
-    /// What the pool's threads cost; None = to be measured.
+    /// The cost of the pool's threads; `None` = measure it.
     pub costs: Option<Cost>,
 }
 
-impl PoolAttr {
-    /// Refuses settings that say nothing to a host's pool.
+impl ThreadPoolAttr {
+    /// Refuses settings that do not apply to a host's pool.
     pub fn check_for_host(&self) -> Result<()> {
         if let Some(threads) = self.num_threads {
             return Err(Error::invalid(format!(
@@ -39,7 +39,7 @@ impl PoolAttr {
         Ok(())
     }
 
-    /// Refuses settings that say nothing to the built-in pool.
+    /// Refuses settings that do not apply to the built-in pool.
     pub fn check_for_builtin(&self) -> Result<()> {
         if self.checking {
             return Err(Error::invalid("attr sets checking, which is for a host's pool"));
@@ -48,13 +48,13 @@ impl PoolAttr {
     }
 }
 
-impl Default for PoolAttr {
+impl Default for ThreadPoolAttr {
     fn default() -> Self {
-        PoolAttr { num_threads: None, spin_ns: DEFAULT_SPIN_NS, checking: false, costs: None }
+        ThreadPoolAttr { num_threads: None, spin_ns: DEFAULT_SPIN_NS, checking: false, costs: None }
     }
 }
 
-impl Kind for PoolAttr {
+impl Kind for ThreadPoolAttr {
     const TAG: u32 = tag::THREADPOOL_ATTR;
     const NAME: &'static str = "threadpool_attr";
     const COUNTER: live::Counter = live::Counter::Attrs;
@@ -74,7 +74,7 @@ pub fn checked_spin_ns(spin_ns: u64) -> Result<u64> {
     Ok(spin_ns)
 }
 
-/// WEIR_NUM_THREADS, read once; else what affinity mask and cgroup limit allow (std reads both).
+/// WEIR_NUM_THREADS, read once; else the number that affinity mask and cgroup limit allow (std reads both).
 pub fn default_num_threads() -> Result<usize> {
     static VARIABLE: OnceLock<Option<String>> = OnceLock::new();
     if let Some(text) = VARIABLE.get_or_init(|| std::env::var("WEIR_NUM_THREADS").ok()) {
@@ -87,7 +87,7 @@ pub fn default_num_threads() -> Result<usize> {
     Ok(num_processors().min(MAX_THREADS))
 }
 
-/// Processors that this process may use. Asked for once: the answer takes some twenty system calls.
+/// Processors that this process may use. Cached: asking takes some twenty system calls.
 pub fn num_processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))

@@ -1,23 +1,23 @@
-//! The library's own pool: one queue per thread, and threads that take from one another.
+//! The library's own pool: one queue per thread, and work stealing.
 //!
-//! A task that is handed over by a thread of the pool goes into that thread's queue, one from outside into the
-//! queues in turn. A thread takes from its own queue first and then from the others'. A full queue refuses the
-//! task; weir then does the work where it is.
+//! A task from a thread of the pool goes into that thread's queue, one from outside into the queues in turn. A thread
+//! takes from its own queue first and then from the others'. A full queue refuses the task; weir then runs the work in
+//! the caller.
 //!
-//! *Sleep and wake.* A thread without work looks around for the spin budget and then sleeps on `epoch`. `searching`
-//! counts those who look, `asleep` those who sleep or are about to. Who pushes a task wakes one sleeper, unless
-//! somebody is searching: that one will find it. Whoever stops searching because it found a task, and was the last
-//! to search, wakes one more if there is more work. No task is left lying: a thread that goes to sleep first counts
-//! itself into `asleep`, out of `searching`, and then looks at all queues once more; a pusher pushes and then looks
-//! at both counts. All of these are SeqCst, so in their single order one of the two sees the other.
+//! *Sleep and wake.* A thread without work searches for the spin budget and then sleeps on `epoch`. `searching` counts
+//! the threads that search, `asleep` those that sleep or are about to. A pusher wakes one sleeper, unless a thread is
+//! searching: that one will find the task. When the last searcher finds a task, it wakes one more thread if there is
+//! more work. No task is left lying: a thread that goes to sleep first counts itself into `asleep`, out of `searching`,
+//! and then looks at all queues once more; a pusher pushes and then looks at both counts. All of these are SeqCst, so
+//! in their single order one of the two sees the other.
 //!
-//! *End.* When the pool object dies, the threads drain what is queued and end by themselves; nobody joins them,
-//! since the last reference may go on one of them.
+//! *End.* When the pool object dies, the threads drain the queues and end by themselves; nobody joins them, since one
+//! of them may drop the last reference.
 #![forbid(unsafe_code)]
 
 use super::backend::Backend;
-use super::host::Task;
-use super::ring::Ring;
+use super::host::RawTask;
+use super::ring::MpmcRing;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::time::now_ns;
 use crate::base::{Code, Error, Result};
@@ -29,13 +29,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*, fence};
 const QUEUE: usize = 512;
 
 #[derive(Debug)]
-pub struct Builtin(Arc<Shared>);
+pub struct WorkStealingPool(Arc<WorkStealingShared>);
 
 #[derive(Debug)]
-struct Shared {
-    queues: Box<[Ring]>,
+struct WorkStealingShared {
+    queues: Box<[MpmcRing]>,
     spin_ns: u64,
-    /// Where the next task from outside goes.
+    /// The queue for the next task from outside.
     next: AtomicUsize,
     searching: AtomicU32,
     asleep: AtomicU32,
@@ -48,10 +48,10 @@ thread_local! {
     static HOME: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-impl Builtin {
-    pub fn start(threads: usize, spin_ns: u64, group: thread::Group) -> Result<Builtin> {
-        let shared = Arc::new(Shared {
-            queues: (0..threads).map(|_| Ring::new(QUEUE)).collect(),
+impl WorkStealingPool {
+    pub fn start(threads: usize, spin_ns: u64, group: thread::ThreadGroup) -> Result<WorkStealingPool> {
+        let shared = Arc::new(WorkStealingShared {
+            queues: (0..threads).map(|_| MpmcRing::new(QUEUE)).collect(),
             spin_ns,
             next: AtomicUsize::new(0),
             searching: AtomicU32::new(0),
@@ -60,7 +60,7 @@ impl Builtin {
             closing: AtomicBool::new(false),
         });
         // From here on a failure drops `pool`, which ends the threads that did start.
-        let pool = Builtin(Arc::clone(&shared));
+        let pool = WorkStealingPool(Arc::clone(&shared));
         let group = Arc::new(group);
         for index in 0..threads {
             let shared = Arc::clone(&shared);
@@ -75,7 +75,7 @@ impl Builtin {
     }
 }
 
-impl Shared {
+impl WorkStealingShared {
     fn id(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }
@@ -93,8 +93,8 @@ impl Shared {
         }
     }
 
-    /// A task from the own queue, else from another's.
-    fn take(&self, index: usize) -> Option<Task> {
+    /// A task from this thread's queue, else stolen from another's.
+    fn take(&self, index: usize) -> Option<RawTask> {
         let n = self.queues.len();
         (0..n).find_map(|i| self.queues[(index + i) % n].pop())
     }
@@ -103,8 +103,8 @@ impl Shared {
         self.queues.iter().any(|queue| !queue.is_empty())
     }
 
-    /// Looks around, then sleeps, until there is a task. None when the pool ends.
-    fn search(&self, index: usize) -> Option<Task> {
+    /// Searches, then sleeps, until there is a task. `None` when the pool ends.
+    fn search(&self, index: usize) -> Option<RawTask> {
         loop {
             self.searching.fetch_add(1, SeqCst);
             let found = self.look_around(index);
@@ -128,7 +128,7 @@ impl Shared {
         }
     }
 
-    fn look_around(&self, index: usize) -> Option<Task> {
+    fn look_around(&self, index: usize) -> Option<RawTask> {
         let start = now_ns();
         loop {
             if let Some(task) = self.take(index) {
@@ -141,7 +141,7 @@ impl Shared {
         }
     }
 
-    fn push(&self, task: Task) -> bool {
+    fn push(&self, task: RawTask) -> bool {
         let at = self.index().unwrap_or_else(|| self.next.fetch_add(1, Relaxed) % self.queues.len());
         if !self.queues[at].push(task) {
             return false;
@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-impl Backend for Builtin {
+impl Backend for WorkStealingPool {
     fn flags(&self) -> u64 {
         F::WEIR_THREADPOOL_AUTO_BALANCING as u64 | F::WEIR_THREADPOOL_NESTED as u64
     }
@@ -179,7 +179,7 @@ impl Backend for Builtin {
         true
     }
 
-    fn schedule(&self, task: Task, _cost_ns: u64, _priority: i32) -> bool {
+    fn schedule(&self, task: RawTask, _cost_ns: u64, _priority: i32) -> bool {
         self.0.push(task)
     }
 
@@ -187,7 +187,7 @@ impl Backend for Builtin {
         false
     }
 
-    fn bulk(&self, _n: usize, _task: Task) -> bool {
+    fn bulk(&self, _n: usize, _task: RawTask) -> bool {
         false
     }
 
@@ -213,7 +213,7 @@ impl Backend for Builtin {
     }
 }
 
-impl Drop for Builtin {
+impl Drop for WorkStealingPool {
     fn drop(&mut self) {
         self.end();
     }

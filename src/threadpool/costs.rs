@@ -1,14 +1,13 @@
-//! What it costs to bring a pool's threads to a loop, and how many of them a loop is worth.
+//! The cost of bringing a pool's threads to a loop, and the best number of helpers for a loop.
 //!
 //! A pool is asked for threads in one of two *ways*: one by one (`schedule`), or by a `parallel_for` that waits. For
 //! each way three figures are kept, in nanoseconds:
 //!
-//! - *submit*: what the caller spends on each helper before it works itself;
+//! - *submit*: the caller's time for each helper before it works itself;
 //! - *arrive*: from asking to the moment at which the (last) helper begins;
 //! - *join*: from the end of the last piece to the caller going on.
 //!
-//! With `h` helpers the work that there is, plus the time in which those who work in the end do not work yet, is
-//! shared by `h + 1`:
+//! With `h` helpers, `h + 1` threads share the work plus the time in which they do not work yet:
 //!
 //! ```text
 //! alone(T)  = T
@@ -26,11 +25,11 @@
 //! is tried again now and then, so that a bad moment is forgotten.
 //!
 //! *Warming up.* Loops that are worth the hot figures and not the cold ones may come one after the other: sharing the
-//! first would pay for all. What each of them would have gained is added up while they follow closely, and when the
-//! sum exceeds what a cold start loses, the next one is shared (the ski rental argument: at most twice of what
-//! knowing the future would cost).
+//! first would pay for all. Their missed gains are added up while they follow closely, and when the sum exceeds the
+//! loss of a cold start, the next one is shared (the ski rental argument: at most twice the cost of knowing the
+//! future).
 //!
-//! Which pools the figures are of, and how long they are kept, is `learned`'s.
+//! `learned` decides which pools share the figures, and for how long they are kept.
 #![forbid(unsafe_code)]
 
 use crate::base::tune::Rate;
@@ -38,7 +37,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How threads are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DispatchKind {
     /// One `schedule` (or asynchronous `parallel_for` of one) for each.
     Single,
     /// One `parallel_for` that waits, for all of them and the caller.
@@ -60,16 +59,16 @@ impl Cost {
     }
 }
 
-/// What is assumed of a pool that was not measured: the round figure for a hop to another thread that sleeps lightly.
+/// Assumed for a pool that was not measured: a round figure for waking a thread that sleeps lightly.
 pub const PRIOR: Cost = Cost { submit: 500.0, arrive: 4_000.0, join: 500.0 };
 
-/// A pool that was used less than this ago is hot: its threads look around.
+/// A pool that was used less than this ago is hot: its threads still spin.
 const HOT_NS: u64 = 30_000;
 /// Helpers must save this part of the time alone.
 const MARGIN: f32 = 0.04;
-/// Every so many loops that are left alone only because the pool has become dear, one is shared all the same.
+/// One in so many loops that run alone only because the pool became dear is shared all the same.
 const TRY_AGAIN: u32 = 64;
-/// The first loops are all sampled, and then one in so many.
+/// All of the first loops are sampled, and then one in so many.
 const SAMPLE_FIRST: u32 = 16;
 const SAMPLE_EVERY: u32 = 8;
 /// Slower than this is a busy machine rather than a slow pool, and would keep loops from asking for too long.
@@ -80,19 +79,19 @@ const RATE: Rate = Rate { down: 0.25, up: 0.25, most_up: 0.25, least_up: 50.0 };
 const LEAST_WORTH_NS: f32 = 200.0;
 
 #[derive(Debug)]
-struct Kept {
+struct KeptCost {
     submit: AtomicU32,
     arrive: AtomicU32,
     join: AtomicU32,
 }
 
-impl Kept {
-    fn new(cost: Cost) -> Kept {
+impl KeptCost {
+    fn new(cost: Cost) -> KeptCost {
         let bits = |ns: f32| AtomicU32::new(ns.to_bits());
-        Kept { submit: bits(cost.submit), arrive: bits(cost.arrive), join: bits(cost.join) }
+        KeptCost { submit: bits(cost.submit), arrive: bits(cost.arrive), join: bits(cost.join) }
     }
 
-    // ORDERING: Relaxed here and below; the figures steer, nothing is read on the strength of them.
+    // ORDERING: Relaxed here and below; the figures only steer, no data depends on them.
     fn get(&self) -> Cost {
         let ns = |bits: &AtomicU32| f32::from_bits(bits.load(Relaxed));
         Cost { submit: ns(&self.submit), arrive: ns(&self.arrive), join: ns(&self.join) }
@@ -105,7 +104,7 @@ impl Kept {
     }
 }
 
-/// What one loop showed.
+/// The measurements of one loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub submit: f32,
@@ -115,39 +114,39 @@ pub struct Sample {
     pub join: f32,
 }
 
-/// What is to be done with a loop.
+/// The decision for one loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
-    pub way: Way,
+pub struct LoopPlan {
+    pub way: DispatchKind,
     /// How many helpers the loop is worth, and how many of them are taken from the pool's budget of `width`.
     pub helpers: usize,
     pub taken: usize,
     pub width: usize,
     pub hot: bool,
-    /// Whether what the loop shows is to be kept.
+    /// Whether the loop is sampled.
     pub sampled: bool,
 }
 
 /// The figures: one set for each way, hot and cold.
 #[derive(Debug)]
 pub struct Costs {
-    ways: [[Kept; 2]; 2],
+    ways: [[KeptCost; 2]; 2],
     /// The smallest loop that can be worth a helper, in nanoseconds, as bits of an f32; read before anything else.
     worth: AtomicU32,
-    /// What `worth` was when the pool was measured.
+    /// The value of `worth` when the pool was measured.
     measured_worth: AtomicU32,
     /// When the pool was last asked for threads.
     used_at: AtomicU64,
     shared: AtomicU32,
     left_alone: AtomicU32,
-    /// What loops have missed that were left alone because the pool is cold, as an f32's bits; and when the last ended.
+    /// Time lost by loops that ran alone because the pool is cold, as an f32's bits; and when the last one ended.
     missed: AtomicU32,
     alone_until: AtomicU64,
 }
 
 impl Costs {
     pub fn new(given: Option<Cost>) -> Costs {
-        let kept = || Kept::new(given.unwrap_or(PRIOR));
+        let kept = || KeptCost::new(given.unwrap_or(PRIOR));
         let costs = Costs {
             ways: [[kept(), kept()], [kept(), kept()]],
             worth: AtomicU32::new(0),
@@ -177,26 +176,26 @@ impl Costs {
         self.alone_until.store(0, Relaxed);
     }
 
-    fn kept(&self, way: Way, hot: bool) -> &Kept {
+    fn kept(&self, way: DispatchKind, hot: bool) -> &KeptCost {
         &self.ways[way as usize][usize::from(hot)]
     }
 
-    pub fn get(&self, way: Way, hot: bool) -> Cost {
+    pub fn get(&self, way: DispatchKind, hot: bool) -> Cost {
         self.kept(way, hot).get()
     }
 
-    /// Below this a loop is not looked at any further.
+    /// Smaller loops are not considered any further.
     pub fn worth_ns(&self) -> f32 {
         f32::from_bits(self.worth.load(Relaxed))
     }
 
     fn set_worth(&self) {
-        let least = [Way::Single, Way::Bulk].map(|way| self.get(way, true).worth());
+        let least = [DispatchKind::Single, DispatchKind::Bulk].map(|way| self.get(way, true).worth());
         let least = least.into_iter().fold(f32::INFINITY, f32::min).max(LEAST_WORTH_NS);
         self.worth.store(least.to_bits(), Relaxed);
     }
 
-    /// Whether a loop of `total` nanoseconds that is not worth the present figures is to be shared all the same.
+    /// Whether to share a loop of `total` nanoseconds although the present figures are against it.
     pub fn try_again(&self, total: f32) -> bool {
         total > f32::from_bits(self.measured_worth.load(Relaxed))
             && (self.left_alone.fetch_add(1, Relaxed) + 1).is_multiple_of(TRY_AGAIN)
@@ -207,9 +206,9 @@ impl Costs {
         now.saturating_sub(self.used_at.load(Relaxed)) < HOT_NS
     }
 
-    /// Whether a loop that is not worth a cold start is to be shared for the sake of those that follow: with so many
-    /// helpers, and what it takes then.
-    pub fn warm_up(&self, way: Way, total: f32, most: usize, now: u64) -> Option<(usize, f32)> {
+    /// Whether to share a loop that is not worth a cold start for the sake of the following ones: the number of
+    /// helpers, and the time that it takes then.
+    pub fn warm_up(&self, way: DispatchKind, total: f32, most: usize, now: u64) -> Option<(usize, f32)> {
         let (helpers, hot_ns) = self.helpers(way, true, total, most);
         if helpers == 0 {
             return None;
@@ -234,14 +233,14 @@ impl Costs {
         n < SAMPLE_FIRST || n.is_multiple_of(SAMPLE_EVERY)
     }
 
-    /// The best number of helpers, at most `most`, for `total` nanoseconds, and what it takes then; 0 = none is worth
-    /// it.
-    pub fn helpers(&self, way: Way, hot: bool, total: f32, most: usize) -> (usize, f32) {
+    /// The best number of helpers, at most `most`, for `total` nanoseconds, and the time that it takes then; 0 = none
+    /// is worth it.
+    pub fn helpers(&self, way: DispatchKind, hot: bool, total: f32, most: usize) -> (usize, f32) {
         best(way, self.get(way, hot), total, most)
     }
 
-    /// Takes what a measurement found: replaces the figures.
-    pub fn measured(&self, way: Way, hot: Cost, cold: Cost) {
+    /// Replaces the figures by a measurement.
+    pub fn measured(&self, way: DispatchKind, hot: Cost, cold: Cost) {
         self.kept(way, true).set(hot);
         self.kept(way, false).set(cold);
         self.set_worth();
@@ -250,8 +249,8 @@ impl Costs {
         self.measured_worth.store(worth.to_bits(), Relaxed);
     }
 
-    /// Takes what a loop showed.
-    pub fn refine(&self, way: Way, hot: bool, sample: Sample) {
+    /// Takes one loop's sample.
+    pub fn refine(&self, way: DispatchKind, hot: bool, sample: Sample) {
         let kept = self.kept(way, hot);
         let old = kept.get();
         let arrive = sample.arrive.unwrap_or(old.arrive.max(sample.lasted));
@@ -266,16 +265,16 @@ impl Costs {
     }
 }
 
-/// What a loop takes with `h` helpers.
-fn with(way: Way, cost: Cost, total: f32, h: f32) -> f32 {
+/// The time of a loop with `h` helpers.
+fn with(way: DispatchKind, cost: Cost, total: f32, h: f32) -> f32 {
     let before = match way {
-        Way::Single => cost.submit * (h + h * (h - 1.0) / 2.0),
-        Way::Bulk => cost.submit,
+        DispatchKind::Single => cost.submit * (h + h * (h - 1.0) / 2.0),
+        DispatchKind::Bulk => cost.submit,
     };
     (total + h * cost.arrive + before) / (h + 1.0) + cost.join
 }
 
-fn best(way: Way, cost: Cost, total: f32, most: usize) -> (usize, f32) {
+fn best(way: DispatchKind, cost: Cost, total: f32, most: usize) -> (usize, f32) {
     let limit = total * (1.0 - MARGIN);
     let mut found = (0, total);
     for h in 1..=most {
@@ -299,20 +298,25 @@ mod tests {
 
     #[test]
     fn small_loops_stay_alone_and_large_ones_get_all() {
-        for way in [Way::Single, Way::Bulk] {
+        for way in [DispatchKind::Single, DispatchKind::Bulk] {
             assert_eq!(best(way, CHEAP, 500.0, 15).0, 0);
             assert_eq!(best(way, CHEAP, 1_000_000.0, 15).0, 15);
             assert_eq!(best(way, DEAR, 20_000.0, 15).0, 0);
             assert!(best(way, DEAR, 200_000.0, 15).0 > 0);
         }
         // Asking one by one takes time for each: half a millisecond is not worth sixty wakes of 8 us.
-        assert!(best(Way::Single, DEAR, 500_000.0, 60).0 < 15);
-        assert!(best(Way::Bulk, DEAR, 500_000.0, 60).0 > 8);
+        assert!(best(DispatchKind::Single, DEAR, 500_000.0, 60).0 < 15);
+        assert!(best(DispatchKind::Bulk, DEAR, 500_000.0, 60).0 > 8);
     }
 
     #[test]
     fn the_threshold_is_where_one_helper_begins_to_be_worth_it() {
-        for (way, cost) in [(Way::Single, CHEAP), (Way::Bulk, CHEAP), (Way::Single, DEAR), (Way::Bulk, DEAR)] {
+        for (way, cost) in [
+            (DispatchKind::Single, CHEAP),
+            (DispatchKind::Bulk, CHEAP),
+            (DispatchKind::Single, DEAR),
+            (DispatchKind::Bulk, DEAR),
+        ] {
             let at = cost.worth();
             assert_eq!(best(way, cost, at * 0.98, 1).0, 0, "{way:?} {cost:?}");
             assert_eq!(best(way, cost, at * 1.02, 1).0, 1, "{way:?} {cost:?}");
@@ -324,30 +328,34 @@ mod tests {
         let costs = Costs::new(Some(CHEAP));
         let before = costs.worth_ns();
         costs.refine(
-            Way::Single,
+            DispatchKind::Single,
             true,
             Sample { submit: 100.0, arrive: Some(1_000_000.0), lasted: 2_000_000.0, join: 100.0 },
         );
-        assert!(costs.get(Way::Single, true).arrive < 2.0 * CHEAP.arrive);
+        assert!(costs.get(DispatchKind::Single, true).arrive < 2.0 * CHEAP.arrive);
         for _ in 0..20 {
-            costs.refine(Way::Single, true, Sample { submit: 100.0, arrive: Some(600.0), lasted: 5e3, join: 100.0 });
+            costs.refine(
+                DispatchKind::Single,
+                true,
+                Sample { submit: 100.0, arrive: Some(600.0), lasted: 5e3, join: 100.0 },
+            );
         }
         assert!((costs.worth_ns() - before).abs() < 0.05 * before);
-        assert_eq!(costs.get(Way::Single, false), CHEAP, "cold figures are apart");
+        assert_eq!(costs.get(DispatchKind::Single, false), CHEAP, "cold figures are apart");
     }
 
     #[test]
     fn loops_in_a_row_warm_the_pool_up_and_loops_far_apart_do_not() {
         let costs = Costs::new(Some(CHEAP));
-        costs.measured(Way::Single, CHEAP, DEAR);
+        costs.measured(DispatchKind::Single, CHEAP, DEAR);
         let total = 6_000.0;
-        assert_eq!(costs.helpers(Way::Single, false, total, 3).0, 0);
+        assert_eq!(costs.helpers(DispatchKind::Single, false, total, 3).0, 0);
         let shared = |gap: u64| {
-            (1..=100u64).filter(|i| costs.warm_up(Way::Single, total, 3, i * (6_000 + gap)).is_some()).count()
+            (1..=100u64).filter(|i| costs.warm_up(DispatchKind::Single, total, 3, i * (6_000 + gap)).is_some()).count()
         };
         assert_eq!(shared(1_000_000), 0);
         assert!((5..=50).contains(&shared(100)));
-        assert_eq!(costs.warm_up(Way::Single, 100.0, 3, 1), None);
+        assert_eq!(costs.warm_up(DispatchKind::Single, 100.0, 3, 1), None);
     }
 
     #[test]

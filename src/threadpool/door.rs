@@ -1,14 +1,13 @@
-//! A door to something that is not the library's, which can be closed for good.
+//! A gate to something that the host owns, which can be closed for good.
 //!
-//! One word says whether it is closed, how many are inside, and how many errands are owed: work that was handed over
-//! and has to be done, however long it lies where it is. Who wants to go in counts itself first and looks then, in one
-//! step. So of whoever goes in and whoever closes, each sees the other: who was counted before the door was closed is
-//! waited for, and who comes later sees that it is closed, takes its count back and stays out. A look first and a count
-//! then would let somebody in behind the back of the one that closes (`models_door_keeps_out_who_comes_late` has that
-//! version as its broken twin).
+//! One word says whether it is closed, how many threads are inside, and how many errands are owed: work that was handed
+//! over and must be done, however long it stays queued. An entering thread counts itself and reads the flag in one
+//! step. So it and the closing thread see each other: the closer waits for threads that were counted before it closed,
+//! and a later one sees that the door is closed, takes its count back and stays out. With the look before the count a
+//! thread could slip in unseen (`models_door_keeps_out_who_comes_late` has that version as its broken twin).
 //!
-//! Whoever leaves a closed door as the last one opens the gate on which those wait who have closed it. Late counts that
-//! are taken back may do so again, which wakes nobody.
+//! The last thread that leaves a closed door advances the event count on which the closers wait. Late counts that are
+//! taken back may do so again, which wakes nobody.
 #![forbid(unsafe_code)]
 
 use crate::base::time::Deadline;
@@ -25,11 +24,11 @@ pub struct Door {
     empty: EventCount,
 }
 
-/// Somebody is inside while this lives.
+/// A thread is inside while this lives.
 #[derive(Debug)]
-pub struct Inside<'a>(&'a Door);
+pub struct DoorGuard<'a>(&'a Door);
 
-impl Drop for Inside<'_> {
+impl Drop for DoorGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.take_off(1);
@@ -47,13 +46,13 @@ impl Door {
         Door { word: AtomicU64::new(0), empty: EventCount::new() }
     }
 
-    /// None if the door is closed.
+    /// `None` if the door is closed.
     #[inline]
-    pub fn enter(&self) -> Option<Inside<'_>> {
-        self.count(1).then(|| Inside(self))
+    pub fn enter(&self) -> Option<DoorGuard<'_>> {
+        self.count(1).then(|| DoorGuard(self))
     }
 
-    /// One errand more, to be `settle`d when it is done. False if the door is closed.
+    /// Adds an errand, to be `settle`d when it is done. False if the door is closed.
     pub fn owe(&self) -> bool {
         self.count(OWED)
     }
@@ -65,7 +64,7 @@ impl Door {
 
     #[inline]
     fn count(&self, what: u64) -> bool {
-        // ORDERING: Relaxed; all that is asked for is the order of this one word.
+        // ORDERING: Relaxed; only the order of this one word matters.
         let is_open = self.word.fetch_add(what, Relaxed) & CLOSED == 0;
         if !is_open {
             self.take_off(what);
@@ -75,31 +74,32 @@ impl Door {
 
     #[inline]
     fn take_off(&self, what: u64) {
-        // ORDERING: Release pairs with the Acquire in `is_empty`: who sees nobody inside sees what those inside did.
+        // ORDERING: Release pairs with the Acquire in `is_empty`: a thread that sees nobody inside sees the work of
+        // those that were.
         if self.word.fetch_sub(what, Release) == CLOSED + what {
             self.empty.advance(1);
         }
     }
 
-    /// From here on nobody goes in. Those who are inside may still be.
+    /// Nobody enters from here on. Some may still be inside.
     pub fn close(&self) {
         // ORDERING: Relaxed, as in `count`.
         self.word.fetch_or(CLOSED, Relaxed);
     }
 
     pub fn is_closed(&self) -> bool {
-        // ORDERING: Relaxed; a late look is as good as an early question.
+        // ORDERING: Relaxed; a stale answer is as good as an earlier question.
         self.word.load(Relaxed) & CLOSED != 0
     }
 
-    /// Of a closed door: whether all have left and nothing is owed. Then that stays so.
+    /// For a closed door: whether all have left and nothing is owed. Then that stays so.
     pub fn is_empty(&self) -> bool {
         self.word.load(Acquire) == CLOSED
     }
 
-    /// Of a closed door: waits until all have left and nothing is owed. False if the deadline passed first.
+    /// For a closed door: waits until all have left and nothing is owed. False if the deadline passed first.
     pub fn wait_until_empty(&self, spin_ns: u64, deadline: Deadline) -> bool {
-        // Who takes back a late count hides for a moment that the door is empty, and opens the gate then.
+        // A late count hides for a moment that the door is empty; taking it back advances the event count.
         self.is_empty() || self.empty.wait(1, spin_ns, deadline)
     }
 }

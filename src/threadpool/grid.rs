@@ -13,9 +13,9 @@ use crate::base::{Error, Ref, Result};
 /// Most dimensions of a region, as of a tensor.
 pub const MAX_RANK: usize = crate::abi::weir_limit::WEIR_MAX_RANK as usize;
 
-/// What a tile should take if its size is the library's choice, in nanoseconds: what a smallest piece should.
+/// Duration of a tile whose size the library chooses, in nanoseconds: that of a smallest piece.
 const TILE_NS: f32 = 1_000.0;
-/// Points of such a tile if nobody knows what a point costs.
+/// Points of such a tile if the cost of a point is unknown.
 const TILE_POINTS: f32 = 256.0;
 
 /// Corners: one number for each dimension, and 0 beyond the rank.
@@ -109,7 +109,7 @@ impl Grid {
     }
 }
 
-/// What runs on a box, in a slot.
+/// The function that runs on a box, in a slot.
 pub type BoxBody<'a> = &'a (dyn Fn(&Corner, &Corner, usize) -> Result<()> + Sync);
 
 /// Runs `body` over all boxes of the grid; then the epilogue. Each point costs about `point_ns` (0 = unknown).

@@ -1,8 +1,8 @@
-//! The pool without threads: everything runs at once, in the thread that hands it over.
+//! The pool without threads: everything runs at once, in the calling thread.
 #![forbid(unsafe_code)]
 
 use super::backend::Backend;
-use super::host::Task;
+use super::host::RawTask;
 use crate::abi::weir_threadpool_flags as F;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Backend for Inline {
         true
     }
 
-    fn schedule(&self, task: Task, _cost_ns: u64, _priority: i32) -> bool {
+    fn schedule(&self, task: RawTask, _cost_ns: u64, _priority: i32) -> bool {
         task.run(0);
         true
     }
@@ -34,7 +34,7 @@ impl Backend for Inline {
         false
     }
 
-    fn bulk(&self, _n: usize, _task: Task) -> bool {
+    fn bulk(&self, _n: usize, _task: RawTask) -> bool {
         false
     }
 

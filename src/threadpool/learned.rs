@@ -1,15 +1,15 @@
-//! What is learned about pools, and where it is kept: with the host's functions, not with the pool object.
+//! Data learned about pools. It is kept with the host's functions, not with the pool object.
 //!
-//! A host may hand out a pool for each call of its own. What its threads cost and which of its loops gain by being
-//! shared is the same for each of those, as they are the same functions: so it is kept for a *family*, which is all
-//! pools of the same functions, flags, width and given costs, whatever their contexts. Pools of the library's own, and
-//! pools in checking mode, are each their own family.
+//! A host may make a pool for each call of its own. The cost of its threads, and which loops gain by being shared, is
+//! the same for all of those, since their functions are the same. So it is kept for a *family*: all pools of the same
+//! functions, flags, width and given costs, whatever their contexts. Pools of the library's own, and pools in checking
+//! mode, are each their own family.
 //!
 //! Families live in a table of a fixed size. `users` counts the pools of an entry, and is `FILLING` while one thread
-//! makes the entry another family's. Who looks for a family counts itself as a user first and compares the key then:
-//! nobody fills what has users, so the key that is read is whole. An entry without users keeps what it knows until it
-//! is needed: a new family takes one that was never used, else one that was not used since the last time that somebody
-//! needed one. Where all entries within reach have users, what a pool learns is its own and goes with it.
+//! gives the entry to another family. A lookup counts itself as a user before it compares the key: an entry with users
+//! is never filled, so the key is read whole. An entry without users keeps its data until it is needed: a new family
+//! takes one that was never used, else one that was not used since the last eviction. If all entries within reach have
+//! users, the pool's data is private and dies with it.
 #![forbid(unsafe_code)]
 
 use super::costs::{Cost, Costs};
@@ -20,21 +20,21 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 const TASKS: usize = 256;
 
-/// What is known of a family.
+/// The data of a family.
 #[derive(Debug)]
-pub struct Learned {
+pub struct FamilyData {
     pub costs: Costs,
     pub sites: Sites,
-    /// What tasks of groups take, by function and depth.
+    /// The durations of group tasks, by function and depth.
     pub tasks: Sites<TASKS>,
     pub trials: Trials,
     /// Whether the costs were measured, or need not be.
     pub measured: AtomicBool,
 }
 
-impl Learned {
-    pub fn new(given: Option<Cost>) -> Learned {
-        Learned {
+impl FamilyData {
+    pub fn new(given: Option<Cost>) -> FamilyData {
+        FamilyData {
             costs: Costs::new(given),
             sites: Sites::default(),
             tasks: Sites::default(),
@@ -43,7 +43,7 @@ impl Learned {
         }
     }
 
-    /// Nothing is known any more but what is given. ORDERING: Relaxed throughout; the entry is handed on by `users`.
+    /// Forgets all but the given costs. ORDERING: Relaxed throughout; `users` hands the entry on.
     fn forget(&self, given: Option<Cost>) {
         self.costs.forget(given);
         self.sites.forget();
@@ -55,13 +55,13 @@ impl Learned {
 
 const WORDS: usize = 12;
 
-/// What makes a family: the addresses of its functions, flags, width and given costs.
+/// The key of a family: the addresses of its functions, flags, width and given costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key([u64; WORDS]);
+pub struct FamilyKey([u64; WORDS]);
 
-impl Key {
+impl FamilyKey {
     /// `functions`: their addresses, 0 for none.
-    pub fn new(functions: [usize; 7], flags: u64, width: usize, given: Option<Cost>) -> Key {
+    pub fn new(functions: [usize; 7], flags: u64, width: usize, given: Option<Cost>) -> FamilyKey {
         let mut words = [0; WORDS];
         for (word, function) in words.iter_mut().zip(functions) {
             *word = function as u64;
@@ -73,7 +73,7 @@ impl Key {
             words[10] = u64::from(join.to_bits());
             words[11] = 1;
         }
-        Key(words)
+        FamilyKey(words)
     }
 
     /// Never 0.
@@ -92,20 +92,20 @@ const REACH: usize = 8;
 const FILLING: u32 = u32::MAX;
 
 #[derive(Debug)]
-struct Entry {
+struct FamilyEntry {
     users: AtomicU32,
-    /// Whether it was used since somebody needed an entry.
+    /// Whether it was used since the last eviction.
     recent: AtomicBool,
-    /// Of the key; 0 = never used. A look at it tells where it is worth to count oneself.
+    /// The key's hash; 0 = never used. Checked before the more expensive count.
     hash: AtomicU64,
     key: [AtomicU64; WORDS],
     id: AtomicU64,
-    learned: OnceLock<Learned>,
+    learned: OnceLock<FamilyData>,
 }
 
-impl Entry {
-    const fn new() -> Entry {
-        Entry {
+impl FamilyEntry {
+    const fn new() -> FamilyEntry {
+        FamilyEntry {
             users: AtomicU32::new(0),
             recent: AtomicBool::new(false),
             hash: AtomicU64::new(0),
@@ -115,8 +115,8 @@ impl Entry {
         }
     }
 
-    /// One user more, if this is the family's entry.
-    fn join(&self, hash: u64, key: &Key) -> bool {
+    /// Adds a user, if this is the family's entry.
+    fn join(&self, hash: u64, key: &FamilyKey) -> bool {
         if self.hash.load(Relaxed) != hash {
             return false;
         }
@@ -140,8 +140,8 @@ impl Entry {
         self.users.fetch_sub(1, Release);
     }
 
-    /// Makes it this family's, with one user. False if it has users.
-    fn fill(&self, hash: u64, key: &Key, given: Option<Cost>, id: impl FnOnce() -> u64) -> bool {
+    /// Gives the entry to this family, with one user. False if it has users.
+    fn fill(&self, hash: u64, key: &FamilyKey, given: Option<Cost>, id: impl FnOnce() -> u64) -> bool {
         if self.users.compare_exchange(0, FILLING, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -149,7 +149,7 @@ impl Entry {
         self.key.iter().zip(key.0).for_each(|(word, value)| word.store(value, Relaxed));
         self.id.store(id(), Relaxed);
         self.recent.store(true, Relaxed);
-        self.learned.get_or_init(|| Learned::new(None)).forget(given);
+        self.learned.get_or_init(|| FamilyData::new(None)).forget(given);
         // ORDERING: Release pairs with the Acquire in `join`.
         self.users.store(1, Release);
         true
@@ -157,25 +157,25 @@ impl Entry {
 }
 
 #[derive(Debug)]
-struct Table([Entry; ENTRIES]);
+struct FamilyTable([FamilyEntry; ENTRIES]);
 
-static TABLE: Table = Table([const { Entry::new() }; ENTRIES]);
+static TABLE: FamilyTable = FamilyTable([const { FamilyEntry::new() }; ENTRIES]);
 
-impl Table {
-    fn within_reach(&self, hash: u64) -> impl Iterator<Item = &Entry> + Clone {
+impl FamilyTable {
+    fn within_reach(&self, hash: u64) -> impl Iterator<Item = &FamilyEntry> + Clone {
         let first = (hash >> 32) as usize;
         (0..REACH).map(move |step| &self.0[(first + step) % ENTRIES])
     }
 
-    /// None: all entries within reach have users.
-    fn family(&self, key: &Key, given: Option<Cost>, id: impl Fn() -> u64) -> Option<&Entry> {
+    /// `None` if all entries within reach have users.
+    fn family(&self, key: &FamilyKey, given: Option<Cost>, id: impl Fn() -> u64) -> Option<&FamilyEntry> {
         let hash = key.hash();
         let reach = self.within_reach(hash);
         if let Some(entry) = reach.clone().find(|entry| entry.join(hash, key)) {
             return Some(entry);
         }
-        let fill = |entry: &&Entry| entry.fill(hash, key, given, &id);
-        let is_new = |entry: &&Entry| entry.hash.load(Relaxed) == 0;
+        let fill = |entry: &&FamilyEntry| entry.fill(hash, key, given, &id);
+        let is_new = |entry: &&FamilyEntry| entry.hash.load(Relaxed) == 0;
         if let Some(entry) = reach.clone().filter(is_new).find(fill) {
             return Some(entry);
         }
@@ -188,46 +188,48 @@ impl Table {
 
 /// The family that a pool belongs to, for as long as the pool lives.
 #[derive(Debug)]
-pub struct Family(Of);
+pub struct Family(FamilySource);
 
 #[derive(Debug)]
-enum Of {
-    Table(&'static Entry),
-    Own(Box<(u64, Learned)>),
+enum FamilySource {
+    FamilyTable(&'static FamilyEntry),
+    Own(Box<(u64, FamilyData)>),
 }
 
 impl Family {
-    /// All pools of this key. `id` gives numbers that nothing else has.
-    pub fn of(key: &Key, given: Option<Cost>, id: impl Fn() -> u64) -> Family {
-        TABLE.family(key, given, &id).map_or_else(|| Family::own(id(), given), |entry| Family(Of::Table(entry)))
+    /// The family of this key. `id` gives unique numbers.
+    pub fn of(key: &FamilyKey, given: Option<Cost>, id: impl Fn() -> u64) -> Family {
+        TABLE
+            .family(key, given, &id)
+            .map_or_else(|| Family::own(id(), given), |entry| Family(FamilySource::FamilyTable(entry)))
     }
 
     /// A family of one.
     pub fn own(id: u64, given: Option<Cost>) -> Family {
-        Family(Of::Own(Box::new((id, Learned::new(given)))))
+        Family(FamilySource::Own(Box::new((id, FamilyData::new(given)))))
     }
 
     #[inline]
-    pub fn learned(&self) -> &Learned {
+    pub fn learned(&self) -> &FamilyData {
         match &self.0 {
             // An entry that has users has been filled.
-            Of::Table(entry) => entry.learned.get_or_init(|| Learned::new(None)),
-            Of::Own(own) => &own.1,
+            FamilySource::FamilyTable(entry) => entry.learned.get_or_init(|| FamilyData::new(None)),
+            FamilySource::Own(own) => &own.1,
         }
     }
 
     /// No other family has or had this number.
     pub fn id(&self) -> u64 {
         match &self.0 {
-            Of::Table(entry) => entry.id.load(Relaxed),
-            Of::Own(own) => own.0,
+            FamilySource::FamilyTable(entry) => entry.id.load(Relaxed),
+            FamilySource::Own(own) => own.0,
         }
     }
 }
 
 impl Drop for Family {
     fn drop(&mut self) {
-        if let Of::Table(entry) = self.0 {
+        if let FamilySource::FamilyTable(entry) = self.0 {
             entry.leave();
         }
     }
@@ -239,8 +241,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
 
-    fn key(number: usize) -> Key {
-        Key::new([number; 7], 0, 4, None)
+    fn key(number: usize) -> FamilyKey {
+        FamilyKey::new([number; 7], 0, 4, None)
     }
 
     fn numbers() -> impl Fn() -> u64 {
@@ -248,11 +250,11 @@ mod tests {
         move || next.fetch_add(1, Relaxed)
     }
 
-    fn table() -> Box<Table> {
-        Box::new(Table([const { Entry::new() }; ENTRIES]))
+    fn table() -> Box<FamilyTable> {
+        Box::new(FamilyTable([const { FamilyEntry::new() }; ENTRIES]))
     }
 
-    fn learned(entry: &Entry) -> &Learned {
+    fn learned(entry: &FamilyEntry) -> &FamilyData {
         entry.learned.get().unwrap()
     }
 
@@ -264,8 +266,8 @@ mod tests {
         let second = table.family(&key(1), None, &id).unwrap();
         assert!(std::ptr::eq(first, second));
         assert_eq!(learned(second).sites.get(64), Some(5.0));
-        let wider = Key::new([1; 7], 0, 5, None);
-        let dearer = Key::new([1; 7], 0, 4, Some(PRIOR));
+        let wider = FamilyKey::new([1; 7], 0, 5, None);
+        let dearer = FamilyKey::new([1; 7], 0, 4, Some(PRIOR));
         for other in [key(2), wider, dearer] {
             let other = table.family(&other, None, &id).unwrap();
             assert_eq!(learned(other).sites.get(64), None);

@@ -1,22 +1,22 @@
-//! Makes pools: of the host's threads, of the library's own, of none.
+//! Makes pools: with the host's threads, the library's own, or none.
 #![forbid(unsafe_code)]
 
-use super::attr::{self, PoolAttr};
+use super::attr::{self, ThreadPoolAttr};
 use super::backend::Backend;
-use super::host::{self, Checked, Checks, Conduct, HostVtable, Shell, Store, group};
-use super::learned::{Family, Key};
-use super::pool::{self, Behind, Hand, Job, ThreadPool};
+use super::host::{self, Checked, Checks, Conduct, HostVtable, Shell, ShellStore, group};
+use super::learned::{Family, FamilyKey};
+use super::pool::{self, Hand, Job, PoolBackend, ThreadPool};
 use super::{builtin, inline, measure, seeded};
 use crate::base::{Ref, Result};
 use crate::sync::fork;
-use crate::sync::thread::{Group, Origin};
+use crate::sync::thread::{ThreadGroup, ThreadOrigin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What ended pools have left for the next ones.
-static STORE: Store<dyn Job> = Store::new();
+/// Shells of ended pools, for reuse.
+static STORE: ShellStore<dyn Job> = ShellStore::new();
 
-/// What a closure that is done with its own work does in turn before it leaves the pool's thread.
+/// Other work that a finished closure tries, in order, before it leaves the pool's thread.
 const HANDS: &[Hand] = &[host::lend_a_hand, group::lend_a_hand];
 
 impl ThreadPool {
@@ -26,13 +26,13 @@ impl ThreadPool {
     }
 
     fn over(id: u64, backend: Box<dyn Backend>) -> Ref<ThreadPool> {
-        ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, None))
+        ThreadPool::with(id, PoolBackend::Other(backend), None, Family::own(id, None))
     }
 
-    fn with(id: u64, behind: Behind, checks: Option<Arc<Checks>>, family: Family) -> Ref<ThreadPool> {
+    fn with(id: u64, behind: PoolBackend, checks: Option<Arc<Checks>>, family: Family) -> Ref<ThreadPool> {
         fork::arm();
         measure::prepare();
-        // A pool that does not say how far it can grow may still do so.
+        // A pool without `max_threads` may still grow.
         let most_threads = behind.max_threads().max(attr::num_processors()) + 1;
         let shell = Shell::new(&STORE, most_threads);
         behind.watch_through(&shell.life);
@@ -40,22 +40,22 @@ impl ThreadPool {
     }
 
     /// The host's threads.
-    pub fn host(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
+    pub fn host(vtable: HostVtable, attr: &ThreadPoolAttr) -> Ref<ThreadPool> {
         if attr.checking {
             return ThreadPool::checking(vtable, attr);
         }
-        let key = Key::new(vtable.functions(), vtable.flags(), vtable.num_threads(), attr.costs);
+        let key = FamilyKey::new(vtable.functions(), vtable.flags(), vtable.num_threads(), attr.costs);
         let family = Family::of(&key, attr.costs, ThreadPool::next_id);
-        ThreadPool::with(ThreadPool::next_id(), Behind::Host(vtable), None, family)
+        ThreadPool::with(ThreadPool::next_id(), PoolBackend::Host(vtable), None, family)
     }
 
     /// The host's threads, in checking mode.
-    fn checking(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
+    fn checking(vtable: HostVtable, attr: &ThreadPoolAttr) -> Ref<ThreadPool> {
         let checked = Checked::new(vtable, Conduct::Guard);
         let checks = Arc::clone(checked.checks());
         pool::expect_losses();
         let id = ThreadPool::next_id();
-        ThreadPool::with(id, Behind::Other(Box::new(checked)), Some(checks), Family::own(id, attr.costs))
+        ThreadPool::with(id, PoolBackend::Other(Box::new(checked)), Some(checks), Family::own(id, attr.costs))
     }
 
     /// The host's threads, for the conformance kit: findings are collected, and change nothing.
@@ -67,23 +67,32 @@ impl ThreadPool {
     }
 
     /// The library's own work-stealing pool.
-    pub fn builtin(attr: &PoolAttr) -> Result<Ref<ThreadPool>> {
+    pub fn builtin(attr: &ThreadPoolAttr) -> Result<Ref<ThreadPool>> {
         let id = ThreadPool::next_id();
-        let group =
-            Group { origin: Origin::BuiltinPool, name: format!("weir-pool{id}"), owner: String::new(), pool: id };
+        let group = ThreadGroup {
+            origin: ThreadOrigin::BuiltinPool,
+            name: format!("weir-pool{id}"),
+            owner: String::new(),
+            pool: id,
+        };
         ThreadPool::start(attr, group)
     }
 
-    /// The same for an owner of the library's: an engine, or a kind of engines.
-    pub fn builtin_for(attr: &PoolAttr, origin: Origin, name: String, owner: String) -> Result<Ref<ThreadPool>> {
-        ThreadPool::start(attr, Group { origin, name, owner, pool: ThreadPool::next_id() })
+    /// The same, owned by an engine or a kind of engines.
+    pub fn builtin_for(
+        attr: &ThreadPoolAttr,
+        origin: ThreadOrigin,
+        name: String,
+        owner: String,
+    ) -> Result<Ref<ThreadPool>> {
+        ThreadPool::start(attr, ThreadGroup { origin, name, owner, pool: ThreadPool::next_id() })
     }
 
-    fn start(attr: &PoolAttr, group: Group) -> Result<Ref<ThreadPool>> {
+    fn start(attr: &ThreadPoolAttr, group: ThreadGroup) -> Result<Ref<ThreadPool>> {
         let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
         let id = group.pool;
-        let backend = Box::new(builtin::Builtin::start(threads, attr.spin_ns, group)?);
-        Ok(ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, attr.costs)))
+        let backend = Box::new(builtin::WorkStealingPool::start(threads, attr.spin_ns, group)?);
+        Ok(ThreadPool::with(id, PoolBackend::Other(backend), None, Family::own(id, attr.costs)))
     }
 
     /// Everything in the calling thread.
@@ -95,7 +104,7 @@ impl ThreadPool {
     pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
         let id = ThreadPool::next_id();
         let name = format!("weir-seeded{id}");
-        let group = Group { origin: Origin::SeededPool, name, owner: String::new(), pool: id };
+        let group = ThreadGroup { origin: ThreadOrigin::SeededPool, name, owner: String::new(), pool: id };
         Ok(ThreadPool::over(id, Box::new(seeded::Seeded::start(seed, threads, group)?)))
     }
 }

@@ -1,7 +1,7 @@
-//! Measures what it costs to bring a pool's threads, with rounds of work that does nothing.
+//! Measures the cost of bringing a pool's threads, with rounds of empty work.
 //!
-//! The first loop for which it makes a difference does it, or `weir_threadpool_measure`. Not the creation of the
-//! pool: its threads may not run yet then, and a `parallel_for` would wait for them.
+//! The first loop for which it matters measures, or `weir_threadpool_measure`. Not the creation of the pool: its
+//! threads may not run yet, and a `parallel_for` would wait for them.
 //!
 //! One by one: the caller asks for helpers and looks until all have begun, for a bounded time. Through
 //! `parallel_for`: each of the tasks works by the clock for a moment, so that one thread does not take them all
@@ -9,7 +9,7 @@
 //! ones are the medians of the others.
 #![forbid(unsafe_code)]
 
-use super::costs::{Cost, PRIOR, SLOWEST_NS, Way};
+use super::costs::{Cost, DispatchKind, PRIOR, SLOWEST_NS};
 use super::pool::{Job, ThreadPool};
 use crate::base::Ref;
 use crate::base::time::{Deadline, now_ns};
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const ROUNDS: usize = 9;
-/// So many rounds are made, and the others only if all together take less than `ALL_NS`.
+/// The least number of rounds; more only if all together take less than `ALL_NS`.
 const FEWEST: usize = 3;
 const ALL_NS: u64 = 400_000;
-/// How long a round waits for helpers that were asked for one by one. Who does not come by then has told nothing: the
-/// machine may be busy.
+/// How long a round waits for helpers that were asked for one by one. A later one gives no figure: the machine may be
+/// busy.
 const ROUND_NS: u64 = 2_000_000;
 /// How long it looks before it sleeps.
 const SPIN_NS: u64 = 100_000;
@@ -31,7 +31,7 @@ const SPIN_NS: u64 = 100_000;
 const WORK_NS: u64 = 2_000;
 /// The pool runs everything in its caller: nothing short is worth asking.
 const NOBODY_NS: f32 = 1_000_000.0;
-/// Counts and times those who come.
+/// Counts and times arriving threads.
 #[derive(Debug)]
 struct Visitors {
     caller: u64,
@@ -75,11 +75,10 @@ impl Visitors {
     }
 }
 
-/// Made ready when a pool is made: a loop that measures allocates nothing, however late in the life of a program it
-/// comes.
+/// Prepared when a pool is made, so that a measuring loop never allocates.
 static SPARE: Global<Option<Arc<Visitors>>> = Global::new(|| None);
 
-/// Nothing that loops of a new pool do needs memory from here on.
+/// From here on the loops of a new pool need no memory.
 pub fn prepare() {
     let mut spare = SPARE.lock();
     if spare.is_none() {
@@ -89,7 +88,7 @@ pub fn prepare() {
 
 fn visitors(work_ns: u64) -> Arc<Visitors> {
     let visitors = Visitors::new(work_ns);
-    // Another thread measures just now, or one of the last visitors is on its way still.
+    // Another thread is measuring, or a visitor of the last round is still on its way out.
     let Some(mut spare) = SPARE.lock().take() else { return Arc::new(visitors) };
     match Arc::get_mut(&mut spare) {
         Some(place) => *place = visitors,
@@ -102,7 +101,7 @@ fn let_go(visitors: Arc<Visitors>) {
     SPARE.lock().get_or_insert(visitors);
 }
 
-/// Measures a pool that was not measured yet, unless another thread is at it or the pool is busy.
+/// Measures a pool that was not measured yet, unless another thread is measuring or the pool is busy.
 pub fn once(pool: &Ref<ThreadPool>) {
     if pool.learned().measured.load(Relaxed) || pool.idle_threads() < pool.num_threads() {
         return;
@@ -112,21 +111,21 @@ pub fn once(pool: &Ref<ThreadPool>) {
     }
 }
 
-/// Measures the pool now, in every way that it has. Less than a millisecond as a rule, a few if the machine is busy,
-/// and longer only if the pool keeps its `parallel_for` for longer.
+/// Measures the pool now, in every way that it has. Usually takes less than a millisecond, a few if the machine is
+/// busy, and longer only if the pool's `parallel_for` does.
 pub fn now(pool: &Ref<ThreadPool>) {
     pool.learned().measured.store(true, Relaxed);
     let helpers = pool.num_threads().min(pool.regions().most_threads() - 1).max(1);
     if pool.can_spawn() {
-        rounds(pool, Way::Single, |pool| single(pool, helpers));
+        rounds(pool, DispatchKind::Single, |pool| single(pool, helpers));
     }
     if pool.has_blocking_bulk() && pool.may_block() {
-        rounds(pool, Way::Bulk, |pool| bulk(pool, helpers));
+        rounds(pool, DispatchKind::Bulk, |pool| bulk(pool, helpers));
     }
     pool.learned().costs.used_until(now_ns());
 }
 
-fn rounds(pool: &Ref<ThreadPool>, way: Way, round: impl Fn(&Ref<ThreadPool>) -> Option<Cost>) {
+fn rounds(pool: &Ref<ThreadPool>, way: DispatchKind, round: impl Fn(&Ref<ThreadPool>) -> Option<Cost>) {
     let begin = now_ns();
     let Some(cold) = round(pool) else { return };
     let mut hot = SmallVec::<[Cost; ROUNDS]>::new();
@@ -147,7 +146,7 @@ fn rounds(pool: &Ref<ThreadPool>, way: Way, round: impl Fn(&Ref<ThreadPool>) -> 
     pool.learned().costs.measured(way, hot, cold);
 }
 
-/// None: the pool refused, is in use, or nobody came.
+/// `None` if the pool refused, is in use, or no helper came.
 fn single(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     let taken = pool.take_helpers(helpers, pool.num_threads());
     if taken == 0 {
@@ -170,12 +169,12 @@ fn single(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     let arrived = visitors.last.load(Relaxed).saturating_sub(begin) as f32;
     let arrive = if visitors.others.load(Relaxed) { arrived } else { NOBODY_NS };
     let_go(visitors);
-    // The way back is a store that the caller looks for; it is taken to cost what a line's way between cores
-    // costs at worst.
+    // The way back is a store that the caller polls; it is assumed to cost a cache line's transfer between cores at
+    // worst.
     Some(Cost { submit: (asked - begin) as f32 / sent as f32, arrive, join: PRIOR.join / 4.0 })
 }
 
-/// None: the pool refused, or is in use.
+/// `None` if the pool refused, or is in use.
 fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     let taken = pool.take_helpers(helpers, pool.num_threads());
     if taken == 0 {
@@ -188,7 +187,7 @@ fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     }
     let back = now_ns();
     until_all_have_left(pool);
-    // A pool that is closed meanwhile lets nobody in.
+    // No task enters a pool that is closed meanwhile.
     if visitors.last.load(Relaxed) == 0 {
         return None;
     }
@@ -200,7 +199,7 @@ fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     Some(Cost { submit, arrive, join })
 }
 
-/// Those who came are on their way out; the next round needs the whole budget.
+/// The helpers are on their way out; the next round needs the whole budget.
 fn until_all_have_left(pool: &ThreadPool) {
     let begin = now_ns();
     while pool.idle_threads() < pool.num_threads() && now_ns() - begin < ROUND_NS {

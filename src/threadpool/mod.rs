@@ -1,18 +1,18 @@
 //! Thread pools: the host's vtable behind one type, the reference pools, and regions on top of them.
 //!
 //! A pool can do one or both of two things: run one closure later (`schedule`), or run n closures and wait
-//! (`parallel_for`). The rest of the library asks for two others: `spawn` (somebody, run this job some time) and
-//! `parallel_for` (share this loop). `ThreadPool` derives them:
+//! (`parallel_for`). The rest of the library uses two others: `spawn` (run this job at some time) and `parallel_for`
+//! (share this loop). `ThreadPool` derives them:
 //!
 //! | the host gives             | spawn           | region                                              |
 //! |----------------------------|-----------------|-----------------------------------------------------|
 //! | schedule                   | schedule        | schedule for each helper, the caller works too      |
 //! | parallel_for, ASYNCHRONOUS | parallel_for(1) | parallel_for(1) for each helper, as above           |
 //! | parallel_for               | not possible    | parallel_for(helpers + 1), which holds the caller   |
-//! | schedule and parallel_for  | schedule        | whichever the pool is measured to do faster         |
+//! | schedule and parallel_for  | schedule        | the one that is measured to be faster               |
 //!
-//! A pool may refuse a spawn; then whoever asked does the work itself. Nothing in the library relies on a helper
-//! ever coming, on the order in which helpers come, or on more than the calling thread.
+//! A pool may refuse a spawn; then the caller does the work itself. Nothing in the library relies on a helper ever
+//! coming, on the order in which helpers come, or on more than the calling thread.
 
 mod attr;
 mod backend;
@@ -37,15 +37,16 @@ mod sites;
 mod span;
 mod trials;
 
-pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
+pub use attr::{MAX_THREADS, ThreadPoolAttr, checked_num_threads, checked_spin_ns, num_processors};
 pub use backend::Backend;
-pub use costs::{Cost, Way};
+pub use costs::{Cost, DispatchKind};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
 pub use host::group;
 pub use host::{
-    Checks, Epilogue, HostCall, HostVtable, Task, Want, Wanted, into_ctx, parallel_for, parallel_for_then, vtable_of,
+    Checks, Epilogue, HelpAnswer, HelpRequest, HostCall, HostVtable, RawTask, into_ctx, parallel_for,
+    parallel_for_then, vtable_of,
 };
 pub use measure::now as measure;
-pub use pool::{Job, ThreadPool, Watch, any_buried, release_buried, within_any};
+pub use pool::{Job, PoolEndWatch, ThreadPool, any_buried, release_buried, within_any};
 pub use sites::Level;
 pub use span::{MAX_SLOTS, Span};

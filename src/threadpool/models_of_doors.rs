@@ -1,14 +1,14 @@
-//! loom models of what is closed while others are about to use it, with broken twins that loom must find.
+//! loom models of closing something that other threads are about to use, with broken twins that loom must find.
 
 use super::door::Door;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::*;
 use loom::cell::UnsafeCell;
 use loom::thread;
-// What unwinds in a model that fails must not be loom's.
+// The panic of a failing model unwinds through these values, so they must not be loom's.
 use std::sync::Arc;
 
-/// Something of the host's that is taken away once its door is closed and empty.
+/// A host object that is freed once its door is closed and empty.
 struct House {
     door: Door,
     /// For the broken twin.
@@ -28,9 +28,9 @@ fn house() -> Arc<House> {
     })
 }
 
-/// Uses what is the host's.
+/// Uses the host object.
 fn call(house: &House) {
-    // SAFETY: loom checks that nobody takes it away meanwhile.
+    // SAFETY: loom checks that nobody frees it meanwhile.
     house.hosts.with(|hosts| assert_eq!(unsafe { *hosts }, 0, "called after it was taken away"));
 }
 
@@ -67,7 +67,7 @@ fn models_door_keeps_out_who_comes_late() {
     });
 }
 
-/// Who looks first and counts itself then is let in behind the back of the one that closes.
+/// A thread that looks before it counts itself enters unseen by the closer.
 #[test]
 #[should_panic(expected = "taken away")]
 fn models_broken_door_looks_before_it_counts() {
@@ -90,12 +90,12 @@ fn models_broken_door_looks_before_it_counts() {
             user.join().unwrap();
         });
     });
-    // loom sees the call and the taking away unordered, or the call finds nothing.
+    // loom sees the call and the free unordered, or the call finds nothing.
     assert!(found.is_ok(), "taken away while it was used");
 }
 
-/// Two close at once, while an errand is owed: it is done before, and what is taken away is taken away once. One of them
-/// looks once: loom does not come to an end with two that look again and again.
+/// Two close at once, while an errand is owed: it is done first, and the object is freed once. One of them looks only
+/// once: loom does not terminate with two that poll.
 #[test]
 fn models_door_is_closed_by_several() {
     loom::model(|| {

@@ -1,7 +1,7 @@
-//! From what is known of a loop to how it is run: alone, or with how many helpers and in what pieces.
+//! Plans a loop from its known cost: alone, or with how many helpers and in which pieces.
 #![forbid(unsafe_code)]
 
-use super::costs::{Plan, Way};
+use super::costs::{DispatchKind, LoopPlan};
 use super::measure;
 use super::pool::ThreadPool;
 use super::ranges::Draw;
@@ -10,14 +10,14 @@ use crate::abi::weir_threadpool_flags as F;
 use crate::base::time::now_ns;
 use crate::base::{Object, Ref};
 
-/// Smallest piece worth drawing, in nanoseconds: a hundred times what drawing it takes.
+/// Smallest piece worth drawing, in nanoseconds: a hundred times the cost of drawing it.
 const PIECE_NS: f32 = 1_000.0;
 
-/// A loop of this length need not know what helpers cost.
+/// For a loop of this length the cost of helpers does not matter.
 const LONG_NS: f32 = 500_000.0;
 
-/// How to run a loop of known cost; None = in its caller alone.
-pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
+/// How to run a loop of known cost; `None` = in its caller alone.
+pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<LoopPlan> {
     let (total, costs) = (span.total_ns(), &pool.learned().costs);
     let mut again = false;
     if total < costs.worth_ns() {
@@ -31,7 +31,7 @@ pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
     if most == 0 {
         return None;
     }
-    // A long loop is shared at any price; what it shows is sampled.
+    // A long loop is shared at any price, and sampled.
     if total < LONG_NS {
         measure::once(pool);
     }
@@ -39,7 +39,7 @@ pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
     let hot = costs.is_hot(now);
     let width = pool.num_threads();
     let most = most.min(width).min(pool.regions().most_threads() - 1);
-    let mut consider = |way: Way| {
+    let mut consider = |way: DispatchKind| {
         let (helpers, ns) = costs.helpers(way, hot, total, most);
         if let Some((helpers, ns)) = (helpers == 0 && !hot).then(|| costs.warm_up(way, total, most, now)).flatten() {
             return (way, helpers, ns);
@@ -50,8 +50,8 @@ pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
         }
         (way, helpers, ns)
     };
-    let single = pool.can_spawn().then(|| consider(Way::Single));
-    let bulk = pool.has_blocking_bulk().then(|| consider(Way::Bulk)).filter(|&(_, helpers, _)| helpers > 0);
+    let single = pool.can_spawn().then(|| consider(DispatchKind::Single));
+    let bulk = pool.has_blocking_bulk().then(|| consider(DispatchKind::Bulk)).filter(|&(_, helpers, _)| helpers > 0);
     // A parallel_for that waits may find the pool busy with something else; `schedule` never holds the caller.
     let bulk = bulk.filter(|&(_, _, ns)| single.is_none_or(|(_, helpers, alone)| helpers == 0 || ns < 0.9 * alone));
     let bulk = bulk.filter(|_| pool.has_flag(F::WEIR_THREADPOOL_NESTED) || !pool.in_parallel());
@@ -60,10 +60,10 @@ pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
         return None;
     }
     costs.used_until(now + expected as u64);
-    // A pool that is tried again is looked at.
+    // A pool that is tried again is sampled.
     let sampled = costs.sample_next() || again;
     let helpers = even(units, helpers + 1) - 1;
-    Some(Plan { way, helpers, taken: pool.take_helpers(helpers, width), width, hot, sampled })
+    Some(LoopPlan { way, helpers, taken: pool.take_helpers(helpers, width), width, hot, sampled })
 }
 
 /// The smallest team that is no slower than `team` over so many equal units: 33 units keep 17 threads busy for two

@@ -1,13 +1,13 @@
-//! One type for all pools: who is in it, what it can do, how many helpers it has out.
+//! One type for all pools: its backend, abilities and budget of helpers.
 #![forbid(unsafe_code)]
 
 use super::backend::Backend;
-use super::costs::{Cost, Way};
+use super::costs::{Cost, DispatchKind};
 use super::door::Door;
 use super::host::group::Crew;
-use super::host::{self, Checks, HostVtable, Life, Regions, Shell, Task, Tickets};
+use super::host::{self, Checks, HostVtable, ParallelRegions, PoolLife, RawTask, Shell, Tickets};
 use super::inline;
-use super::learned::{Family, Learned};
+use super::learned::{Family, FamilyData};
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::object::{self, tag};
 use crate::base::time::{Deadline, now_ns};
@@ -19,54 +19,54 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// Something that a pool's thread can do for the library. It must not panic; if it does, the panic ends here and
-/// the job counts as done.
+/// Work that a pool's thread can run for the library. It must not panic; if it does, the panic is caught and the job
+/// counts as done.
 pub trait Job: Send + Sync {
     /// `pool` is the one that was asked; `index` counts the closures of one `parallel_for`.
     fn run(self: Arc<Self>, tag: u64, index: usize, pool: &Ref<ThreadPool>);
 }
 
-/// Work of some kind that is wanted of any thread that the pool has: does some of it, within the budget. True if there
-/// was room in the budget for that.
+/// Does some pending work of one kind that any thread of the pool may do, within the budget. True if the budget had
+/// room.
 pub type Hand = fn(&Ref<ThreadPool>) -> bool;
 
-/// A pool's functions. The host's stand here themselves, so that a pool of a call needs no memory.
+/// A pool's functions. The host's are stored inline, so that a pool for one call needs no allocation.
 #[derive(Debug)]
-pub(super) enum Behind {
+pub(super) enum PoolBackend {
     Host(HostVtable),
     Other(Box<dyn Backend>),
 }
 
-impl Deref for Behind {
+impl Deref for PoolBackend {
     type Target = dyn Backend;
 
     fn deref(&self) -> &(dyn Backend + 'static) {
         match self {
-            Behind::Host(vtable) => vtable,
-            Behind::Other(backend) => &**backend,
+            PoolBackend::Host(vtable) => vtable,
+            PoolBackend::Other(backend) => &**backend,
         }
     }
 }
 
-/// After how long a sleep a wait looks whether a pool in checking mode does anything.
+/// After how long a sleep a wait checks the progress of a pool in checking mode.
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// How long a release waits for closures that are about to leave.
 const LEAVING_NS: u64 = 100_000;
 
-/// A thread pool. The alignment tells the heap that it is one, which it keeps for the next.
+/// A thread pool. The alignment identifies it to the heap, which keeps the block for the next one.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct ThreadPool {
     id: u64,
     flags: u64,
-    /// None only while the pool is being dropped.
-    behind: Option<Behind>,
-    /// What a pool in checking mode is watched with.
+    /// `None` only during the drop.
+    behind: Option<PoolBackend>,
+    /// The checker of a pool in checking mode.
     checks: Option<Arc<Checks>>,
     family: Family,
     hands: &'static [Hand],
-    /// Last, so that it is kept for another pool when nothing of this one is left.
+    /// Last, so that it goes to the next pool when all else of this one is dropped.
     shell: Shell<dyn Job>,
 }
 
@@ -86,7 +86,7 @@ impl ThreadPool {
     /// A pool of these parts.
     pub(super) fn assemble(
         id: u64,
-        behind: Behind,
+        behind: PoolBackend,
         checks: Option<Arc<Checks>>,
         family: Family,
         shell: Shell<dyn Job>,
@@ -101,17 +101,17 @@ impl ThreadPool {
         pool
     }
 
-    /// For a host's pool: its creation can't fail any more, so its context is the library's to release.
+    /// For a host's pool: its creation can't fail any more, so the library owns its context.
     pub fn adopt(&self) {
         self.backend().adopt();
     }
 
-    /// For what asks the host nothing; the others go through `ask`.
+    /// For calls that do not reach the host; others go through `ask`.
     pub(super) fn backend(&self) -> &dyn Backend {
         self.behind.as_deref().unwrap_or(&inline::Inline)
     }
 
-    /// Asks something of the host's functions. Once the pool is closed the answer is `closed`, and they are left alone.
+    /// Calls the host's functions. Once the pool is closed it returns `closed` without calling them.
     #[inline]
     fn ask<R>(&self, closed: R, ask: impl FnOnce(&dyn Backend) -> R) -> R {
         match self.shell.life.door.enter() {
@@ -132,7 +132,7 @@ impl ThreadPool {
         self.hands
     }
 
-    pub(in crate::threadpool) fn regions(&self) -> &Regions {
+    pub(in crate::threadpool) fn regions(&self) -> &ParallelRegions {
         &self.shell.regions
     }
 
@@ -140,26 +140,26 @@ impl ThreadPool {
         &self.shell.crew
     }
 
-    /// What is known of this pool and its like.
+    /// The data learned about this pool's family.
     #[inline]
-    pub(in crate::threadpool) fn learned(&self) -> &Learned {
+    pub(in crate::threadpool) fn learned(&self) -> &FamilyData {
         self.family.learned()
     }
 
-    /// The number of all pools like this one: what they learn, they learn together.
+    /// The number of this pool's family, which shares all learned data.
     pub fn family(&self) -> u64 {
         self.family.id()
     }
 
-    /// The first clause of docs/threadpool.md that the pool broke, and how; else what looks as if one will be. None
-    /// outside of checking mode.
+    /// The first clause of docs/threadpool.md that the pool broke, and how; else a suspicion. `None` outside of
+    /// checking mode.
     pub fn broken_clause(&self) -> Option<String> {
         let checks = self.checks.as_ref()?;
         checks.first().map(|finding| finding.to_string()).or_else(|| checks.remark())
     }
 
-    /// Sleeps in a wait for work that the pool may have: `sleep` does until the deadline, and says whether that has
-    /// come. A pool in checking mode is looked at meanwhile.
+    /// Sleeps in a wait for work that the pool may have: `sleep` sleeps until its deadline, and says whether the work
+    /// is done. Checks a pool in checking mode meanwhile.
     pub fn watched(&self, deadline: Deadline, sleep: impl Fn(Deadline) -> bool) -> bool {
         let Some(checks) = &self.checks else { return sleep(deadline) };
         loop {
@@ -213,7 +213,7 @@ impl ThreadPool {
 
     /// Whether the calling thread works for this pool.
     pub fn in_parallel(&self) -> bool {
-        ambient::within(ambient::Work::Pool(self.id)) || self.host_says_in_parallel()
+        ambient::within(ambient::ActiveWork::Pool(self.id)) || self.host_says_in_parallel()
     }
 
     /// Whether the calling thread belongs to the pool, as far as the pool itself knows.
@@ -231,8 +231,8 @@ impl ThreadPool {
         self.has_flag(F::WEIR_THREADPOOL_NESTED) || !self.in_parallel()
     }
 
-    /// Whether helpers may be asked for from the calling thread: always if closures are only handed over; a
-    /// `parallel_for` that blocks inside a task is for pools that say so.
+    /// Whether the calling thread may ask for helpers: always if closures are only handed over; a blocking
+    /// `parallel_for` inside a task needs a pool that declares it.
     pub fn may_nest(&self) -> bool {
         self.can_spawn() || self.may_block()
     }
@@ -242,13 +242,13 @@ impl ThreadPool {
         self.ask(false, |backend| backend.help())
     }
 
-    /// How many more helpers make sense now: threads that do not have a closure of weir's already.
+    /// How many more helpers make sense now: threads without a closure of weir's.
     pub fn idle_threads(&self) -> usize {
         self.num_threads().saturating_sub(self.shell.life.budget.out())
     }
 
     /// Takes up to `wanted` helpers from the budget of a pool of `width` threads. Each is then sent (`spawn_taken`,
-    /// `spawn_bulk_taken`, or by a region), and is given back when it has done its work; or it is given back at once.
+    /// `spawn_bulk_taken`, or by a region) and given back after its work, or given back at once.
     pub fn take_helpers(&self, wanted: usize, width: usize) -> usize {
         self.shell.life.budget.take(wanted, width)
     }
@@ -257,11 +257,11 @@ impl ThreadPool {
         self.shell.life.budget.give_back(count);
     }
 
-    /// What bringing a helper costs, as it is known now, while the pool is hot and in the cheaper way that it has.
+    /// The current cost of bringing a helper, for a hot pool and in its cheaper way.
     pub fn cost(&self) -> Cost {
         let bulk_only = !self.can_spawn();
-        let single = self.learned().costs.get(Way::Single, true);
-        let bulk = self.learned().costs.get(Way::Bulk, true);
+        let single = self.learned().costs.get(DispatchKind::Single, true);
+        let bulk = self.learned().costs.get(DispatchKind::Bulk, true);
         if bulk_only || (self.has_blocking_bulk() && bulk.worth() < 0.9 * single.worth()) { bulk } else { single }
     }
 
@@ -275,8 +275,8 @@ impl ThreadPool {
         self.shell.life.closures.fetch_add(count, Relaxed);
     }
 
-    /// What outlives the pool by a moment: a closure lets go of the pool first, and then reports here.
-    pub(in crate::threadpool) fn life(&self) -> Arc<Life> {
+    /// Outlives the pool by a moment: a closure drops the pool first, and then reports here.
+    pub(in crate::threadpool) fn life(&self) -> Arc<PoolLife> {
         Arc::clone(&self.shell.life)
     }
 
@@ -288,7 +288,7 @@ impl ThreadPool {
 
 impl ThreadPool {
     /// Offers a single closure to the pool; false if it refuses.
-    pub(in crate::threadpool) fn offer(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
+    pub(in crate::threadpool) fn offer(&self, task: RawTask, cost_ns: u64, priority: i32) -> bool {
         self.ask(false, |backend| {
             if backend.has_schedule() {
                 backend.schedule(task, cost_ns, priority)
@@ -299,11 +299,11 @@ impl ThreadPool {
     }
 
     /// Offers a closure for each index below `n` to the pool's `parallel_for`.
-    pub(in crate::threadpool) fn offer_bulk(&self, task: Task, n: usize) -> bool {
+    pub(in crate::threadpool) fn offer_bulk(&self, task: RawTask, n: usize) -> bool {
         self.ask(false, |backend| backend.bulk(n, task))
     }
 
-    /// Counts closures that no thread was free for, or the caller's own part.
+    /// Counts closures sent without a free thread, or the caller's own part.
     pub(in crate::threadpool) fn add_to_budget(&self, count: usize) {
         self.shell.life.budget.add(count);
     }
@@ -329,8 +329,8 @@ impl ThreadPool {
         Error::precondition(format!("{} is closed (weir_threadpool_close)", self.label()))
     }
 
-    /// Lets nobody call the host any more, waits until nobody does, and ends the pool. What was begun and what is owed
-    /// is waited for; helpers that come later find the door closed.
+    /// Stops calls of the host, waits until none is in progress, and ends the pool. Waits for closures that have begun
+    /// or are owed; later helpers find the door closed.
     pub fn close(&self, deadline: Deadline) -> Result<()> {
         if ambient::within_device() || self.in_parallel() {
             return Err(Error::precondition(format!(
@@ -347,7 +347,7 @@ impl ThreadPool {
         if !life.door.wait_until_empty(CLOSE_SPIN_NS, deadline) {
             return late("what it runs");
         }
-        // ORDERING: AcqRel; one of those who close it at once sees to the end, and the others see that done.
+        // ORDERING: AcqRel; of concurrent closers one ends the pool, and the others see that done.
         if !life.ending.swap(true, AcqRel) {
             self.backend().end();
             life.ended.advance(1);
@@ -358,19 +358,19 @@ impl ThreadPool {
     }
 }
 
-/// Backends whose last reference went inside a task of their own pool. A host's `release` may join its threads, so
-/// it must not run there.
+/// Backends whose last reference was dropped inside a task of their own pool. A host's `release` may join its threads,
+/// so it must not run there.
 static BURIED: Global<Vec<Buried>> = Global::new(Vec::new);
 static ANY_BURIED: AtomicBool = AtomicBool::new(false);
 
 struct Buried {
     pool: u64,
-    behind: Behind,
+    behind: PoolBackend,
     /// The pool counts as alive until the host's `release` has returned.
     _counted: live::Counted,
 }
 
-/// The pools alive that know their threads, by their ids.
+/// Live pools that know their threads, by id.
 static LIVE: Global<Vec<(u64, Weak<Object<ThreadPool>>)>> = Global::new(Vec::new);
 
 /// Whether the calling thread belongs to any pool, as far as pools know their threads. Asks all of them: for threads
@@ -379,7 +379,7 @@ pub fn within_any() -> bool {
     if ambient::within_any_pool() {
         return true;
     }
-    // A host's function is called without the lock, and the last reference goes without it.
+    // Host functions are called, and the last reference is dropped, without the lock.
     let pools: SmallVec<[Ref<ThreadPool>; 8]> =
         LIVE.lock().iter().filter_map(|(_, pool)| Weak::upgrade(pool)).collect();
     pools.iter().any(|pool| pool.host_says_in_parallel())
@@ -388,9 +388,9 @@ pub fn within_any() -> bool {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         LIVE.lock().retain(|(id, _)| *id != self.id);
-        // Of a pool that was closed nothing is left that could be released.
+        // A closed pool has nothing left to release.
         let is_over = self.shell.life.ending.load(Acquire);
-        let inside = !is_over && (ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel());
+        let inside = !is_over && (ambient::within(ambient::ActiveWork::Pool(self.id)) || self.backend().in_parallel());
         if let Some(behind) = self.behind.take().filter(|behind| inside && !behind.may_end_inside()) {
             let _counted = live::Counted::new(live::Counter::Threadpools);
             BURIED.lock().push(Buried { pool: self.id, behind, _counted });
@@ -400,27 +400,27 @@ impl Drop for ThreadPool {
     }
 }
 
-/// A look at a pool's end, for a thread that lets go of something that holds the pool.
+/// Waits for a pool's end, for a thread that drops something that holds the pool.
 ///
-/// A closure whose work is done may still be on its way out and hold the last reference; then a moment's wait is
-/// worth it, so that the host's `release` is called in this call and not in some later one.
+/// A finished closure may still be on its way out and hold the last reference. A moment's wait is worth it, so that the
+/// host's `release` is called in this call and not in a later one.
 #[derive(Debug)]
-pub struct Watch {
+pub struct PoolEndWatch {
     pool: Weak<Object<ThreadPool>>,
-    life: Arc<Life>,
+    life: Arc<PoolLife>,
 }
 
-impl Watch {
-    /// None if no closure is with the pool, or in a task of the pool itself.
-    pub fn of(pool: &Ref<ThreadPool>) -> Option<Watch> {
+impl PoolEndWatch {
+    /// `None` if the pool has no closure, or in a task of the pool itself.
+    pub fn of(pool: &Ref<ThreadPool>) -> Option<PoolEndWatch> {
         let life = &pool.shell.life;
-        // A closed pool has been released; who comes late finds nothing of the host's.
+        // A closed pool has been released; later closures touch nothing of the host's.
         let busy = life.closures.load(Relaxed) > 0 && !life.door.is_closed() && !pool.in_parallel();
-        busy.then(|| Watch { pool: Arc::downgrade(pool), life: Arc::clone(life) })
+        busy.then(|| PoolEndWatch { pool: Arc::downgrade(pool), life: Arc::clone(life) })
     }
 
-    /// Waits until the pool is gone, for a moment at most, if nobody holds it but closures: each of them has one
-    /// reference, which it lets go of before it reports.
+    /// Waits until the pool is gone, for a moment at most, if only closures hold it: each drops its one reference
+    /// before it reports.
     pub fn wait(self) {
         let (life, start) = (&self.life, now_ns());
         let is_ending = || !life.gone.load(Acquire) && self.pool.strong_count() <= life.closures.load(Acquire);
@@ -430,7 +430,7 @@ impl Watch {
     }
 }
 
-/// A pool in checking mode is made: the end of each call of the API looks for tasks that it has lost.
+/// A pool in checking mode is made: from now on the end of each API call looks for lost tasks.
 pub(super) fn expect_losses() {
     let _buried = BURIED.lock();
     ANY_BURIED.store(true, Release);
@@ -443,15 +443,15 @@ pub fn any_buried() -> bool {
     ANY_BURIED.load(Acquire)
 }
 
-/// Lets go of pools that could not be let go of where their last reference went, and takes back what pools in checking
-/// mode have lost. Called at the end of every call of the API.
+/// Releases the pools that could not be released where their last reference was dropped, and takes back tasks that
+/// pools in checking mode have lost. Called at the end of every API call.
 pub fn release_buried() {
     host::sweep();
     let ready: Vec<_> = {
         let mut buried = BURIED.lock();
         let (ready, kept) = std::mem::take(&mut *buried)
             .into_iter()
-            .partition(|it: &Buried| !ambient::within(ambient::Work::Pool(it.pool)) && !it.behind.in_parallel());
+            .partition(|it: &Buried| !ambient::within(ambient::ActiveWork::Pool(it.pool)) && !it.behind.in_parallel());
         *buried = kept;
         ANY_BURIED.store(!buried.is_empty() || host::any_guarded(), Release);
         ready

@@ -1,13 +1,13 @@
 //! A loop's units, divided into home ranges that threads take from at the front and steal from at the back.
 //!
 //! Each slot of a team has a home: one 64-bit word, alone on its cache lines, that holds the units nobody has claimed
-//! yet as `begin : 32 | end : 32`. A thread that holds the slot holds the home. The caller's slot is the first as a
-//! rule, so that what it touched in one loop it touches again in the next.
+//! yet as `begin : 32 | end : 32`. A thread that holds the slot holds the home. The caller's slot is usually the first,
+//! so that it touches the same data in one loop and the next.
 //!
 //! | step  | who                          | change                                                            |
 //! |-------|------------------------------|-------------------------------------------------------------------|
 //! | fill  | the owner of the loop, alone | every home gets its share                                         |
-//! | take  | the holder of a home         | `begin` moves up by a part of what is left: compare and swap      |
+//! | take  | the holder of a home         | `begin` moves up by a part of the rest: compare and swap          |
 //! | steal | a thread whose home is empty | `end` of another home moves down by half: compare and swap; then  |
 //! |       |                              | the stolen units but the first piece go to its own: a plain store |
 //!
@@ -30,11 +30,11 @@ use crate::sync::atomic::Ordering::*;
 /// Two cache lines: adjacent ones are fetched together.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Home(AtomicU64);
+struct HomeRange(AtomicU64);
 
 #[derive(Debug)]
 pub struct Ranges {
-    homes: Box<[Home]>,
+    homes: Box<[HomeRange]>,
 }
 
 /// How a loop is drawn.
@@ -42,7 +42,7 @@ pub struct Ranges {
 pub struct Draw {
     /// Homes in use.
     pub team: usize,
-    /// A piece is this part of what its home has left.
+    /// A piece is this part of its home's rest.
     pub parts: u32,
     /// Smallest piece, in units, at least 1.
     pub least: u32,
@@ -60,7 +60,7 @@ impl Draw {
     /// The size of the next piece of `left` units.
     fn piece(self, left: u32) -> u32 {
         let piece = (left / self.parts).max(self.least);
-        // What would be left is less than a piece: take it along.
+        // If the rest would be less than a piece, take it along.
         if left - piece.min(left) < self.least { left } else { piece }
     }
 }
@@ -68,7 +68,7 @@ impl Draw {
 impl Ranges {
     /// Homes for teams of up to `most` slots.
     pub fn new(most: usize) -> Ranges {
-        Ranges { homes: (0..most.max(1)).map(|_| Home(AtomicU64::new(0))).collect() }
+        Ranges { homes: (0..most.max(1)).map(|_| HomeRange(AtomicU64::new(0))).collect() }
     }
 
     /// A home's word, for the models' broken twins.
@@ -81,7 +81,7 @@ impl Ranges {
     pub fn fill(&self, team: usize, units: u32) {
         let bound = |i: usize| (i as u64 * u64::from(units) / team as u64) as u32;
         for (i, home) in self.homes[..team].iter().enumerate() {
-            // ORDERING: Relaxed; published by whatever lets the team in (`RunLatch::open`).
+            // ORDERING: Relaxed; `RunLatch::open`, which lets the team in, publishes it.
             home.0.store(pack(bound(i), bound(i + 1)), Relaxed);
         }
     }
@@ -91,7 +91,7 @@ impl Ranges {
         self.take(home, draw).or_else(|| (1..draw.team).find_map(|i| self.steal((home + i) % draw.team, home, draw)))
     }
 
-    // ORDERING: Relaxed throughout; the words only divide the units, `RunLatch` orders what is done with them.
+    // ORDERING: Relaxed throughout; the words only divide the units, `RunLatch` orders the work on them.
 
     fn take(&self, home: usize, draw: Draw) -> Option<(u32, u32)> {
         let word = &self.homes[home].0;
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(ranges.draw(1, draw), Some((56, 60)));
         assert_eq!(ranges.draw(1, draw), Some((60, 62)));
         assert_eq!(ranges.draw(1, draw), Some((62, 64)));
-        // The back half of what home 0 has left.
+        // The back half of home 0's rest.
         assert_eq!(ranges.draw(1, draw), Some((24, 28)));
         assert_eq!(ranges.draw(1, draw), Some((28, 30)));
     }

@@ -1,34 +1,34 @@
 //! A bounded queue for many producers and many consumers, without a lock.
 //!
 //! The array queue by Dmitry Vyukov (1024cores.net, "Bounded MPMC queue"): each cell carries a sequence number that
-//! says whose turn it is. A cell with sequence `i` is free for the producer that draws ticket `i`; with `i + 1` it
-//! is full for the consumer that draws ticket `i`; the consumer sets `i + capacity`, free for the next round.
+//! says which ticket may use it. A cell with sequence `i` is free for the producer that draws ticket `i`; with `i + 1`
+//! it is full for the consumer that draws ticket `i`; the consumer sets `i + capacity`, free for the next round.
 #![forbid(unsafe_code)]
 
-use super::host::Task;
+use super::host::RawTask;
 use crate::sync::Mailbox;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 #[derive(Debug)]
-struct Cell {
+struct RingCell {
     sequence: AtomicUsize,
-    task: Mailbox<Task>,
+    task: Mailbox<RawTask>,
 }
 
 #[derive(Debug)]
-pub struct Ring {
-    cells: Box<[Cell]>,
+pub struct MpmcRing {
+    cells: Box<[RingCell]>,
     mask: usize,
     tail: AtomicUsize,
     head: AtomicUsize,
 }
 
-impl Ring {
+impl MpmcRing {
     /// Room for `capacity` tasks, a power of two.
-    pub fn new(capacity: usize) -> Ring {
+    pub fn new(capacity: usize) -> MpmcRing {
         assert!(capacity.is_power_of_two());
-        let cell = |i| Cell { sequence: AtomicUsize::new(i), task: Mailbox::default() };
-        Ring {
+        let cell = |i| RingCell { sequence: AtomicUsize::new(i), task: Mailbox::default() };
+        MpmcRing {
             cells: (0..capacity).map(cell).collect(),
             mask: capacity - 1,
             tail: AtomicUsize::new(0),
@@ -37,7 +37,7 @@ impl Ring {
     }
 
     /// False if the queue is full.
-    pub fn push(&self, task: Task) -> bool {
+    pub fn push(&self, task: RawTask) -> bool {
         let mut at = self.tail.load(Relaxed);
         loop {
             let cell = &self.cells[at & self.mask];
@@ -60,7 +60,7 @@ impl Ring {
     }
 
     /// The oldest task.
-    pub fn pop(&self) -> Option<Task> {
+    pub fn pop(&self) -> Option<RawTask> {
         let mut at = self.head.load(Relaxed);
         loop {
             let cell = &self.cells[at & self.mask];

@@ -1,10 +1,10 @@
-//! The pool for tests: a bad but legal host. From a seed it draws what to do with each task: refuse it, run it at
-//! once in the caller, or queue it at any place; its threads take any queued task, and dawdle before some. The same
-//! seed gives the same draws; how threads interleave is up to the machine.
+//! The pool for tests: an adversarial but legal host. From a seed it draws whether to refuse a task, run it at once in
+//! the caller, or queue it anywhere; its threads take any queued task, and delay some. The same seed gives the same
+//! draws; the interleaving of threads is up to the machine.
 #![forbid(unsafe_code)]
 
 use super::backend::Backend;
-use super::host::Task;
+use super::host::RawTask;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::{Code, Error, Result};
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
@@ -19,24 +19,24 @@ thread_local! {
 
 #[derive(Debug)]
 pub struct Seeded {
-    shared: Arc<Shared>,
+    shared: Arc<SeededShared>,
     threads: usize,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct SeededShared {
+    state: Mutex<SeededState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct SeededState {
     random: u64,
-    queue: Vec<Task>,
+    queue: Vec<RawTask>,
     closing: bool,
 }
 
-impl State {
+impl SeededState {
     /// The next draw below `n` (xorshift64*, Marsaglia 2003 and Vigna 2016).
     fn draw(&mut self, n: usize) -> usize {
         self.random ^= self.random >> 12;
@@ -45,7 +45,7 @@ impl State {
         ((self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize) % n
     }
 
-    fn take(&mut self) -> Option<Task> {
+    fn take(&mut self) -> Option<RawTask> {
         if self.queue.is_empty() {
             return None;
         }
@@ -54,8 +54,8 @@ impl State {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SeededShared {
+    fn lock(&self) -> MutexGuard<'_, SeededState> {
         self.state.lock()
     }
 
@@ -87,11 +87,11 @@ impl Shared {
 }
 
 impl Seeded {
-    pub fn start(seed: u64, threads: usize, group: thread::Group) -> Result<Seeded> {
+    pub fn start(seed: u64, threads: usize, group: thread::ThreadGroup) -> Result<Seeded> {
         // xorshift must not start at 0; the constant spreads small seeds.
         let random = (seed ^ 0x9E37_79B9_7F4A_7C15).max(1);
-        let state = State { random, queue: Vec::new(), closing: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let state = SeededState { random, queue: Vec::new(), closing: false };
+        let shared = Arc::new(SeededShared { state: Mutex::new(state), changed: Condvar::new() });
         let pool = Seeded { shared: Arc::clone(&shared), threads };
         let group = Arc::new(group);
         for index in 0..threads {
@@ -124,7 +124,7 @@ impl Backend for Seeded {
         true
     }
 
-    fn schedule(&self, task: Task, _cost_ns: u64, _priority: i32) -> bool {
+    fn schedule(&self, task: RawTask, _cost_ns: u64, _priority: i32) -> bool {
         let mut state = self.shared.lock();
         match state.draw(8) {
             0 => false,
@@ -146,7 +146,7 @@ impl Backend for Seeded {
         false
     }
 
-    fn bulk(&self, _n: usize, _task: Task) -> bool {
+    fn bulk(&self, _n: usize, _task: RawTask) -> bool {
         false
     }
 

@@ -1,8 +1,8 @@
-//! What loops without an estimate have cost before: a small table from the loop's function to nanoseconds per item.
+//! Past costs of loops without an estimate: a small table from the loop's function to nanoseconds per item.
 //!
-//! Each entry is one word, so that it is read and written whole: the upper half tells functions apart, the lower half
-//! is the cost as an f32. Two functions that fall on the same entry push each other out; then a loop is explored
-//! again, as if it had not been seen. The figures only steer, so nothing more is promised.
+//! Each entry is one word, so that it is read and written whole: the upper half is a tag of the function, the lower
+//! half the cost as an f32. Two functions that hash to the same entry evict each other; then a loop is explored again.
+//! The figures only steer, so nothing more is promised.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Entries of a table of loops.
 const LOOPS: usize = 256;
-/// A figure is written anew if it has moved by more than this part: others may be reading the line.
+/// A figure is rewritten only if it has moved by more than this part: others may be reading the cache line.
 const MOVED: f32 = 16.0;
 /// No item is believed to cost less, in nanoseconds.
 const LEAST_NS: f32 = 0.01;
@@ -31,7 +31,7 @@ impl<const ENTRIES: usize> Default for Sites<ENTRIES> {
     }
 }
 
-/// The entry of a site, and what tells it from others there.
+/// The entry of a site, and its tag there.
 #[inline(always)]
 fn place<const ENTRIES: usize>(site: usize) -> (usize, u64) {
     const { assert!(ENTRIES.is_power_of_two()) };
@@ -46,17 +46,17 @@ impl<const ENTRIES: usize> Sites<ENTRIES> {
         self.table.iter().for_each(|word| word.store(0, Relaxed));
     }
 
-    /// What an item of this site took, in nanoseconds. Sites are addresses; 0 is none.
+    /// The past cost of an item of this site, in nanoseconds. Sites are addresses; 0 is none.
     #[inline]
     pub fn get(&self, site: usize) -> Option<f32> {
         let (at, tag) = place::<ENTRIES>(site);
-        // ORDERING: Relaxed, as all here: a word is a whole figure, and nothing is read on the strength of it.
+        // ORDERING: Relaxed, as all here: a word is a whole figure, and no data depends on it.
         let word = self.table[at].load(Relaxed);
         (site != 0 && word >> 32 == tag).then(|| f32::from_bits(word as u32))
     }
 
-    /// An item took so long. A known figure moves to the geometric mean, so that it follows in a few steps, up as well
-    /// as down, and one call that was held up is soon forgotten.
+    /// Records an item's duration. A known figure moves to the geometric mean, so that it follows in a few steps, up as
+    /// well as down, and one delayed call is soon forgotten.
     pub fn put(&self, site: usize, item_ns: f32) {
         if site == 0 || !item_ns.is_finite() {
             return;
@@ -81,8 +81,8 @@ impl<const ENTRIES: usize> Sites<ENTRIES> {
     }
 }
 
-/// Whether it is time to measure again what is known: once in so many uses of this thread, and not always the same ones
-/// where several loops take turns.
+/// Whether to measure a known figure again: once in `uses` uses by this thread, and not always the same ones where
+/// several loops alternate.
 pub fn is_due(uses: u32) -> bool {
     let count = USES.with(|count| count.replace(count.get().wrapping_add(1)));
     // Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4).
@@ -90,14 +90,14 @@ pub fn is_due(uses: u32) -> bool {
 }
 
 thread_local! {
-    /// How many loops of unknown cost lie around what this thread does, whichever threads they began in.
+    /// How many loops of unknown cost enclose this thread's work, whichever threads they began in.
     static LEVEL: Cell<usize> = const { Cell::new(0) };
 }
 /// Deeper loops count as those of this level.
 const LEVELS: usize = 31;
 
-/// A loop of unknown cost, whose items run one level further down: a function that runs itself in parallel costs
-/// something else on each level, so each is remembered by itself.
+/// A loop of unknown cost, whose items run one level deeper: the cost of a function that runs itself in parallel
+/// differs by level, so each level has its own entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Level(usize);
 
@@ -106,7 +106,7 @@ impl Level {
         Level(LEVEL.get())
     }
 
-    /// No two functions lie so far apart, so the sum is a site of its own.
+    /// No two functions are so far apart, so the sum is a site of its own.
     pub fn site(self, f: usize) -> usize {
         f.wrapping_add(self.0 << (usize::BITS - 6))
     }

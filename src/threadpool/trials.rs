@@ -1,13 +1,12 @@
-//! What sharing a loop has brought: for each loop how long it took alone and shared, and which of the two is next.
+//! Measured gains of sharing: for each loop how long it took alone and shared, and which of the two is next.
 //!
-//! What `costs` says of a pool is a forecast: estimates of loops are off by factors, and whether a helper really runs
-//! beside the caller is up to the system, which may have put both on one processor or given the other one to somebody
-//! else. So calls are timed, both ways are compared (`base::tune`), and a loop that does not gain stays with its caller.
-//! A try is not given up at once: threads that sleep need some time to come, and where the system has woken one on the
-//! caller's own processor, it takes a few milliseconds of both wanting to run until they are moved apart. What is short
-//! is not timed each time.
+//! `costs` is only a forecast: estimates of loops are off by factors, and whether a helper really runs beside the
+//! caller is up to the system, which may have put both on one processor or given the other one to another process. So
+//! calls are timed, both ways are compared (`base::tune`), and a loop that does not gain stays with its caller. A trial
+//! is not abandoned at once: sleeping threads need some time to come, and where the system has woken one on the
+//! caller's own processor, it moves them apart only after a few milliseconds. Short loops are not timed each time.
 //!
-//! Loops are known by where they are and their size. An entry may change its owner between two looks.
+//! Loops are identified by their site and size. An entry may change its owner between two reads.
 #![forbid(unsafe_code)]
 
 use super::span::Span;
@@ -15,7 +14,7 @@ use crate::base::tune::{Contest, Policy, Rate, Renewal, Variant};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const ENTRIES: usize = 512;
-/// Calls before the first sample. The very first finds a pool that sleeps, and does not count.
+/// Calls before the first sample. The very first finds a sleeping pool, and does not count.
 const FIRST: u32 = 4;
 const POLICY: Policy = Policy {
     rounds: 1,
@@ -38,32 +37,32 @@ const POLICY: Policy = Policy {
         lost_times: 16.0,
     }),
 };
-/// Of the short calls in the caller one in so many is timed, and of short shared ones one in so many.
+/// One in so many short calls in the caller is timed, and one in so many short shared calls.
 const TIMED_ALONE: u32 = 8;
 const TIMED_SHARED: u32 = 4;
-/// A loop this long, in nanoseconds, does not feel two looks at the clock.
+/// For a loop this long, in nanoseconds, two clock reads are negligible.
 const SHORT_NS: f32 = 4_000.0;
 /// Calls of a loop that is too small to be shared, from one that is timed to the next.
 const TIMED_SMALL: u32 = 64;
-/// Longer loops are shared untried, in nanoseconds as estimated: threads that are in each other's way are moved apart
-/// by the system meanwhile, and a sample would be too dear.
+/// Loops estimated longer than this, in nanoseconds, are shared without a trial: the system moves competing threads
+/// apart meanwhile, and a sample would be too dear.
 const LONGEST_NS: f32 = 20_000_000.0;
 
-/// What one loop has shown.
+/// The measurements of one loop.
 #[derive(Debug, Default)]
 #[repr(align(32))]
-struct Entry {
+struct TrialEntry {
     tag: AtomicU32,
     contest: Contest,
 }
 
 /// The loops of a family of pools.
 #[derive(Debug)]
-pub struct Trials(Box<[Entry]>);
+pub struct Trials(Box<[TrialEntry]>);
 
 impl Default for Trials {
     fn default() -> Self {
-        Trials((0..ENTRIES).map(|_| Entry::default()).collect())
+        Trials((0..ENTRIES).map(|_| TrialEntry::default()).collect())
     }
 }
 
@@ -71,9 +70,9 @@ impl Default for Trials {
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a>(&'a Contest);
 
-/// How it is to run.
+/// How to run it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextRun {
     /// With helpers, if the plan wants some.
     Shared { timed: bool },
     /// In the caller.
@@ -81,17 +80,17 @@ pub enum Next {
 }
 
 impl Trials {
-    /// As if new. An entry is made anew by whoever finds another tag than his.
+    /// Forgets everything. A thread that finds another tag than its own resets the entry.
     pub fn forget(&self) {
         self.0.iter().for_each(|entry| entry.tag.store(0, Relaxed));
     }
 
-    /// The entry of a loop that is estimated to take `total` nanoseconds; None if it is too long to be tried.
+    /// The entry of a loop with an estimate of `total` nanoseconds; `None` if it is too long for a trial.
     pub fn of(&self, span: &Span, total: f32) -> Option<Trial<'_>> {
         if total > LONGEST_NS {
             return None;
         }
-        // Where the caller gives no estimate, the figure of the last calls moves; what another cost is another loop.
+        // Without a caller's estimate the learned figure moves; a different cost counts as a different loop.
         let cost = if span.cost_ns > 0.0 { span.cost_ns } else { (total / span.items as f32).log2().round() };
         let mut hash = 0u64;
         for part in [span.site as u64, span.items as u64, u64::from(cost.to_bits()), span.max_slots as u64] {
@@ -100,7 +99,7 @@ impl Trials {
             hash ^= hash >> 29;
         }
         let (entry, tag) = (&self.0[(hash >> 32) as usize % ENTRIES], hash as u32 | 1);
-        // ORDERING: Relaxed, as all here: words by themselves, and nothing is read on the strength of them.
+        // ORDERING: Relaxed, as all here: independent words, and no data depends on them.
         if entry.tag.load(Relaxed) != tag {
             entry.contest.forget();
             entry.tag.store(tag, Relaxed);
@@ -110,24 +109,24 @@ impl Trials {
 }
 
 impl Trial<'_> {
-    /// What the loop takes alone, if that is known.
+    /// The loop's duration alone, if known.
     pub fn alone_ns(&self) -> Option<f32> {
         self.0.baseline_ns()
     }
 
-    /// How the loop runs this time. `small`: it is not worth a helper, with what it takes alone.
-    pub fn next(&self, small: bool) -> Next {
+    /// How the loop runs this time. `small`: by its duration alone it is not worth a helper.
+    pub fn next(&self, small: bool) -> NextRun {
         if small {
             // Timed only for the case that it grows.
             let next = self.0.hold_baseline(TIMED_SMALL);
-            return Next::Alone { timed: next.left.is_multiple_of(TIMED_SMALL) };
+            return NextRun::Alone { timed: next.left.is_multiple_of(TIMED_SMALL) };
         }
         let next = self.0.next(&POLICY);
         let is_long = || self.alone_ns().is_none_or(|ns| ns > SHORT_NS);
         let timed = |one_in: u32| next.is_probe || is_long() || next.left.is_multiple_of(one_in);
         match next.way {
-            Variant::Candidate => Next::Shared { timed: timed(TIMED_SHARED) },
-            Variant::Baseline => Next::Alone { timed: timed(TIMED_ALONE) },
+            Variant::Candidate => NextRun::Shared { timed: timed(TIMED_SHARED) },
+            Variant::Baseline => NextRun::Alone { timed: timed(TIMED_ALONE) },
         }
     }
 
@@ -158,13 +157,13 @@ mod tests {
             let trial = trials.of(&span(1000), 10_000.0).unwrap();
             let (alone_ns, shared_ns) = ns(call);
             match trial.next(false) {
-                Next::Alone { timed } => {
+                NextRun::Alone { timed } => {
                     sum += f64::from(alone_ns);
                     if timed {
                         trial.was_alone(alone_ns);
                     }
                 }
-                Next::Shared { timed } => {
+                NextRun::Shared { timed } => {
                     sum += f64::from(shared_ns);
                     shared += 1;
                     if timed {
@@ -190,7 +189,7 @@ mod tests {
     fn a_loop_that_does_not_gain_loses_little_whatever_sharing_costs() {
         for factor in [0.99f32, 1.0, 1.2, 2.0, 5.0, 30.0, 500.0] {
             let trials = Trials::default();
-            // The first calls are what it takes to find out.
+            // The first calls are spent on finding out.
             calls(&trials, 0..FIRST as usize + 2, |_| (50_000.0, factor * 50_000.0));
             let (sum, shared) = calls(&trials, 0..50_000, |_| (50_000.0, factor * 50_000.0));
             assert!(sum < 1.04 * 50_000.0 * 50_000.0, "{factor}: {}", sum / 50_000.0 / 50_000.0);
@@ -248,12 +247,12 @@ mod tests {
             let (mut together_ns, mut good) = (0.0, 0);
             for _ in 0..20_000 {
                 match trial.next(false) {
-                    Next::Alone { timed } => {
+                    NextRun::Alone { timed } => {
                         if timed {
                             trial.was_alone(alone);
                         }
                     }
-                    Next::Shared { timed } => {
+                    NextRun::Shared { timed } => {
                         let ns = if together_ns < bad_ns { bad } else { shared };
                         together_ns += ns;
                         good += i32::from(ns == shared);
@@ -286,8 +285,8 @@ mod tests {
     fn a_small_loop_is_left_alone_until_it_grows() {
         let trials = Trials::default();
         let trial = trials.of(&span(1000), 10_000.0).unwrap();
-        let small = (0..1000).filter(|_| trial.next(true) == Next::Alone { timed: true }).count();
+        let small = (0..1000).filter(|_| trial.next(true) == NextRun::Alone { timed: true }).count();
         assert!((10..=20).contains(&small), "{small}");
-        assert!((0..200).any(|_| matches!(trial.next(false), Next::Shared { .. })));
+        assert!((0..200).any(|_| matches!(trial.next(false), NextRun::Shared { .. })));
     }
 }

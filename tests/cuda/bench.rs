@@ -6,7 +6,7 @@ use weir::abi::weir_cuda_argument_kind_value as A;
 use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
 use weir::base::{Desc, Ref, Result, dtype};
 use weir::device::{CUDA_KERNEL, DeviceKind};
-use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelAttr, Operation, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelAttr, KernelIdentity, Stream, StreamAttr, Tensor};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 
 pub const LEN: usize = 1000;
@@ -116,11 +116,11 @@ impl Bench {
         // SAFETY: the bytes of a plain struct.
         let attributes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
-        let operation = Operation { name: CUDA_KERNEL, attributes, ..Operation::default() };
+        let operation = KernelIdentity { name: CUDA_KERNEL, attributes, ..KernelIdentity::default() };
         self.create_with(Signature { name, inputs, last_words: Mutex::new(None) }, operation)
     }
 
-    fn create_with(&self, signature: Signature, operation: Operation<'_>) -> Result<Ref<BoundKernel>> {
+    fn create_with(&self, signature: Signature, operation: KernelIdentity<'_>) -> Result<Ref<BoundKernel>> {
         let signature = Arc::new(signature);
         BoundKernel::create_as(self.engine.clone(), signature, operation, &KernelAttr::default())
     }
@@ -146,7 +146,8 @@ impl Bench {
         let attributes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&desc).cast::<u8>(), size_of_val(&desc)) };
         let signature = Signature { name: "fill", inputs: 0, last_words: Mutex::new(Some(last_words)) };
-        self.create_with(signature, Operation { name: CUDA_KERNEL, attributes, ..Operation::default() }).unwrap()
+        self.create_with(signature, KernelIdentity { name: CUDA_KERNEL, attributes, ..KernelIdentity::default() })
+            .unwrap()
     }
 
     pub fn wait(&self) -> Result<()> {

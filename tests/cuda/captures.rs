@@ -88,7 +88,7 @@ fn waits_do_not_harm_a_capture_and_are_not_harmed() {
         while_another_captures(context, "somebody is called when an event is reached", || {
             spin(&bench, 500);
             let reached = device.event(false).unwrap();
-            bench.stream.queue().line().unwrap().stream().record(&reached).unwrap();
+            bench.stream.queue().device_queue().unwrap().stream().record(&reached).unwrap();
             let count = Arc::clone(&called);
             device.when_reached(&reached, Then::once(move || _ = count.fetch_add(1, SeqCst)));
             eventually("the call", || called.load(SeqCst) == 1);
@@ -176,7 +176,7 @@ fn an_event_in_a_capture_is_not_reached_and_has_not_failed() {
         let device = bench.engine.accelerator().unwrap();
         let event = device.event(false).unwrap();
         raw!(cuStreamBeginCapture_v2(theirs, GLOBAL): Pointer, i32);
-        stream.queue().line().unwrap().stream().record(&event).unwrap();
+        stream.queue().device_queue().unwrap().stream().record(&event).unwrap();
         assert!(!event.is_reached().unwrap());
         assert!(!event.synchronize(Deadline::after(0)).unwrap());
         for deadline in [Deadline::after(2_000_000), Deadline::NEVER] {
@@ -185,7 +185,7 @@ fn an_event_in_a_capture_is_not_reached_and_has_not_failed() {
         }
         raw!(cuStreamEndCapture(theirs, &raw mut graph): Pointer, *mut Pointer);
         assert!(!event.is_reached().unwrap());
-        stream.queue().line().unwrap().stream().record(&event).unwrap();
+        stream.queue().device_queue().unwrap().stream().record(&event).unwrap();
         assert!(event.synchronize(Deadline::NEVER).unwrap());
         raw!(cuGraphDestroy(graph): Pointer);
         drop((stream, event));

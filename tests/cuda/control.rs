@@ -13,8 +13,8 @@ use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_valu
 use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::{
-    Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, Fill, HostAddress, Integer, Launch, Loop, Place, Recipe,
-    Recording, Step, StreamAttr, Transfer, Work,
+    Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, Integer, Launch,
+    Location, Recipe, RecordedLoop, RecordedStep, RecordedWork, Recording, Transfer,
 };
 use weir::engine;
 use weir::memory::View;
@@ -62,7 +62,7 @@ impl Bench {
     fn new(cells: usize) -> Bench {
         let engine = Engine::new();
         let device = engine.engine.accelerator().unwrap();
-        let stream = device.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+        let stream = device.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         let kernels = SALTS.iter().map(|&salt| (salt, sum_kernel(device, salt))).collect();
         let addresses = (0..cells).map(|i| device.allocate(BYTES, &format!("cell {i}")).unwrap()).collect();
         let mut bench = Bench { stream, kernels, addresses, cells: Vec::new(), engine };
@@ -89,8 +89,8 @@ impl Bench {
         let arrays: Vec<[i32; LEN]> = cells.iter().map(|&value| [value; LEN]).collect();
         for (array, &address) in arrays.iter().zip(&self.addresses) {
             // SAFETY: the array is there until the copy is done.
-            let from = Place::Host(unsafe { HostAddress::new(array.as_ptr() as usize) });
-            let to = Place::Device(address);
+            let from = Location::Host(unsafe { HostAddress::new(array.as_ptr() as usize) });
+            let to = Location::Device(address);
             self.stream.copy(&Transfer { name: "upload", to, from, bytes: BYTES }).unwrap();
         }
         self.finish().unwrap();
@@ -101,8 +101,8 @@ impl Bench {
         let mut found = vec![[0i32; LEN]; self.cells.len()];
         for (array, &address) in found.iter_mut().zip(&self.addresses) {
             // SAFETY: the array is there until the copy is done.
-            let to = Place::Host(unsafe { HostAddress::new(array.as_mut_ptr() as usize) });
-            let from = Place::Device(address);
+            let to = Location::Host(unsafe { HostAddress::new(array.as_mut_ptr() as usize) });
+            let from = Location::Device(address);
             self.stream.copy(&Transfer { name: "download", to, from, bytes: BYTES }).unwrap();
         }
         self.finish().unwrap();
@@ -424,11 +424,11 @@ fn a_failure_inside_is_the_streams() {
             // SAFETY: the device's memory, which the bench keeps; the host only hands the address on.
             let out = [unsafe { View::new(bench.addresses[1] as *mut u8, BYTES, desc) }];
             let launch = Launch { name: "kernel 'fails'", kernel: &fails, inputs: &[], outputs: &out };
-            let one = Work::Fill(Fill { name: "one", address: bench.addresses[1], bytes: BYTES, value: 1 });
-            let body = [Step { work: Work::Launch(launch), after: &[] }];
+            let one = RecordedWork::Fill(Fill { name: "one", address: bench.addresses[1], bytes: BYTES, value: 1 });
+            let body = [RecordedStep { work: RecordedWork::Launch(launch), after: &[] }];
             let predicate = Integer { address: bench.addresses[1], dtype: dtype::S32 }.into();
-            let again = Work::Loop(Loop { name: "loop 'w'", predicate, body: &body, behind: None });
-            let steps = [Step { work: one, after: &[] }, Step { work: again, after: &[0] }];
+            let again = RecordedWork::Loop(RecordedLoop { name: "loop 'w'", predicate, body: &body, behind: None });
+            let steps = [RecordedStep { work: one, after: &[] }, RecordedStep { work: again, after: &[0] }];
             let executable = device.record(&Recording { name: "r", steps: &steps }).unwrap();
             bench.stream.replay(&executable).unwrap();
             assert_eq!(bench.finish().unwrap_err().code(), Code::DeviceLost);
@@ -471,14 +471,14 @@ fn copies_inside_are_of_pinned_memory() {
         let pageable: Ref<engine::Tensor> = bench.engine.on_host(|_| 0);
         let record = |to: usize| {
             // SAFETY: memory that is there until the end.
-            let to = Place::Host(unsafe { HostAddress::new(to) });
-            let from = Place::Device(bench.addresses[1]);
-            let copy = Work::Copy(Transfer { name: "copy", to, from, bytes: BYTES });
-            let zero = Work::Fill(Fill { name: "zero", address: bench.addresses[1], bytes: BYTES, value: 0 });
-            let body = [Step { work: copy, after: &[] }, Step { work: zero, after: &[0] }];
+            let to = Location::Host(unsafe { HostAddress::new(to) });
+            let from = Location::Device(bench.addresses[1]);
+            let copy = RecordedWork::Copy(Transfer { name: "copy", to, from, bytes: BYTES });
+            let zero = RecordedWork::Fill(Fill { name: "zero", address: bench.addresses[1], bytes: BYTES, value: 0 });
+            let body = [RecordedStep { work: copy, after: &[] }, RecordedStep { work: zero, after: &[0] }];
             let predicate = Integer { address: bench.addresses[1], dtype: dtype::S32 }.into();
-            let again = Work::Loop(Loop { name: "loop", predicate, body: &body, behind: None });
-            let steps = [Step { work: again, after: &[] }];
+            let again = RecordedWork::Loop(RecordedLoop { name: "loop", predicate, body: &body, behind: None });
+            let steps = [RecordedStep { work: again, after: &[] }];
             device.record(&Recording { name: "r", steps: &steps })
         };
         assert_eq!(record(pageable.data() as usize).unwrap_err().code(), Code::InvalidArgument);

@@ -92,7 +92,7 @@ fn events_tell_time_and_call_back() {
         assert!(Event::elapsed_ns(&start, &end).unwrap() >= 0);
         let device = bench.engine.accelerator().unwrap();
         let (event, called) = (device.event(false).unwrap(), Arc::new(AtomicUsize::new(0)));
-        bench.stream.queue().line().unwrap().stream().record(&event).unwrap();
+        bench.stream.queue().device_queue().unwrap().stream().record(&event).unwrap();
         for _ in 0..3 {
             let called = Arc::clone(&called);
             device.when_reached(&event, Then::once(move || _ = called.fetch_add(1, SeqCst)));
@@ -154,7 +154,8 @@ fn conformance() {
             .filter(|line| {
                 !matches!(
                     line.verdict,
-                    weir::threadpool::conformance::Verdict::Pass | weir::threadpool::conformance::Verdict::NotOffered
+                    weir::threadpool::conformance::ClauseVerdict::Pass
+                        | weir::threadpool::conformance::ClauseVerdict::NotOffered
                 )
             })
             .map(|line| format!("{} {}: {:?} {}", line.clause, line.title, line.verdict, line.text))

@@ -47,7 +47,7 @@ fn a_failed_kernel_loses_the_device_and_everybody_is_told() {
         other.wait_event(&event).unwrap();
         let device = bench.engine.accelerator().unwrap();
         let behind = device.event(false).unwrap();
-        bench.stream.queue().line().unwrap().stream().record(&behind).unwrap();
+        bench.stream.queue().device_queue().unwrap().stream().record(&behind).unwrap();
         let count = Arc::clone(&called);
         device.when_reached(&behind, Then::once(move || _ = count.fetch_add(1, SeqCst)));
         let waiter = std::thread::spawn({

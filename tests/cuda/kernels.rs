@@ -62,13 +62,13 @@ fn arguments_that_are_not_the_entrys_are_refused() {
 #[test]
 fn functions_of_the_host_and_unknown_operations_are_refused() {
     with_driver(&[], || {
-        use weir::engine::{BoundKernel, KernelAttr, Operation};
+        use weir::engine::{BoundKernel, KernelAttr, KernelIdentity};
         use weir::kernel::builtin::Eltwise;
         use weir::kernel::vector::eltwise::Op;
         let bench = Bench::new();
         for (name, text) in [("", "runs no functions of the host's"), ("nonsense", "'nonsense'")] {
             let kernel = std::sync::Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
-            let operation = Operation { name, ..Operation::default() };
+            let operation = KernelIdentity { name, ..KernelIdentity::default() };
             let engine = bench.engine.clone();
             let error =
                 BoundKernel::create_as(engine, kernel, operation, &KernelAttr::default()).map(drop).unwrap_err();

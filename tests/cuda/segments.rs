@@ -5,7 +5,7 @@ use crate::kit::{eventually, fake, is_fake, with_driver};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::device::{Fill, HostAddress, Place, Recording, Step, Transfer, Work};
+use weir::device::{Fill, HostAddress, Location, RecordedStep, RecordedWork, Recording, Transfer};
 use weir::engine::{BoundKernel, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
 
@@ -272,7 +272,7 @@ fn any_order_that_the_edges_allow_is_right() {
 fn built_in_kernels_are_recorded_as_they_are_launched() {
     on_driver(&[("SEED", "2")], || {
         use weir::abi::{weir_eltwise_desc, weir_eltwise_op_value::WEIR_ELTWISE_SQUARE};
-        use weir::engine::{KernelAttr, Operation};
+        use weir::engine::{KernelAttr, KernelIdentity};
         use weir::kernel::builtin::Eltwise;
         use weir::kernel::vector::eltwise::Op;
         let bench = Bench::new();
@@ -286,7 +286,7 @@ fn built_in_kernels_are_recorded_as_they_are_launched() {
         // SAFETY: the bytes of a plain struct.
         let attributes = unsafe { std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc)) };
         let kernel = Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
-        let operation = Operation { name: "eltwise", attributes, ..Operation::default() };
+        let operation = KernelIdentity { name: "eltwise", attributes, ..KernelIdentity::default() };
         let square = BoundKernel::create_as(bench.engine.clone(), kernel, operation, &KernelAttr::default()).unwrap();
         let f32s = Desc::new(dtype::F32, &[LEN as i64]);
         let mut graph = Graph::new("squares");
@@ -325,14 +325,15 @@ fn copies_and_fills_are_steps_with_addresses_that_change() {
         let (from, bytes) = ([bench.on_host(|i| i as i32), bench.on_host(|i| -(i as i32))], LEN * 4);
         let copy = |of: usize, to: usize| {
             // SAFETY: the tensor is there until the copy is done.
-            let from = Place::Host(unsafe { HostAddress::new(from[of].data() as usize) });
-            Work::Copy(Transfer { name: "copy", to: Place::Device(address(to)), from, bytes })
+            let from = Location::Host(unsafe { HostAddress::new(from[of].data() as usize) });
+            RecordedWork::Copy(Transfer { name: "copy", to: Location::Device(address(to)), from, bytes })
         };
-        let half =
-            |to: usize, value: u8| Work::Fill(Fill { name: "half", address: address(to), bytes: bytes / 2, value });
-        let steps = [Step { work: copy(0, 0), after: &[] }, Step { work: half(0, 1), after: &[0] }];
+        let half = |to: usize, value: u8| {
+            RecordedWork::Fill(Fill { name: "half", address: address(to), bytes: bytes / 2, value })
+        };
+        let steps = [RecordedStep { work: copy(0, 0), after: &[] }, RecordedStep { work: half(0, 1), after: &[0] }];
         let executable = device.record(&Recording { name: "both", steps: &steps }).unwrap();
-        let stream = device.stream(&weir::device::StreamAttr { name: "s", priority: 0 }).unwrap();
+        let stream = device.stream(&weir::device::DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         let wait = || {
             let event = device.event(false).unwrap();
             stream.record(&event).unwrap();
@@ -353,7 +354,7 @@ fn copies_and_fills_are_steps_with_addresses_that_change() {
         found(0, 1, 1);
         found(1, -1, 2);
         assert_eq!(executable.update(2, &half(1, 2)).unwrap_err().code(), Code::InvalidArgument);
-        let steps = [Step { work: half(2, 1), after: &[1] }, Step { work: half(2, 1), after: &[] }];
+        let steps = [RecordedStep { work: half(2, 1), after: &[1] }, RecordedStep { work: half(2, 1), after: &[] }];
         assert_eq!(device.record(&Recording { name: "r", steps: &steps }).unwrap_err().code(), Code::InvalidArgument);
         drop((executable, stream));
     });

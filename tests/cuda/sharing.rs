@@ -42,7 +42,7 @@ fn the_current_context_of_the_host_stays_what_it_is() {
         let own = new_context();
         use_it(&bench);
         assert_eq!(current(), own);
-        let error = bench.stream.queue().line().unwrap().stream().native_handle();
+        let error = bench.stream.queue().device_queue().unwrap().stream().native_handle();
         assert!(error.is_ok());
         drop(bench);
         assert_eq!(current(), own);

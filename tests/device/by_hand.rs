@@ -222,7 +222,7 @@ impl Accelerator for ByHand {
         let mut state = self.state();
         (state.in_use, state.allocations) = (state.in_use - bytes, state.allocations - 1);
     }
-    fn stream(&self, _attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
+    fn stream(&self, _attr: &DeviceStreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
         let mut state = self.state();
         state.queues.push(VecDeque::new());
         state.failures.push(None);
@@ -338,7 +338,7 @@ impl Factory for Makes {
     fn count(&self) -> u32 {
         1
     }
-    fn open(&self, _index: u32, _settings: &Settings) -> Result<Arc<dyn Device>> {
+    fn open(&self, _index: u32, _settings: &DeviceSettings) -> Result<Arc<dyn Device>> {
         Ok(Arc::clone(&self.0) as Arc<dyn Device>)
     }
 }

@@ -12,8 +12,8 @@ use weir::base::time::Deadline;
 use weir::base::{Code, dtype};
 use weir::device::emulated::{Emulation, RaceKind};
 use weir::device::{
-    Branch, Comparison, DeviceStream, Fill, HostAddress, Integer, Loop, Place, Predicate, Recording, Relation, Step,
-    Transfer, Work,
+    Comparison, DeviceStream, Fill, HostAddress, Integer, Location, Predicate, RecordedBranch, RecordedLoop,
+    RecordedStep, RecordedWork, Recording, Relation, Transfer,
 };
 
 /// A device with cells that have values.
@@ -354,19 +354,19 @@ fn what_means_nothing_is_refused() {
     d.device.control_flow().unwrap();
     let (m, mut page) = (d.memory("m"), [0u8; 64]);
     let integer = Integer { address: m, dtype: dtype::S32 };
-    let refused = |work: Work<'_>| {
-        let steps = [Step { work, after: &[] }];
+    let refused = |work: RecordedWork<'_>| {
+        let steps = [RecordedStep { work, after: &[] }];
         d.device.record(&Recording { name: "recording 'r'", steps: &steps }).unwrap_err().message().to_owned()
     };
     let again = |predicate: Integer, body| {
         let predicate = predicate.into();
-        Work::Loop(Loop { name: "loop 'w'", predicate, body, behind: None })
+        RecordedWork::Loop(RecordedLoop { name: "loop 'w'", predicate, body, behind: None })
     };
-    fn choose<'a>(choice: Integer, is_cond: bool, branches: &'a [&'a [Step<'a>]]) -> Work<'a> {
-        Work::Branch(Branch { name: "switch 's'", choice, is_cond, branches })
+    fn choose<'a>(choice: Integer, is_cond: bool, branches: &'a [&'a [RecordedStep<'a>]]) -> RecordedWork<'a> {
+        RecordedWork::Branch(RecordedBranch { name: "switch 's'", choice, is_cond, branches })
     }
-    let fill = Work::Fill(Fill { name: "fill", address: m, bytes: 4, value: 0 });
-    let late = [Step { work: fill, after: &[] }, Step { work: fill, after: &[1] }];
+    let fill = RecordedWork::Fill(Fill { name: "fill", address: m, bytes: 4, value: 0 });
+    let late = [RecordedStep { work: fill, after: &[] }, RecordedStep { work: fill, after: &[1] }];
     assert_eq!(
         refused(again(Integer { dtype: dtype::F32, ..integer }, &[])),
         "engine emulated:0: recording 'r': loop 'w': its predicate is of f32, expected bool, u8, s8 or s32"
@@ -377,7 +377,7 @@ fn what_means_nothing_is_refused() {
     assert!(text.contains("loop 'w': its predicate is 4 bytes at 0x40, which are not in the memory"), "{text}");
     let compare = |dtype, addresses, behind| {
         let predicate = Predicate::Comparison(Comparison { relation: Relation::Lt, dtype, addresses });
-        refused(Work::Loop(Loop { name: "loop 'w'", predicate, body: &[], behind }))
+        refused(RecordedWork::Loop(RecordedLoop { name: "loop 'w'", predicate, body: &[], behind }))
     };
     assert_eq!(
         compare(dtype::F16, [m, m], None),
@@ -404,20 +404,21 @@ fn what_means_nothing_is_refused() {
         "engine emulated:0: recording 'r': switch 's': step 1, fill, comes after step 1"
     );
     // SAFETY: refused.
-    let host = Place::Host(unsafe { HostAddress::new(page.as_mut_ptr() as usize) });
-    let copy = Work::Copy(Transfer { name: "copy", to: host, from: Place::Device(m), bytes: 64 });
-    let text = refused(again(integer, &[Step { work: copy, after: &[] }]));
+    let host = Location::Host(unsafe { HostAddress::new(page.as_mut_ptr() as usize) });
+    let copy = RecordedWork::Copy(Transfer { name: "copy", to: host, from: Location::Device(m), bytes: 64 });
+    let text = refused(again(integer, &[RecordedStep { work: copy, after: &[] }]));
     let expected = "copy: a copy inside of a branch or loop must be between bytes of the device's or of pinned memory";
     assert!(text.ends_with(expected), "{text}");
     // Of pinned memory it may be.
     let pinning = d.device.pinning().unwrap();
     let pinned = pinning.allocate_host(64, "pinned").unwrap();
     // SAFETY: memory that is there until the end.
-    let (s, to) = (d.stream("s"), Place::Host(unsafe { HostAddress::new(pinned) }));
-    let copy = Work::Copy(Transfer { name: "copy", to, from: Place::Device(m), bytes: 64 });
-    let fill = Work::Fill(Fill { name: "fill", address: m, bytes: 64, value: 7 });
-    let lists: [&[Step<'_>]; 1] = [&[Step { work: fill, after: &[] }, Step { work: copy, after: &[0] }]];
-    let steps = [Step { work: choose(integer, false, &lists), after: &[] }];
+    let (s, to) = (d.stream("s"), Location::Host(unsafe { HostAddress::new(pinned) }));
+    let copy = RecordedWork::Copy(Transfer { name: "copy", to, from: Location::Device(m), bytes: 64 });
+    let fill = RecordedWork::Fill(Fill { name: "fill", address: m, bytes: 64, value: 7 });
+    let lists: [&[RecordedStep<'_>]; 1] =
+        [&[RecordedStep { work: fill, after: &[] }, RecordedStep { work: copy, after: &[0] }]];
+    let steps = [RecordedStep { work: choose(integer, false, &lists), after: &[] }];
     s.replay(&d.device.record(&Recording { name: "r", steps: &steps }).unwrap()).unwrap();
     d.finish(&*s).unwrap();
     // SAFETY: so many bytes that were allocated above, and what writes them is done.

@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use weir::base::Code;
 use weir::base::time::Deadline;
 use weir::device::emulated::{Emulated, Emulation};
-use weir::device::{Settings, StreamAttr};
+use weir::device::{DeviceSettings, DeviceStreamAttr};
 
 /// The fifth of ten operations fails: those before it were done, those behind it not, on its stream and on one that
 /// waits for it.
@@ -141,7 +141,7 @@ fn a_device_is_lost() {
         assert_eq!(code(t.wait(&event)), lost);
         assert_eq!(code(d.device.allocate(1, "b")), lost);
         assert_eq!(code(d.device.event(false)), lost);
-        assert_eq!(code(d.device.stream(&StreamAttr { name: "u", priority: 0 })), lost);
+        assert_eq!(code(d.device.stream(&DeviceStreamAttr { name: "u", priority: 0 })), lost);
         let late = called.clone();
         d.device.when_reached(&event, late.adder());
         assert_eq!(called.get(), 3);
@@ -154,24 +154,27 @@ fn a_device_is_lost() {
 /// one.
 #[test]
 fn a_lost_device_is_replaced() {
-    let settings = |lose_operation| Settings {
+    let settings = |lose_operation| DeviceSettings {
         attributes: Some(Emulation { lose_operation, memory_bytes: 1 << 20, ..Emulation::default() }.settings()),
-        ..Settings::default()
+        ..DeviceSettings::default()
     };
-    let open = |settings: &Settings| weir::device::open(weir::device::DeviceKind::EMULATED, 6, settings);
+    let open = |settings: &DeviceSettings| weir::device::open(weir::device::DeviceKind::EMULATED, 6, settings);
     let first = open(&settings(1)).unwrap();
     assert_eq!(code(open(&settings(2))), Code::FailedPrecondition);
     assert!(std::sync::Arc::ptr_eq(&first, &open(&settings(1)).unwrap()));
-    assert!(std::sync::Arc::ptr_eq(&first, &open(&Settings::default()).unwrap()));
+    assert!(std::sync::Arc::ptr_eq(&first, &open(&DeviceSettings::default()).unwrap()));
     let emulated = Emulated::of(&first).unwrap();
-    let stream = emulated.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+    let stream = emulated.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
     let (address, event) = (emulated.allocate(BYTES, "a").unwrap(), emulated.event(false).unwrap());
     fill(&*stream, address, 1).unwrap();
     stream.record(&event).unwrap();
     assert_eq!(code(event.synchronize(Deadline::NEVER)), Code::DeviceLost);
     let second = open(&settings(0)).unwrap();
     assert!(!second.is_lost() && first.is_lost());
-    assert_eq!(code(weir::device::open(weir::device::DeviceKind::EMULATED, 8, &Settings::default())), Code::OutOfRange);
+    assert_eq!(
+        code(weir::device::open(weir::device::DeviceKind::EMULATED, 8, &DeviceSettings::default())),
+        Code::OutOfRange
+    );
     let odd = Emulation { flags: Emulation::STRICT, ..Emulation::default() };
     assert_eq!(code(Emulated::new(0, odd)), Code::InvalidArgument);
     assert_eq!(code(Emulated::new(0, Emulation { flags: 64, ..odd })), Code::InvalidArgument);

@@ -6,8 +6,8 @@ use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Result, dtype};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::{
-    DeviceEvent, DeviceKernel, DeviceStream, Fill, HostAddress, HostFunction, Launch, Place, Recipe, StreamAttr, Then,
-    Transfer,
+    DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, HostFunction, Launch, Location,
+    Recipe, Then, Transfer,
 };
 use weir::memory::View;
 use weir::sync::Mutex;
@@ -79,7 +79,7 @@ impl Device {
     }
 
     pub fn stream(&self, name: &str) -> Box<dyn DeviceStream> {
-        self.device.stream(&StreamAttr { name, priority: 0 }).unwrap()
+        self.device.stream(&DeviceStreamAttr { name, priority: 0 }).unwrap()
     }
 
     pub fn event(&self) -> Arc<dyn DeviceEvent> {
@@ -144,14 +144,14 @@ pub fn launch(
 
 pub fn upload(stream: &dyn DeviceStream, to: usize, from: &[i32; LEN]) -> Result<()> {
     // SAFETY: the callers keep the array until the copy is done.
-    let from = Place::Host(unsafe { HostAddress::new(from.as_ptr() as usize) });
-    stream.copy(&Transfer { name: "upload", to: Place::Device(to), from, bytes: BYTES })
+    let from = Location::Host(unsafe { HostAddress::new(from.as_ptr() as usize) });
+    stream.copy(&Transfer { name: "upload", to: Location::Device(to), from, bytes: BYTES })
 }
 
 pub fn download(stream: &dyn DeviceStream, to: &mut [i32; LEN], from: usize) -> Result<()> {
     // SAFETY: the callers keep the array until the copy is done.
-    let to = Place::Host(unsafe { HostAddress::new(to.as_mut_ptr() as usize) });
-    stream.copy(&Transfer { name: "download", to, from: Place::Device(from), bytes: BYTES })
+    let to = Location::Host(unsafe { HostAddress::new(to.as_mut_ptr() as usize) });
+    stream.copy(&Transfer { name: "download", to, from: Location::Device(from), bytes: BYTES })
 }
 
 pub fn fill(stream: &dyn DeviceStream, address: usize, value: u8) -> Result<()> {

@@ -13,6 +13,7 @@ mod random;
 #[allow(dead_code, reason = "others use the rest")]
 #[path = "../kit/recordings.rs"]
 mod recordings;
+mod regions;
 mod replays;
 mod seeds;
 mod threads;

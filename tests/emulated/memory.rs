@@ -3,7 +3,7 @@
 use crate::kit::{BYTES, Device, LEN};
 use weir::base::time::Deadline;
 use weir::device::emulated::Emulation;
-use weir::device::{Fill, HostAddress, Launch, Place, Recording, Step, Transfer, Work};
+use weir::device::{Fill, HostAddress, Launch, Location, RecordedStep, RecordedWork, Recording, Transfer};
 use weir::memory::heap;
 
 /// In a child process: reads or writes one byte of the device's, through its address.
@@ -65,14 +65,14 @@ fn nothing_is_allocated_in_the_steady_state() {
         let (inputs, outputs) = ([crate::kit::view(a)], [crate::kit::view(b)]);
         // The sum, then two fills side by side.
         let fills = [(a, 3), (b, 4)].map(|(address, value)| Fill { name: "fill", address, bytes: 64, value });
-        let [to_a, to_b] = fills.map(|fill| Step { work: Work::Fill(fill), after: &[0] });
+        let [to_a, to_b] = fills.map(|fill| RecordedStep { work: RecordedWork::Fill(fill), after: &[0] });
         let sum = Launch { name: "sum", kernel: &kernel, inputs: &inputs, outputs: &outputs };
-        let steps = [Step { work: Work::Launch(sum), after: &[] }, to_a, to_b];
+        let steps = [RecordedStep { work: RecordedWork::Launch(sum), after: &[] }, to_a, to_b];
         let executable = d.device.record(&Recording { name: "recording", steps: &steps }).unwrap();
         let round = || {
             // SAFETY: the array is there until the copy is done.
-            let from = Place::Host(unsafe { HostAddress::new(host.as_ptr() as usize) });
-            s.copy(&Transfer { name: "copy", to: Place::Device(a), from, bytes: BYTES }).unwrap();
+            let from = Location::Host(unsafe { HostAddress::new(host.as_ptr() as usize) });
+            s.copy(&Transfer { name: "copy", to: Location::Device(a), from, bytes: BYTES }).unwrap();
             s.fill(&Fill { name: "fill", address: a, bytes: 64, value: 2 }).unwrap();
             s.record(&ready).unwrap();
             t.wait(&ready).unwrap();

@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use std::sync::Arc;
 use weir::base::time::Deadline;
 use weir::base::{Code, Error};
-use weir::device::{DeviceEvent, HostAddress, Place, Then, Transfer};
+use weir::device::{DeviceEvent, HostAddress, Location, Then, Transfer};
 
 #[test]
 fn a_stream_does_its_work_in_order() {
@@ -171,8 +171,8 @@ fn devices_copy_to_each_other() {
     let host: [i32; LEN] = std::array::from_fn(|i| 3 * i as i32);
     let mut back = [0; LEN];
     upload(&*s, a, &host).unwrap();
-    let to = Place::Peer(&*e.device, b);
-    s.copy(&Transfer { name: "across", to, from: Place::Device(a), bytes: BYTES }).unwrap();
+    let to = Location::Peer(&*e.device, b);
+    s.copy(&Transfer { name: "across", to, from: Location::Device(a), bytes: BYTES }).unwrap();
     d.finish(&*s).unwrap();
     let t = e.stream("t");
     download(&*t, &mut back, b).unwrap();
@@ -180,7 +180,8 @@ fn devices_copy_to_each_other() {
     assert_eq!(back, host);
     assert_eq!(e.texts(), [""; 0], "the host waited in between");
     fill(&*s, a, 9).unwrap();
-    s.copy(&Transfer { name: "across", to: Place::Device(a), from: Place::Peer(&*e.device, b), bytes: BYTES }).unwrap();
+    s.copy(&Transfer { name: "across", to: Location::Device(a), from: Location::Peer(&*e.device, b), bytes: BYTES })
+        .unwrap();
     fill(&*t, b, 0).unwrap();
     let text = "missing wait: fill (operation 2, stream 't') writes bytes 0 to 256 of b while across (operation 4, stream 's') \
                 may still read them";
@@ -201,10 +202,10 @@ fn what_is_not_the_devices_is_refused() {
     assert_eq!(code(fill(&*s, host.as_ptr() as usize, 1)), Code::InvalidArgument);
     let copy = |to, from| s.copy(&Transfer { name: "copy", to, from, bytes: BYTES });
     // SAFETY: refused, because it is not the host's.
-    let host = |address| Place::Host(unsafe { HostAddress::new(address) });
-    assert_eq!(code(copy(host(a), Place::Device(a))), Code::InvalidArgument);
-    assert_eq!(code(copy(host(b), Place::Device(a))), Code::InvalidArgument);
-    assert_eq!(code(copy(Place::Device(a), Place::Peer(&*e.device, 64))), Code::InvalidArgument);
+    let host = |address| Location::Host(unsafe { HostAddress::new(address) });
+    assert_eq!(code(copy(host(a), Location::Device(a))), Code::InvalidArgument);
+    assert_eq!(code(copy(host(b), Location::Device(a))), Code::InvalidArgument);
+    assert_eq!(code(copy(Location::Device(a), Location::Peer(&*e.device, 64))), Code::InvalidArgument);
     assert_eq!(code(s.record(&e.event())), Code::InvalidArgument);
     assert_eq!(code(s.wait(&e.event())), Code::InvalidArgument);
     assert_eq!(code(e.event().elapsed_ns(&*d.event())), Code::InvalidArgument);

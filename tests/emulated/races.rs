@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use weir::base::Code;
 use weir::base::time::Deadline;
 use weir::device::emulated::{Emulation, RaceKind};
-use weir::device::{DeviceStream, HostAddress, Pinning, Place, Transfer};
+use weir::device::{DeviceStream, HostAddress, Location, Pinning, Transfer};
 
 /// The one report that there is.
 fn only(d: &Device) -> (RaceKind, String) {
@@ -206,12 +206,12 @@ fn pinned_memory_in_flight() {
     let at = |d: &Device| pinning(d).allocate_host(BYTES, "what is copied").unwrap();
     let up = |stream: &dyn DeviceStream, to: usize, from: usize| {
         // SAFETY: the test keeps the memory until the end; whether others use it is what it is about.
-        let (to, from) = (Place::Device(to), Place::Host(unsafe { HostAddress::new(from) }));
+        let (to, from) = (Location::Device(to), Location::Host(unsafe { HostAddress::new(from) }));
         stream.copy(&Transfer { name: "copy up", to, from, bytes: BYTES }).unwrap();
     };
     let down = |stream: &dyn DeviceStream, to: usize, from: usize| {
         // SAFETY: as above.
-        let (to, from) = (Place::Host(unsafe { HostAddress::new(to) }), Place::Device(from));
+        let (to, from) = (Location::Host(unsafe { HostAddress::new(to) }), Location::Device(from));
         stream.copy(&Transfer { name: "copy down", to, from, bytes: BYTES }).unwrap();
     };
     // Freed.

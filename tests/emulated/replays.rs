@@ -6,7 +6,8 @@ use std::sync::Arc;
 use weir::base::{Code, Result};
 use weir::device::emulated::{Emulation, RaceKind};
 use weir::device::{
-    DeviceKernel, Executable, Fill, HostAddress, Launch, Place, Recording, Step, StreamAttr, Transfer, Work,
+    DeviceKernel, DeviceStreamAttr, Executable, Fill, HostAddress, Launch, Location, RecordedStep, RecordedWork,
+    Recording, Transfer,
 };
 use weir::memory::View;
 
@@ -25,13 +26,14 @@ fn node(d: &Device, salt: i32, inputs: &[usize], output: usize, after: &[usize])
     Node { name, kernel: d.sum(salt), inputs: views(inputs), outputs: views(&[output]), after: after.to_vec() }
 }
 
-fn work(node: &Node) -> Work<'_> {
+fn work(node: &Node) -> RecordedWork<'_> {
     let Node { name, kernel, inputs, outputs, .. } = node;
-    Work::Launch(Launch { name, kernel, inputs, outputs })
+    RecordedWork::Launch(Launch { name, kernel, inputs, outputs })
 }
 
 fn record(d: &Device, nodes: &[Node]) -> Result<Arc<dyn Executable>> {
-    let steps: Vec<Step<'_>> = nodes.iter().map(|node| Step { work: work(node), after: &node.after }).collect();
+    let steps: Vec<RecordedStep<'_>> =
+        nodes.iter().map(|node| RecordedStep { work: work(node), after: &node.after }).collect();
     d.device.record(&Recording { name: "recording 'r'", steps: &steps })
 }
 
@@ -206,14 +208,15 @@ fn an_update_changes_later_launches_and_none_that_was_made() {
     let (s, t, m) = (d.stream("s"), d.stream("t"), [0; 3].map(|_| d.memory("m")));
     let from = [[7; LEN], [70; LEN]];
     // SAFETY: the arrays are there until the end.
-    let place = |i: usize| Place::Host(unsafe { HostAddress::new(from[i].as_ptr() as usize) });
-    let copy = |i| Work::Copy(Transfer { name: "copy", to: Place::Device(m[0]), from: place(i), bytes: BYTES });
-    let zero = |address| Work::Fill(Fill { name: "zero", address, bytes: BYTES, value: 0 });
+    let place = |i: usize| Location::Host(unsafe { HostAddress::new(from[i].as_ptr() as usize) });
+    let copy =
+        |i| RecordedWork::Copy(Transfer { name: "copy", to: Location::Device(m[0]), from: place(i), bytes: BYTES });
+    let zero = |address| RecordedWork::Fill(Fill { name: "zero", address, bytes: BYTES, value: 0 });
     let sums = [node(&d, 1, &[m[0]], m[1], &[]), node(&d, 1, &[m[0]], m[2], &[])];
     let steps = [
-        Step { work: zero(m[1]), after: &[] },
-        Step { work: copy(0), after: &[] },
-        Step { work: work(&sums[0]), after: &[0, 1] },
+        RecordedStep { work: zero(m[1]), after: &[] },
+        RecordedStep { work: copy(0), after: &[] },
+        RecordedStep { work: work(&sums[0]), after: &[0, 1] },
     ];
     let executable = d.device.record(&Recording { name: "r", steps: &steps }).unwrap();
     upload(&*t, m[2], &[0; LEN]).unwrap();
@@ -253,7 +256,7 @@ fn what_cannot_be_recorded_is_refused() {
     let executable = record(&other, &[]).unwrap();
     assert_eq!(code(s.replay(&executable)), Code::InvalidArgument);
     // One without steps does nothing.
-    let t = other.device.stream(&StreamAttr { name: "t", priority: 0 }).unwrap();
+    let t = other.device.stream(&DeviceStreamAttr { name: "t", priority: 0 }).unwrap();
     t.replay(&executable).unwrap();
     other.finish(&*t).unwrap();
 }

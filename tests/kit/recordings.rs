@@ -8,8 +8,8 @@ use super::random::Random;
 use std::sync::Arc;
 use weir::base::{Desc, Reach, Result, dtype};
 use weir::device::{
-    Accelerator, Branch, Comparison, DeviceKernel, Executable, Fill, Integer, Launch, Loop, Place, Predicate,
-    Recording, Relation, Step, Transfer, Work,
+    Accelerator, Comparison, DeviceKernel, Executable, Fill, Integer, Launch, Location, Predicate, RecordedBranch,
+    RecordedLoop, RecordedStep, RecordedWork, Recording, Relation, Transfer,
 };
 use weir::memory::View;
 
@@ -361,10 +361,10 @@ fn view(address: usize) -> View {
     unsafe { View::new(address as *mut u8, BYTES, Desc::new(dtype::S32, &[LEN as i64])) }
 }
 
-type Then<'a> = &'a mut dyn FnMut(&[Step<'_>]);
+type Then<'a> = &'a mut dyn FnMut(&[RecordedStep<'_>]);
 
-fn added<'a>(mut steps: Vec<Step<'a>>, work: Work<'a>, after: &'a [usize]) -> Vec<Step<'a>> {
-    steps.push(Step { work, after });
+fn added<'a>(mut steps: Vec<RecordedStep<'a>>, work: RecordedWork<'a>, after: &'a [usize]) -> Vec<RecordedStep<'a>> {
+    steps.push(RecordedStep { work, after });
     steps
 }
 
@@ -380,7 +380,7 @@ impl Site<'_> {
     }
 
     /// Calls `then` with the steps of some nodes, behind those that there are.
-    pub fn with(&self, nodes: &[Node], steps: Vec<Step<'_>>, then: Then<'_>) {
+    pub fn with(&self, nodes: &[Node], steps: Vec<RecordedStep<'_>>, then: Then<'_>) {
         let Some((node, rest)) = nodes.split_first() else { return then(&steps) };
         let (name, after) = (node.name.as_str(), node.after.as_slice());
         match &node.does {
@@ -388,20 +388,20 @@ impl Site<'_> {
                 let (inputs, outputs) = ([*a, *b].map(|cell| view(self.cells[cell])), [view(self.cells[*out])]);
                 let kernel = &self.kernels.iter().find(|kernel| kernel.0 == *salt).unwrap().1;
                 let launch = Launch { name, kernel, inputs: &inputs, outputs: &outputs };
-                self.with(rest, added(steps, Work::Launch(launch), after), then);
+                self.with(rest, added(steps, RecordedWork::Launch(launch), after), then);
             }
             Does::Copy { to, from } => {
-                let [to, from] = [to, from].map(|cell| Place::Device(self.cells[*cell]));
+                let [to, from] = [to, from].map(|cell| Location::Device(self.cells[*cell]));
                 let copy = Transfer { name, to, from, bytes: BYTES };
-                self.with(rest, added(steps, Work::Copy(copy), after), then);
+                self.with(rest, added(steps, RecordedWork::Copy(copy), after), then);
             }
             Does::Fill { cell, value } => {
                 let fill = Fill { name, address: self.cells[*cell], bytes: BYTES, value: *value };
-                self.with(rest, added(steps, Work::Fill(fill), after), then);
+                self.with(rest, added(steps, RecordedWork::Fill(fill), after), then);
             }
             Does::Branch { choice, is_cond, lists } => self.with_lists(lists, Vec::new(), &mut |branches| {
-                let branch = Branch { name, choice: self.integer(*choice), is_cond: *is_cond, branches };
-                self.with(rest, added(steps.clone(), Work::Branch(branch), after), then);
+                let branch = RecordedBranch { name, choice: self.integer(*choice), is_cond: *is_cond, branches };
+                self.with(rest, added(steps.clone(), RecordedWork::Branch(branch), after), then);
             }),
             Does::Loop { predicate, than, body, behind } => self.with(body, Vec::new(), &mut |body| {
                 let predicate = match *than {
@@ -411,13 +411,18 @@ impl Site<'_> {
                         Predicate::Comparison(Comparison { relation, dtype: dtype::S32, addresses })
                     }
                 };
-                let again = Loop { name, predicate, body, behind: behind.as_deref() };
-                self.with(rest, added(steps.clone(), Work::Loop(again), after), then);
+                let again = RecordedLoop { name, predicate, body, behind: behind.as_deref() };
+                self.with(rest, added(steps.clone(), RecordedWork::Loop(again), after), then);
             }),
         }
     }
 
-    fn with_lists(&self, lists: &[Vec<Node>], made: Vec<&[Step<'_>]>, then: &mut dyn FnMut(&[&[Step<'_>]])) {
+    fn with_lists(
+        &self,
+        lists: &[Vec<Node>],
+        made: Vec<&[RecordedStep<'_>]>,
+        then: &mut dyn FnMut(&[&[RecordedStep<'_>]]),
+    ) {
         let Some((list, rest)) = lists.split_first() else { return then(&made) };
         self.with(list, Vec::new(), &mut |steps| {
             let made = made.iter().copied().chain([steps]).collect();

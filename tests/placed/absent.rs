@@ -7,6 +7,7 @@ use crate::ports::{node_of, number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, control, extent, mix, reports};
 use weir::base::{Code, Ref, Result};
+use weir::device::emulated::Emulation;
 use weir::engine::Engine;
 use weir::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
 
@@ -239,6 +240,11 @@ fn allowing(options: CompileOptions) -> CompileOptions {
     CompileOptions { allow_absent: true, ..options }
 }
 
+/// Every third graph's device makes kernels of several nodes.
+fn with_regions(seed: u64, graph: u64) -> Emulation {
+    Emulation { regions: u64::from(graph.is_multiple_of(3)), ..checked(seed) }
+}
+
 #[test]
 fn random_switches_and_merges_are_as_interpreted_without_races() {
     let (graphs, seeds) = extent();
@@ -249,7 +255,7 @@ fn random_switches_and_merges_are_as_interpreted_without_races() {
             for (way, options) in control::ways().into_iter().enumerate() {
                 let what = format!("graph {graph}, seed {seed}, way {way}");
                 let streams = 1 + (graph + seed) as u32 % 3;
-                let (device, engine) = engine("placed-absent", checked(seed), Mistake::None, streams);
+                let (device, engine) = engine("placed-absent", with_regions(seed, graph), Mistake::None, streams);
                 let mut there = drawn.graph(&engine);
                 let is_there = graph % 3 == 1;
                 if is_there {
@@ -307,7 +313,8 @@ fn switches_in_loops_whose_iterations_overlap_are_as_interpreted_without_races()
         let mut drawn = Drawn::draw(random);
         drawn.outputs = drawn.always(random);
         let at_once = 1 + graph as u32 % 4;
-        let (device, engine) = engine("placed-absent-loop", checked(graph), Mistake::None, 1 + graph as u32 % 2);
+        let (device, engine) =
+            engine("placed-absent-loop", with_regions(graph, graph), Mistake::None, 1 + graph as u32 % 2);
         let engines = vec![cpu(), engine.clone()];
         let program = Program::compile(&repeated(&drawn, &engine, at_once), engines, &CompileOptions::default());
         let program = match program {

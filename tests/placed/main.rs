@@ -2,6 +2,7 @@
 //! device does first; and a mistake in it would be reported.
 
 mod absent;
+mod asked;
 mod constants;
 mod control;
 mod direct;
@@ -12,6 +13,7 @@ mod kit;
 mod launching;
 mod overlapped;
 mod ports;
+mod regions;
 mod segments;
 mod serial;
 mod staged;

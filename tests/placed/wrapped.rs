@@ -97,13 +97,13 @@ struct Without<'a> {
     /// What the predicates of loops are read behind.
     behind: Vec<Option<Vec<usize>>>,
     inside: Vec<Vec<Without<'a>>>,
-    steps: OnceCell<Vec<Step<'a>>>,
-    lists: Vec<OnceCell<Vec<&'a [Step<'a>]>>>,
+    steps: OnceCell<Vec<RecordedStep<'a>>>,
+    lists: Vec<OnceCell<Vec<&'a [RecordedStep<'a>]>>>,
 }
 
 impl<'a> Without<'a> {
     /// Counts the edges; the one with the number that is wanted is left out.
-    fn of(steps: &[Step<'_>], state: &mut State, wanted: usize) -> Without<'a> {
+    fn of(steps: &[RecordedStep<'_>], state: &mut State, wanted: usize) -> Without<'a> {
         let mut after: Vec<Vec<usize>> = steps.iter().map(|step| step.after.to_vec()).collect();
         for (at, after) in after.iter_mut().enumerate() {
             let edges = state.edges;
@@ -115,7 +115,9 @@ impl<'a> Without<'a> {
             }
         }
         let behind = steps.iter().map(|step| {
-            let Work::Loop(Loop { behind: Some(behind), body, name, .. }) = step.work else { return None };
+            let RecordedWork::Loop(RecordedLoop { behind: Some(behind), body, name, .. }) = step.work else {
+                return None;
+            };
             let (mut behind, edges) = (behind.to_vec(), state.edges);
             state.edges += behind.len();
             if (edges + 1..=state.edges).contains(&wanted) {
@@ -126,8 +128,10 @@ impl<'a> Without<'a> {
         });
         let behind = behind.collect();
         let inside = steps.iter().map(|step| match step.work {
-            Work::Branch(branch) => branch.branches.iter().map(|list| Without::of(list, state, wanted)).collect(),
-            Work::Loop(looped) => vec![Without::of(looped.body, state, wanted)],
+            RecordedWork::Branch(branch) => {
+                branch.branches.iter().map(|list| Without::of(list, state, wanted)).collect()
+            }
+            RecordedWork::Loop(looped) => vec![Without::of(looped.body, state, wanted)],
             _ => Vec::new(),
         });
         let inside = inside.collect();
@@ -140,22 +144,25 @@ impl<'a> Without<'a> {
         }
     }
 
-    fn steps(&'a self, steps: &'a [Step<'a>]) -> &'a [Step<'a>] {
+    fn steps(&'a self, steps: &'a [RecordedStep<'a>]) -> &'a [RecordedStep<'a>] {
         self.steps.get_or_init(|| {
             let step = |at: usize| {
                 let inside = &self.inside[at];
                 let work = match steps[at].work {
-                    Work::Branch(branch) => {
+                    RecordedWork::Branch(branch) => {
                         let lists = inside.iter().zip(branch.branches).map(|(without, list)| without.steps(list));
-                        Work::Branch(Branch { branches: self.lists[at].get_or_init(|| lists.collect()), ..branch })
+                        RecordedWork::Branch(RecordedBranch {
+                            branches: self.lists[at].get_or_init(|| lists.collect()),
+                            ..branch
+                        })
                     }
-                    Work::Loop(looped) => {
+                    RecordedWork::Loop(looped) => {
                         let behind = self.behind[at].as_deref();
-                        Work::Loop(Loop { body: inside[0].steps(looped.body), behind, ..looped })
+                        RecordedWork::Loop(RecordedLoop { body: inside[0].steps(looped.body), behind, ..looped })
                     }
                     other => other,
                 };
-                Step { work, after: &self.after[at] }
+                RecordedStep { work, after: &self.after[at] }
             };
             (0..steps.len()).map(step).collect()
         })
@@ -190,7 +197,7 @@ impl Accelerator for Wrapped {
     fn deallocate(&self, address: usize, bytes: usize) {
         self.inner.deallocate(address, bytes);
     }
-    fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
+    fn stream(&self, attr: &DeviceStreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
         let (inner, device) = (self.inner.stream(attr)?, self.itself.upgrade().unwrap());
         let is_for_work = attr.name.contains(" stream ");
         Ok(Box::new(Line { inner, device, is_for_work, held: Mutex::default() }))
@@ -202,6 +209,15 @@ impl Accelerator for Wrapped {
     }
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.inner.kernel(recipe)
+    }
+    fn takes_regions(&self) -> bool {
+        self.inner.takes_regions()
+    }
+    fn claim(&self, region: &Region<'_>) -> Result<Vec<u32>> {
+        self.inner.claim(region)
+    }
+    fn compile(&self, region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+        self.inner.compile(region)
     }
     fn can_record(&self) -> bool {
         true
@@ -338,7 +354,7 @@ impl Factory for Makes {
     fn count(&self) -> u32 {
         1
     }
-    fn open(&self, _index: u32, _settings: &Settings) -> Result<Arc<dyn Device>> {
+    fn open(&self, _index: u32, _settings: &DeviceSettings) -> Result<Arc<dyn Device>> {
         Ok(self.0.lock().unwrap().take().expect("one engine for each device"))
     }
 }

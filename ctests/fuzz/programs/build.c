@@ -227,7 +227,7 @@ static bool compile(world *w, weir_graph *graph, const graph_plan *g, bool whole
 
 static weir_engine *make_device(const plan *p, int i) {
     const device_plan *d = &p->devices[i];
-    weir_emulation e = {.struct_size = sizeof e, .seed = d->seed, .latency_ns = d->latency_ns, .kernel_ns = d->kernel_ns};
+    weir_emulation e = {.struct_size = sizeof e, .seed = d->seed, .latency_ns = d->latency_ns, .kernel_ns = d->kernel_ns, .regions = d->regions};
     weir_engine_attr *attr = NULL;
     weir_engine *engine = NULL;
     e.flags = WEIR_EMULATION_CHECK | (d->strict ? WEIR_EMULATION_STRICT : 0);

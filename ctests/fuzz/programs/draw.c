@@ -393,6 +393,7 @@ plan *plan_draw(uint64_t number, const drops *dropped) {
         v->kernel_ns = chance(&d, 50) ? (uint64_t)roll(&d, 0, 200) * 1000 : 0;
         v->strict = chance(&d, 30);
         v->max_streams = roll(&d, 0, 3);
+        v->regions = (number / 3 + (uint64_t)i) % 3; /* no draw: programs keep their numbers */
     }
     for (int i = 0; i < MAX_PROGRAM_INS; i++) p->input_device[i] = t.devices && chance(&d, 15) ? roll(&d, 0, p->num_devices - 1) : -1;
     for (int i = 0; i < MAX_PROGRAM_OUTS; i++) p->output_device[i] = t.devices && chance(&d, 15) ? roll(&d, 0, p->num_devices - 1) : -1;

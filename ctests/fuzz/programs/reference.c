@@ -331,8 +331,9 @@ void plan_print(FILE *to, const plan *p) {
             p->device_control);
     for (int i = 0; i < p->num_devices; i++) {
         const device_plan *v = &p->devices[i];
-        fprintf(to, "  d%d: seed %llu latency %llu kernel %llu strict %d streams %d\n", i, (unsigned long long)v->seed,
-                (unsigned long long)v->latency_ns, (unsigned long long)v->kernel_ns, v->strict, v->max_streams);
+        fprintf(to, "  d%d: seed %llu latency %llu kernel %llu strict %d streams %d regions %llu\n", i, (unsigned long long)v->seed,
+                (unsigned long long)v->latency_ns, (unsigned long long)v->kernel_ns, v->strict, v->max_streams,
+                (unsigned long long)v->regions);
     }
     for (int i = 0; i < p->graph->num_inputs; i++) {
         if (p->input_device[i] >= 0) fprintf(to, "  input %d on d%d\n", i, p->input_device[i]);

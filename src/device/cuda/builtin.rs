@@ -1,17 +1,17 @@
-//! Built-in operations on a device: the launches that `operators` asks for, and the library's own kernels, loaded.
+//! Built-in operations on a device: the launches that `operators` plans, and the library's own loaded kernels.
 //!
-//! A kernel is loaded into a context when somebody first launches it, alone: the driver compiles nothing that nobody
-//! uses. It stays as long as the device or something that may use it.
+//! A kernel is loaded into a context at its first launch, alone: the driver compiles no unused kernel. It lives as long
+//! as the device and its users.
 #![forbid(unsafe_code)]
 
 use super::blas::{Plans, Prepared, Products};
 use super::context::{Context, Handle};
-use super::grid::{Arguments, Grid};
-use super::images::{ENTRIES, Entry};
-use super::inbox::{Ticket, Tickets};
+use super::grid::{Arguments, LaunchGrid};
+use super::images::{ENTRIES, KernelEntry};
+use super::inbox::{FaultTicket, FaultTickets};
 use super::module::Module;
 use super::operators::operator;
-use super::piece::Piece;
+use super::piece::CallPart;
 use super::plan::{KernelLaunch, Operator, Params};
 use super::table::CUfunction;
 use crate::base::Result;
@@ -19,13 +19,13 @@ use crate::device::{Launch, Recipe};
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
 
-/// The library's kernels in a context, those that were launched so far.
+/// The library's kernels that were launched in a context so far.
 #[derive(Debug)]
 pub(super) struct Kernels {
     context: Arc<Context>,
     /// By the numbers of their entries.
     loaded: Vec<OnceLock<Loaded>>,
-    /// Who loads: others wait, rather than to have the same compiled again.
+    /// Held while loading: others wait, rather than compile the same kernel again.
     turn: Mutex<()>,
 }
 
@@ -42,7 +42,7 @@ impl Kernels {
     }
 
     #[inline]
-    fn function(&self, entry: &'static Entry) -> Result<Handle<CUfunction>> {
+    fn function(&self, entry: &'static KernelEntry) -> Result<Handle<CUfunction>> {
         match self.loaded[entry.index].get() {
             Some(loaded) => Ok(loaded.function),
             None => self.load(entry),
@@ -50,7 +50,7 @@ impl Kernels {
     }
 
     #[cold]
-    fn load(&self, entry: &'static Entry) -> Result<Handle<CUfunction>> {
+    fn load(&self, entry: &'static KernelEntry) -> Result<Handle<CUfunction>> {
         let _turn = self.turn.lock();
         if let Some(loaded) = self.loaded[entry.index].get() {
             return Ok(loaded.function);
@@ -63,46 +63,46 @@ impl Kernels {
 
 /// An operation.
 #[derive(Debug)]
-pub(super) struct Builtin {
+pub(super) struct CudaBuiltin {
     operator: Box<dyn Operator>,
     kernels: Arc<Kernels>,
-    /// Those that a library does.
+    /// Products done by a library.
     products: Option<Plans>,
 }
 
-impl Builtin {
-    pub(super) fn new(kernels: &Arc<Kernels>, products: &Products, recipe: &Recipe<'_>) -> Result<Builtin> {
+impl CudaBuiltin {
+    pub(super) fn new(kernels: &Arc<Kernels>, products: &Products, recipe: &Recipe<'_>) -> Result<CudaBuiltin> {
         let operator = operator(recipe)?;
         let blas = if operator.has_products() { products.get()? } else { None };
-        Ok(Builtin { operator, kernels: Arc::clone(kernels), products: blas.as_ref().map(Plans::new) })
+        Ok(CudaBuiltin { operator, kernels: Arc::clone(kernels), products: blas.as_ref().map(Plans::new) })
     }
 
     pub(super) fn in_place(&self) -> bool {
         self.operator.in_place()
     }
 
-    /// Has `issue` take what a call is made of, one after the other: see `CudaKernel::launches`.
+    /// Passes a call's parts to `issue`, in order: see `CudaKernel::launches`.
     pub(super) fn launches(
         &self,
         launch: &Launch<'_>,
-        tickets: &dyn Tickets,
+        tickets: &dyn FaultTickets,
         takes_products: bool,
-        issue: &mut dyn FnMut(Piece<'_>) -> Result<()>,
+        issue: &mut dyn FnMut(CallPart<'_>) -> Result<()>,
     ) -> Result<()> {
         let (inputs, outputs) = (launch.inputs, launch.outputs);
-        let issue_kernel = |kernel: &KernelLaunch<'_>, issue: &mut dyn FnMut(Piece<'_>) -> Result<()>| {
-            self.with_grid(launch.name, kernel, tickets, |grid, arguments| issue(Piece::Grid(grid, arguments)))
+        let issue_kernel = |kernel: &KernelLaunch<'_>, issue: &mut dyn FnMut(CallPart<'_>) -> Result<()>| {
+            self.with_grid(launch.name, kernel, tickets, |grid, arguments| issue(CallPart::Grid(grid, arguments)))
         };
         if self.products.is_some()
             && takes_products
-            && self.product(launch, &mut |prepared| issue(Piece::Product(prepared)))?
+            && self.product(launch, &mut |prepared| issue(CallPart::Product(prepared)))?
         {
             return self.operator.after_product(outputs, &mut |kernel| issue_kernel(kernel, issue));
         }
         self.operator.launches(inputs, outputs, &mut |kernel| issue_kernel(kernel, issue))
     }
 
-    /// Has `issue` take the product that a call begins with, if it is one of a library's.
+    /// Passes the product that a call begins with to `issue`, if a library does it.
     pub(super) fn product(
         &self,
         launch: &Launch<'_>,
@@ -118,8 +118,8 @@ impl Builtin {
         &self,
         name: &str,
         kernel: &KernelLaunch<'_>,
-        tickets: &dyn Tickets,
-        take: impl FnOnce(&Grid, Arguments<'_>) -> Result<()>,
+        tickets: &dyn FaultTickets,
+        take: impl FnOnce(&LaunchGrid, Arguments<'_>) -> Result<()>,
     ) -> Result<()> {
         let function = self.kernels.function(kernel.entry)?;
         let (grid, block, shared_bytes) = (kernel.grid, kernel.block, kernel.shared_bytes);
@@ -127,7 +127,7 @@ impl Builtin {
         let params = match &kernel.check {
             None => kernel.params,
             Some(check) => {
-                let Ticket { address, launch, site } = tickets.ticket(name, check)?;
+                let FaultTicket { address, launch, site } = tickets.ticket(name, check)?;
                 with_ticket = Params::checked(kernel, address as u64, launch, site);
                 with_ticket.bytes()
             }
@@ -135,6 +135,6 @@ impl Builtin {
         // A kernel's one parameter is a struct, which the driver copies and does not write.
         let place = [params.as_ptr().cast_mut().cast()];
         let arguments = Arguments { places: &place, storage: params };
-        take(&Grid { function: function.0, grid, block, shared_bytes }, arguments)
+        take(&LaunchGrid { function: function.0, grid, block, shared_bytes }, arguments)
     }
 }

@@ -1,16 +1,16 @@
 //! Stream captures by the host.
 //!
-//! Work that a stream is given while the host captures it becomes nodes of a graph. The host launches that graph when
-//! and as often as it likes, so everything that the nodes use belongs to the graph. It is tied to the graph as a user
+//! Work submitted to a stream while the host captures it becomes nodes of a graph. The host launches that graph at any
+//! time, any number of times, so the graph must own all resources of the nodes. It is tied to the graph as a user
 //! object (`cuGraphRetainUserObject`), and the driver calls `let_go` when the graph and its executables are gone.
 //!
-//! That call comes on a thread of the driver's, which must not call the driver. So `let_go` puts the object aside, and a
-//! `sweep` drops it later: when a stream is made, waited for or dropped, or an engine is trimmed. No lock of the
-//! library's is held there. A captured call does not sweep, because a destructor of the host's could spoil the capture.
+//! That call comes on a driver thread, which must not call the driver. So `let_go` defers the drop to a later `sweep`:
+//! when a stream is made, waited for or dropped, or an engine is trimmed. No lock of the library is held there. A
+//! captured call does not sweep, because a destructor of the host's could spoil the capture.
 
 use super::blas::Workspace;
 use super::context::{Context, Handle};
-use super::inbox::Inbox;
+use super::inbox::FaultInbox;
 use super::table::{CUgraph, CUstream};
 use crate::base::{Code, Error, Result};
 use crate::sync::Mutex;
@@ -23,11 +23,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 type Kept = Box<dyn Any + Send>;
 
-/// What graphs have let go of, and whether there is any. ORDERING: Relaxed; who misses it sweeps the next time.
+/// Objects released by graphs, and whether there are any. ORDERING: Relaxed; a missed one is swept the next time.
 static RELEASED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Drops what graphs have let go of. Not under a lock: what dies here may be anything.
+/// Drops objects released by graphs. Not under a lock: they may be of any type.
 pub fn sweep() {
     if ANY.load(Relaxed) {
         let mut released = RELEASED.lock();
@@ -52,15 +52,16 @@ pub(super) struct Capture {
     graph: Handle<CUgraph>,
 }
 
-/// What the nodes of one stream in one capture use one after the other, and the graph keeps.
+/// Resources that the nodes of one stream in one capture share, and the graph keeps.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct CaptureShared {
     pub id: u64,
-    pub inbox: Weak<Inbox>,
+    pub inbox: Weak<FaultInbox>,
     pub workspace: Weak<Workspace>,
 }
 
-/// Keeps what a stream had that is let go of while it is captured; to the next sweep, if that has become invalid.
+/// Keeps the resources of a stream that is dropped while captured; to the next sweep, if the capture has become
+/// invalid.
 pub(super) fn put_aside(capture: Option<Capture>, context: &Context, what: Kept) {
     let left = match capture {
         Some(capture) => capture.try_keep(context, what).err().and_then(|(_, left)| left),
@@ -85,14 +86,14 @@ impl Capture {
         Ok(Capture { id, graph: Handle(graph) })
     }
 
-    /// The graph keeps this as long as it, or what it was instantiated to, is there.
+    /// The graph keeps this as long as it or an executable of it exists.
     pub(super) fn keep(&self, context: &Context, what: Kept) -> Result<()> {
         self.try_keep(context, what).map_err(|(error, _)| error)
     }
 
-    /// Gives it back with the error, unless it was put off.
+    /// Returns it with the error, unless it was deferred.
     fn try_keep(&self, context: &Context, what: Kept) -> Result<(), (Error, Option<Kept>)> {
-        // Nobody guards a graph but its users.
+        // A graph is not thread-safe.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock();
         let table = context.table();
@@ -125,7 +126,7 @@ impl Capture {
 
 /// Called by the driver, in a thread of its own.
 unsafe extern "C" fn let_go(kept: *mut c_void) {
-    // SAFETY: what `keep` gave, once.
+    // SAFETY: the pointer from `keep`, once.
     let kept = unsafe { Box::from_raw(kept.cast::<Kept>()) };
     put_off(*kept);
 }

@@ -1,14 +1,14 @@
 //! Compiled kernels on disk, so that a source is compiled once for each kind of devices.
 //!
-//! A file belongs to all that its image was made from: the source, the options, the device's architecture, the
-//! compiler, the driver and this library. `disk` says how it is found, and why it is this user's.
+//! A file's key is all inputs of its image: the source, the options, the device's architecture, the compiler, the
+//! driver and this library. `disk` explains how it is found, and why only this user can have written it.
 //!
-//! The folder is what WEIR_CUDA_CACHE names, else weir/cuda where the user's caches are. An empty name means none. A
-//! folder that cannot be written, or that others can write, is as good as none: then kernels are compiled again.
+//! The folder is WEIR_CUDA_CACHE, else weir/cuda in the user's cache folder. An empty name means none. A folder that
+//! cannot be written, or that others can write, counts as none: then kernels are compiled again.
 #![forbid(unsafe_code)]
 
 use super::disk::{self, Disk};
-use super::nvrtc::{self, Source};
+use super::nvrtc::{self, CudaSource};
 use crate::base::Result;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 const LIMIT: u64 = 256 << 20;
 
 /// The image of a source, from disk or from the compiler. `driver` is the driver's version.
-pub(super) fn image(source: &Source<'_>, driver: i32) -> Result<Vec<u8>> {
+pub(super) fn image(source: &CudaSource<'_>, driver: i32) -> Result<Vec<u8>> {
     let key = key(source, nvrtc::version()?, driver);
     let disk = folder(&disk::variable).and_then(|folder| Disk::open(&folder, LIMIT).ok());
     if let Some(image) = disk.as_ref().and_then(|disk| disk.read(&key)) {
@@ -45,7 +45,7 @@ fn folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 }
 
 /// All that an image depends on. No text in it has a NUL, so two that differ are never written alike.
-fn key(source: &Source<'_>, (major, minor): (i32, i32), driver: i32) -> Vec<u8> {
+fn key(source: &CudaSource<'_>, (major, minor): (i32, i32), driver: i32) -> Vec<u8> {
     let (weir, arch, count) = (env!("CARGO_PKG_VERSION"), source.arch, source.options.len());
     let head = format!("weir {weir}\nnvrtc {major}.{minor}\ndriver {driver}\narch {arch}\noptions {count}\n");
     let mut key = head.into_bytes();
@@ -65,7 +65,7 @@ mod tests {
     fn whatever_an_image_depends_on_is_in_its_key() {
         let keys = |text: &CStr, options: &[&str], arch, nvrtc, driver| {
             let options: Vec<_> = options.iter().map(|&option| CString::new(option).unwrap()).collect();
-            key(&Source { text, options: &options, arch }, nvrtc, driver)
+            key(&CudaSource { text, options: &options, arch }, nvrtc, driver)
         };
         let all = [
             keys(c"x", &["-a"], 90, (12, 4), 12040),

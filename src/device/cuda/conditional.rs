@@ -1,32 +1,32 @@
-//! Branches and loops of recordings as conditional nodes of the driver's graphs (`filler`): whether a context has any
-//! is found out once, when somebody first asks. The driver must have the functions, load the kernels, and instantiate a
-//! graph with a loop. That is before any graph with one is made, so a module is not loaded in the middle of other
-//! things. A driver that was out of memory is asked again.
+//! Branches and loops of recordings as conditional nodes of the driver's graphs (`filler`): whether a context supports
+//! them is found out once, on first use. The driver must have the functions, load the kernels, and instantiate a graph
+//! with a loop. That is before any graph with one is made, so a module is not loaded in the middle of other things. A
+//! driver that was out of memory is asked again.
 #![forbid(unsafe_code)]
 
 use super::context::Context;
-use super::filler::Control;
+use super::filler::ConditionalControl;
 use super::graph::CudaGraph;
 use super::images::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP};
 use super::module::Module;
 use crate::base::{Code, Error, Result, dtype};
-use crate::device::{Integer, Loop, Recording, Step, Work};
+use crate::device::{Integer, RecordedLoop, RecordedStep, RecordedWork, Recording};
 use crate::sync::Mutex;
 use std::sync::Arc;
 
 /// From here on there are IF with else, and SWITCH.
 const CHOICES: i32 = 12_080;
 
-/// Whether a context has it: found out when somebody first asks.
+/// Whether a context supports it: found out on first use.
 #[derive(Debug)]
 pub(super) struct Conditionals {
     context: Arc<Context>,
-    found: Mutex<Option<Result<Arc<Control>>>>,
+    found: Mutex<Option<Result<Arc<ConditionalControl>>>>,
 }
 
 /// Whether a recording takes conditional nodes.
 pub(super) fn has_control_flow(recording: &Recording<'_>) -> bool {
-    recording.steps.iter().any(|step| matches!(step.work, Work::Branch(_) | Work::Loop(_)))
+    recording.steps.iter().any(|step| matches!(step.work, RecordedWork::Branch(_) | RecordedWork::Loop(_)))
 }
 
 impl Conditionals {
@@ -35,7 +35,7 @@ impl Conditionals {
     }
 
     /// UNIMPLEMENTED if the driver has none; the text says why.
-    pub(super) fn get(&self) -> Result<Arc<Control>> {
+    pub(super) fn get(&self) -> Result<Arc<ConditionalControl>> {
         let mut found = self.found.lock();
         if let Some(found) = &*found {
             return found.clone();
@@ -47,14 +47,14 @@ impl Conditionals {
         new
     }
 
-    fn find(&self) -> Result<Arc<Control>> {
+    fn find(&self) -> Result<Arc<ConditionalControl>> {
         let (context, table) = (&self.context, self.context.table());
         let driver = format!("the driver, of CUDA {},", context.driver().version_text());
         let (Some(create_handle), Some(add_node)) = (table.graph_conditional_handle_create, table.graph_add_node)
         else {
             return Err(Error::new(Code::Unimplemented, format!("{driver} has no conditional nodes")));
         };
-        // What may be otherwise the next time stays what it is.
+        // An error that may not recur is returned unchanged.
         let refuse = |does: &str, error: Error| match error.code() {
             Code::ResourceExhausted | Code::DeviceLost | Code::Unavailable => error,
             _ => Error::new(Code::Unimplemented, format!("{driver} {does}: {}", error.message())),
@@ -63,7 +63,7 @@ impl Conditionals {
         let module = Module::load_ptx(context, CONTROL_MODULE.ptx()?, "module 'control'");
         let module = module.map_err(|error| refuse(loads, error))?;
         let function = |name| module.function(name).map_err(|error| refuse(loads, error));
-        let control = Control {
+        let control = ConditionalControl {
             create_handle,
             add_node,
             set_if: function(SET_IF)?,
@@ -77,8 +77,8 @@ impl Conditionals {
         };
         let control = Arc::new(control);
         let predicate = Integer { address: 0, dtype: dtype::U8 }.into();
-        let again = Work::Loop(Loop { name: "a loop", predicate, body: &[], behind: None });
-        let recording = Recording { name: "trial", steps: &[Step { work: again, after: &[] }] };
+        let again = RecordedWork::Loop(RecordedLoop { name: "a loop", predicate, body: &[], behind: None });
+        let recording = Recording { name: "trial", steps: &[RecordedStep { work: again, after: &[] }] };
         match CudaGraph::new(context, &recording, Some(Arc::clone(&control)), None) {
             Ok(_) => Ok(control),
             Err(error) => Err(refuse("makes no conditional nodes", error)),

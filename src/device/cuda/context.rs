@@ -1,31 +1,29 @@
-//! The context that a device's work is done in, and the calls of the driver's functions.
+//! The context of a device's work, and calls of the driver's functions.
 //!
-//! *Whose it is.* The primary context, which all that uses the runtime library of CUDA shares; its settings are left
-//! alone if somebody has it already. Or one of the host's, which is used and never destroyed.
+//! *Ownership.* The primary context, which all users of the CUDA runtime share; its settings are left alone if it is
+//! active already. Or one of the host's, which is used and never destroyed.
 //!
-//! *Which is current.* A thread of the host's has its own idea of that. So each call looks, puts the device's context
-//! there only if it is another, and puts the host's back (`enter`). Nobody remembers what was put there last: the host
-//! does the same behind weir's back. Who calls several functions in a row, and none of the host's in between, looks
-//! once for all of them (`scope`).
+//! *The current context.* A host thread may have another context current. So each call checks, sets the device's
+//! context only if it differs, and restores the host's (`enter`). It is not cached: the host changes it, too. Several
+//! calls in a row, without host functions in between, check once for all of them (`scope`).
 //!
 //! *While others capture.* A thread that captures a stream in the usual mode (torch.cuda.graph, CuPy) forbids all other
 //! threads to ask, wait, allocate or load meanwhile, and its capture fails if they do
-//! (`cuThreadExchangeStreamCaptureMode` in the driver's reference). A thread that has declared itself relaxed is not
-//! meant by that. So each call but those that put work into a stream, which are never forbidden, is made in that mode,
-//! and the host's is put back. Threads of weir's own stay relaxed.
+//! (`cuThreadExchangeStreamCaptureMode` in the driver's reference). A thread in relaxed mode is exempt. So each call
+//! except those that put work into a stream, which are never forbidden, is made in that mode, and the host's is
+//! restored. Threads of weir's own stay relaxed.
 //!
 //! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept
-//! with what was asked for; from then on the driver is asked for nothing, and everybody is told that one. What is
-//! destroyed then is left to the end of the context. The primary context ends when all who hold it have let go; then
-//! the next engine has a new one.
+//! with its call; from then on the driver is not called, and every call returns that failure. Objects are then
+//! destroyed with the context. The primary context ends when all holders have released it; then the next engine gets a
+//! new one.
 //!
-//! *Fork and exit.* A child of fork does not call the driver. What the driver answers when the process ends is not an
-//! error.
+//! *Fork and exit.* A child of fork does not call the driver. Failures of the driver during process exit are no errors.
 
 use super::driver::Driver;
 use super::pages::Pages;
 use super::status;
-use super::table::{CUcontext, CUdevice, Status, Table};
+use super::table::{CUcontext, CUdevice, DriverTable, Status};
 use crate::base::{Code, Error, Result};
 use crate::sync::{OnceLock, fork, thread};
 use cudarc::driver::sys::CUstreamCaptureMode_enum as F;
@@ -33,11 +31,11 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::fmt::Display;
 
-/// A handle of the driver's, which may be used from any thread.
+/// A driver handle, which may be used from any thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle<T>(pub T);
 
-// SAFETY: the driver's handles are names, of which the driver itself takes care in any thread.
+// SAFETY: driver handles are opaque names, which the driver accepts on any thread.
 unsafe impl<T> Send for Handle<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Handle<T> {}
@@ -51,24 +49,24 @@ pub struct Context {
     label: String,
     is_primary: bool,
     lost: OnceLock<Error>,
-    /// For what kernels find.
+    /// For failures found by kernels.
     pages: Pages,
 }
 
 /// Until this is dropped, captures in other threads neither forbid nor suffer from the calls of this one.
 pub(super) struct Relaxed {
-    table: &'static Table,
-    /// None: the thread stays relaxed, or the driver has ended, which the call that follows tells.
+    table: &'static DriverTable,
+    /// `None`: the thread stays relaxed, or the driver has ended, which the following call reports.
     before: Option<c_int>,
 }
 
 impl Relaxed {
-    pub(super) fn new(table: &'static Table) -> Relaxed {
+    pub(super) fn new(table: &'static DriverTable) -> Relaxed {
         if STAYS_RELAXED.get() {
             return Relaxed { table, before: None };
         }
         let mut mode = F::CU_STREAM_CAPTURE_MODE_RELAXED as c_int;
-        // SAFETY: the driver's function, with the new mode in the place for the one of before.
+        // SAFETY: the driver's function, which swaps the new mode for the old one.
         let status = unsafe { (table.thread_exchange_stream_capture_mode)(&raw mut mode) };
         STAYS_RELAXED.set(status == status::SUCCESS && thread::is_own());
         Relaxed { table, before: (status == status::SUCCESS && !STAYS_RELAXED.get()).then_some(mode) }
@@ -78,7 +76,7 @@ impl Relaxed {
 impl Drop for Relaxed {
     fn drop(&mut self) {
         if let Some(mode) = &mut self.before {
-            // SAFETY: the driver's function, with the mode that it gave in the place for this one.
+            // SAFETY: the driver's function, which swaps the old mode back.
             unsafe { (self.table.thread_exchange_stream_capture_mode)(mode) };
         }
     }
@@ -87,24 +85,24 @@ impl Drop for Relaxed {
 /// The context is current in this thread until this is dropped.
 pub(super) struct Entered<'a> {
     context: &'a Context,
-    /// What was current before, if that was another.
+    /// The context that was current before, if another.
     before: Option<CUcontext>,
 }
 
 thread_local! {
     /// The context whose scope this thread is in.
     static SCOPE: Cell<*const Context> = const { Cell::new(std::ptr::null()) };
-    /// This thread is weir's own, and relaxed.
+    /// This thread belongs to weir, and is relaxed.
     static STAYS_RELAXED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The context stays current in this thread until this is dropped: calls need not look.
-pub(super) struct Scope<'a> {
+/// The context stays current in this thread until this is dropped: calls need not check.
+pub(super) struct ContextScope<'a> {
     _entered: Entered<'a>,
     around: *const Context,
 }
 
-impl Drop for Scope<'_> {
+impl Drop for ContextScope<'_> {
     fn drop(&mut self) {
         SCOPE.set(self.around);
     }
@@ -154,7 +152,7 @@ impl Context {
         self.driver
     }
 
-    pub(super) fn table(&self) -> &'static Table {
+    pub(super) fn table(&self) -> &'static DriverTable {
         self.driver.table()
     }
 
@@ -175,7 +173,7 @@ impl Context {
         &self.label
     }
 
-    /// What the driver has failed with for good.
+    /// The failure by which the context was lost.
     pub(super) fn lost(&self) -> Option<&Error> {
         self.lost.get()
     }
@@ -203,18 +201,18 @@ impl Context {
     }
 
     /// Makes the context current for several calls; none of the host's functions may be called meanwhile.
-    pub(super) fn scope(&self) -> Result<Scope<'_>> {
+    pub(super) fn scope(&self) -> Result<ContextScope<'_>> {
         let entered = self.enter()?;
-        Ok(Scope { _entered: entered, around: SCOPE.replace(self) })
+        Ok(ContextScope { _entered: entered, around: SCOPE.replace(self) })
     }
 
-    /// Calls one of the driver's functions in the context; `what` is being done, for the text of a failure. None that
-    /// puts work into a stream (`issue`).
+    /// Calls one of the driver's functions in the context; `what` names the action in errors. Not for functions that
+    /// put work into a stream (`issue`).
     pub(super) fn call(
         &self,
         function: &'static str,
         what: &dyn Display,
-        call: impl FnOnce(&'static Table) -> Status,
+        call: impl FnOnce(&'static DriverTable) -> Status,
     ) -> Result<()> {
         let entered = self.enter()?;
         let relaxed = Relaxed::new(self.table());
@@ -224,13 +222,13 @@ impl Context {
         result
     }
 
-    /// As `call`, for what puts work into a stream, prepares a launch, or asks whether a stream is captured.
+    /// As `call`, for functions that put work into a stream, prepare a launch, or query whether a stream is captured.
     #[inline]
     pub(super) fn issue(
         &self,
         function: &'static str,
         what: &dyn Display,
-        call: impl FnOnce(&'static Table) -> Status,
+        call: impl FnOnce(&'static DriverTable) -> Status,
     ) -> Result<()> {
         let entered = self.enter()?;
         let status = call(self.table());
@@ -239,15 +237,15 @@ impl Context {
         result
     }
 
-    /// As `enter`, for calls of a library, which may do what captures in other threads forbid.
+    /// As `enter`, for calls of a library, which may make calls that captures in other threads forbid.
     pub(super) fn enter_relaxed(&self) -> Result<(Relaxed, Entered<'_>)> {
         let entered = self.enter()?;
         Ok((Relaxed::new(self.table()), entered))
     }
 
-    /// As `call`, for taking something back. Nobody is told of a failure: that of a lost device is known, and the end
-    /// of the process is none.
-    pub(super) fn take_back(&self, function: &'static str, call: impl FnOnce(&'static Table) -> Status) {
+    /// As `call`, for freeing. Failures are not reported: a lost device is known already, and the end of the process is
+    /// no error.
+    pub(super) fn take_back(&self, function: &'static str, call: impl FnOnce(&'static DriverTable) -> Status) {
         if self.lost.get().is_some() || fork::forked() {
             return;
         }
@@ -279,9 +277,9 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            // SAFETY: the driver's function, with what it gave before.
+            // SAFETY: the driver's function, with a context that it returned.
             let status = unsafe { (self.context.table().ctx_set_current)(before) };
-            // If the device is lost, that is kept; the next call tells.
+            // If the device is lost, that is recorded; the next call reports it.
             let _ = self.context.check("cuCtxSetCurrent", &"the host's own context", status);
         }
     }
@@ -297,14 +295,14 @@ impl Drop for Context {
         }
         if self.is_primary && !fork::forked() {
             let _relaxed = Relaxed::new(self.table());
-            // Also if it is lost: so it ends, and the next one is new.
-            // SAFETY: the driver's function; everything that was made in the context holds it, and is gone.
+            // Even if it is lost: so it ends, and the next one is new. SAFETY: the driver's function; everything that
+            // was made in the context holds it, and is gone.
             unsafe { (self.table().primary_ctx_release)(self.device) };
         }
     }
 }
 
-/// An address of the driver's, as the rest of the library has it.
+/// A driver address as the number that the rest of the library uses.
 pub(super) fn exposed<T>(pointer: *mut T) -> u64 {
     pointer.cast::<c_void>().expose_provenance() as u64
 }

@@ -1,14 +1,14 @@
-//! A kernel of the host's: a source, an entry, and what its arguments are.
+//! A kernel of the host's: source, entry, and arguments.
 //!
-//! All that can be prepared is: a launch fills in addresses and counts, on the stack.
+//! Prepared as far as possible: a launch only fills in addresses and counts, on the stack.
 
 use super::compiled;
 use super::context::{Context, Handle};
-use super::facts::Facts;
-use super::grid::{Arguments, Grid};
+use super::facts::CudaFacts;
+use super::grid::{Arguments, LaunchGrid};
 use super::module::Module;
-use super::nvrtc::Source;
-use super::piece::Piece;
+use super::nvrtc::CudaSource;
+use super::piece::CallPart;
 use super::status;
 use super::table::CUfunction;
 use crate::abi::weir_cuda_argument_kind_value as A;
@@ -22,12 +22,12 @@ use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::sync::Arc;
 
-/// Most bytes of a value, and most dynamic shared memory that nobody has to ask for.
+/// Most bytes of a value, and most dynamic shared memory without opt-in.
 const MOST_VALUE: usize = 4096;
 const MOST_SHARED: u32 = 48 << 10;
 
 #[derive(Debug)]
-enum Argument {
+enum KernelArgument {
     Input(usize),
     Output(usize),
     InputElements(usize),
@@ -42,14 +42,14 @@ pub(super) struct Custom {
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u32,
-    arguments: Vec<Argument>,
+    arguments: Vec<KernelArgument>,
     _module: Module,
 }
 
 impl Custom {
     /// # Safety
     /// `attributes` are a `weir_cuda_kernel_desc` as its documentation says.
-    pub(super) unsafe fn new(context: &Arc<Context>, facts: &Facts, attributes: &[u8]) -> Result<Custom> {
+    pub(super) unsafe fn new(context: &Arc<Context>, facts: &CudaFacts, attributes: &[u8]) -> Result<Custom> {
         if attributes.len() != size_of::<weir_cuda_kernel_desc>() {
             return Err(Error::internal("attributes of another size than weir_cuda_kernel_desc"));
         }
@@ -63,7 +63,7 @@ impl Custom {
         check_block(&desc, facts)?;
         let arguments = given.iter().enumerate().map(|(i, argument)| {
             // SAFETY: as demanded of the caller.
-            unsafe { Argument::new(argument, &desc) }
+            unsafe { KernelArgument::new(argument, &desc) }
                 .map_err(|error| error.within(format_args!("desc->arguments[{i}]")))
         });
         let arguments: Vec<_> = arguments.collect::<Result<_>>()?;
@@ -77,29 +77,33 @@ impl Custom {
         Ok(Custom { function, grid, block, shared_bytes, arguments, _module: module })
     }
 
-    pub(super) fn launches(&self, launch: &Launch<'_>, issue: &mut dyn FnMut(Piece<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn launches(
+        &self,
+        launch: &Launch<'_>,
+        issue: &mut dyn FnMut(CallPart<'_>) -> Result<()>,
+    ) -> Result<()> {
         let Some(grid) = self.blocks(launch)? else { return Ok(()) };
         let mut words: SmallVec<[u64; 32]> = SmallVec::new();
         for argument in &self.arguments {
             words.push(match argument {
-                Argument::Input(i) => launch.inputs[*i].data() as u64,
-                Argument::Output(i) => launch.outputs[*i].data() as u64,
-                Argument::InputElements(i) => elements(&launch.inputs[*i]),
-                Argument::OutputElements(i) => elements(&launch.outputs[*i]),
-                Argument::Value(..) => 0,
+                KernelArgument::Input(i) => launch.inputs[*i].data() as u64,
+                KernelArgument::Output(i) => launch.outputs[*i].data() as u64,
+                KernelArgument::InputElements(i) => elements(&launch.inputs[*i]),
+                KernelArgument::OutputElements(i) => elements(&launch.outputs[*i]),
+                KernelArgument::Value(..) => 0,
             });
         }
         let places = self.arguments.iter().zip(&mut words).map(|(argument, word)| match argument {
             // The driver only reads it.
-            Argument::Value(_, value) => value.as_ptr().cast_mut().cast(),
+            KernelArgument::Value(_, value) => value.as_ptr().cast_mut().cast(),
             _ => std::ptr::from_mut(word).cast(),
         });
         let places: SmallVec<[*mut c_void; 32]> = places.collect();
-        let grid = Grid { function: self.function.0, grid, block: self.block, shared_bytes: self.shared_bytes };
+        let grid = LaunchGrid { function: self.function.0, grid, block: self.block, shared_bytes: self.shared_bytes };
         let words: &[u64] = &words;
         // SAFETY: words without gaps.
         let storage = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
-        issue(Piece::Grid(&grid, Arguments { places: &places, storage }))
+        issue(CallPart::Grid(&grid, Arguments { places: &places, storage }))
     }
 
     /// How many blocks; None: nothing to do.
@@ -122,10 +126,10 @@ fn elements(view: &View) -> u64 {
     view.desc().elements().unwrap_or(0) as u64
 }
 
-impl Argument {
+impl KernelArgument {
     /// # Safety
     /// A value's bytes are there.
-    unsafe fn new(given: &weir_cuda_argument, desc: &weir_cuda_kernel_desc) -> Result<Argument> {
+    unsafe fn new(given: &weir_cuda_argument, desc: &weir_cuda_kernel_desc) -> Result<KernelArgument> {
         let is = |kind: A| given.kind == kind as u32;
         if is(A::WEIR_CUDA_ARGUMENT_VALUE) {
             if given.value.is_null() {
@@ -137,14 +141,16 @@ impl Argument {
             let mut words = vec![0u64; given.bytes.div_ceil(8)].into_boxed_slice();
             // SAFETY: as demanded of the caller; there is as much room.
             unsafe { words.as_mut_ptr().cast::<u8>().copy_from(given.value.cast(), given.bytes) };
-            return Ok(Argument::Value(given.bytes, words));
+            return Ok(KernelArgument::Value(given.bytes, words));
         }
         let index = given.index as usize;
         let (of_input, argument) = match given.kind {
-            kind if kind == A::WEIR_CUDA_ARGUMENT_INPUT as u32 => (true, Argument::Input(index)),
-            kind if kind == A::WEIR_CUDA_ARGUMENT_OUTPUT as u32 => (false, Argument::Output(index)),
-            kind if kind == A::WEIR_CUDA_ARGUMENT_INPUT_ELEMENTS as u32 => (true, Argument::InputElements(index)),
-            kind if kind == A::WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS as u32 => (false, Argument::OutputElements(index)),
+            kind if kind == A::WEIR_CUDA_ARGUMENT_INPUT as u32 => (true, KernelArgument::Input(index)),
+            kind if kind == A::WEIR_CUDA_ARGUMENT_OUTPUT as u32 => (false, KernelArgument::Output(index)),
+            kind if kind == A::WEIR_CUDA_ARGUMENT_INPUT_ELEMENTS as u32 => (true, KernelArgument::InputElements(index)),
+            kind if kind == A::WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS as u32 => {
+                (false, KernelArgument::OutputElements(index))
+            }
             kind => return Err(Error::invalid(format!("kind is {kind}, which is no kind of arguments"))),
         };
         let (what, count) = if of_input { ("inputs", desc.num_inputs) } else { ("outputs", desc.num_outputs) };
@@ -156,7 +162,7 @@ impl Argument {
 
     fn bytes(&self) -> usize {
         match self {
-            Argument::Value(bytes, _) => *bytes,
+            KernelArgument::Value(bytes, _) => *bytes,
             _ => size_of::<u64>(),
         }
     }
@@ -180,7 +186,7 @@ unsafe fn text<'a>(text: *const std::ffi::c_char) -> Option<&'a CStr> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
-fn check_block(desc: &weir_cuda_kernel_desc, facts: &Facts) -> Result<()> {
+fn check_block(desc: &weir_cuda_kernel_desc, facts: &CudaFacts) -> Result<()> {
     let threads = desc.block.iter().map(|&side| u64::from(side)).product::<u64>();
     if threads == 0 || threads > u64::from(facts.max_threads_per_block) {
         return Err(Error::invalid(format!(
@@ -202,11 +208,11 @@ fn check_block(desc: &weir_cuda_kernel_desc, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// What the driver loads.
+/// The image to load.
 ///
 /// # Safety
 /// As `Custom::new`.
-unsafe fn image(desc: &weir_cuda_kernel_desc, facts: &Facts) -> Result<Vec<u8>> {
+unsafe fn image(desc: &weir_cuda_kernel_desc, facts: &CudaFacts) -> Result<Vec<u8>> {
     if desc.source.is_null() {
         return Err(Error::null("desc->source"));
     }
@@ -242,7 +248,7 @@ unsafe fn image(desc: &weir_cuda_kernel_desc, facts: &Facts) -> Result<Vec<u8>> 
             let options: Vec<_> = options.collect::<Result<_>>()?;
             let [major, minor] = facts.capability;
             compiled::image(
-                &Source { text: &c_text()?, options: &options, arch: major * 10 + minor },
+                &CudaSource { text: &c_text()?, options: &options, arch: major * 10 + minor },
                 facts.driver_version,
             )
         }
@@ -250,8 +256,8 @@ unsafe fn image(desc: &weir_cuda_kernel_desc, facts: &Facts) -> Result<Vec<u8>> 
     }
 }
 
-/// Refuses arguments that are not the entry's, where the driver says what those are (CUDA 12.4 and later).
-fn check_arguments(context: &Arc<Context>, function: CUfunction, arguments: &[Argument]) -> Result<()> {
+/// Refuses arguments that do not match the entry's, where the driver can report those (CUDA 12.4 and later).
+fn check_arguments(context: &Arc<Context>, function: CUfunction, arguments: &[KernelArgument]) -> Result<()> {
     let Some(ask) = context.table().func_get_param_info else { return Ok(()) };
     let parameter = |i: usize| -> Result<Option<usize>> {
         let (mut offset, mut bytes) = (0, 0);
@@ -259,7 +265,7 @@ fn check_arguments(context: &Arc<Context>, function: CUfunction, arguments: &[Ar
         context.call("cuFuncGetParamInfo", &"the entry's parameters", |_| {
             // SAFETY: the driver's function with a function of this context, and places for the answers.
             asked = unsafe { ask(function, i, &raw mut offset, &raw mut bytes) };
-            // What it says of a parameter that there is not.
+            // The driver's answer for a missing parameter.
             if asked == status::INVALID_VALUE { status::SUCCESS } else { asked }
         })?;
         Ok((asked == status::SUCCESS).then_some(bytes))
@@ -280,7 +286,7 @@ fn check_arguments(context: &Arc<Context>, function: CUfunction, arguments: &[Ar
     }
 }
 
-/// Refuses a block that the kernel cannot have, and asks for shared memory where it must be asked for.
+/// Refuses a block that the kernel cannot have, and opts in to large shared memory.
 fn check_limits(context: &Arc<Context>, function: CUfunction, desc: &weir_cuda_kernel_desc) -> Result<()> {
     let mut most = 0;
     let attribute = F::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK as c_int;

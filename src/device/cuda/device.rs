@@ -7,17 +7,17 @@ use super::conditional::{Conditionals, has_control_flow};
 use super::context::{Context, exposed};
 use super::driver::Driver;
 use super::event::{CudaEvent, Spare};
-use super::facts::Facts;
+use super::facts::CudaFacts;
 use super::graph::CudaGraph;
-use super::host::Host;
+use super::host::CudaHostMemory;
 use super::kernel::CudaKernel;
-use super::memory::{ALIGNMENT, Memory};
-use super::node::Functions;
+use super::memory::{ALIGNMENT, CudaMemory};
+use super::node::GraphFunctions;
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Factory, Pinning, Presence,
-    Recipe, Recording, Settings, StreamAttr, Then, Watch, label,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceSettings, DeviceStream, DeviceStreamAttr,
+    DeviceWatch, Executable, Factory, Pinning, Presence, Recipe, Recording, Then, label,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct CudaDevice {
     index: u32,
-    facts: Facts,
-    /// The context of the host's that it was asked to work in.
+    facts: CudaFacts,
+    /// The host's context that it was asked to use.
     given: Option<u64>,
-    memory: Arc<Memory>,
-    host: Host,
+    memory: Arc<CudaMemory>,
+    host: CudaHostMemory,
     spare: Arc<Spare>,
-    watch: Watch,
+    watch: DeviceWatch,
     kernels: Arc<Kernels>,
     conditionals: Conditionals,
     products: Products,
@@ -40,19 +40,19 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
-    fn open(driver: &'static Driver, index: u32, settings: &Settings) -> Result<CudaDevice> {
-        let facts = Facts::of(driver, driver.device(index)?)?;
+    fn open(driver: &'static Driver, index: u32, settings: &DeviceSettings) -> Result<CudaDevice> {
+        let facts = CudaFacts::of(driver, driver.device(index)?)?;
         let context = Arc::new(Context::open(driver, index, settings.context)?);
-        let memory = Memory::new(&context)?;
+        let memory = CudaMemory::new(&context)?;
         Ok(CudaDevice {
             index,
             products: Products::new(&context, &memory, &facts),
             facts,
             given: settings.context,
             memory,
-            host: Host(Arc::clone(&context)),
+            host: CudaHostMemory(Arc::clone(&context)),
             spare: Spare::new(&context),
-            watch: Watch::new(format!("cuda:{index}")),
+            watch: DeviceWatch::new(format!("cuda:{index}")),
             kernels: Kernels::new(&context),
             conditionals: Conditionals::new(&context),
             context,
@@ -65,7 +65,7 @@ impl CudaDevice {
         (&**device as &dyn Any).downcast_ref()
     }
 
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &CudaFacts {
         &self.facts
     }
 
@@ -74,12 +74,12 @@ impl CudaDevice {
         self.memory.is_pooled()
     }
 
-    /// Who does matrix products: "cuBLASLt 13.0"; "" before somebody wanted one.
+    /// The library for matrix products: "cuBLASLt 13.0"; "" before the first one.
     pub fn products(&self) -> String {
         self.products.text()
     }
 
-    /// Bytes of its memory that nobody has.
+    /// Free bytes of its memory.
     pub fn free_bytes(&self) -> Result<u64> {
         let (mut free, mut all) = (0, 0);
         self.context.call("cuMemGetInfo", &"memory", |table| {
@@ -115,7 +115,7 @@ impl Device for CudaDevice {
         Some(self)
     }
 
-    fn fits(&self, settings: &Settings) -> Result<()> {
+    fn fits(&self, settings: &DeviceSettings) -> Result<()> {
         if settings.context == self.given {
             return Ok(());
         }
@@ -152,11 +152,11 @@ impl Accelerator for CudaDevice {
         self.memory.trim(keep);
     }
 
-    fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
+    fn stream(&self, attr: &DeviceStreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
         Ok(Box::new(CudaStream::new(&self.context, attr)?))
     }
 
-    fn wrap_stream(&self, attr: &StreamAttr<'_>, handle: u64) -> Result<Box<dyn DeviceStream>> {
+    fn wrap_stream(&self, attr: &DeviceStreamAttr<'_>, handle: u64) -> Result<Box<dyn DeviceStream>> {
         Ok(Box::new(CudaStream::wrap(&self.context, attr, handle)?))
     }
 
@@ -174,7 +174,7 @@ impl Accelerator for CudaDevice {
     }
 
     fn can_record(&self) -> bool {
-        Functions::of(self.context.table()).is_some()
+        GraphFunctions::of(self.context.table()).is_some()
     }
 
     fn control_flow(&self) -> Result<()> {
@@ -209,9 +209,9 @@ impl Accelerator for CudaDevice {
 }
 
 /// Makes the devices of the driver.
-pub struct Devices;
+pub struct CudaDevices;
 
-impl Factory for Devices {
+impl Factory for CudaDevices {
     fn count(&self) -> u32 {
         Driver::get().map_or(0, Driver::count)
     }
@@ -226,7 +226,7 @@ impl Factory for Devices {
         }
     }
 
-    fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>> {
+    fn open(&self, index: u32, settings: &DeviceSettings) -> Result<Arc<dyn Device>> {
         Ok(Arc::new(CudaDevice::open(Driver::get()?, index, settings)?))
     }
 }

@@ -1,15 +1,15 @@
 //! A folder of files that only this user can have written, found again by their key.
 //!
-//! What is read here is run on a device. So it has to have been written by this user:
-//! - The folder is the user's, and nobody else may write in it. One that is made is open to nobody else at all.
-//! - All files are opened from the folder that was checked, by their names alone, whatever becomes of the path
-//!   meanwhile. Links are not followed, and what is no regular file is closed again; opening never waits, as it would
+//! The files are run on a device. So this user must have written them:
+//! - The folder belongs to the user, and nobody else may write in it. A new one is closed to others entirely.
+//! - All files are opened relative to the checked folder, by their names alone, so later changes of the path do not
+//!   matter. Links are not followed, and anything but a regular file is closed again; opening never blocks, as it would
 //!   for the writer of a FIFO.
-//! - A file is the user's, and nobody else may open it.
-//! - A file is written under a name that cannot be guessed and that nobody had, and gets its own name when it is whole.
-//! - A file is named after the SHA-256 of its key, and holds the key and the SHA-256 of all that it holds. So what was
-//!   cut off, damaged or copied from another name is not taken.
-//! - Files together have at most `limit` bytes: those go first that were not used for the longest time.
+//! - A file belongs to the user, and nobody else may open it.
+//! - A file is written under a new, unguessable name, and renamed when it is complete.
+//! - A file is named after the SHA-256 of its key, and contains the key and the SHA-256 of its contents. So truncated,
+//!   damaged or renamed files are rejected.
+//! - Files together have at most `limit` bytes: the least recently used are removed first.
 
 use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString};
@@ -26,13 +26,13 @@ const HEAD: usize = MAGIC.len() + 8 + 8 + SUM;
 const SUM: usize = 32;
 const SUFFIX: &str = ".image";
 const DRAFT: &str = ".draft";
-/// A draft of this age belongs to nobody any more.
+/// A draft of this age is abandoned.
 const LOST: Duration = Duration::from_secs(3600);
 /// Nobody else may open a file, or write in the folder.
 const OF_OTHERS: u32 = 0o077;
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// An open folder that was found to be good.
+/// An open folder that passed the checks.
 pub(super) struct Disk {
     folder: File,
     limit: u64,
@@ -51,7 +51,7 @@ impl Disk {
         }
     }
 
-    /// What was kept for just this key.
+    /// The content for exactly this key.
     pub fn read(&self, key: &[u8]) -> Option<Vec<u8>> {
         let file = self.open_at(&name(key), libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()?;
         let facts = file.metadata().ok()?;
@@ -74,13 +74,13 @@ impl Disk {
         if !is_it || head[HEAD - SUM..] != sum(&head[..HEAD - SUM], key, content) {
             return None;
         }
-        // It was used now, and goes later than others. Where that cannot be said it goes sooner.
+        // Marks it as recently used. If that fails, it is removed sooner.
         let _ = file.set_modified(SystemTime::now());
         data.drain(..key.len());
         Some(data)
     }
 
-    /// Keeps this content for the key, in the place of what was there.
+    /// Stores this content for the key, replacing the old one.
     pub fn write(&self, key: &[u8], content: &[u8]) -> io::Result<()> {
         let all = HEAD as u64 + key.len() as u64 + content.len() as u64;
         if all > self.limit {
@@ -105,7 +105,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes what was not used for the longest time, until the rest has at most `limit` bytes; `newest` stays.
+    /// Removes the least recently used files until the rest has at most `limit` bytes; `newest` stays.
     fn shrink(&self, newest: &CStr) {
         let Ok(names) = self.names() else { return };
         let now = SystemTime::now();
@@ -127,7 +127,7 @@ impl Disk {
             if total <= self.limit {
                 break;
             }
-            // A draft is somebody's who is writing it.
+            // Another writer may be using a draft.
             if *name != *newest && !name.to_bytes().ends_with(DRAFT.as_bytes()) {
                 self.remove(&name);
                 total = total.saturating_sub(bytes);
@@ -135,7 +135,7 @@ impl Disk {
         }
     }
 
-    /// Opens what has this name in the folder, and no link.
+    /// Opens the file of this name in the folder, not following links.
     fn open_at(&self, name: &CStr, flags: libc::c_int) -> io::Result<File> {
         let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: an open folder, a text that ends with a NUL, and the mode of a file that is made.
@@ -152,20 +152,20 @@ impl Disk {
     }
 
     fn remove(&self, name: &CStr) {
-        // SAFETY: an open folder, and a text that ends with a NUL. What is gone already needs no removal.
+        // SAFETY: an open folder, and a text that ends with a NUL. A missing file needs no removal.
         unsafe { libc::unlinkat(self.folder.as_raw_fd(), name.as_ptr(), 0) };
     }
 
     /// The names in the folder that files and drafts of this kind have.
     fn names(&self) -> io::Result<Vec<CString>> {
-        // One of its own, since reading moves the place in it.
+        // A descriptor of its own, since reading moves its position.
         let folder = self.open_at(c".", libc::O_RDONLY | libc::O_DIRECTORY)?;
         let descriptor = folder.into_raw_fd();
         // SAFETY: an open folder that nobody else has; it passes to the reader.
         let reader = unsafe { libc::fdopendir(descriptor) };
         if reader.is_null() {
             let error = io::Error::last_os_error();
-            // SAFETY: the reader was not made, so it is this function's still.
+            // SAFETY: the reader was not made, so this function still owns it.
             drop(unsafe { File::from_raw_fd(descriptor) });
             return Err(error);
         }
@@ -188,9 +188,9 @@ impl Disk {
     }
 }
 
-/// An environment variable, but none in a process that has more rights than the user who started it.
+/// An environment variable, ignored in a set-user-ID process.
 pub(super) fn variable(name: &str) -> Option<std::ffi::OsString> {
-    // SAFETY: only reads what the system has told the process about itself.
+    // SAFETY: only reads the auxiliary vector.
     let has_more_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     if has_more_rights { None } else { std::env::var_os(name) }
 }
@@ -206,7 +206,7 @@ fn refused(why: &str) -> io::Error {
 
 fn random() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
-    // SAFETY: room for as many bytes as are asked for. So few come at once.
+    // SAFETY: room for as many bytes as are asked for. So few come in one call.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if got == bytes.len() as isize { Ok(bytes) } else { Err(io::Error::last_os_error()) }
 }

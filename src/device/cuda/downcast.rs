@@ -1,9 +1,9 @@
-//! From what the rest of the library has of a device's objects to what they are.
+//! Downcasts of device objects from the room's traits.
 
 use std::any::{Any, TypeId};
 
-/// As `<dyn Any>::downcast_ref`, for calls that should take few nanoseconds. That one reads an id as one word of 16
-/// bytes right behind two writes of 8 bytes each, and processors wait until both are in the cache.
+/// As `<dyn Any>::downcast_ref`, for calls that should take few nanoseconds. That one reads an id as one 16-byte word
+/// right after two 8-byte stores, which defeats store forwarding.
 #[inline]
 pub(super) fn downcast<T: Any>(object: &dyn Any) -> Option<&T> {
     let ([a, b], [c, d]) = (words(object.type_id()), words(TypeId::of::<T>()));

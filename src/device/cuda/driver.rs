@@ -1,25 +1,25 @@
-//! The CUDA driver of this machine: looked for once, when somebody first asks for CUDA.
+//! The CUDA driver of this machine: searched once, on the first use of CUDA.
 //!
 //! *One library for every machine.* weir is not linked against CUDA. A machine without a driver, with the toolkit's
-//! stub in its place, with a driver that is too old, or without a device has no CUDA engines, and the text says which
-//! of these it is.
+//! stub instead, with a driver that is too old, or without a device has no CUDA engines, and the error says which of
+//! these it is.
 
 use super::status;
-use super::table::{CUdevice, Found, GetProcAddress, Status, Table};
+use super::table::{CUdevice, DriverTable, Found, GetProcAddress, Status};
 use crate::base::{Code, Error, Result};
 use crate::sync::{OnceLock, fork};
 use cudarc::driver::sys;
 use std::ffi::{CString, c_char, c_int};
 
-/// The oldest driver that has everything that is used without asking: CUDA 12.0.
+/// The oldest driver with all required functions: CUDA 12.0.
 const OLDEST: c_int = 12_000;
 
-/// What the types of the table are of: CUDA 13.0.
+/// The version of the table's types: CUDA 13.0.
 const NEWEST: c_int = 13_000;
 
 #[derive(Debug)]
 pub struct Driver {
-    table: Table,
+    table: DriverTable,
     /// 12040 = CUDA 12.4.
     version: c_int,
     count: u32,
@@ -27,7 +27,7 @@ pub struct Driver {
     waits: bool,
 }
 
-/// The driver, or why there is none.
+/// The driver, or the reason why there is none.
 static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
 
 impl Driver {
@@ -46,13 +46,13 @@ impl Driver {
             return Err("no CUDA driver is installed: there is no library libcuda.so.1".to_owned());
         }
         let find = |name: &'static str| {
-            // SAFETY: it was found just now, so this does not panic; what has this name is a function.
+            // SAFETY: it was found just now, so this does not panic; the symbol of this name is a function.
             unsafe { sys::culib().get::<Found>(name.as_bytes()) }.ok().map(|symbol| *symbol)
         };
         let has = |name: &'static str| Driver::has(&find, name);
         let find_optional = |name: &'static str| find(name).filter(|_| has(name));
         // SAFETY: as the driver's headers say.
-        let table = unsafe { Table::resolve(&find, &find_optional) }
+        let table = unsafe { DriverTable::resolve(&find, &find_optional) }
             .map_err(|missing| format!("libcuda is no driver of CUDA 12.0 or later: it has no {missing}"))?;
         let check = |function: &str, status| match status {
             status::SUCCESS => Ok(()),
@@ -63,9 +63,11 @@ impl Driver {
         match init {
             status::NO_DEVICE => {}
             status::STUB_LIBRARY => {
-                return Err("libcuda is the stub of the CUDA toolkit, which only programs are linked against: the folder of the \
-                            driver's own library must come first where libraries are looked for"
-                    .to_owned());
+                return Err(
+                    "libcuda is the stub of the CUDA toolkit, which only programs are linked against: the folder \
+                            of the driver's own library must come first where libraries are looked for"
+                        .to_owned(),
+                );
             }
             status => check("cuInit", status)?,
         }
@@ -75,7 +77,7 @@ impl Driver {
         if version < OLDEST {
             return Err(format!("the driver is for CUDA {}, weir needs 12.0 or later", version_text(version)));
         }
-        // Without a device the driver has not begun, and answers no more than this.
+        // Without a device the driver is not initialised, and answers no more than this.
         if init == status::SUCCESS {
             // SAFETY: as above.
             check("cuDeviceGetCount", unsafe { (table.device_get_count)(&raw mut count) })?;
@@ -89,7 +91,7 @@ impl Driver {
         Ok(Driver { table, version, count, waits })
     }
 
-    /// Whether the driver itself says that it has a function.
+    /// Whether the driver itself reports that it has a function.
     fn has(find: &dyn Fn(&'static str) -> Option<Found>, name: &str) -> bool {
         let (Some(ask), Some(version)) = (find("cuGetProcAddress_v2"), find("cuDriverGetVersion")) else { return true };
         // SAFETY: the driver's functions with these names have these types.
@@ -110,7 +112,7 @@ impl Driver {
         asked == status::SUCCESS && !found.is_null()
     }
 
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &DriverTable {
         &self.table
     }
 
@@ -157,7 +159,7 @@ impl Driver {
         Ok(value)
     }
 
-    /// A text of the driver's, by a function that is given a place for it.
+    /// A text from a driver function that fills a buffer.
     pub fn text(&self, function: &str, ask: impl FnOnce(*mut c_char, c_int) -> Status) -> Result<String> {
         const ROOM: usize = 256;
         let mut text = [0u8; ROOM];

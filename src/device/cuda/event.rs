@@ -1,19 +1,19 @@
 //! Events: points in streams.
 //!
-//! *Reached, for good.* `recorded` grows by one as a record begins and by one as it ends, and `reached` is what it was
-//! when the event was last known to be reached. Who looks reads the count first, and remembers nothing while a record
-//! is under way, so a record that comes meanwhile is not taken for reached. What is known is not asked for again. That
-//! goes for failures, too: who is told that an event is reached asks it how that went, and must not be told that it is
-//! not.
+//! *Reached, for good.* `recorded` grows by one as a record begins and by one as it ends, and `reached` is its value
+//! when the event was last known to be reached. A query reads the count first, and caches nothing while a record is in
+//! progress, so a concurrent record is not taken for reached. A known result is not queried again. That includes
+//! failures: the receiver of a reached event queries its outcome, and must not get "not reached".
 //!
-//! *Captured.* An event that was recorded into a capture stands for a node of a graph. It is never reached, and to ask
-//! the driver for it would spoil the capture, so nobody does. Recorded again outside it is an event like others.
+//! *Captured.* An event that was recorded into a capture represents a node of a graph. It is never reached, and
+//! querying the driver would invalidate the capture, so it is not queried. Recorded again outside, it is an ordinary
+//! event.
 //!
-//! *Waiting.* The driver's own wait has no time-out. A wait without a limit looks for a while and then sleeps in the
-//! driver; one with a limit looks, with pauses that grow with the time that has passed, so it is late by a sixteenth of
-//! that at most.
+//! *Waiting.* The driver's own wait has no time-out. A wait without a limit spins for a while and then sleeps in the
+//! driver; one with a limit polls, with pauses that grow with the elapsed time, so it is late by a sixteenth of that at
+//! most.
 //!
-//! *Kept.* An event that is known to be reached is kept for the next who wants one, up to `KEPT` of each sort.
+//! *Reuse.* An event that is known to be reached is kept for reuse, up to `KEPT` of each sort.
 
 use super::context::{Context, Handle, exposed};
 use super::downcast::downcast;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Duration;
 
-/// So many events of each sort are kept.
+/// Most kept events of each sort.
 const KEPT: usize = 256;
 /// How a wait begins.
 const LOOK: Waiting = Waiting { spin_ns: 30_000, yields: false };
@@ -38,7 +38,7 @@ const LOOK: Waiting = Waiting { spin_ns: 30_000, yields: false };
 const FIRST_PAUSE_NS: u64 = 10_000;
 const LAST_PAUSE_NS: u64 = 500_000;
 
-/// Events of a context that nobody uses: those without timing, and those with.
+/// Unused events of a context: without timing, and with.
 #[derive(Debug)]
 pub(super) struct Spare {
     context: Arc<Context>,
@@ -52,14 +52,14 @@ pub struct CudaEvent {
     timing: bool,
     recorded: AtomicU64,
     reached: AtomicU64,
-    /// It was recorded last into a capture.
+    /// Whether it was last recorded into a capture.
     captured: AtomicBool,
     /// The host has its handle, and may record it into a capture.
     known: AtomicBool,
-    /// What `recorded` was when the driver failed to answer, 0 if it did not, and what it said.
+    /// The value of `recorded` when a query failed (0 = none), and the failure.
     failed_at: AtomicU64,
     failure: Mutex<Option<Error>>,
-    /// What kernels in front of it may have found.
+    /// Possible findings of kernels before it.
     pub(super) reports: Reports,
 }
 
@@ -109,30 +109,30 @@ impl CudaEvent {
 
     /// Recorded by `record`, into a capture or not.
     pub(super) fn record(&self, captured: bool, record: impl FnOnce() -> Result<()>) -> Result<()> {
-        // ORDERING: AcqRel pairs with the Acquire in `is_reached`: who sees an even count asks the driver after it was
-        // told of that record, and who asked before it was told of this one has seen an earlier count.
+        // ORDERING: AcqRel pairs with the Acquire in `is_reached`: a thread that sees an even count queries the driver
+        // after that record, and one that queried before this record has seen an earlier count.
         self.recorded.fetch_add(1, AcqRel);
-        // ORDERING: Relaxed, as the count says for which record it holds.
+        // ORDERING: Relaxed; the count tells for which record it holds.
         self.captured.store(captured, Relaxed);
         let result = record();
         self.recorded.fetch_add(1, AcqRel);
         result
     }
 
-    /// It is known to be reached as recorded when the count was this; then what kernels have found is there, too.
+    /// The record of this count is known to be reached; then the findings of kernels are visible, too.
     fn know(&self, recorded: u64) -> Result<()> {
         if let Some(found) = self.reports.failure() {
             return Err(self.fails(recorded, found));
         }
         if recorded.is_multiple_of(2) {
-            // ORDERING: Release pairs with the Acquire in `is_reached`: what this thread has seen of the work, who
-            // reads this sees.
+            // ORDERING: Release pairs with the Acquire in `is_reached`: a thread that reads this sees the work as this
+            // thread does.
             self.reached.fetch_max(recorded, Release);
         }
         Ok(())
     }
 
-    /// What the driver failed with as it was asked for the event as recorded when the count was this.
+    /// The failure of the query for the record of this count.
     fn failed(&self, recorded: u64) -> Result<()> {
         // ORDERING: Acquire pairs with the Release in `fails`.
         match self.failed_at.load(Acquire) == recorded && recorded > 0 {
@@ -151,7 +151,7 @@ impl CudaEvent {
     }
 }
 
-/// The driver's answer says neither that the event is reached nor that work in front of it has failed.
+/// Whether the answer means neither that the event is reached nor that work before it has failed.
 fn is_open(asked: Status) -> bool {
     asked == status::NOT_READY || status::is_of_capture(asked)
 }
@@ -248,7 +248,7 @@ impl Drop for CudaEvent {
                 return;
             }
         }
-        // SAFETY: the driver's function, with an event that nobody uses any more.
+        // SAFETY: the driver's function, with an unused event.
         self.spare.context.take_back("cuEventDestroy", |table| unsafe { (table.event_destroy)(self.raw()) });
     }
 }

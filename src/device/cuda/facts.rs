@@ -1,4 +1,4 @@
-//! What is known of a device.
+//! The properties of a device.
 
 use super::driver::Driver;
 use super::table::CUdevice;
@@ -6,7 +6,7 @@ use crate::base::Result;
 use cudarc::driver::sys::CUdevice_attribute_enum as A;
 
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct CudaFacts {
     pub name: String,
     pub memory_bytes: u64,
     /// The same for the device in every process and every order of devices.
@@ -17,14 +17,14 @@ pub struct Facts {
     pub capability: [u32; 2],
     pub multiprocessors: u32,
     pub max_threads_per_block: u32,
-    /// Most shared memory of a block that asks for it.
+    /// Most shared memory of a block with opt-in.
     pub max_shared_bytes: u32,
     /// 12040 = CUDA 12.4.
     pub driver_version: i32,
 }
 
-impl Facts {
-    pub(super) fn of(driver: &Driver, device: CUdevice) -> Result<Facts> {
+impl CudaFacts {
+    pub(super) fn of(driver: &Driver, device: CUdevice) -> Result<CudaFacts> {
         let table = driver.table();
         let attribute = |attribute| driver.attribute(device, attribute).map(|value| u32::try_from(value).unwrap_or(0));
         let (mut bytes, mut uuid) = (0, [0; 16]);
@@ -40,7 +40,7 @@ impl Facts {
             // SAFETY: as above.
             unsafe { (table.device_get_pci_bus_id)(text, room, device) }
         })?;
-        Ok(Facts {
+        Ok(CudaFacts {
             name,
             memory_bytes: bytes as u64,
             uuid,

@@ -1,31 +1,31 @@
-//! How the driver's graph of a recording is filled. A step is one node or more: a kernel's launches one behind the
-//! other, a copy, a fill; what launches nothing is an empty node, so that edges through it stay. A branch or a loop is a
-//! conditional node, whose bodies are filled in the same way. No device runtime library takes part: kernels of the
-//! library's own (`kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a
-//! function that the driver puts in when it loads their module.
+//! Fills the driver's graph of a recording. A step is one or more nodes: a kernel's launches in order, a copy, a fill;
+//! a step without launches is an empty node, so that edges through it stay. A branch or a loop is a conditional node,
+//! whose bodies are filled in the same way. It needs no device runtime library: kernels of the library's own
+//! (`gpu/kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a function
+//! that the driver links when it loads their module.
 //!
 //! *A loop* is a kernel that sets the condition, and a WHILE node behind it; the same kernel is in the body again,
-//! behind what the recording says, or behind all of it. It reads an integer, or compares two numbers itself.
+//! behind the steps that the recording names, or behind all. It reads an integer, or compares two numbers itself.
 //!
-//! *A branch* is a kernel and a node, too: IF, with else where both lists do something, or SWITCH. Drivers before 12.8
-//! have neither, and are given an IF for each list that does something, with a condition each. Then all conditions are
-//! set before any of the nodes: a list may write what they were read from. A branch of one list is that list.
+//! *A branch* is a kernel and a node, too: IF, with else if both lists are non-empty, or SWITCH. Drivers before 12.8
+//! have neither, and get an IF for each non-empty list, with a condition each. Then all conditions are set before any
+//! of the nodes: a list may overwrite their operand. A branch of one list is that list.
 //!
-//! *Bodies* are graphs of the node's own, filled as the outer one is . They hold kernels, copies,
-//! empty nodes and conditional nodes, of this context: what the driver allows, less sets of memory, which some drivers
-//! do not do right there; a kernel fills instead. Each has a node at least.
+//! *Bodies* are graphs owned by the node, filled as the outer one. They contain kernels, copies, empty nodes and
+//! conditional nodes, of this context: all that the driver allows, except memsets, which some drivers get wrong there;
+//! a kernel fills instead. Each has at least one node.
 
 use super::blas::RecordedProducts;
 use super::context::{Context, Handle};
-use super::grid::Grid;
-use super::inbox::Tickets;
+use super::grid::LaunchGrid;
+use super::inbox::FaultTickets;
 use super::kernel::CudaKernel;
 use super::module::Module;
-use super::node::{Functions, In, copy_node, fill_node, kernel_node};
-use super::piece::Piece;
+use super::node::{GraphFunctions, In, copy_node, fill_node, kernel_node};
+use super::piece::CallPart;
 use super::table::{CUcontext, CUfunction, CUgraph, CUgraphNode, ConditionalNode, Status};
 use crate::base::{Error, Result, dtype};
-use crate::device::{Branch, Comparison, Fill, Integer, Loop, Predicate, Step, Work};
+use crate::device::{Comparison, Fill, Integer, Predicate, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_uint, c_void};
@@ -51,9 +51,9 @@ type AddNode = unsafe extern "C" fn(
     *mut ConditionalNode,
 ) -> Status;
 
-/// What conditional nodes take, in a context.
+/// The resources of conditional nodes, in a context.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(super) struct ConditionalControl {
     pub(super) create_handle: CreateHandle,
     pub(super) add_node: AddNode,
     pub(super) set_if: Handle<CUfunction>,
@@ -66,9 +66,9 @@ pub(super) struct Control {
     pub(super) _module: Module,
 }
 
-/// What sets a condition.
+/// The rule that sets a condition.
 #[derive(Clone, Copy)]
-enum Set {
+enum ConditionRule {
     /// Not 0; or 0.
     If {
         invert: bool,
@@ -82,21 +82,21 @@ enum Set {
 
 /// A node to be made.
 struct Conditional {
-    set: Set,
+    set: ConditionRule,
     kind: c_int,
-    /// Which of the lists each is.
+    /// The list of each body.
     bodies: SmallVec<[usize; 4]>,
 }
 
 impl Conditional {
-    fn new(set: Set, kind: c_int, bodies: &[usize]) -> Conditional {
+    fn new(set: ConditionRule, kind: c_int, bodies: &[usize]) -> Conditional {
         Conditional { set, kind, bodies: bodies.into() }
     }
 }
 
-/// The nodes that a branch takes.
-fn conditionals(branch: &Branch<'_>, has_choices: bool) -> SmallVec<[Conditional; 4]> {
-    let (not, is) = (Set::If { invert: true }, Set::If { invert: false });
+/// The nodes of a branch.
+fn conditionals(branch: &RecordedBranch<'_>, has_choices: bool) -> SmallVec<[Conditional; 4]> {
+    let (not, is) = (ConditionRule::If { invert: true }, ConditionRule::If { invert: false });
     let mut nodes = SmallVec::new();
     match *branch.branches {
         // An index other than 0 is the last one, so these are a cond.
@@ -113,41 +113,41 @@ fn conditionals(branch: &Branch<'_>, has_choices: bool) -> SmallVec<[Conditional
         ref lists if lists.iter().all(|list| list.is_empty()) => {}
         ref lists if has_choices => {
             let bodies = (0..lists.len()).collect();
-            nodes.push(Conditional { set: Set::Switch(lists.len()), kind: SWITCH, bodies });
+            nodes.push(Conditional { set: ConditionRule::Switch(lists.len()), kind: SWITCH, bodies });
         }
         ref lists => {
             let some = lists.iter().enumerate().filter(|(_, list)| !list.is_empty());
-            nodes.extend(some.map(|(case, _)| Conditional::new(Set::Case(lists.len(), case), IF, &[case])));
+            nodes.extend(some.map(|(case, _)| Conditional::new(ConditionRule::Case(lists.len(), case), IF, &[case])));
         }
     }
     nodes
 }
 
-/// What fills the graph of a recording, and those inside of it.
+/// Fills the graph of a recording, and its nested graphs.
 #[derive(Clone, Copy)]
 pub(super) struct Filler<'a> {
     pub context: &'a Arc<Context>,
-    pub functions: Functions,
+    pub functions: GraphFunctions,
     /// If the recording has branches or loops.
-    pub control: Option<&'a Control>,
+    pub control: Option<&'a ConditionalControl>,
     pub name: &'a str,
-    /// It is the body of a conditional node that is filled.
+    /// Whether it fills the body of a conditional node.
     pub is_inside: bool,
-    /// The recording's, which are added in the order of its lists.
+    /// The recording's products, which are added in the order of its lists.
     pub products: &'a RefCell<RecordedProducts>,
-    pub tickets: &'a dyn Tickets,
+    pub tickets: &'a dyn FaultTickets,
 }
 
-/// Nodes, of which so many at the end are what others come behind.
+/// Nodes; successors depend on the last `last` of them.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct StepNodes {
     pub nodes: SmallVec<[CUgraphNode; 4]>,
     pub ends: usize,
 }
 
-impl Made {
-    pub(super) fn one(node: CUgraphNode) -> Made {
-        Made { nodes: [node].as_slice().into(), ends: 1 }
+impl StepNodes {
+    pub(super) fn one(node: CUgraphNode) -> StepNodes {
+        StepNodes { nodes: [node].as_slice().into(), ends: 1 }
     }
 
     pub(super) fn ends(&self) -> &[CUgraphNode] {
@@ -155,7 +155,7 @@ impl Made {
     }
 }
 
-/// The nodes that nothing of a list comes behind.
+/// The nodes of a list without successors in it.
 pub(super) type Last = SmallVec<[CUgraphNode; 8]>;
 
 impl Filler<'_> {
@@ -163,9 +163,14 @@ impl Filler<'_> {
         self.context.call(function, &In(self.name, what), |_| call())
     }
 
-    /// Adds a list's nodes, those of each step; what comes behind no other step comes behind `first`.
-    pub(super) fn list(&self, to: CUgraph, steps: &[Step<'_>], first: &[CUgraphNode]) -> Result<(Vec<Made>, Last)> {
-        let mut made: Vec<Made> = Vec::with_capacity(steps.len());
+    /// Adds the nodes of a list's steps; a step without predecessors depends on `first`.
+    pub(super) fn list(
+        &self,
+        to: CUgraph,
+        steps: &[RecordedStep<'_>],
+        first: &[CUgraphNode],
+    ) -> Result<(Vec<StepNodes>, Last)> {
+        let mut made: Vec<StepNodes> = Vec::with_capacity(steps.len());
         let mut is_last = vec![true; steps.len()];
         for step in steps {
             let mut after: SmallVec<[CUgraphNode; 8]> =
@@ -189,20 +194,20 @@ impl Filler<'_> {
     }
 
     /// Adds a step's nodes.
-    fn step(&self, to: CUgraph, work: &Work<'_>, after: &[CUgraphNode]) -> Result<Made> {
+    fn step(&self, to: CUgraph, work: &RecordedWork<'_>, after: &[CUgraphNode]) -> Result<StepNodes> {
         let (functions, context) = (self.functions, self.context.raw());
         let mut node = std::ptr::null_mut();
         let place = &raw mut node;
         let what = work.name();
         match work {
-            Work::Launch(launch) => {
-                let mut made = Made::default();
+            RecordedWork::Launch(launch) => {
+                let mut made = StepNodes::default();
                 let kernel = CudaKernel::of(launch, self.context)?;
                 kernel.launches(launch, self.tickets, true, &mut |piece| {
                     let before = made.nodes.last().map_or(after, std::slice::from_ref);
                     let new = match piece {
-                        Piece::Grid(grid, arguments) => self.kernel(to, what, before, grid, arguments.places)?,
-                        Piece::Product(prepared) => self.products.borrow_mut().add(prepared, to, before, what)?,
+                        CallPart::Grid(grid, arguments) => self.kernel(to, what, before, grid, arguments.places)?,
+                        CallPart::Product(prepared) => self.products.borrow_mut().add(prepared, to, before, what)?,
                     };
                     made.nodes.push(new);
                     Ok(())
@@ -213,7 +218,7 @@ impl Filler<'_> {
                 made.ends = 1;
                 return Ok(made);
             }
-            Work::Copy(transfer) => {
+            RecordedWork::Copy(transfer) => {
                 let params = copy_node(transfer)?;
                 // SAFETY: the driver's function with a graph and nodes of it; the host keeps its memory as long as the
                 // graph may be launched.
@@ -221,18 +226,18 @@ impl Filler<'_> {
                     (functions.add_copy)(place, to, after.as_ptr(), after.len(), &raw const params, context)
                 })?;
             }
-            Work::Fill(fill) if self.is_inside => return self.fill_inside(to, fill, after),
-            Work::Fill(fill) => {
+            RecordedWork::Fill(fill) if self.is_inside => return self.fill_inside(to, fill, after),
+            RecordedWork::Fill(fill) => {
                 let params = fill_node(fill);
                 // SAFETY: as above.
                 self.call("cuGraphAddMemsetNode", what, || unsafe {
                     (functions.add_fill)(place, to, after.as_ptr(), after.len(), &raw const params, context)
                 })?;
             }
-            Work::Branch(branch) => return self.branch(to, branch, after),
-            Work::Loop(again) => return self.again(to, again, after),
+            RecordedWork::Branch(branch) => return self.branch(to, branch, after),
+            RecordedWork::Loop(again) => return self.again(to, again, after),
         }
-        Ok(Made::one(node))
+        Ok(StepNodes::one(node))
     }
 
     pub(super) fn kernel(
@@ -240,7 +245,7 @@ impl Filler<'_> {
         to: CUgraph,
         what: &str,
         after: &[CUgraphNode],
-        grid: &Grid,
+        grid: &LaunchGrid,
         arguments: &[*mut c_void],
     ) -> Result<CUgraphNode> {
         let (mut node, params) = (std::ptr::null_mut(), kernel_node(grid, arguments));
@@ -252,32 +257,32 @@ impl Filler<'_> {
         Ok(node)
     }
 
-    pub(super) fn empty(&self, to: CUgraph, what: &str, after: &[CUgraphNode]) -> Result<Made> {
+    pub(super) fn empty(&self, to: CUgraph, what: &str, after: &[CUgraphNode]) -> Result<StepNodes> {
         let mut node = std::ptr::null_mut();
         // SAFETY: as above.
         self.call("cuGraphAddEmptyNode", what, || unsafe {
             (self.functions.add_empty)(&raw mut node, to, after.as_ptr(), after.len())
         })?;
-        Ok(Made::one(node))
+        Ok(StepNodes::one(node))
     }
 
-    fn control(&self) -> Result<&Control> {
+    fn control(&self) -> Result<&ConditionalControl> {
         self.control.ok_or_else(crate::device::no_control_flow)
     }
 
     /// Adds a branch's nodes.
-    pub(super) fn branch(&self, to: CUgraph, branch: &Branch<'_>, after: &[CUgraphNode]) -> Result<Made> {
+    pub(super) fn branch(&self, to: CUgraph, branch: &RecordedBranch<'_>, after: &[CUgraphNode]) -> Result<StepNodes> {
         if let [list] = branch.branches {
             let (made, last) = self.list(to, list, after)?;
             let end = self.empty(to, branch.name, &last)?;
             let nodes = made.into_iter().flat_map(|made| made.nodes).chain(end.nodes).collect();
-            return Ok(Made { nodes, ends: 1 });
+            return Ok(StepNodes { nodes, ends: 1 });
         }
         let nodes = conditionals(branch, self.control()?.has_choices);
         if nodes.is_empty() {
             return self.empty(to, branch.name, after);
         }
-        let (mut made, mut handles) = (Made::default(), SmallVec::<[u64; 4]>::new());
+        let (mut made, mut handles) = (StepNodes::default(), SmallVec::<[u64; 4]>::new());
         for node in &nodes {
             let handle = self.handle(to, branch.name)?;
             made.nodes.push(self.set(to, branch.name, after, handle, node.set, branch.choice)?);
@@ -299,7 +304,7 @@ impl Filler<'_> {
     }
 
     /// Adds a loop's nodes.
-    pub(super) fn again(&self, to: CUgraph, again: &Loop<'_>, after: &[CUgraphNode]) -> Result<Made> {
+    pub(super) fn again(&self, to: CUgraph, again: &RecordedLoop<'_>, after: &[CUgraphNode]) -> Result<StepNodes> {
         let handle = self.handle(to, again.name)?;
         let set = self.set_while(to, again, after, handle)?;
         let (node, bodies) = self.conditional(to, again.name, &[set], handle, WHILE, 1)?;
@@ -313,10 +318,10 @@ impl Filler<'_> {
             }
             self.set_while(body, again, &last, handle)?;
         }
-        Ok(Made { nodes: [set, node].as_slice().into(), ends: 1 })
+        Ok(StepNodes { nodes: [set, node].as_slice().into(), ends: 1 })
     }
 
-    fn body(&self, body: CUgraph, what: &str, steps: &[Step<'_>]) -> Result<()> {
+    fn body(&self, body: CUgraph, what: &str, steps: &[RecordedStep<'_>]) -> Result<()> {
         let inside = Filler { is_inside: true, ..*self };
         if steps.is_empty() {
             return inside.empty(body, what, &[]).map(|_| ());
@@ -342,7 +347,7 @@ impl Filler<'_> {
         what: &str,
         after: &[CUgraphNode],
         handle: u64,
-        set: Set,
+        set: ConditionRule,
         from: Integer,
     ) -> Result<CUgraphNode> {
         let control = self.control()?;
@@ -350,29 +355,37 @@ impl Filler<'_> {
         let (mut handle, mut address, mut form) = (handle, from.address as u64, form);
         let (mut count, mut cap, mut capped) = (0u64, 0u64, 0u64);
         let (function, [mut first, mut second]) = match set {
-            Set::If { invert } => (control.set_if, [u32::from(invert), 0]),
-            Set::Switch(lists) => (control.set_switch, [lists as u32, 0]),
-            Set::Case(lists, case) => (control.set_case, [lists as u32, case as u32]),
-            Set::While => (control.while_step, [0; 2]),
+            ConditionRule::If { invert } => (control.set_if, [u32::from(invert), 0]),
+            ConditionRule::Switch(lists) => (control.set_switch, [lists as u32, 0]),
+            ConditionRule::Case(lists, case) => (control.set_case, [lists as u32, case as u32]),
+            ConditionRule::While => (control.while_step, [0; 2]),
         };
         let [at_handle, at_address] = [&raw mut handle, &raw mut address].map(<*mut u64>::cast::<c_void>);
         let [at_first, at_second] = [&raw mut first, &raw mut second].map(<*mut u32>::cast::<c_void>);
         let at_form = (&raw mut form).cast::<c_void>();
         let [at_count, at_cap, at_capped] =
             [&raw mut count, &raw mut cap, &raw mut capped].map(<*mut u64>::cast::<c_void>);
-        let grid = Grid { function: function.0, grid: [1; 3], block: [1; 3], shared_bytes: 0 };
+        let grid = LaunchGrid { function: function.0, grid: [1; 3], block: [1; 3], shared_bytes: 0 };
         let arguments: &[*mut c_void] = match set {
-            Set::If { .. } | Set::Switch(_) => &[at_handle, at_address, at_form, at_first],
-            Set::Case(..) => &[at_handle, at_address, at_form, at_first, at_second],
-            Set::While => &[at_handle, at_address, at_count, at_cap, at_capped, at_form],
+            ConditionRule::If { .. } | ConditionRule::Switch(_) => &[at_handle, at_address, at_form, at_first],
+            ConditionRule::Case(..) => &[at_handle, at_address, at_form, at_first, at_second],
+            ConditionRule::While => &[at_handle, at_address, at_count, at_cap, at_capped, at_form],
         };
         self.kernel(to, what, after, &grid, arguments)
     }
 
     /// Adds the kernel that sets a loop's condition.
-    fn set_while(&self, to: CUgraph, again: &Loop<'_>, after: &[CUgraphNode], handle: u64) -> Result<CUgraphNode> {
+    fn set_while(
+        &self,
+        to: CUgraph,
+        again: &RecordedLoop<'_>,
+        after: &[CUgraphNode],
+        handle: u64,
+    ) -> Result<CUgraphNode> {
         let Comparison { relation, dtype: of, addresses: [a, b] } = match again.predicate {
-            Predicate::Integer(integer) => return self.set(to, again.name, after, handle, Set::While, integer),
+            Predicate::Integer(integer) => {
+                return self.set(to, again.name, after, handle, ConditionRule::While, integer);
+            }
             Predicate::Comparison(comparison) => comparison,
         };
         let (mut handle, mut a, mut b) = (handle, a as u64, b as u64);
@@ -380,7 +393,8 @@ impl Filler<'_> {
         let [at_handle, at_a, at_b] = [&raw mut handle, &raw mut a, &raw mut b].map(<*mut u64>::cast::<c_void>);
         let [at_integers, at_holds] = [&raw mut integers, &raw mut holds].map(<*mut u32>::cast::<c_void>);
         let each = [at_handle, at_a, at_b, at_integers, at_holds];
-        let grid = Grid { function: self.control()?.while_compare.0, grid: [1; 3], block: [1; 3], shared_bytes: 0 };
+        let grid =
+            LaunchGrid { function: self.control()?.while_compare.0, grid: [1; 3], block: [1; 3], shared_bytes: 0 };
         self.kernel(to, again.name, after, &grid, &each)
     }
 
@@ -397,7 +411,7 @@ impl Filler<'_> {
         let control = self.control()?;
         let mut params = ConditionalNode::new(handle, kind, bodies as c_uint, self.context.raw());
         let mut node = std::ptr::null_mut();
-        // SAFETY: the driver's function with a graph and nodes of it; what it is told of lives during the call.
+        // SAFETY: the driver's function with a graph and nodes of it; its arguments live during the call.
         self.call("cuGraphAddNode", what, || unsafe {
             let (after, count) = (after.as_ptr(), after.len());
             (control.add_node)(&raw mut node, to, after, std::ptr::null(), count, &raw mut params)
@@ -411,16 +425,16 @@ impl Filler<'_> {
     }
 
     /// Adds a kernel that fills bytes.
-    pub(super) fn fill_inside(&self, to: CUgraph, fill: &Fill<'_>, after: &[CUgraphNode]) -> Result<Made> {
+    pub(super) fn fill_inside(&self, to: CUgraph, fill: &Fill<'_>, after: &[CUgraphNode]) -> Result<StepNodes> {
         if fill.bytes == 0 {
             return self.empty(to, fill.name, after);
         }
         let function = self.control()?.fill.0;
         let (mut address, mut bytes, mut value) = (fill.address as u64, fill.bytes as u64, u32::from(fill.value));
         let blocks = fill.bytes.div_ceil(THREADS * WIDE).min(MOST_BLOCKS) as u32;
-        let grid = Grid { function, grid: [blocks, 1, 1], block: [THREADS as u32, 1, 1], shared_bytes: 0 };
+        let grid = LaunchGrid { function, grid: [blocks, 1, 1], block: [THREADS as u32, 1, 1], shared_bytes: 0 };
         let each = [(&raw mut address).cast(), (&raw mut bytes).cast(), (&raw mut value).cast()];
-        Ok(Made::one(self.kernel(to, fill.name, after, &grid, &each)?))
+        Ok(StepNodes::one(self.kernel(to, fill.name, after, &grid, &each)?))
     }
 }
 
@@ -428,16 +442,16 @@ impl Filler<'_> {
 mod tests {
     use super::*;
 
-    fn step<'a>() -> Step<'a> {
-        Step { work: Work::Fill(Fill { name: "fill", address: 0, bytes: 1, value: 0 }), after: &[] }
+    fn step<'a>() -> RecordedStep<'a> {
+        RecordedStep { work: RecordedWork::Fill(Fill { name: "fill", address: 0, bytes: 1, value: 0 }), after: &[] }
     }
 
     #[test]
     fn a_branch_takes_the_fewest_nodes() {
         let (choice, step) = (Integer { address: 0, dtype: dtype::S32 }, [step()]);
-        let (some, none): (&[Step<'_>], &[Step<'_>]) = (&step, &[]);
-        let count = |branches: &[&[Step<'_>]], has_choices| {
-            let branch = Branch { name: "b", choice, is_cond: branches.len() == 2, branches };
+        let (some, none): (&[RecordedStep<'_>], &[RecordedStep<'_>]) = (&step, &[]);
+        let count = |branches: &[&[RecordedStep<'_>]], has_choices| {
+            let branch = RecordedBranch { name: "b", choice, is_cond: branches.len() == 2, branches };
             conditionals(&branch, has_choices).iter().map(|node| (node.kind, node.bodies.len())).collect::<Vec<_>>()
         };
         for has_choices in [false, true] {

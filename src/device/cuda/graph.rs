@@ -1,34 +1,33 @@
-//! Recordings as graphs of the driver's: built node by node, instantiated once, launched by one call, and given new
-//! addresses in place.
+//! Recordings as driver graphs: built node by node, instantiated once, launched by one call, and updated in place.
 //!
-//! The graph (`filler`) is kept beside what it was instantiated to, because an update names its nodes.
-//! Nothing is captured: no other thread's call can break it, and the edges are those of the recording.
+//! The graph (`filler`) is kept beside its executable, because an update names its nodes. It is not captured: so no
+//! other thread's call can break it, and the edges are those of the recording.
 //!
 //! The driver runs one launch of an executable at a time, each behind the one before.
 
 use super::blas::RecordedProducts;
 use super::context::{Context, Handle};
 use super::downcast::downcast;
-use super::filler::{Control, Filler};
-use super::inbox::{Inbox, Ticket, Tickets};
+use super::filler::{ConditionalControl, Filler};
+use super::inbox::{FaultInbox, FaultTicket, FaultTickets};
 use super::kernel::CudaKernel;
-use super::node::{Functions, In, copy_node, fill_node, kernel_node};
-use super::piece::Piece;
+use super::node::{GraphFunctions, In, copy_node, fill_node, kernel_node};
+use super::piece::CallPart;
 use super::plan::Check;
 use super::stream::CudaStream;
 use super::table::{CUgraph, CUgraphExec, CUgraphNode, CUstream, Status};
 use crate::base::{Code, Error, Result};
-use crate::device::{Executable, Recording, Work};
+use crate::device::{Executable, RecordedWork, Recording};
 use crate::sync::OnceLock;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A graph, and what it was instantiated to.
+/// A graph and its executable.
 pub(super) struct CudaGraph {
     context: Arc<Context>,
-    functions: Functions,
+    functions: GraphFunctions,
     name: Box<str>,
     graph: Handle<CUgraph>,
     exec: Handle<CUgraphExec>,
@@ -36,10 +35,10 @@ pub(super) struct CudaGraph {
     /// Each step's nodes.
     steps: Vec<Range<usize>>,
     /// Has the kernels that set conditions.
-    _control: Option<Arc<Control>>,
+    _control: Option<Arc<ConditionalControl>>,
     products: RecordedProducts,
     /// For kernels that may find a failure.
-    inbox: OnceLock<Arc<Inbox>>,
+    inbox: OnceLock<Arc<FaultInbox>>,
 }
 
 impl fmt::Debug for CudaGraph {
@@ -49,18 +48,18 @@ impl fmt::Debug for CudaGraph {
 }
 
 impl CudaGraph {
-    /// `control` is what a recording with branches or loops takes. It is brought to the device in the stream `uploads`,
-    /// if there is one, so that the first launch has not to do that.
+    /// `control` is for a recording with branches or loops. The graph is uploaded in the stream `uploads`, if there is
+    /// one, so that the first launch need not do that.
     pub(super) fn new(
         context: &Arc<Context>,
         recording: &Recording<'_>,
-        control: Option<Arc<Control>>,
+        control: Option<Arc<ConditionalControl>>,
         uploads: Option<CUstream>,
     ) -> Result<CudaGraph> {
         recording.check()?;
-        let functions = Functions::of(context.table())
+        let functions = GraphFunctions::of(context.table())
             .ok_or_else(|| Error::new(Code::Unimplemented, "the driver has not all that graphs take"))?;
-        // Given back behind the graph.
+        // Dropped after the graph.
         let products = RefCell::new(RecordedProducts::of(context, recording)?);
         let mut raw = std::ptr::null_mut();
         context.call("cuGraphCreate", &In(recording.name, "its graph"), |_| {
@@ -103,8 +102,8 @@ impl CudaGraph {
         })?;
         graph.exec = Handle(exec);
         if let (Some(stream), Some(upload)) = (uploads, context.table().graph_upload) {
-            // What fails here fails at the first launch, or does not matter.
-            // SAFETY: the driver's function with objects of this context.
+            // A failure here recurs at the first launch, or does not matter. SAFETY: the driver's function with objects
+            // of this context.
             context.take_back("cuGraphUpload", |_| unsafe { upload(exec, stream) });
         }
         Ok(graph)
@@ -114,7 +113,7 @@ impl CudaGraph {
         self.context.call(function, &In(&self.name, what), |_| call())
     }
 
-    /// Other parameters for a node, which is a part of a run.
+    /// Sets new parameters of a node, as part of a run.
     fn set(&self, function: &'static str, what: &str, set: impl FnOnce() -> Status) -> Result<()> {
         self.context.issue(function, &In(&self.name, what), |_| set())
     }
@@ -135,12 +134,12 @@ impl CudaGraph {
     }
 }
 
-impl Tickets for CudaGraph {
-    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket> {
+impl FaultTickets for CudaGraph {
+    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<FaultTicket> {
         let inbox = match self.inbox.get() {
             Some(inbox) => inbox,
             None => {
-                let made = Inbox::new(&self.context)?;
+                let made = FaultInbox::new(&self.context)?;
                 self.inbox.get_or_init(|| made)
             }
         };
@@ -149,21 +148,21 @@ impl Tickets for CudaGraph {
 }
 
 impl Executable for CudaGraph {
-    fn update(&self, step: usize, work: &Work<'_>) -> Result<()> {
+    fn update(&self, step: usize, work: &RecordedWork<'_>) -> Result<()> {
         let Some(nodes) = self.steps.get(step).map(|nodes| &self.nodes[nodes.clone()]) else {
             return Err(Error::invalid(format!("step is {step}, the recording has {}", self.steps.len())));
         };
         let (functions, exec, context) = (self.functions, self.exec.0, self.context.raw());
         let what = work.name();
         match work {
-            Work::Launch(launch) => {
+            RecordedWork::Launch(launch) => {
                 let mut left = nodes.iter();
                 let other = || Error::precondition("the step takes another number of launches now");
                 CudaKernel::of(launch, &self.context)?.launches(launch, self, true, &mut |piece| {
                     let node = left.next().ok_or_else(other)?.0;
                     let (grid, arguments) = match piece {
-                        Piece::Grid(grid, arguments) => (grid, arguments.places),
-                        Piece::Product(prepared) => return self.products.set(prepared, exec, node, what),
+                        CallPart::Grid(grid, arguments) => (grid, arguments.places),
+                        CallPart::Product(prepared) => return self.products.set(prepared, exec, node, what),
                     };
                     let params = kernel_node(grid, arguments);
                     // SAFETY: the driver's function with an executable and a node of its graph; the arguments are
@@ -174,31 +173,30 @@ impl Executable for CudaGraph {
                 })?;
                 if left.next().is_some() { Err(other()) } else { Ok(()) }
             }
-            Work::Copy(transfer) => {
+            RecordedWork::Copy(transfer) => {
                 let params = copy_node(transfer)?;
                 // SAFETY: as above.
                 self.set("cuGraphExecMemcpyNodeSetParams", what, || unsafe {
                     (functions.set_copy)(exec, nodes[0].0, &raw const params, context)
                 })
             }
-            Work::Fill(fill) => {
+            RecordedWork::Fill(fill) => {
                 let params = fill_node(fill);
                 // SAFETY: as above.
                 self.set("cuGraphExecMemsetNodeSetParams", what, || unsafe {
                     (functions.set_fill)(exec, nodes[0].0, &raw const params, context)
                 })
             }
-            Work::Branch(_) | Work::Loop(_) => Ok(()),
+            RecordedWork::Branch(_) | RecordedWork::Loop(_) => Ok(()),
         }
     }
 }
 
 impl Drop for CudaGraph {
     fn drop(&mut self) {
-        let Functions { destroy, destroy_exec, .. } = self.functions;
+        let GraphFunctions { destroy, destroy_exec, .. } = self.functions;
         if !self.exec.0.is_null() {
-            // SAFETY: the driver's function with what nobody uses any more; a launch that is under way ends all the
-            // same.
+            // SAFETY: the driver's function with an unused object; a launch in flight ends all the same.
             self.context.take_back("cuGraphExecDestroy", |_| unsafe { destroy_exec(self.exec.0) });
         }
         // SAFETY: as above.

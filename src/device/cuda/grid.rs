@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 /// A kernel's launch as the driver takes it.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub struct LaunchGrid {
     pub function: CUfunction,
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -16,8 +16,8 @@ pub struct Grid {
 /// The arguments of a launch.
 #[derive(Debug)]
 pub struct Arguments<'a> {
-    /// Where each of them is.
+    /// Pointers to each of them.
     pub places: &'a [*mut c_void],
-    /// Where those are that the kernel itself does not keep.
+    /// The storage of those that the kernel itself does not keep.
     pub storage: &'a [u8],
 }

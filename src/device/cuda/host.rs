@@ -1,4 +1,4 @@
-//! Memory of the host's that copies of every context go straight from and to.
+//! Pinned host memory for direct copies of every context.
 
 use super::context::Context;
 use crate::base::{Code, Error, Result};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 const PORTABLE: c_uint = 1;
 
 #[derive(Debug)]
-pub(super) struct Host(pub Arc<Context>);
+pub(super) struct CudaHostMemory(pub Arc<Context>);
 
-impl Pinning for Host {
+impl Pinning for CudaHostMemory {
     fn allocate_host(&self, bytes: usize, what: &str) -> Result<usize> {
         let (mut memory, wanted) = (std::ptr::null_mut(), bytes.max(1));
         let allocated = self.0.call("cuMemHostAlloc", &"pinned memory", |table| {

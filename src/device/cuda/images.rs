@@ -21,14 +21,14 @@ impl Image {
 
 /// A kernel of a module.
 #[derive(Debug)]
-pub struct Entry {
+pub struct KernelEntry {
     pub image: &'static Image,
     pub name: &'static CStr,
     /// Its place in `ENTRIES`.
     pub index: usize,
 }
 
-impl Entry {
+impl KernelEntry {
     /// PTX of this kernel alone: what its module declares, all of which stands before the first kernel, and the kernel.
     pub fn ptx(&self) -> Result<String> {
         const BEGIN: &str = ".visible .entry ";
@@ -52,14 +52,15 @@ macro_rules! images {
         $(pub static $image: Image = image!($file);)*
 
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "numbers of the statics below")]
-        enum Number { $($($entry,)*)* }
+        enum EntryNumber { $($($entry,)*)* }
 
-        $($(pub static $entry: Entry = Entry { image: &$image, name: $name, index: Number::$entry as usize };)*)*
+        $($(pub static $entry: KernelEntry =
+            KernelEntry { image: &$image, name: $name, index: EntryNumber::$entry as usize };)*)*
 
         /// All modules of operations.
         pub static IMAGES: &[&Image] = &[$(&$image),*];
         /// All kernels of operations, by their index.
-        pub static ENTRIES: &[&Entry] = &[$($(&$entry),*),*];
+        pub static ENTRIES: &[&KernelEntry] = &[$($(&$entry),*),*];
     };
 }
 

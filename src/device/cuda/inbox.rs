@@ -1,14 +1,13 @@
-//! Failures that only a kernel finds, such as an index that is none of its table's.
+//! Failures that only a kernel finds, such as an index out of its table's range.
 //!
-//! A kernel that can find one is given an *inbox*: a place in pinned memory of the host's, which it writes when it has
-//! found something and does not touch otherwise. Each stream has one, made by the first such launch, and so has each
-//! recording, because its parameters stay what they are. The first finding stays, with the launch's number, the
-//! launch's site and what was found (`Fault` in kernels/gather.cu).
+//! A kernel that can find one gets an *inbox*: a record in pinned host memory, which it writes only when it finds a
+//! failure. Each stream has one, made by the first such launch, and so has each recording, because its parameters are
+//! fixed. The first finding stays, with the launch's number, the launch's site and the values found (`Fault` in
+//! gpu/kernels/gather.cu).
 //!
-//! Nobody waits for a kernel to say something: a stream keeps a list of inboxes that its work may have written to
-//! (`Reports`), an event takes the list along as it is recorded, a stream that waits for an event adds that to its own,
-//! and whoever finds that an event was reached looks into the inboxes. What is behind such a failure has been done,
-//! with zeros where a row would be.
+//! Nobody waits for such a report: a stream keeps a list of inboxes that its work may have written to (`Reports`), an
+//! event copies the list when it is recorded, a stream that waits for an event adds that to its own, and a thread that
+//! finds an event reached reads the inboxes. Work behind such a failure was executed, with zeros for the missing rows.
 //!
 //! Programs without such kernels have empty lists, and pay one load for each record and wait.
 
@@ -21,13 +20,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// So many findings that were made room for are kept for those who have not looked yet.
+/// Most past findings kept for threads that have not looked yet.
 const MOST_PAST: usize = 16;
 
 /// `state` of an inbox that has been written.
 const WRITTEN: u32 = 2;
 
-/// As in kernels/gather.cu. The device writes it while the host does not look.
+/// As in gpu/kernels/gather.cu. The device writes it while the host does not look.
 #[derive(Debug)]
 #[repr(C)]
 struct Fault {
@@ -38,7 +37,7 @@ struct Fault {
     index: AtomicI64,
 }
 
-/// What a launch is about, for the text of a failure.
+/// The description of a launch, for error texts.
 #[derive(Debug)]
 struct Site {
     name: Box<str>,
@@ -46,36 +45,36 @@ struct Site {
     table: Desc,
 }
 
-/// Where kernels write what they find.
+/// Receives the findings of kernels.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(super) struct FaultInbox {
     context: Arc<Context>,
     address: usize,
-    /// How often it was emptied, and what was in it then.
+    /// How often it was emptied, and the findings of those times.
     emptied: AtomicU64,
     past: Mutex<VecDeque<(u64, Error)>>,
-    /// Launches, where they are counted.
+    /// The number of counted launches.
     launches: AtomicU64,
     sites: Mutex<Vec<Site>>,
 }
 
-/// What a launch is given.
+/// A launch's parameters for its inbox.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ticket {
+pub(super) struct FaultTicket {
     pub address: usize,
     pub launch: u64,
     pub site: u32,
 }
 
 /// Gives out tickets.
-pub(super) trait Tickets {
-    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket>;
+pub(super) trait FaultTickets {
+    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<FaultTicket>;
 }
 
-impl Inbox {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Arc<Inbox>> {
-        let address = context.pages().take(&super::host::Host(Arc::clone(context)))?;
-        let inbox = Inbox {
+impl FaultInbox {
+    pub(super) fn new(context: &Arc<Context>) -> Result<Arc<FaultInbox>> {
+        let address = context.pages().take(&super::host::CudaHostMemory(Arc::clone(context)))?;
+        let inbox = FaultInbox {
             context: Arc::clone(context),
             address,
             emptied: AtomicU64::new(0),
@@ -83,8 +82,7 @@ impl Inbox {
             launches: AtomicU64::new(0),
             sites: Mutex::default(),
         };
-        // ORDERING: Relaxed, here and in `empty`; the launch that comes next is ordered behind this by the driver's
-        // call.
+        // ORDERING: Relaxed, here and in `empty`; the driver's call orders the next launch after this.
         inbox.fault().state.store(0, Relaxed);
         Ok(Arc::new(inbox))
     }
@@ -94,7 +92,8 @@ impl Inbox {
         unsafe { &*std::ptr::with_exposed_provenance::<Fault>(self.address) }
     }
 
-    /// Makes room for a new finding. Nobody is about to write. Who has not looked yet finds the old one in `past`.
+    /// Makes room for a new finding, while no kernel may write. A thread that has not looked yet finds the old one in
+    /// `past`.
     pub(super) fn empty(&self) {
         let Some(found) = self.found(u64::MAX) else { return };
         let mut past = self.past.lock();
@@ -107,7 +106,7 @@ impl Inbox {
     }
 
     /// For a launch; a recorded one has number 0 in all of its runs. Allocates for a site that is new.
-    pub(super) fn ticket(&self, name: &str, check: &Check<'_>, is_recorded: bool) -> Ticket {
+    pub(super) fn ticket(&self, name: &str, check: &Check<'_>, is_recorded: bool) -> FaultTicket {
         let mut sites = self.sites.lock();
         let is_it = |site: &Site| *site.name == *name && site.axis == check.axis && site.table == *check.table;
         let known = sites.iter().position(is_it);
@@ -117,10 +116,10 @@ impl Inbox {
         });
         // ORDERING: Relaxed; one thread at a time issues.
         let launch = if is_recorded { 0 } else { self.launches.fetch_add(1, Relaxed) + 1 };
-        Ticket { address: self.address, launch, site: site as u32 }
+        FaultTicket { address: self.address, launch, site: site as u32 }
     }
 
-    /// What launches up to this number have found, of those behind the time that it was emptied for the n-th time.
+    /// The finding of launches up to `last`, after it was emptied for the `emptied`-th time.
     fn failure(&self, last: u64, emptied: u64) -> Option<Error> {
         let past = self.past.lock();
         if self.emptied.load(Relaxed) == emptied {
@@ -131,8 +130,7 @@ impl Inbox {
 
     fn found(&self, last: u64) -> Option<Error> {
         let fault = self.fault();
-        // ORDERING: Acquire; the device has written `state` behind the rest, and an event of its behind that was
-        // reached.
+        // ORDERING: Acquire; the device writes `state` last, and an event behind that was reached.
         if fault.state.load(Acquire) != WRITTEN || fault.launch.load(Relaxed) > last {
             return None;
         }
@@ -141,14 +139,15 @@ impl Inbox {
         let Site { name, axis, table } = sites.get(fault.site.load(Relaxed) as usize)?;
         let last = table.shape().get(*axis).map_or(0, |size| size - 1);
         Some(Error::out_of_range(format!(
-            "{name}: input 1: element {place} is {index}, expected an index from 0 to {last} along axis {axis} of input 0, {}",
+            "{name}: input 1: element {place} is {index}, expected an index from 0 to {last} along axis {axis} of \
+             input 0, {}",
             table.text()
         )))
     }
 }
 
-impl Drop for Inbox {
-    /// Whoever has one sees to it that no kernel is at it any more.
+impl Drop for FaultInbox {
+    /// The owner ensures that no kernel uses it any more.
     fn drop(&mut self) {
         self.context.pages().put(self.address);
     }
@@ -157,16 +156,16 @@ impl Drop for Inbox {
 /// An inbox.
 #[derive(Clone, Debug)]
 enum Heard {
-    Own(Arc<Inbox>),
-    /// Of what the host has captured, which keeps it.
-    Captured(Weak<Inbox>),
+    Own(Arc<FaultInbox>),
+    /// Of a capture of the host's, which keeps it.
+    Captured(Weak<FaultInbox>),
 }
 
 /// An inbox, the number of the last launch that counts, and how often the inbox had been emptied.
 type Upto = (Heard, u64, u64);
 
 impl Heard {
-    fn address(&self) -> *const Inbox {
+    fn address(&self) -> *const FaultInbox {
         match self {
             Heard::Own(inbox) => Arc::as_ptr(inbox),
             Heard::Captured(inbox) => inbox.as_ptr(),
@@ -191,19 +190,18 @@ impl Heard {
 /// Inboxes that work may have written to.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    /// ORDERING: Relaxed; the list's lock orders it, and who records or waits for an event comes behind whoever has
-    /// launched.
+    /// ORDERING: Relaxed; the list's lock orders it, and recording or waiting for an event comes after the launch.
     any: AtomicBool,
     list: Mutex<SmallVec<[Upto; 2]>>,
 }
 
 impl Reports {
-    pub(super) fn add(&self, inbox: &Arc<Inbox>, last: u64) {
+    pub(super) fn add(&self, inbox: &Arc<FaultInbox>, last: u64) {
         self.add_of(&Heard::Own(Arc::clone(inbox)), last, inbox.emptied.load(Relaxed));
     }
 
-    /// One that what the host has captured keeps: all its launches.
-    pub(super) fn add_captured(&self, inbox: &Arc<Inbox>) {
+    /// Adds one that a capture of the host's keeps: all its launches.
+    pub(super) fn add_captured(&self, inbox: &Arc<FaultInbox>) {
         self.add_of(&Heard::Captured(Arc::downgrade(inbox)), u64::MAX, inbox.emptied.load(Relaxed));
     }
 
@@ -217,7 +215,7 @@ impl Reports {
         self.any.store(true, Relaxed);
     }
 
-    pub(super) fn has(&self, inbox: &Arc<Inbox>) -> bool {
+    pub(super) fn has(&self, inbox: &Arc<FaultInbox>) -> bool {
         let emptied = inbox.emptied.load(Relaxed);
         let is_it = |(known, _, time): &Upto| known.address() == Arc::as_ptr(inbox) && *time == emptied;
         self.any.load(Relaxed) && self.list.lock().iter().any(is_it)
@@ -244,7 +242,7 @@ impl Reports {
         self.any.store(false, Relaxed);
     }
 
-    /// The first that was found, of work that is over.
+    /// The first finding, for completed work.
     pub(super) fn failure(&self) -> Option<Error> {
         if !self.any.load(Relaxed) {
             return None;

@@ -1,13 +1,13 @@
-//! Kernels in the form that a CUDA device runs: what the driver is to launch for a call.
+//! Kernels in the form that a CUDA device runs: a call's launches.
 
 use super::blas::{Prepared, Products};
-use super::builtin::{Builtin, Kernels};
+use super::builtin::{CudaBuiltin, Kernels};
 use super::context::Context;
 use super::custom::Custom;
 use super::downcast::downcast;
-use super::facts::Facts;
-use super::inbox::{Ticket, Tickets};
-use super::piece::Piece;
+use super::facts::CudaFacts;
+use super::inbox::{FaultTicket, FaultTickets};
+use super::piece::CallPart;
 use super::plan::Check;
 use super::ready::Ready;
 use super::stream::CudaStream;
@@ -18,21 +18,21 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct CudaKernel {
     context: Arc<Context>,
-    form: Form,
+    form: KernelForm,
 }
 
 #[derive(Debug)]
-enum Form {
-    /// Of the host's.
+enum KernelForm {
+    /// The host's.
     Custom(Custom),
-    Builtin(Builtin),
+    Builtin(CudaBuiltin),
 }
 
-/// For calls that are to need none: each launch has a ticket of its own.
+/// For calls that must not need any: each launch would need a ticket of its own.
 struct NoTickets;
 
-impl Tickets for NoTickets {
-    fn ticket(&self, _name: &str, _check: &Check<'_>) -> Result<Ticket> {
+impl FaultTickets for NoTickets {
+    fn ticket(&self, _name: &str, _check: &Check<'_>) -> Result<FaultTicket> {
         Err(Error::internal("a launch that may find a failure is not the same each time"))
     }
 }
@@ -47,61 +47,61 @@ impl CudaKernel {
 
     pub(super) fn new(
         context: &Arc<Context>,
-        facts: &Facts,
+        facts: &CudaFacts,
         kernels: &Arc<Kernels>,
         products: &Products,
         recipe: &Recipe<'_>,
     ) -> Result<CudaKernel> {
         let form = match recipe.operation {
-            // SAFETY: what `ffi` was given for this operation, and has checked to be as documented.
-            CUDA_KERNEL => Form::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
-            _ => Form::Builtin(Builtin::new(kernels, products, recipe)?),
+            // SAFETY: the attributes that `ffi` got for this operation, and has checked.
+            CUDA_KERNEL => KernelForm::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
+            _ => KernelForm::Builtin(CudaBuiltin::new(kernels, products, recipe)?),
         };
         Ok(CudaKernel { context: Arc::clone(context), form })
     }
 
-    /// Has `issue` take what a call is made of, one after the other. `takes_products`: a library's
-    /// may be among it. Allocates nothing but what a library remembers of new shapes.
+    /// Passes a call's parts to `issue`, in order. `takes_products`: library products may be among them. Allocates
+    /// nothing, except for a library's plans of new shapes.
     pub(super) fn launches(
         &self,
         launch: &Launch<'_>,
-        tickets: &dyn Tickets,
+        tickets: &dyn FaultTickets,
         takes_products: bool,
-        issue: &mut dyn FnMut(Piece<'_>) -> Result<()>,
+        issue: &mut dyn FnMut(CallPart<'_>) -> Result<()>,
     ) -> Result<()> {
         match &self.form {
-            Form::Custom(custom) => custom.launches(launch, issue),
-            Form::Builtin(builtin) => builtin.launches(launch, tickets, takes_products, issue),
+            KernelForm::Custom(custom) => custom.launches(launch, issue),
+            KernelForm::Builtin(builtin) => builtin.launches(launch, tickets, takes_products, issue),
         }
     }
 
-    /// Has `issue` take the product that a call begins with, if it is one of a library's.
+    /// Passes the product that a call begins with to `issue`, if a library does it.
     pub(super) fn product(
         &self,
         launch: &Launch<'_>,
         issue: &mut dyn FnMut(&Prepared<'_>) -> Result<()>,
     ) -> Result<()> {
         match &self.form {
-            Form::Custom(_) => Ok(()),
-            Form::Builtin(builtin) => builtin.product(launch, issue).map(|_| ()),
+            KernelForm::Custom(_) => Ok(()),
+            KernelForm::Builtin(builtin) => builtin.product(launch, issue).map(|_| ()),
         }
     }
 
-    /// Puts a call's launches into `ready`, if they are the same each time, and weir's own.
+    /// Puts a call's launches into `ready`, if they are weir's own and the same each time.
     pub(super) fn prepare(&self, launch: &Launch<'_>, ready: &mut Ready) -> Result<()> {
         self.launches(launch, &NoTickets, true, &mut |piece| match piece {
-            Piece::Grid(grid, arguments) => {
+            CallPart::Grid(grid, arguments) => {
                 ready.push(grid, &arguments);
                 Ok(())
             }
-            Piece::Product(_) => Err(Error::internal("a library's product is not launched by weir")),
+            CallPart::Product(_) => Err(Error::internal("a library's product is not launched by weir")),
         })
     }
 
     pub(super) fn issue(&self, stream: &CudaStream, launch: &Launch<'_>) -> Result<()> {
         self.launches(launch, stream, stream.takes_products(), &mut |piece| match piece {
-            Piece::Grid(grid, arguments) => stream.launch_on(&launch.name, grid, arguments.places),
-            Piece::Product(prepared) => prepared.issue(stream, &launch.name),
+            CallPart::Grid(grid, arguments) => stream.launch_on(&launch.name, grid, arguments.places),
+            CallPart::Product(prepared) => prepared.issue(stream, &launch.name),
         })
     }
 }
@@ -109,9 +109,9 @@ impl CudaKernel {
 impl DeviceKernel for CudaKernel {
     fn in_place(&self) -> bool {
         match &self.form {
-            // What the host says of it is said of this form.
-            Form::Custom(_) => true,
-            Form::Builtin(builtin) => builtin.in_place(),
+            // The host's declaration holds for this form.
+            KernelForm::Custom(_) => true,
+            KernelForm::Builtin(builtin) => builtin.in_place(),
         }
     }
 }

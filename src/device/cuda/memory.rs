@@ -1,13 +1,13 @@
 //! Memory of a device.
 //!
-//! What asks here is the pool of an engine (`memory::Pool`), for regions of a megabyte and more, or for each block in
-//! its mode "direct". Regions come from a pool of the driver's where there are such: giving one back there does not
-//! wait for the device. The driver's pool keeps what it was given back, mapped for the next, until it is trimmed; or
-//! until another engine of the device finds no memory left.
+//! An engine's pool (`memory::Pool`) allocates regions of a megabyte and more here, or each block in its mode "direct".
+//! Regions come from a pool of the driver's if it has them: freeing one there does not wait for the device. The
+//! driver's pool keeps freed memory mapped for reuse until it is trimmed, or until another engine of the device runs
+//! out of memory.
 //!
-//! *Other devices.* Memory can be reached from each other device that is open, where the machine can do that. Else the
-//! driver takes copies between the two through the host's memory. `cuCtxEnablePeerAccess` does not apply to memory of
-//! pools, which have `cuMemPoolSetAccess`, so there are two ways.
+//! *Other devices.* Memory is accessible from each other open device, where the machine supports that. Else the driver
+//! stages copies between the two through host memory. `cuCtxEnablePeerAccess` does not apply to memory of pools, which
+//! have `cuMemPoolSetAccess`, so there are two ways.
 
 use super::context::{Context, Handle};
 use super::status;
@@ -18,16 +18,16 @@ use cudarc::driver::sys;
 use std::ffi::{c_int, c_uint};
 use std::sync::{Arc, Weak};
 
-/// What the driver promises for each of its addresses.
+/// The driver's guaranteed alignment.
 pub(super) const ALIGNMENT: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct CudaMemory {
     context: Arc<Context>,
     pooled: Option<Pooled>,
 }
 
-/// A pool of the driver's, and the stream that its memory comes and goes in.
+/// A pool of the driver's, and the stream in which memory is allocated and freed.
 #[derive(Debug)]
 struct Pooled {
     pool: Handle<CUmemoryPool>,
@@ -36,12 +36,12 @@ struct Pooled {
     turn: Mutex<()>,
 }
 
-/// The memory of each device that is open.
-static OPEN: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
+/// The memory of each open device.
+static OPEN: Mutex<Vec<Weak<CudaMemory>>> = Mutex::new(Vec::new());
 
-impl Memory {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Arc<Memory>> {
-        let memory = Arc::new(Memory { context: Arc::clone(context), pooled: Pooled::new(context)? });
+impl CudaMemory {
+    pub(super) fn new(context: &Arc<Context>) -> Result<Arc<CudaMemory>> {
+        let memory = Arc::new(CudaMemory { context: Arc::clone(context), pooled: Pooled::new(context)? });
         let mut open = OPEN.lock();
         open.retain(|other| other.strong_count() > 0);
         for other in open.iter().filter_map(Weak::upgrade) {
@@ -52,7 +52,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Another device may reach this memory. Copies work without, so a failure is none.
+    /// Gives another device access to this memory. Copies work without, so a failure is ignored.
     fn let_in(&self, other: &Context) {
         let (device, what) = (self.context.device(), &"memory of another device");
         let mut can = 0;
@@ -120,19 +120,19 @@ impl Memory {
         }
     }
 
-    /// A stream that nothing else is done in, where there is one.
+    /// An otherwise unused stream, if there is one.
     pub(super) fn stream(&self) -> Option<CUstream> {
         self.pooled.as_ref().map(|pooled| pooled.stream.0)
     }
 
-    /// What was given back goes to the driver, but for so many bytes.
+    /// Returns freed memory to the driver, except for `keep` bytes.
     pub(super) fn trim(&self, keep: usize) {
         if let Some(pooled) = &self.pooled {
             pooled.trim(&self.context, keep);
         }
     }
 
-    /// The same with all of the device's that are open.
+    /// The same for all open memory of the device.
     fn trim_all(&self) {
         let others: Vec<_> = OPEN.lock().iter().filter_map(Weak::upgrade).collect();
         others.iter().filter(|other| other.context.device() == self.context.device()).for_each(|other| other.trim(0));
@@ -142,11 +142,11 @@ impl Memory {
         self.deallocate_behind(address, None);
     }
 
-    /// The same, behind what lies in a stream of the context's, if one is given.
+    /// The same, in order behind the work of a stream of the context, if one is given.
     pub(super) fn deallocate_behind(&self, address: CUdeviceptr, stream: Option<CUstream>) {
         match &self.pooled {
-            // It waits for the device. SAFETY: the driver's function with memory of its own that nobody issues work for
-            // any more.
+            // It waits for the device. SAFETY: the driver's function with its own memory, for which no more work is
+            // issued.
             None => self.context.take_back("cuMemFree", |table| unsafe { (table.mem_free)(address) }),
             Some(pooled) => self.context.take_back("cuMemFreeAsync", |table| match table.mem_free_async {
                 // SAFETY: as above.
@@ -204,7 +204,7 @@ impl Pooled {
         });
         if there.is_err() {
             context.take_back("cuMemFreeAsync", |table| match table.mem_free_async {
-                // SAFETY: the driver's function with what it gave just now.
+                // SAFETY: the driver's function with memory that it gave just now.
                 Some(free) => unsafe { free(*address, self.stream.0) },
                 None => status::SUCCESS,
             });
@@ -212,7 +212,7 @@ impl Pooled {
         there
     }
 
-    /// The pool keeps all that it is given back. If it cannot, that costs time and nothing else.
+    /// Makes the pool keep all freed memory. If it cannot, that only costs time.
     fn keep_all(&self, context: &Context) {
         let which = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD as c_int;
         let mut bytes = u64::MAX;
@@ -224,8 +224,8 @@ impl Pooled {
     }
 
     fn trim(&self, context: &Context, keep: usize) {
-        // What comes back is the pool's when the stream has got there.
-        // SAFETY: the driver's function with a stream of this context.
+        // Freed memory returns to the pool when the stream has reached that point. SAFETY: the driver's function with a
+        // stream of this context.
         context.take_back("cuStreamSynchronize", |table| unsafe { (table.stream_synchronize)(self.stream.0) });
         context.take_back("cuMemPoolTrimTo", |table| match table.mem_pool_trim_to {
             // SAFETY: the driver's function with a pool of this context.
@@ -236,7 +236,7 @@ impl Pooled {
 
     fn end(&self, context: &Context) {
         if !self.stream.0.is_null() {
-            // SAFETY: the driver's function with a stream of this context; what was given back in it is.
+            // SAFETY: the driver's function with a stream of this context; all frees in it are done.
             context.take_back("cuStreamSynchronize", |table| unsafe { (table.stream_synchronize)(self.stream.0) });
             // SAFETY: as above; nobody uses it any more.
             context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(self.stream.0) });
@@ -270,7 +270,7 @@ fn access(device: c_int) -> CUmemAccessDesc {
     }
 }
 
-impl Drop for Memory {
+impl Drop for CudaMemory {
     fn drop(&mut self) {
         if let Some(pooled) = &self.pooled {
             pooled.end(&self.context);

@@ -1,20 +1,20 @@
 //! CUDA devices.
 //!
-//! - `table`, `driver`, `status`: the driver's functions, found when somebody first asks; what its answers mean.
-//! - `context`: whose context is current, calls, and what happens when a device is lost.
-//! - `stream`, `event`, `memory`, `host`: what their names say; `host` is the host's memory, pinned.
-//! - `capture`: what the host captures from a stream of its own.
-//! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`, `disk`: kernels and their launches, also such as are
-//!   kept; those of the host's, from source to image.
-//! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules
-//!   that ship with the library.
+//! - `table`, `driver`, `status`: the driver's functions, found on first use; the meaning of its statuses.
+//! - `context`: the current context, calls, and lost devices.
+//! - `stream`, `event`, `memory`; `host`: pinned host memory.
+//! - `capture`: captures by the host of streams of its own.
+//! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`, `disk`: kernels and their launches, also prepared
+//!   ones; the host's kernels, from source to image.
+//! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations: their launches, and the modules that
+//!   ship with the library.
 //! - `product`, `blas`: matrix products by cuBLASLt.
 //! - `graph`, `conditional`: recordings, as graphs of the driver's; their branches and loops.
 //! - `facts`, `device`, `downcast`: the device behind the traits of the room `device`.
 //!
 //! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes
-//! calls of its own around each launch, and keeps errors for whoever calls next. Nor are their functions: those panic
-//! where a library lacks one.
+//! extra calls around each launch, and defers errors to the next call. Nor are their functions: those panic where a
+//! library lacks one.
 
 mod blas;
 mod builtin;
@@ -57,6 +57,6 @@ mod table;
 mod walk;
 
 pub use capture::sweep;
-pub use device::{CudaDevice, Devices};
-pub use facts::Facts;
+pub use device::{CudaDevice, CudaDevices};
+pub use facts::CudaFacts;
 pub use operators::operator;

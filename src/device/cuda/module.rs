@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUjit_option_enum as J;
 use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
-/// Room for what the driver's compiler says about an image.
+/// Room for the log of the driver's compiler.
 const LOG: usize = 4096;
 
 /// A loaded image.

@@ -1,16 +1,16 @@
-//! Nodes of the driver's graphs: the functions that make and change them, and what those are told.
+//! Nodes of driver graphs: the functions that make and change them, and their parameters.
 
-use super::grid::Grid;
+use super::grid::LaunchGrid;
 use super::table::{
-    CUcontext, CUgraph, CUgraphExec, CUgraphNode, CUstream, CopyNode, FillNode, KernelNode, Status, Table,
+    CUcontext, CUgraph, CUgraphExec, CUgraphNode, CUstream, CopyNode, DriverTable, FillNode, KernelNode, Status,
 };
 use crate::base::{Code, Error, Result};
-use crate::device::{Fill, Place, Transfer};
+use crate::device::{Fill, Location, Transfer};
 use cudarc::driver::sys::CUmemorytype_enum as M;
 use std::ffi::c_void;
 use std::fmt::{self, Display};
 
-/// Most bytes that a copy has as one row.
+/// Most bytes of a row of a copy.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 type Instantiate = unsafe extern "C" fn(*mut CUgraphExec, CUgraph, u64) -> Status;
@@ -20,9 +20,9 @@ type AddEmpty = unsafe extern "C" fn(*mut CUgraphNode, CUgraph, *const CUgraphNo
 type Set<P> = unsafe extern "C" fn(CUgraphExec, CUgraphNode, *const P) -> Status;
 type SetIn<P, C> = unsafe extern "C" fn(CUgraphExec, CUgraphNode, *const P, C) -> Status;
 
-/// What a graph takes, where the driver has all of it.
+/// The driver's functions for graphs, if it has all of them.
 #[derive(Clone, Copy)]
-pub(super) struct Functions {
+pub(super) struct GraphFunctions {
     pub(super) create: unsafe extern "C" fn(*mut CUgraph, u32) -> Status,
     pub(super) destroy: unsafe extern "C" fn(CUgraph) -> Status,
     pub(super) add_kernel: Add<KernelNode>,
@@ -37,9 +37,9 @@ pub(super) struct Functions {
     pub(super) set_fill: SetIn<FillNode, CUcontext>,
 }
 
-impl Functions {
-    pub(super) fn of(table: &Table) -> Option<Functions> {
-        Some(Functions {
+impl GraphFunctions {
+    pub(super) fn of(table: &DriverTable) -> Option<GraphFunctions> {
+        Some(GraphFunctions {
             create: table.graph_create?,
             destroy: table.graph_destroy?,
             add_kernel: table.graph_add_kernel_node?,
@@ -56,7 +56,7 @@ impl Functions {
     }
 }
 
-/// What is done in which recording, for texts.
+/// An action in a recording, for messages.
 pub(super) struct In<'a>(pub &'a str, pub &'a str);
 
 impl Display for In<'_> {
@@ -65,7 +65,7 @@ impl Display for In<'_> {
     }
 }
 
-pub(super) fn kernel_node(grid: &Grid, arguments: &[*mut c_void]) -> KernelNode {
+pub(super) fn kernel_node(grid: &LaunchGrid, arguments: &[*mut c_void]) -> KernelNode {
     let ([x, y, z], [bx, by, bz]) = (grid.grid, grid.block);
     KernelNode {
         func: grid.function,
@@ -90,10 +90,10 @@ pub(super) fn copy_node(transfer: &Transfer<'_>) -> Result<CopyNode> {
         return Err(Error::new(Code::Unimplemented, format!("{}: a recorded copy of {bytes} bytes", transfer.name)));
     }
     // Memory type, host's address, device's address.
-    let of = |place: &Place<'_>| match *place {
-        Place::Host(address) => Ok((M::CU_MEMORYTYPE_HOST, address.get(), 0)),
-        Place::Device(address) => Ok((M::CU_MEMORYTYPE_DEVICE, 0, address as u64)),
-        Place::Peer(..) => Err(Error::new(Code::Unimplemented, "a recorded copy between devices")),
+    let of = |place: &Location<'_>| match *place {
+        Location::Host(address) => Ok((M::CU_MEMORYTYPE_HOST, address.get(), 0)),
+        Location::Device(address) => Ok((M::CU_MEMORYTYPE_DEVICE, 0, address as u64)),
+        Location::Peer(..) => Err(Error::new(Code::Unimplemented, "a recorded copy between devices")),
     };
     let (to, from) = (of(&transfer.to)?, of(&transfer.from)?);
     Ok(CopyNode {

@@ -1,4 +1,4 @@
-//! The compiler of CUDA C++, NVRTC, where it is installed: a library of its own, found when somebody first compiles.
+//! The compiler of CUDA C++, NVRTC, if it is installed: a separate library, found on first use.
 //!
 //! A kernel is compiled to machine code for its device, which every driver loads that knows the device. A compiler that
 //! is older than the device makes PTX for the newest one that it knows.
@@ -11,7 +11,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 type Program = *mut c_void;
 
-/// What is used of it. Its statuses are plain numbers, as the driver's are.
+/// The functions used. Its statuses are plain numbers, as the driver's.
 struct Nvrtc {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
     error_string: unsafe extern "C" fn(Status) -> *const c_char,
@@ -37,8 +37,8 @@ struct Nvrtc {
 
 static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
 
-/// What to compile.
-pub(super) struct Source<'a> {
+/// The input of a compilation.
+pub(super) struct CudaSource<'a> {
     pub text: &'a CStr,
     pub options: &'a [CString],
     /// 90 = compute capability 9.0.
@@ -63,7 +63,8 @@ fn nvrtc() -> Result<&'static Nvrtc> {
 fn load() -> Result<Nvrtc, String> {
     // SAFETY: libraries of these names are the compiler, or do nothing when they are opened.
     if !unsafe { sys::is_culib_present() } {
-        return Err("the compiler of CUDA, NVRTC, is not installed: there is no library libnvrtc.so; give the kernel as PTX or as a binary"
+        return Err("the compiler of CUDA, NVRTC, is not installed: there is no library libnvrtc.so; give the kernel \
+            as PTX or as a binary"
             .to_owned());
     }
     macro_rules! find {
@@ -102,8 +103,8 @@ pub(super) fn version() -> Result<(i32, i32)> {
     Ok((major, minor))
 }
 
-/// An image that the driver loads. INVALID_ARGUMENT with what the compiler says if the source has mistakes.
-pub(super) fn compile(source: &Source<'_>) -> Result<Vec<u8>> {
+/// An image that the driver loads. INVALID_ARGUMENT with the compiler's log if the source has errors.
+pub(super) fn compile(source: &CudaSource<'_>) -> Result<Vec<u8>> {
     let nvrtc = nvrtc()?;
     let mut program = std::ptr::null_mut();
     // SAFETY: the compiler's function; the text lives longer than the program.

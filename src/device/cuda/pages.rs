@@ -28,12 +28,12 @@ impl Pages {
         Ok(page)
     }
 
-    /// It is used no more.
+    /// It is no longer used.
     pub(super) fn put(&self, address: usize) {
         self.free.lock().push(address);
     }
 
-    /// All of them, for who gives them back.
+    /// All of them, to be freed by the caller.
     pub(super) fn drain(&self) -> Vec<usize> {
         std::mem::take(&mut self.pages.lock())
     }

@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::blas::Prepared;
-use super::grid::{Arguments, Grid};
+use super::grid::{Arguments, LaunchGrid};
 
-/// A part of what a call takes.
-pub(super) enum Piece<'a> {
-    Grid(&'a Grid, Arguments<'a>),
-    /// Of a library, which puts it into a stream itself: nobody knows as what.
+/// One part of a call.
+pub(super) enum CallPart<'a> {
+    Grid(&'a LaunchGrid, Arguments<'a>),
+    /// A library's product, which the library itself puts into a stream, in an unknown form.
     Product(&'a Prepared<'a>),
 }

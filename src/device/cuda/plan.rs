@@ -1,35 +1,35 @@
-//! What a CUDA device is to launch for a built-in operation: which kernels of the library's own modules, on which grid,
-//! with which parameters. Pure: nothing here calls the driver, so all of it is tested without one.
+//! The launches of a built-in operation on a CUDA device: kernels of the library's own modules, grids and parameters.
+//! Pure: nothing here calls the driver, so it is tested without one.
 //!
-//! Each kernel takes one struct by value (`kernels/*.cu`). `Params` lays it out as C does, in a buffer on the stack, so
-//! a call allocates nothing.
+//! Each kernel takes one struct by value (`gpu/kernels/*.cu`). `Params` lays it out as C does, in a buffer on the
+//! stack, so a call allocates nothing.
 #![forbid(unsafe_code)]
 
-use super::walk::Walk;
+use super::walk::StrideWalk;
 use crate::base::{Code, Desc, Error, Result};
 use crate::memory::View;
 use std::fmt::Debug;
 
 pub use super::images::{
-    CONTROL_MODULE, ENTRIES, Entry, FILL, IMAGES, Image, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP,
+    CONTROL_MODULE, ENTRIES, FILL, IMAGES, Image, KernelEntry, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP,
 };
-pub use super::product::{Product, Shape};
+pub use super::product::{MatrixProduct, ProductShape};
 
 /// One launch, of a kernel with one parameter, a struct: its bytes, aligned to 16.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelLaunch<'a> {
-    pub entry: &'static Entry,
+    pub entry: &'static KernelEntry,
     pub grid: [u32; 3],
     pub block: [u32; 3],
     /// Shared memory besides what the kernel declares.
     pub shared_bytes: u32,
     pub params: &'a [u8],
-    /// The kernel may find a failure: its parameters begin with an address, a 64-bit number and a 32-bit one, which
-    /// whoever launches it puts there.
+    /// The kernel may find a failure: its parameters begin with an address, a 64-bit number and a 32-bit one, filled in
+    /// by the launcher.
     pub check: Option<Check<'a>>,
 }
 
-/// What a kernel checks: indices, input 1, along an axis of a table, input 0.
+/// A kernel's check: indices, input 1, along an axis of a table, input 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Check<'a> {
     pub axis: usize,
@@ -41,8 +41,8 @@ pub type Emit<'a> = dyn FnMut(&KernelLaunch<'_>) -> Result<()> + 'a;
 
 /// A built-in operation with its settings.
 pub trait Operator: Send + Sync + Debug {
-    /// The launches of a call with these views, which fit the operation, with addresses of the device's. Allocates
-    /// nothing unless it refuses: with UNIMPLEMENTED what the kernels cannot do.
+    /// The launches of a call with these views, which fit the operation, with addresses of the device's. Allocates only
+    /// for errors: UNIMPLEMENTED if the kernels cannot do it.
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()>;
 
     /// Whether each element is read by the thread that writes it, and before it does: the output may share memory with
@@ -56,12 +56,13 @@ pub trait Operator: Send + Sync + Debug {
         false
     }
 
-    /// The product that a call is, or is but for what `after_product` launches; None if it is none that means the same.
-    fn product(&self, _inputs: &[View], _outputs: &[View]) -> Result<Option<Product>> {
+    /// The product that a call amounts to, apart from the launches of `after_product`; `None` if it is not equivalent
+    /// to one.
+    fn product(&self, _inputs: &[View], _outputs: &[View]) -> Result<Option<MatrixProduct>> {
         Ok(None)
     }
 
-    /// What has to follow a product.
+    /// The launches that must follow a product.
     fn after_product(&self, _outputs: &[View], _emit: &mut Emit<'_>) -> Result<()> {
         Ok(())
     }
@@ -69,10 +70,10 @@ pub trait Operator: Send + Sync + Debug {
 
 /// Elements that a tensor may have: kernels number them with 32 bits, and add a grid's threads to such a number.
 const MOST_ELEMENTS: usize = i32::MAX as usize;
-/// Threads of a block, where it makes no difference, and blocks of a grid whose threads go on until all is done.
+/// Default threads of a block, and most blocks of a grid-stride loop.
 const THREADS: u32 = 256;
 const MOST_BLOCKS: u32 = 1 << 22;
-/// What a grid may have in y.
+/// Largest grid in y.
 const MOST_ROWS: usize = 65535;
 
 /// Most bytes of the parameters of a launch.
@@ -98,12 +99,12 @@ impl Params {
         self
     }
 
-    /// Where a tensor's elements begin.
+    /// The address of a tensor's elements.
     pub fn view(&mut self, view: &View) -> &mut Params {
         self.address(view.data().addr())
     }
 
-    /// The same of a tensor that may not be there.
+    /// The same for an optional tensor.
     pub fn optional(&mut self, view: Option<&View>) -> &mut Params {
         self.address(view.map_or(0, |view| view.data().addr()))
     }
@@ -136,8 +137,8 @@ impl Params {
         self.put(&value.to_le_bytes())
     }
 
-    pub fn walk<const N: usize>(&mut self, walk: &Walk<N>) -> &mut Params {
-        // A struct begins where its longest member may.
+    pub fn walk<const N: usize>(&mut self, walk: &StrideWalk<N>) -> &mut Params {
+        // A struct is aligned as its largest member.
         self.len = self.len.next_multiple_of(8);
         self.word(walk.rank().max(1) as u32);
         walk.sizes().iter().for_each(|&size| _ = self.word(size as u32));
@@ -149,8 +150,14 @@ impl Params {
         &self.bytes[..self.len.next_multiple_of(8)]
     }
 
-    /// Has a kernel launched on blocks of so many threads.
-    pub fn launch(&self, emit: &mut Emit<'_>, entry: &'static Entry, grid: (usize, usize), threads: u32) -> Result<()> {
+    /// Emits a launch on blocks of so many threads.
+    pub fn launch(
+        &self,
+        emit: &mut Emit<'_>,
+        entry: &'static KernelEntry,
+        grid: (usize, usize),
+        threads: u32,
+    ) -> Result<()> {
         self.launch_with(emit, entry, grid, threads, 0)
     }
 
@@ -158,7 +165,7 @@ impl Params {
     pub fn launch_with(
         &self,
         emit: &mut Emit<'_>,
-        entry: &'static Entry,
+        entry: &'static KernelEntry,
         grid: (usize, usize),
         threads: u32,
         shared_bytes: u32,
@@ -172,11 +179,11 @@ impl Params {
         emit(&KernelLaunch { entry, grid, block, shared_bytes, params: self.bytes(), check: None })
     }
 
-    /// As `launch_each`, of a kernel that may find a failure.
+    /// As `launch_each`, for a kernel that may find a failure.
     pub fn launch_checked(
         &self,
         emit: &mut Emit<'_>,
-        entry: &'static Entry,
+        entry: &'static KernelEntry,
         count: u32,
         check: Check<'_>,
     ) -> Result<()> {
@@ -192,8 +199,8 @@ impl Params {
         params
     }
 
-    /// Has a kernel launched whose threads share `count` things.
-    pub fn launch_each(&self, emit: &mut Emit<'_>, entry: &'static Entry, count: u32) -> Result<()> {
+    /// Emits a launch whose threads share `count` items.
+    pub fn launch_each(&self, emit: &mut Emit<'_>, entry: &'static KernelEntry, count: u32) -> Result<()> {
         self.launch(emit, entry, (count.div_ceil(THREADS).min(MOST_BLOCKS) as usize, 1), THREADS)
     }
 }

@@ -1,11 +1,11 @@
-//! A matrix product in the terms of libraries of such: what its operands look like, and where they are.
+//! A matrix product in the terms of a BLAS: shapes and addresses of its operands.
 #![forbid(unsafe_code)]
 
 use crate::memory::ALIGNMENT;
 
 /// C = A B + bias + addend, matrix by matrix, in the order of rows, without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ProductShape {
     /// Of A and B.
     pub dtype: u32,
     /// Of C, bias and addend.
@@ -13,7 +13,7 @@ pub struct Shape {
     pub m: usize,
     pub n: usize,
     pub k: usize,
-    /// How many matrices; from one to the next there are so many elements in A and in B, 0 = the same for all.
+    /// The number of matrices, and the strides of A and B in elements, 0 = the same for all.
     pub batch: usize,
     pub strides: [i64; 2],
     /// A is stored as K rows of M, B as N rows of K.
@@ -23,15 +23,15 @@ pub struct Shape {
     pub addend: bool,
     /// Factors of f32 may be rounded to TF32.
     pub tf32: bool,
-    /// What all addresses are multiples of, at most `memory::ALIGNMENT`: all memory of weir's own is aligned so, and
-    /// which algorithm is taken must not depend on where in it tensors happen to lie.
+    /// The alignment of all addresses, at most `memory::ALIGNMENT`: all memory of weir's own is aligned so, and the
+    /// choice of algorithm must not depend on where tensors happen to be.
     pub alignment: u32,
 }
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Product {
-    pub shape: Shape,
+pub struct MatrixProduct {
+    pub shape: ProductShape,
     pub a: usize,
     pub b: usize,
     pub c: usize,
@@ -40,10 +40,10 @@ pub struct Product {
     pub addend: usize,
 }
 
-impl Product {
-    /// `shape` says how the addresses are aligned.
-    pub fn new(mut shape: Shape, [a, b, c, bias, addend]: [usize; 5]) -> Product {
+impl MatrixProduct {
+    /// Sets the alignment in `shape`.
+    pub fn new(mut shape: ProductShape, [a, b, c, bias, addend]: [usize; 5]) -> MatrixProduct {
         shape.alignment = 1 << (ALIGNMENT | a | b | c | bias | addend).trailing_zeros();
-        Product { shape, a, b, c, bias, addend }
+        MatrixProduct { shape, a, b, c, bias, addend }
     }
 }

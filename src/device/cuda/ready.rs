@@ -1,8 +1,8 @@
-//! A call's launches as the driver takes them, kept: who launches it again has no more to do than to call the driver.
+//! A call's prepared launches: launching it again only calls the driver.
 
 use super::context::Context;
 use super::downcast::downcast;
-use super::grid::{Arguments, Grid};
+use super::grid::{Arguments, LaunchGrid};
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::PreparedLaunch;
@@ -11,57 +11,57 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// What storage is aligned to: the parameters of the library's own kernels are.
+/// The alignment of storage, as of the parameters of the library's own kernels.
 type Block = u128;
 
 #[derive(Debug)]
 pub(super) struct Ready {
     context: Arc<Context>,
-    launches: SmallVec<[Kept; 1]>,
-    /// How many of them there are; the rest are of earlier calls.
+    launches: SmallVec<[KeptLaunch; 1]>,
+    /// The number in use; the rest are of earlier calls.
     count: usize,
 }
 
 /// One launch. Its places are in its storage, or in the kernel.
 #[derive(Debug)]
-struct Kept {
-    grid: Grid,
+struct KeptLaunch {
+    grid: LaunchGrid,
     places: SmallVec<[*mut c_void; 8]>,
-    storage: Storage,
+    storage: LaunchStorage,
 }
 
-// SAFETY: the places are of memory that is this one's own, or a kernel's, and that nobody writes to while it can be
-// launched; a function is a name.
-unsafe impl Send for Kept {}
-// SAFETY: as above; all that is done with one is to have the driver read it.
-unsafe impl Sync for Kept {}
+// SAFETY: the pointers are to memory of this one, or of a kernel, that nobody writes to while it can be launched; a
+// function is an opaque name.
+unsafe impl Send for KeptLaunch {}
+// SAFETY: as above; only the driver reads it.
+unsafe impl Sync for KeptLaunch {}
 
 impl PreparedLaunch for Ready {}
 
-/// Bytes that stay where they are, however this moves.
+/// Bytes at a stable address.
 #[derive(Debug)]
-struct Storage(*mut [Block]);
+struct LaunchStorage(*mut [Block]);
 
-impl Storage {
-    fn new(bytes: usize) -> Storage {
-        Storage(Box::into_raw(vec![0; bytes.div_ceil(size_of::<Block>())].into_boxed_slice()))
+impl LaunchStorage {
+    fn new(bytes: usize) -> LaunchStorage {
+        LaunchStorage(Box::into_raw(vec![0; bytes.div_ceil(size_of::<Block>())].into_boxed_slice()))
     }
 
-    /// Where these bytes are from now on.
+    /// Stores these bytes; returns their address.
     fn put(&mut self, bytes: &[u8]) -> *mut u8 {
         if self.0.len() * size_of::<Block>() < bytes.len() {
-            *self = Storage::new(bytes.len());
+            *self = LaunchStorage::new(bytes.len());
         }
         let own = self.0.cast::<u8>();
-        // SAFETY: there is as much room, which is nobody else's.
+        // SAFETY: there is enough room, which nobody else uses.
         unsafe { own.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         own
     }
 }
 
-impl Drop for Storage {
+impl Drop for LaunchStorage {
     fn drop(&mut self) {
-        // SAFETY: a box's, and nobody else's.
+        // SAFETY: from a box, and not shared.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -71,7 +71,7 @@ impl Ready {
         Ready { context: Arc::clone(context), launches: SmallVec::new(), count: 0 }
     }
 
-    /// What a stream of this context has prepared.
+    /// A launch prepared by a stream of this context.
     #[inline]
     pub(super) fn of<'a>(prepared: &'a dyn PreparedLaunch, context: &Arc<Context>) -> Result<&'a Ready> {
         let ready = downcast::<Ready>(prepared);
@@ -79,17 +79,21 @@ impl Ready {
         ready.ok_or_else(|| Error::internal("a device was given a call that another one has prepared"))
     }
 
-    /// One of before without its launches, for another call in this context.
+    /// A former one without its launches, for another call in this context.
     pub(super) fn emptied(before: Box<dyn PreparedLaunch>, context: &Arc<Context>) -> Option<Box<Ready>> {
         let mut ready = (before as Box<dyn Any>).downcast::<Ready>().ok()?;
         ready.count = 0;
         Some(ready).filter(|ready| Arc::ptr_eq(&ready.context, context))
     }
 
-    /// One more launch, behind those before.
-    pub(super) fn push(&mut self, grid: &Grid, arguments: &Arguments<'_>) {
+    /// Appends a launch.
+    pub(super) fn push(&mut self, grid: &LaunchGrid, arguments: &Arguments<'_>) {
         if self.count == self.launches.len() {
-            self.launches.push(Kept { grid: grid.clone(), places: SmallVec::new(), storage: Storage::new(0) });
+            self.launches.push(KeptLaunch {
+                grid: grid.clone(),
+                places: SmallVec::new(),
+                storage: LaunchStorage::new(0),
+            });
         }
         let kept = &mut self.launches[self.count];
         self.count += 1;

@@ -1,6 +1,6 @@
-//! What the driver's numbers mean: text, and the library's code.
+//! The meaning of the driver's statuses: text, and the library's code.
 
-use super::table::{Status, Table};
+use super::table::{DriverTable, Status};
 use crate::base::Code;
 use std::ffi::{CStr, c_char};
 
@@ -13,7 +13,7 @@ pub const NO_DEVICE: Status = 100;
 pub const PEER_ACCESS_ALREADY_ENABLED: Status = 704;
 pub const NOT_READY: Status = 600;
 
-/// After one of these the context is of no use any more: each call gives the same again.
+/// After one of these the context is unusable: each call fails with the same again.
 pub fn is_sticky(status: Status) -> bool {
     matches!(status, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810)
 }
@@ -24,7 +24,7 @@ pub fn ends_process(status: Status) -> bool {
     matches!(status, 700 | 702 | 714..=719)
 }
 
-/// Somebody captures: what was asked for is not known, and nothing has failed.
+/// A capture is in progress: the answer is unknown, and nothing has failed.
 pub fn is_of_capture(status: Status) -> bool {
     matches!(status, 900..=908)
 }
@@ -51,7 +51,7 @@ pub fn code(status: Status) -> Code {
 }
 
 /// "CUDA_ERROR_OUT_OF_MEMORY (2, out of memory)"
-pub fn text(table: &Table, status: Status) -> String {
+pub fn text(table: &DriverTable, status: Status) -> String {
     let ask = |f: unsafe extern "C" fn(Status, *mut *const c_char) -> Status| {
         let mut text = std::ptr::null();
         // SAFETY: the driver's function, and a place for the answer, which is static.

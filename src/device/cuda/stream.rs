@@ -1,20 +1,20 @@
 //! Streams: the driver's own, and those that the host wraps.
 //!
-//! A stream of weir's does not wait for the legacy default stream, nor that for it (NON_BLOCKING). A wrapped one is
-//! what it is, and the host may use it besides: what it waits for there is between the host and the driver.
+//! A stream of weir's does not wait for the legacy default stream, nor that for it (NON_BLOCKING). A wrapped one keeps
+//! its flags, and the host may use it, too: its other dependencies are up to the host and the driver.
 //!
 //! With WEIR_CUDA_SYNC=1 each call waits until its work is done, so that a failure names the work that failed.
 
 use super::blas::Workspace;
 use super::capture::{self, Capture};
 use super::context::{Context, Handle, exposed};
-use super::grid::Grid;
-use super::inbox::{Inbox, Reports, Ticket, Tickets};
+use super::grid::LaunchGrid;
+use super::inbox::{FaultInbox, FaultTicket, FaultTickets, Reports};
 use super::plan::Check;
 use super::status;
-use super::table::{CUcontext, CUstream, Status, Table};
+use super::table::{CUcontext, CUstream, DriverTable, Status};
 use crate::base::{Error, Result};
-use crate::device::StreamAttr;
+use crate::device::DeviceStreamAttr;
 use crate::sync::Mutex;
 use cudarc::driver::sys::CUstream_flags_enum as F;
 use std::ffi::{c_int, c_uint, c_void};
@@ -26,8 +26,7 @@ use std::sync::{Arc, Weak};
 const LEAST_PRIORITY: i32 = -100;
 const MOST_PRIORITY: i32 = 100;
 
-/// Handles up to this one stand for streams rather than to be one: the legacy default stream (0 and 1) and that of the
-/// thread.
+/// Handles up to this one are symbolic: the legacy default stream (0 and 1) and the per-thread one.
 const PER_THREAD: u64 = 2;
 
 pub struct CudaStream {
@@ -36,20 +35,20 @@ pub struct CudaStream {
     pub(super) is_own: bool,
     name: Box<str>,
     workspace: Mutex<Option<Workspace>>,
-    /// It may take part in captures: it is the host's, or somebody has its handle, or it has waited for an event that
-    /// may be part of one. ORDERING: Relaxed; who has had it join in knows.
+    /// It may take part in captures: it is the host's, or its handle was given out, or it has waited for an event that
+    /// may be part of one. ORDERING: Relaxed; the thread that made it join knows.
     pub(super) may_capture: AtomicBool,
-    captured: Mutex<capture::Shared>,
-    /// Of captures that may be done yet.
-    pub(super) heard: Mutex<Vec<Weak<Inbox>>>,
-    /// What kernels that were launched here, or in front of events that were waited for, may have found.
+    captured: Mutex<capture::CaptureShared>,
+    /// Of captures that may still be launched.
+    pub(super) heard: Mutex<Vec<Weak<FaultInbox>>>,
+    /// Possible findings of kernels that were launched here, or before events that it waited for.
     pub(super) reports: Reports,
-    pub(super) inbox: Mutex<Option<Arc<Inbox>>>,
+    pub(super) inbox: Mutex<Option<Arc<FaultInbox>>>,
     /// Inboxes of before a failure, which the device may still write to.
-    pub(super) left: Mutex<Vec<Arc<Inbox>>>,
+    pub(super) left: Mutex<Vec<Arc<FaultInbox>>>,
 }
 
-/// What is done on which stream, for texts.
+/// An action on a stream, for messages.
 struct On<'a>(&'a dyn Display, &'a str);
 
 impl Display for On<'_> {
@@ -65,7 +64,7 @@ impl fmt::Debug for CudaStream {
 }
 
 impl CudaStream {
-    pub(super) fn new(context: &Arc<Context>, attr: &StreamAttr<'_>) -> Result<CudaStream> {
+    pub(super) fn new(context: &Arc<Context>, attr: &DeviceStreamAttr<'_>) -> Result<CudaStream> {
         let (mut least, mut most) = (0, 0);
         let what = format!("stream '{}'", attr.name);
         context.call("cuCtxGetStreamPriorityRange", &what, |table| {
@@ -83,7 +82,7 @@ impl CudaStream {
     }
 
     /// A stream of the host's, which must be one of this context.
-    pub(super) fn wrap(context: &Arc<Context>, attr: &StreamAttr<'_>, handle: u64) -> Result<CudaStream> {
+    pub(super) fn wrap(context: &Arc<Context>, attr: &DeviceStreamAttr<'_>, handle: u64) -> Result<CudaStream> {
         let raw: CUstream = std::ptr::with_exposed_provenance_mut(handle as usize);
         let mut of: CUcontext = std::ptr::null_mut();
         if handle > PER_THREAD {
@@ -119,9 +118,9 @@ impl CudaStream {
     }
 
     /// A recording is about to be launched whose kernels may write to this.
-    pub(super) fn may_hear_of(&self, inbox: &Arc<Inbox>) {
+    pub(super) fn may_hear_of(&self, inbox: &Arc<FaultInbox>) {
         if !self.reports.has(inbox) {
-            // Its last launches are over: who has them goes on, or another stream has waited for them.
+            // Its last launches are over: their owner continues, or another stream has waited for them.
             inbox.empty();
             self.reports.add(inbox, u64::MAX);
         }
@@ -136,22 +135,22 @@ impl CudaStream {
         self.is_own.then_some(self.raw)
     }
 
-    /// What its products use, one after the other; none before the first that needs it.
+    /// The workspace shared by its products; none before the first that needs it.
     pub(super) fn workspace(&self) -> &Mutex<Option<Workspace>> {
         &self.workspace
     }
 
-    /// Whether products can have the stream's workspace. Not if it is as many streams as there are threads.
+    /// Whether products can use the stream's workspace. Not for the per-thread stream, which is several.
     pub(super) fn takes_products(&self) -> bool {
         exposed(self.raw()) != PER_THREAD
     }
 
-    /// What products that the host captures use, one after the other; `make` makes it.
+    /// The workspace shared by captured products; `make` makes it.
     pub(super) fn captured_workspace(&self, make: impl FnOnce() -> Result<Workspace>) -> Result<Arc<Workspace>> {
         let capture = self.capture()?;
         let mut shared = self.captured.lock();
         if shared.id != capture.id {
-            *shared = capture::Shared { id: capture.id, ..Default::default() };
+            *shared = capture::CaptureShared { id: capture.id, ..Default::default() };
         }
         if let Some(workspace) = shared.workspace.upgrade() {
             return Ok(workspace);
@@ -162,17 +161,17 @@ impl CudaStream {
         Ok(made)
     }
 
-    /// Where kernels that the host captures write what they find.
-    fn captured_inbox(&self) -> Result<Arc<Inbox>> {
+    /// The inbox of captured kernels.
+    fn captured_inbox(&self) -> Result<Arc<FaultInbox>> {
         let capture = self.capture()?;
         let mut shared = self.captured.lock();
         if shared.id != capture.id {
-            *shared = capture::Shared { id: capture.id, ..Default::default() };
+            *shared = capture::CaptureShared { id: capture.id, ..Default::default() };
         }
         if let Some(inbox) = shared.inbox.upgrade() {
             return Ok(inbox);
         }
-        let made = Inbox::new(&self.context)?;
+        let made = FaultInbox::new(&self.context)?;
         capture.keep(&self.context, Box::new(Arc::clone(&made)))?;
         let mut heard = self.heard.lock();
         heard.retain(|inbox| inbox.strong_count() > 0);
@@ -193,7 +192,7 @@ impl CudaStream {
         is_capturing(&self.context, self.raw(), &On(&"whether it is captured", &self.name))
     }
 
-    /// Whether all of its work is done, and nothing of it has failed.
+    /// Whether all of its work is done without a failure.
     pub(super) fn is_over(&self) -> bool {
         // One that is captured must not be asked.
         if !matches!(self.captures(), Ok(false)) {
@@ -214,7 +213,7 @@ impl CudaStream {
         &self,
         function: &'static str,
         what: &dyn Display,
-        call: impl FnOnce(&'static Table, CUstream) -> Status,
+        call: impl FnOnce(&'static DriverTable, CUstream) -> Status,
     ) -> Result<()> {
         let what = On(what, &self.name);
         self.context.issue(function, &what, |table| call(table, self.raw()))?;
@@ -233,27 +232,27 @@ impl CudaStream {
 
     /// Launches a kernel.
     #[inline]
-    pub(super) fn launch_on(&self, what: &dyn Display, grid: &Grid, places: &[*mut c_void]) -> Result<()> {
+    pub(super) fn launch_on(&self, what: &dyn Display, grid: &LaunchGrid, places: &[*mut c_void]) -> Result<()> {
         let ([gx, gy, gz], [bx, by, bz]) = (grid.grid, grid.block);
         self.issue("cuLaunchKernel", what, |table, stream| {
             let (each, extra) = (places.as_ptr().cast_mut(), std::ptr::null_mut());
             let launch = table.launch_kernel;
             // SAFETY: the driver's function with objects of this context; the arguments live during the call, which
-            // reads and copies them. What they point to is the caller's duty.
+            // reads and copies them. Their targets are the caller's duty.
             unsafe { launch(grid.function, gx, gy, gz, bx, by, bz, grid.shared_bytes, stream, each, extra) }
         })
     }
 }
 
-/// The driver's priority: less is sooner there, and 0 is what streams have that ask for nothing.
+/// The driver's priority: less is sooner there, and 0 is the default.
 fn driver_priority(priority: i32, least: c_int, most: c_int) -> c_int {
     let share = |end: c_int, of: i32| (i64::from(end) * i64::from(priority) / i64::from(of)) as c_int;
     let asked = if priority >= 0 { share(most, MOST_PRIORITY) } else { share(least, LEAST_PRIORITY) };
     asked.clamp(most.min(least), least.max(most))
 }
 
-impl Tickets for CudaStream {
-    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket> {
+impl FaultTickets for CudaStream {
+    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<FaultTicket> {
         if self.captures()? {
             let inbox = self.captured_inbox()?;
             self.reports.add_captured(&inbox);
@@ -262,7 +261,7 @@ impl Tickets for CudaStream {
         let mut own = self.inbox.lock();
         let inbox = match &*own {
             Some(inbox) => inbox,
-            None => own.insert(Inbox::new(&self.context)?),
+            None => own.insert(FaultInbox::new(&self.context)?),
         };
         let ticket = inbox.ticket(name, check, false);
         self.reports.add(inbox, ticket.launch);
@@ -270,19 +269,19 @@ impl Tickets for CudaStream {
     }
 }
 
-/// What a stream had that was let go of while it was captured.
-struct Left {
+/// The resources of a stream that was dropped while captured.
+struct LeftStream {
     context: Arc<Context>,
     raw: Handle<CUstream>,
     workspace: Option<Workspace>,
 }
 
-impl Drop for Left {
+impl Drop for LeftStream {
     fn drop(&mut self) {
         if matches!(is_capturing(&self.context, self.raw.0, &"what is left of a stream"), Ok(true)) {
-            // What was captured has become invalid, and has not ended.
+            // The capture has become invalid, and has not ended.
             let (context, workspace) = (Arc::clone(&self.context), self.workspace.take());
-            return capture::put_off(Box::new(Left { context, raw: self.raw, workspace }));
+            return capture::put_off(Box::new(LeftStream { context, raw: self.raw, workspace }));
         }
         if let Some(workspace) = &mut self.workspace {
             workspace.is_out_of_use();
@@ -304,16 +303,15 @@ fn is_capturing(context: &Context, stream: CUstream, what: &dyn Display) -> Resu
 impl Drop for CudaStream {
     fn drop(&mut self) {
         let workspace = self.workspace.lock().take();
-        // Of the host's own nothing is asked any more: the host may have destroyed it.
+        // A host stream is not queried any more: the host may have destroyed it.
         if self.is_own && matches!(self.captures(), Ok(true)) {
             // Neither may be given back in a stream that is captured.
-            let left = Left { context: Arc::clone(&self.context), raw: self.raw, workspace };
+            let left = LeftStream { context: Arc::clone(&self.context), raw: self.raw, workspace };
             return capture::put_aside(self.capture().ok(), &self.context, Box::new(left));
         }
         drop(workspace);
         if self.is_own {
-            // SAFETY: the driver's function with a stream that nobody uses any more; what lies in it is done all the
-            // same.
+            // SAFETY: the driver's function with an unused stream; work in it is executed all the same.
             self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(self.raw()) });
         }
     }

@@ -1,4 +1,4 @@
-//! What the calls on a stream have the driver do.
+//! Calls on a stream as driver calls.
 
 use super::capture;
 use super::event::CudaEvent;
@@ -10,7 +10,7 @@ use super::table::{CUcontext, CUevent};
 use crate::base::{Code, Error, Result};
 use crate::device::cuda::context::exposed;
 use crate::device::{
-    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, PreparedLaunch, Transfer,
+    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Location, PreparedLaunch, Transfer,
 };
 use std::any::Any;
 use std::fmt::Display;
@@ -41,31 +41,31 @@ impl DeviceStream for CudaStream {
         }
         let what = &transfer.name;
         match (transfer.to, transfer.from) {
-            (Place::Device(to), Place::Host(from)) => {
+            (Location::Device(to), Location::Host(from)) => {
                 let from = std::ptr::with_exposed_provenance(from.get());
-                // SAFETY: the driver's function; whoever made the address keeps the memory until the stream has done
-                // this.
+                // SAFETY: the driver's function; the maker of the address keeps the memory until the stream has
+                // executed this.
                 self.issue("cuMemcpyHtoDAsync", what, |table, stream| unsafe {
                     (table.memcpy_htod_async)(to as u64, from, bytes, stream)
                 })
             }
-            (Place::Host(to), Place::Device(from)) => {
+            (Location::Host(to), Location::Device(from)) => {
                 let to = std::ptr::with_exposed_provenance_mut(to.get());
                 // SAFETY: as above.
                 self.issue("cuMemcpyDtoHAsync", what, |table, stream| unsafe {
                     (table.memcpy_dtoh_async)(to, from as u64, bytes, stream)
                 })
             }
-            (Place::Device(to), Place::Device(from)) => {
+            (Location::Device(to), Location::Device(from)) => {
                 // SAFETY: the driver's function; the addresses are its own.
                 self.issue("cuMemcpyDtoDAsync", what, |table, stream| unsafe {
                     (table.memcpy_dtod_async)(to as u64, from as u64, bytes, stream)
                 })
             }
-            (Place::Peer(peer, to), Place::Device(from)) => {
+            (Location::Peer(peer, to), Location::Device(from)) => {
                 self.copy_peer(what, (self.peer(peer)?, to), (self.context.raw(), from), bytes)
             }
-            (Place::Device(to), Place::Peer(peer, from)) => {
+            (Location::Device(to), Location::Peer(peer, from)) => {
                 self.copy_peer(what, (self.context.raw(), to), (self.peer(peer)?, from), bytes)
             }
             _ => Err(Error::internal("a copy on a device's stream that does not touch the device")),
@@ -125,7 +125,7 @@ impl DeviceStream for CudaStream {
         capture::put_aside(self.capture().ok(), &self.context, what);
     }
 
-    /// The caller may be capturing a stream of its own, which must not be asked then.
+    /// The caller may be capturing a stream of its own, which must not be queried then.
     fn tells_idle(&self) -> bool {
         self.is_own
     }
@@ -136,7 +136,7 @@ impl DeviceStream for CudaStream {
 
     fn clear_error(&self) {
         self.reports.clear();
-        // What was captured may be done again.
+        // A capture may be launched again.
         self.heard.lock().retain(|inbox| match inbox.upgrade() {
             None => false,
             Some(inbox) => {

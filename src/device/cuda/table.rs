@@ -1,10 +1,10 @@
 //! The driver's functions, resolved once.
 //!
 //! Every status is a plain `i32`: the enum of the bindings has the values of one version of CUDA, and a newer driver
-//! returns others. What a driver of version 12.0 need not have is an `Option`; who uses it asks for it first.
+//! returns others. A function that a driver of version 12.0 may lack is an `Option`; its users check first.
 //!
-//! A library may have functions that its driver does not (a newer library over an older kernel module, in containers),
-//! so the driver itself is asked for those that are optional, with cuGetProcAddress.
+//! A library may have functions that its driver lacks (a newer library over an older kernel module, in containers), so
+//! optional ones are looked up in the driver itself, with cuGetProcAddress.
 //!
 //! No function of the bindings is called: they panic where something is missing.
 
@@ -20,10 +20,10 @@ pub use sys::{
     CUmemPoolProps, CUmemoryPool, CUmodule, CUstream, CUuserObject,
 };
 
-/// What a function of the driver returns.
+/// The status of a driver function.
 pub type Status = i32;
 
-/// CUgraphNodeParams of a conditional node, with numbers where the bindings have enums: the driver writes into it.
+/// CUgraphNodeParams of a conditional node, with numbers instead of the bindings' enums: the driver writes into it.
 #[repr(C)]
 pub struct ConditionalNode {
     /// CUgraphNodeType
@@ -59,24 +59,24 @@ macro_rules! table {
         optional { $($optional_name:ident = $optional_symbol:literal ($($optional_argument:ty),* $(,)?);)* }
     ) => {
         /// The driver's functions by what they are called there, without "cu" and version.
-        pub struct Table {
+        pub struct DriverTable {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> Status,)*
             $(pub $optional_name: Option<unsafe extern "C" fn($($optional_argument),*) -> Status>,)*
         }
 
-        impl Table {
+        impl DriverTable {
             /// All functions, or the name of the first that is missing.
             ///
             /// # Safety
-            /// Both give what the CUDA driver has under the name, if anything; `find_optional` is asked for what may be
+            /// Both return the CUDA driver's function of the name, if any; `find_optional` is for functions that may be
             /// missing.
             pub unsafe fn resolve(
                 find: &dyn Fn(&'static str) -> Option<Found>,
                 find_optional: &dyn Fn(&'static str) -> Option<Found>,
-            ) -> Result<Table, &'static str> {
+            ) -> Result<DriverTable, &'static str> {
                 // SAFETY: the driver's function with this name has this type (CUDA 12.0 and later).
                 unsafe {
-                    Ok(Table {
+                    Ok(DriverTable {
                         $($name: match find($symbol) {
                             Some(found) => std::mem::transmute::<
                                 Found,
@@ -214,7 +214,7 @@ table! {
     }
 }
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for DriverTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Table")
     }
@@ -254,7 +254,7 @@ mod tests {
         for missing in REQUIRED {
             let find = |name: &'static str| (name != *missing).then_some(anything as Found);
             // SAFETY: nothing of the table is called.
-            assert_eq!(unsafe { Table::resolve(&find, &|_| None) }.unwrap_err(), *missing);
+            assert_eq!(unsafe { DriverTable::resolve(&find, &|_| None) }.unwrap_err(), *missing);
         }
     }
 
@@ -262,10 +262,11 @@ mod tests {
     fn what_need_not_be_there_may_be_missing() {
         let find = |name: &'static str| (!OPTIONAL.contains(&name)).then_some(anything as Found);
         // SAFETY: as above.
-        let table = unsafe { Table::resolve(&find, &find) }.unwrap();
+        let table = unsafe { DriverTable::resolve(&find, &find) }.unwrap();
         assert!(table.mem_pool_create.is_none() && table.func_get_param_info.is_none());
         // SAFETY: as above.
-        let table = unsafe { Table::resolve(&|_| Some(anything as Found), &|_| Some(anything as Found)) }.unwrap();
+        let table =
+            unsafe { DriverTable::resolve(&|_| Some(anything as Found), &|_| Some(anything as Found)) }.unwrap();
         assert!(table.mem_pool_create.is_some() && table.func_get_param_info.is_some());
     }
 }

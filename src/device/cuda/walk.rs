@@ -1,4 +1,4 @@
-//! How numbers become places in operands: dimensions with a stride for each operand, as few of them as there can be.
+//! The mapping of indices to offsets in operands: dimensions with a stride for each operand, as few as possible.
 #![forbid(unsafe_code)]
 
 use crate::base::Desc;
@@ -7,16 +7,16 @@ use crate::base::desc::MAX_RANK;
 /// Sizes and strides, the last dimension first; strides are in elements. Dimensions that all operands walk through in
 /// one stride are one.
 #[derive(Clone, Copy, Debug)]
-pub struct Walk<const N: usize> {
+pub struct StrideWalk<const N: usize> {
     sizes: [usize; MAX_RANK],
     strides: [[i64; MAX_RANK]; N],
     rank: usize,
 }
 
-impl<const N: usize> Walk<N> {
+impl<const N: usize> StrideWalk<N> {
     /// One place.
-    pub(in crate::device::cuda) fn new() -> Walk<N> {
-        Walk { sizes: [1; MAX_RANK], strides: [[0; MAX_RANK]; N], rank: 0 }
+    pub(in crate::device::cuda) fn new() -> StrideWalk<N> {
+        StrideWalk { sizes: [1; MAX_RANK], strides: [[0; MAX_RANK]; N], rank: 0 }
     }
 
     /// A dimension in front of all others.
@@ -37,8 +37,8 @@ impl<const N: usize> Walk<N> {
     }
 
     /// Operands under an output, whose shapes are aligned at the last dimension; a dimension of 1 stretches.
-    pub fn broadcast(operands: [&Desc; N], output: &Desc) -> Walk<N> {
-        let mut walk = Walk::new();
+    pub fn broadcast(operands: [&Desc; N], output: &Desc) -> StrideWalk<N> {
+        let mut walk = StrideWalk::new();
         let mut steps = [1; N];
         for from_last in 0..output.shape().len() {
             let of = operands.map(|desc| size(desc, from_last));
@@ -66,7 +66,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// Takes a dimension out.
-    pub fn without(mut self, index: usize) -> Walk<N> {
+    pub fn without(mut self, index: usize) -> StrideWalk<N> {
         self.sizes.copy_within(index + 1.., index);
         self.strides.iter_mut().for_each(|strides| strides.copy_within(index + 1.., index));
         self.rank -= 1;
@@ -76,7 +76,7 @@ impl<const N: usize> Walk<N> {
 
     /// The same in units of so many elements, if that is possible: rows of them lie side by side in all operands, and
     /// begin at units.
-    pub fn in_units(mut self, elements: usize) -> Option<Walk<N>> {
+    pub fn in_units(mut self, elements: usize) -> Option<StrideWalk<N>> {
         let step = elements as i64;
         let whole = self.rank > 0
             && self
@@ -108,23 +108,23 @@ mod tests {
     #[test]
     fn dimensions_in_one_stride_are_one() {
         let desc = |dims: &[i64]| Desc::new(dtype::F32, dims);
-        let walk = Walk::broadcast([&desc(&[2, 3, 4]), &desc(&[4])], &desc(&[2, 3, 4]));
+        let walk = StrideWalk::broadcast([&desc(&[2, 3, 4]), &desc(&[4])], &desc(&[2, 3, 4]));
         assert_eq!((walk.rank(), walk.places()), (2, 24));
         assert_eq!((&walk.sizes()[..2], walk.strides()[1][..2].to_vec()), (&[4, 6][..], vec![1, 0]));
-        let walk = Walk::broadcast([&desc(&[2, 1, 4]), &desc(&[3, 1])], &desc(&[2, 3, 4]));
+        let walk = StrideWalk::broadcast([&desc(&[2, 1, 4]), &desc(&[3, 1])], &desc(&[2, 3, 4]));
         assert_eq!((walk.rank(), walk.strides()[0][..3].to_vec()), (3, vec![1, 0, 4]));
         assert_eq!(walk.strides()[1][..3], [0, 1, 0]);
     }
 
     #[test]
     fn units_need_rows_of_them() {
-        let mut walk: Walk<2> = Walk::new();
+        let mut walk: StrideWalk<2> = StrideWalk::new();
         walk.push(8, [1, 1]);
         walk.push(3, [16, 8]);
         let units = walk.in_units(4).unwrap();
         assert_eq!((&units.sizes()[..2], units.strides()[0][..2].to_vec()), (&[2, 3][..], vec![1, 4]));
         assert!(walk.in_units(16).is_none());
-        let mut turned: Walk<2> = Walk::new();
+        let mut turned: StrideWalk<2> = StrideWalk::new();
         turned.push(8, [3, 1]);
         assert!(turned.in_units(2).is_none());
     }

@@ -3,10 +3,12 @@
 
 use super::checker::{CHECKER, Checker, Hit, Hits, Inside, Ranges, Who};
 use super::races::{Party, Race};
+use super::region::Form;
 use super::shared::Shared;
 use super::space::Place;
 use super::state::State;
 use crate::base::Error;
+use crate::memory::View;
 use crate::sync::Mutex;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -89,6 +91,25 @@ pub(super) fn operation(
         add(state, Race::of_operations(&hit, who, second(state), &place, is_older));
     }
     refused
+}
+
+/// A launch is submitted, maybe one of a replay's: all of it, or, if it is of a region, the region's nodes one by one.
+pub(super) fn launch(
+    shared: &Shared,
+    state: &mut State,
+    queue: usize,
+    (name, form, tensors): (&str, &Form, (&[View], &[View], usize)),
+    used: (&Ranges, &Ranges),
+    inside: Option<Inside<'_>>,
+) -> Option<Error> {
+    let mut refused = None;
+    let are_told = form.each_use(tensors, |name, reads, writes| {
+        let found = operation(shared, state, queue, name, (reads, writes), inside);
+        if refused.is_none() {
+            refused = found;
+        }
+    });
+    if are_told { refused } else { operation(shared, state, queue, name, used, inside) }
 }
 
 /// The host gives memory back.

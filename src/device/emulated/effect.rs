@@ -17,14 +17,16 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
     }
     match &operation.act {
         Act::Nothing => Ok(()),
-        Act::Launch(kernel) => {
+        Act::Launch(kernel, scratch) => {
             for view in operation.inputs.iter().chain(&operation.outputs).filter(|view| view.bytes() > 0) {
                 let data = own(shared, view.data() as usize, view.bytes())?;
                 // SAFETY: so many bytes of the device's memory, which stays as long as the device.
                 unsafe { view.set_data(data) };
             }
-            // SAFETY: the views are translated, and the order of the streams says who uses which of them when.
-            unsafe { kernel.call(&operation.inputs, &operation.outputs) }.map_err(|error| error.within(name))
+            // SAFETY: the views are translated, and the order of the streams says who uses which of them, and the scratch
+            // memory, when.
+            unsafe { kernel.call(&shared.reserve, &operation.inputs, &operation.outputs, *scratch) }
+                .map_err(|error| error.within(name))
         }
         Act::Copy { to, from, bytes } => {
             let from = match &operation.staged {

@@ -2,8 +2,9 @@
 
 use super::check;
 use super::checker::Ranges;
-use super::kernel::{Kernel, text};
+use super::kernel::text;
 use super::operation::{Act, Address};
+use super::region::shared_form;
 use super::shared::{Shared, range};
 use crate::abi::weir_device_relation as R;
 use crate::abi::weir_device_work_kind as K;
@@ -75,7 +76,10 @@ impl Shared {
             (inputs, outputs) = (views(call.inputs, call.num_inputs), views(call.outputs, call.num_outputs));
             self.check_tensors(inputs, outputs)?;
             // SAFETY: a kernel that `kernel_create` gave, which lives; this takes a reference of its own.
-            Act::Launch(unsafe { shared_kernel(work.kernel) })
+            let form = unsafe { shared_form(work.kernel.cast_const().cast()) };
+            let scratch = size(call.scratch)?;
+            self.own("the scratch memory", scratch, form.scratch_bytes())?;
+            Act::Launch(form, scratch)
         } else if is(K::WEIR_DEVICE_WORK_COPY) {
             // SAFETY: as above.
             let copy = unsafe { &*work.copy };
@@ -166,17 +170,6 @@ impl Shared {
     }
 }
 
-/// # Safety
-/// What `kernel_create` gave, which lives.
-unsafe fn shared_kernel(kernel: *mut c_void) -> Arc<Kernel> {
-    let kernel = kernel.cast_const().cast::<Kernel>();
-    // SAFETY: as demanded of the caller.
-    unsafe {
-        Arc::increment_strong_count(kernel);
-        Arc::from_raw(kernel)
-    }
-}
-
 fn size(number: u64) -> Result<usize> {
     usize::try_from(number).map_err(|_| Error::invalid(format!("{number} is more than an address can be")))
 }
@@ -206,7 +199,7 @@ impl Given<'_> {
             ranges.extend(used.map(|view| range(view.data() as usize, view.bytes())));
         };
         match &self.act {
-            Act::Launch(_) => {
+            Act::Launch(..) => {
                 tensors(self.inputs, reads);
                 tensors(self.outputs, writes);
             }
@@ -223,7 +216,7 @@ impl Given<'_> {
     /// The bytes that it moves; None: it is a kernel.
     pub(super) fn bytes(&self) -> Option<usize> {
         match self.act {
-            Act::Launch(_) => None,
+            Act::Launch(..) => None,
             Act::Copy { bytes, .. } | Act::Fill { bytes, .. } => Some(bytes),
             Act::Nothing | Act::Read(_) => Some(0),
         }

@@ -11,6 +11,7 @@
 //! - `pins`: memory of the host's that copies go straight from and to.
 //! - `kernel`: functions of the host's as kernels.
 //! - `state`, `work`, `effect`: the device's thread, modelled time, demands, faults, and the operations themselves.
+//! - `region`: kernels that are made of several.
 //! - `recorded`, `list`, `replay`: recordings, the lists of their steps, and their launches.
 //! - `schedule`: orders by a seed, and the record of them.
 //! - `checker` with `clocks` and `cells`, `check`, `races`: whether operations are ordered that use the same bytes.
@@ -41,6 +42,7 @@ mod pins;
 mod queue;
 mod races;
 mod recorded;
+mod region;
 mod replay;
 mod schedule;
 mod settings;
@@ -58,13 +60,14 @@ pub use races::{Party, Race, RaceKind};
 pub use settings::Emulation;
 
 use super::plugin::Plugin;
-use super::{Accelerator, Device, DeviceKind, Factory, Settings};
+use super::{Accelerator, Device, DeviceKind, DeviceSettings, Factory};
 use crate::abi::weir_emulated_counters;
 use crate::base::Result;
 use crate::sync::OnceLock;
 use shared::Shared;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What makes emulated devices: one for all, so that they are peers.
 pub fn plugin() -> Plugin {
@@ -90,7 +93,7 @@ impl Deref for Emulated {
 impl Emulated {
     /// A device of its own, which no engine shares.
     pub fn new(index: u32, emulation: Emulation) -> Result<Emulated> {
-        let settings = Settings { attributes: Some(emulation.settings()), ..Settings::default() };
+        let settings = DeviceSettings { attributes: Some(emulation.settings()), ..DeviceSettings::default() };
         let device = plugin().open(index, &settings)?;
         Emulated::of(&device).ok_or_else(|| crate::base::Error::internal("an emulated device that is none"))
     }
@@ -130,6 +133,8 @@ impl Emulated {
             replays: state.counts.replays,
             pageable_copies: state.counts.pageable_copies,
             pinned_bytes: self.shared.pins.lock().bytes() as u64,
+            // ORDERING: Relaxed; a count.
+            regions: self.shared.regions.load(Relaxed),
         }
     }
 

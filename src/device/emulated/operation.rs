@@ -1,7 +1,7 @@
 //! What a device does one by one: kernels, copies, fills, and looks at its memory.
 #![forbid(unsafe_code)]
 
-use super::kernel::Kernel;
+use super::region::Form;
 use crate::base::Error;
 use crate::device::{HostAddress, Predicate};
 use crate::memory::{AddressReserve, View};
@@ -11,7 +11,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) enum Act {
     Nothing,
-    Launch(Arc<Kernel>),
+    /// With its scratch memory.
+    Launch(Arc<Form>, usize),
     Copy {
         to: Address,
         from: Address,

@@ -57,7 +57,7 @@ impl Recorded {
             return Err(Error::invalid(format!("step is {step}, the recording has {count}")));
         };
         let is_alike = match (&old.act, &given.act) {
-            (Act::Launch(_), Act::Launch(_)) => {
+            (Act::Launch(..), Act::Launch(..)) => {
                 (old.inputs.len(), old.outputs.len()) == (given.inputs.len(), given.outputs.len())
             }
             (Act::Copy { bytes, .. }, Act::Copy { bytes: new, .. })
@@ -119,7 +119,7 @@ impl Builder<'_> {
         for step in &own {
             lists.copies.push(lists.counts[1] as u32);
             match step.act {
-                Act::Launch(_) => lists.counts[0] += 1,
+                Act::Launch(..) => lists.counts[0] += 1,
                 Act::Copy { .. } => lists.counts[1] += 1,
                 Act::Fill { .. } | Act::Nothing => lists.counts[2] += 1,
                 Act::Read(_) => {}
@@ -299,7 +299,13 @@ impl Entering<'_> {
                 let number = list.numbers[at].start;
                 let inside = Inside { first: self.first, step: number, reach: &self.lists.reach };
                 let used = (&step.reads, &step.writes);
-                let refused = check::operation(self.shared, state, self.queue, &step.name, used, Some(inside));
+                let refused = match &step.act {
+                    Act::Launch(form, scratch) => {
+                        let launch = (&*step.name, &**form, (&step.inputs[..], &step.outputs[..], *scratch));
+                        check::launch(self.shared, state, self.queue, launch, used, Some(inside))
+                    }
+                    _ => check::operation(self.shared, state, self.queue, &step.name, used, Some(inside)),
+                };
                 replay.refuse(number, refused);
             }
             let inner = match &list.inner[at] {

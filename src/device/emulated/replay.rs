@@ -14,7 +14,7 @@ use super::list::{Inner, List, Lists, Place, Step};
 use super::operation::{Act, Counts, Operation};
 use super::schedule::Scheduler;
 use crate::base::Error;
-use crate::device::Branch;
+use crate::device::RecordedBranch;
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
 
@@ -153,7 +153,7 @@ impl Replay {
             counts.operations += 1;
             operation.number = counts.operations;
             match step.act {
-                Act::Launch(_) => counts.launches += 1,
+                Act::Launch(..) => counts.launches += 1,
                 Act::Copy { .. } => counts.copies += 1,
                 Act::Fill { .. } | Act::Nothing => counts.fills += 1,
                 Act::Read(_) => {}
@@ -175,7 +175,7 @@ impl Replay {
     /// A step's operation has run; `found` is what it has read, if it is a branch or loop.
     pub(super) fn done(&mut self, place: Place, until: u64, found: i64) {
         let list = match &self.lists.all[place.list as usize].inner[place.step as usize] {
-            Inner::Branch(branches) => Some(branches[Branch::chosen(found, branches.len())]),
+            Inner::Branch(branches) => Some(branches[RecordedBranch::chosen(found, branches.len())]),
             Inner::Loop(list) => Some(*list).filter(|_| found != 0),
             Inner::Again => {
                 self.frames[place.list as usize].again = Some(found != 0);

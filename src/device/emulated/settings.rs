@@ -2,6 +2,7 @@
 
 use crate::abi::weir_emulation;
 use crate::abi::weir_emulation_flags as F;
+use crate::abi::weir_emulation_regions as R;
 use crate::base::{Error, Result};
 use std::sync::Arc;
 
@@ -21,12 +22,18 @@ pub struct Emulation {
     pub fail_allocation: u64,
     pub lose_operation: u64,
     pub replay_ns: u64,
+    pub regions: u64,
+    pub fail_region: u64,
 }
 
 impl Emulation {
     pub const CHECK: u64 = F::WEIR_EMULATION_CHECK as u64;
     pub const STRICT: u64 = F::WEIR_EMULATION_STRICT as u64;
     pub const PRECISE: u64 = F::WEIR_EMULATION_PRECISE as u64;
+    pub const NO_REGIONS: u64 = R::WEIR_EMULATION_REGIONS_NONE as u64;
+    pub const ALL_REGIONS: u64 = R::WEIR_EMULATION_REGIONS_ALL as u64;
+    pub const SOME_REGIONS: u64 = R::WEIR_EMULATION_REGIONS_SOME as u64;
+    pub const DECLINED_REGIONS: u64 = R::WEIR_EMULATION_REGIONS_DECLINED as u64;
 
     /// Refuses settings that mean nothing.
     pub fn check(&self) -> Result<()> {
@@ -36,6 +43,10 @@ impl Emulation {
         }
         if self.is_strict() && !self.checks() {
             return Err(Error::invalid("flags has WEIR_EMULATION_STRICT without WEIR_EMULATION_CHECK"));
+        }
+        if self.regions > Self::DECLINED_REGIONS {
+            let text = format!("regions is {}, expected 0 to {}", self.regions, Self::DECLINED_REGIONS);
+            return Err(Error::invalid(text));
         }
         Ok(())
     }
@@ -107,6 +118,8 @@ impl From<weir_emulation> for Emulation {
             fail_allocation: given.fail_allocation,
             lose_operation: given.lose_operation,
             replay_ns: given.replay_ns,
+            regions: given.regions,
+            fail_region: given.fail_region,
         }
     }
 }
@@ -126,6 +139,8 @@ impl From<Emulation> for weir_emulation {
             fail_allocation: set.fail_allocation,
             lose_operation: set.lose_operation,
             replay_ns: set.replay_ns,
+            regions: set.regions,
+            fail_region: set.fail_region,
         }
     }
 }

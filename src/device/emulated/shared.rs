@@ -11,7 +11,7 @@ use crate::memory::{AddressReserve, View};
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 pub(super) struct Shared {
     pub index: u32,
@@ -31,6 +31,9 @@ pub(super) struct Shared {
     /// Advances as demands are met, and at the end.
     pub met: EventCount,
     pub lost: OnceLock<Error>,
+    /// How many it was to compile, and has compiled.
+    pub regions_asked: AtomicU64,
+    pub regions: AtomicU64,
 }
 
 impl std::fmt::Debug for Shared {

@@ -58,7 +58,7 @@ impl Stream {
         operation.number = counts.operations;
         operation.copy = 0;
         match &given.act {
-            Act::Launch(_) => counts.launches += 1,
+            Act::Launch(..) => counts.launches += 1,
             Act::Copy { .. } => {
                 counts.copies += 1;
                 operation.copy = counts.copies;
@@ -81,7 +81,14 @@ impl Stream {
         if shared.checks() {
             let (mut reads, mut writes) = (Ranges::new(), Ranges::new());
             given.used(&mut reads, &mut writes);
-            operation.refused = check::operation(shared, &mut state, self.index, &given.name, (&reads, &writes), None);
+            let used = (&reads, &writes);
+            operation.refused = match &given.act {
+                Act::Launch(form, scratch) => {
+                    let launch = (&*given.name, &**form, (given.inputs, given.outputs, *scratch));
+                    check::launch(shared, &mut state, self.index, launch, used, None)
+                }
+                _ => check::operation(shared, &mut state, self.index, &given.name, used, None),
+            };
         }
         operation.act = given.act;
         state.push(self.index, self.shared.time_ns(), What::Operation(operation));

@@ -10,6 +10,7 @@ use super::event::Event;
 use super::kernel::{Kernel, text};
 use super::pins::Pins;
 use super::recorded::Recorded;
+use super::region::{Compiled, Form};
 use super::settings::Emulation;
 use super::shared::Shared;
 use super::space::{self, Space};
@@ -40,11 +41,13 @@ const CAPABILITIES: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_REGISTER_MEMORY as u64
     | C::WEIR_DEVICE_RECORDINGS as u64
     | C::WEIR_DEVICE_CONTROL_FLOW as u64
+    | C::WEIR_DEVICE_SCRATCH as u64
     | C::WEIR_DEVICE_HOST_KERNELS as u64
     | C::WEIR_DEVICE_IN_PLACE as u64
     | C::WEIR_DEVICE_WHOLE_TEXTS as u64
     | C::WEIR_DEVICE_ENDS_IN_CALLBACKS as u64
-    | C::WEIR_DEVICE_DIRECT_MEMORY as u64;
+    | C::WEIR_DEVICE_DIRECT_MEMORY as u64
+    | C::WEIR_DEVICE_REGIONS as u64;
 
 pub(super) const VTABLE: weir_device_vtable = weir_device_vtable {
     struct_size: size_of::<weir_device_vtable>(),
@@ -89,7 +92,7 @@ pub(super) const VTABLE: weir_device_vtable = weir_device_vtable {
     prepare: None,
     launch_prepared: None,
     prepared_destroy: None,
-    kernel_scratch: None,
+    kernel_scratch: Some(kernel_scratch),
     device_open_with: Some(device_open_with),
     device_settings: Some(device_settings),
     device_fits: Some(device_fits),
@@ -99,6 +102,8 @@ pub(super) const VTABLE: weir_device_vtable = weir_device_vtable {
     memory_trim: None,
     host_used: Some(host_used),
     error_origin: Some(error_origin),
+    region_claim: Some(region_claim),
+    region_compile: Some(region_compile),
 };
 
 thread_local! {
@@ -237,6 +242,8 @@ fn open(index: u32, settings: Emulation) -> Result<Arc<Shared>> {
         is_put_off: AtomicBool::new(false),
         met: EventCount::new(),
         lost: OnceLock::new(),
+        regions_asked: AtomicU64::new(0),
+        regions: AtomicU64::new(0),
     });
     check::enter(&shared);
     if settings.checks() {
@@ -458,14 +465,60 @@ unsafe extern "C" fn kernel_create(
     // SAFETY: a handle, as said above, a recipe of weir's and a place.
     answer(|| unsafe {
         device(handle).intact()?;
-        out_kernel.write(Arc::into_raw(Arc::new(Kernel::new(&*recipe)?)).cast_mut().cast());
+        give_form(out_kernel, Form::Function(Kernel::new(&*recipe)?));
+        Ok(())
+    })
+}
+
+/// Gives a kernel to weir, which operations share.
+unsafe fn give_form(out_kernel: *mut *mut c_void, form: Form) {
+    // SAFETY: a place of weir's.
+    unsafe { out_kernel.write(Arc::into_raw(Arc::new(form)).cast_mut().cast()) };
+}
+
+unsafe extern "C" fn kernel_scratch(
+    _device: *mut c_void,
+    kernel: *mut c_void,
+    _launch: *const weir_device_launch,
+    out_bytes: *mut u64,
+) -> i32 {
+    // SAFETY: a kernel that was given to weir, and a place.
+    unsafe { out_bytes.write((*kernel.cast::<Form>()).scratch_bytes() as u64) };
+    0
+}
+
+unsafe extern "C" fn region_claim(handle: *mut c_void, region: *const weir_device_region, out_groups: *mut u32) -> i32 {
+    // SAFETY: a handle, as said above, a region of weir's, and a place for each of its nodes.
+    answer(|| unsafe {
+        let shared = device(handle);
+        shared.intact()?;
+        (0..(*region).num_nodes).for_each(|node| out_groups.add(node).write(shared.settings.claim(node)));
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn region_compile(
+    handle: *mut c_void,
+    region: *const weir_device_region,
+    out_kernel: *mut *mut c_void,
+) -> i32 {
+    // SAFETY: a handle, as said above, a region of weir's and a place.
+    answer(|| unsafe {
+        let shared = device(handle);
+        shared.intact()?;
+        // ORDERING: Relaxed, here and below; counts.
+        let number = shared.regions_asked.fetch_add(1, Relaxed) + 1;
+        let compiled = Compiled::new(&shared.reserve, &shared.settings, number, &*region);
+        let compiled = compiled.map_err(|error| error.within(&shared.label))?;
+        shared.regions.fetch_add(1, Relaxed);
+        give_form(out_kernel, Form::Region(compiled));
         Ok(())
     })
 }
 
 unsafe extern "C" fn kernel_destroy(_device: *mut c_void, kernel: *mut c_void) {
-    // SAFETY: what kernel_create has given, once.
-    quietly(|| drop(unsafe { Arc::from_raw(kernel.cast_const().cast::<Kernel>()) }));
+    // SAFETY: what `give_form` has given, once.
+    quietly(|| drop(unsafe { Arc::from_raw(kernel.cast_const().cast::<Form>()) }));
 }
 
 unsafe extern "C" fn work_submit(handle: *mut c_void, queue: *mut c_void, work: *const weir_device_work) -> i32 {

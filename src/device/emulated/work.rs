@@ -21,7 +21,7 @@ use super::shared::Shared;
 use super::state::{Asked, Begun, Demand, Next, State};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
-use crate::sync::thread::{self, Group, Origin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Shared {
             return Ok(());
         }
         let name = format!("weir-emulated{}", self.index);
-        let group = Group { origin: Origin::Device, name, owner: self.label.clone(), pool: 0 };
+        let group = ThreadGroup { origin: ThreadOrigin::Device, name, owner: self.label.clone(), pool: 0 };
         let shared = Arc::clone(self);
         thread::spawn(&Arc::new(group), None, move || shared.work()).map_err(|error| {
             Error::new(Code::ResourceExhausted, format!("cannot start the thread of {}: {error}", self.label))

@@ -1,18 +1,19 @@
 //! A plug-in's device behind the traits of this room.
 
 use super::callback;
-use super::host::{HOST, Host};
 use super::opened::Opened;
 use super::owned::{PluginKernel, c_text};
+use super::recipe::Written;
 use super::recorded::PluginExecutable;
+use super::region;
 use super::stream::{PluginEvent, PluginStream};
 use super::table::Table;
 use crate::abi::weir_device_capability as C;
-use crate::abi::{weir_device_object, weir_device_recipe, weir_device_stream_attr, weir_event_flags};
+use crate::abi::{weir_device_object, weir_device_stream_attr, weir_event_flags};
 use crate::base::{Code, Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
-    Settings, StreamAttr, Then, Watch, label, no_control_flow,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceSettings, DeviceStream, DeviceStreamAttr,
+    DeviceWatch, Executable, Pinning, Recipe, Recording, Region, Then, label, no_control_flow,
 };
 use crate::memory::ALIGNMENT;
 use std::sync::Arc;
@@ -24,13 +25,13 @@ pub(super) struct PluginDevice {
     opened: Arc<Opened>,
     settings: Option<Arc<[u8]>>,
     /// Tells of events where the plug-in does not.
-    watch: Watch,
+    watch: DeviceWatch,
 }
 
 impl PluginDevice {
-    pub(super) fn open(table: &Arc<Table>, index: u32, settings: &Settings) -> Result<PluginDevice> {
+    pub(super) fn open(table: &Arc<Table>, index: u32, settings: &DeviceSettings) -> Result<PluginDevice> {
         let opened = Arc::new(Opened::new(table, index, settings)?);
-        let watch = Watch::new(format!("{}:{index}", table.kind.name()));
+        let watch = DeviceWatch::new(format!("{}:{index}", table.kind.name()));
         let settings = opened.settings().or_else(|| settings.attributes.clone());
         Ok(PluginDevice { kind: table.kind, index, opened, settings, watch })
     }
@@ -77,7 +78,7 @@ impl Device for PluginDevice {
         self.settings.clone()
     }
 
-    fn fits(&self, settings: &Settings) -> Result<()> {
+    fn fits(&self, settings: &DeviceSettings) -> Result<()> {
         let Some(asked) = &settings.attributes else { return Ok(()) };
         self.opened.fits(asked).unwrap_or_else(|| {
             let is_like = self.settings.as_ref() == Some(asked);
@@ -105,7 +106,7 @@ impl Accelerator for PluginDevice {
         self.opened.deallocate(address, bytes);
     }
 
-    fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
+    fn stream(&self, attr: &DeviceStreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
         let device = &*self.opened;
         let name = c_text(attr.name);
         let attr = weir_device_stream_attr {
@@ -142,30 +143,11 @@ impl Accelerator for PluginDevice {
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         let device = &*self.opened;
-        let host = recipe.host.as_ref().filter(|_| device.can(C::WEIR_DEVICE_HOST_KERNELS)).map(Host::new);
-        if recipe.operation.is_empty() && host.is_none() {
+        let written = Written::new(device, recipe);
+        if recipe.operation.is_empty() && !written.has_host() {
             return Err(Error::new(Code::Unimplemented, "a plug-in's device runs no functions of the host's"));
         }
-        let operation = c_text(recipe.operation);
-        // Aligned as any struct of C's.
-        let mut attributes = vec![0u64; recipe.attributes.len().div_ceil(8)];
-        for (word, bytes) in attributes.iter_mut().zip(recipe.attributes.chunks(8)) {
-            let mut all = [0; 8];
-            all[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(all);
-        }
-        let recipe = weir_device_recipe {
-            struct_size: size_of::<weir_device_recipe>(),
-            operation: operation.as_ptr(),
-            attributes: if attributes.is_empty() { std::ptr::null() } else { attributes.as_ptr().cast() },
-            attributes_bytes: recipe.attributes.len(),
-            num_inputs: recipe.num_inputs,
-            num_outputs: recipe.num_outputs,
-            host_call: host.as_ref().and(HOST.call),
-            host_user: host.as_ref().map_or(std::ptr::null_mut(), |host| Arc::as_ptr(host).cast_mut().cast()),
-            host_retain: host.as_ref().and(HOST.retain),
-            host_release: host.as_ref().and(HOST.release),
-        };
+        let recipe = written.recipe();
         let mut handle = std::ptr::null_mut();
         let create = device.functions().kernel_create;
         device.call("kernel_create", || {
@@ -240,6 +222,18 @@ impl Accelerator for PluginDevice {
 
     fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(PluginExecutable::new(&self.opened, recording)?))
+    }
+
+    fn takes_regions(&self) -> bool {
+        self.opened.can(C::WEIR_DEVICE_REGIONS)
+    }
+
+    fn claim(&self, region: &Region<'_>) -> Result<Vec<u32>> {
+        region::claim(&self.opened, region)
+    }
+
+    fn compile(&self, region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+        Ok(Arc::new(region::compile(&self.opened, region)?))
     }
 
     fn pinning(&self) -> Option<&dyn Pinning> {

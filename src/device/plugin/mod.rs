@@ -3,7 +3,7 @@
 //! [`Plugin`] is a checked vtable with its context, and the factory of a kind. `opened` is the one place where its
 //! functions are called: it holds the lock of devices that want one call at a time, turns a status into an error that
 //! names the engine and the function, and remembers that a device was lost. `device` and `stream` put that behind the
-//! traits of this room, `recorded` and `prepared` what is put together once, `scratch` the memory that kernels want
+//! traits of this room, `recorded`, `prepared` and `region` what is put together once, `scratch` the memory that kernels want
 //! besides their tensors; `work` says in C what a stream is to do, `host` is a kernel's form for the host, and `callback`
 //! the way back from the plug-in; `library` opens shared libraries.
 //!
@@ -25,7 +25,9 @@ mod opened;
 mod owned;
 mod pinning;
 mod prepared;
+mod recipe;
 mod recorded;
+mod region;
 mod scratch;
 mod stream;
 mod table;
@@ -37,7 +39,7 @@ mod work;
 
 pub use callback::{any_buried, release_buried, strays as stray_callbacks};
 
-use super::{Device, DeviceKind, Factory, Settings};
+use super::{Device, DeviceKind, DeviceSettings, Factory};
 use crate::abi::{weir_device_vtable, weir_device_vtable_flags};
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
@@ -141,7 +143,7 @@ impl Factory for Plugin {
         self.0.functions.flags & UNLISTED == 0
     }
 
-    fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>> {
+    fn open(&self, index: u32, settings: &DeviceSettings) -> Result<Arc<dyn Device>> {
         Ok(Arc::new(PluginDevice::open(&self.0, index, settings)?))
     }
 }

@@ -5,7 +5,7 @@ use super::table::{Pointer, Table, nonsense};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
-use crate::device::{Presence, Settings};
+use crate::device::{DeviceSettings, Presence};
 use crate::sync::{Mutex, MutexGuard, OnceLock, ambient, fork};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -28,7 +28,8 @@ const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_IN_PLACE as u64
     | C::WEIR_DEVICE_WHOLE_TEXTS as u64
     | C::WEIR_DEVICE_ENDS_IN_CALLBACKS as u64
-    | C::WEIR_DEVICE_DIRECT_MEMORY as u64;
+    | C::WEIR_DEVICE_DIRECT_MEMORY as u64
+    | C::WEIR_DEVICE_REGIONS as u64;
 
 const LEAST_ALIGNMENT: u64 = 16;
 const MOST_ALIGNMENT: u64 = 1 << 20;
@@ -63,7 +64,7 @@ unsafe impl Send for Opened {}
 unsafe impl Sync for Opened {}
 
 impl Opened {
-    pub(super) fn new(table: &Arc<Table>, index: u32, settings: &Settings) -> Result<Opened> {
+    pub(super) fn new(table: &Arc<Table>, index: u32, settings: &DeviceSettings) -> Result<Opened> {
         let place = format!("engine {}:{index}", table.kind.name());
         let mut handle = std::ptr::null_mut();
         let given = settings.attributes.as_deref().unwrap_or_default();
@@ -147,6 +148,7 @@ impl Opened {
             WEIR_DEVICE_RECORDINGS: record, executable_update, executable_destroy, replay;
             WEIR_DEVICE_PREPARED_LAUNCHES: prepare, launch_prepared, prepared_destroy;
             WEIR_DEVICE_SCRATCH: kernel_scratch;
+            WEIR_DEVICE_REGIONS: region_compile;
         ) {
             if info.capabilities & capability as u64 != 0 && !has {
                 return wrong(format!("says {name}, and vtable->{function} is NULL"));

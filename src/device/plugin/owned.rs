@@ -77,10 +77,15 @@ pub(super) fn arguments(launch: &Launch<'_>, scratch: Option<(usize, usize)>) ->
     }
 }
 
+/// The plug-in's pointer to a kernel.
+pub(super) fn handle_of(kernel: &Arc<dyn DeviceKernel>, device: &Arc<Opened>) -> Result<*mut c_void> {
+    let kernel = (&**kernel as &dyn Any).downcast_ref::<PluginKernel>();
+    Ok(own(kernel, |kernel| &kernel.0, device)?.0.handle)
+}
+
 /// The plug-in's pointer to the kernel of a launch.
 pub(super) fn kernel_of(launch: &Launch<'_>, device: &Arc<Opened>) -> Result<*mut c_void> {
-    let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<PluginKernel>();
-    Ok(own(kernel, |kernel| &kernel.0, device)?.0.handle)
+    handle_of(launch.kernel, device)
 }
 
 /// Text for C, which takes no memory where it is short.

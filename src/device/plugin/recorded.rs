@@ -11,7 +11,10 @@ use crate::abi::{
     weir_device_work,
 };
 use crate::base::{Code, Error, Result};
-use crate::device::{Branch, Executable, Loop, Predicate, Recording, Relation, Step, Work, no_control_flow};
+use crate::device::{
+    Executable, Predicate, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording, Relation,
+    no_control_flow,
+};
 use std::any::Any;
 use std::ptr;
 use std::sync::Arc;
@@ -59,7 +62,7 @@ impl PluginExecutable {
 }
 
 impl Executable for PluginExecutable {
-    fn update(&self, step: usize, work: &Work<'_>) -> Result<()> {
+    fn update(&self, step: usize, work: &RecordedWork<'_>) -> Result<()> {
         let Owned { device, handle } = &self.owned;
         let Some((kind_before, part)) = self.steps.get(step) else {
             return Err(Error::invalid(format!("step is {step}, the recording has {}", self.steps.len())));
@@ -68,7 +71,7 @@ impl Executable for PluginExecutable {
             return Err(Error::invalid(format!("step {step} cannot become {}", work.name())));
         }
         // What is inside uses addresses that stay.
-        if matches!(work, Work::Branch(_) | Work::Loop(_)) {
+        if matches!(work, RecordedWork::Branch(_) | RecordedWork::Loop(_)) {
             return Ok(());
         }
         let scratch = self.scratch.as_ref().filter(|_| part.bytes > 0);
@@ -95,20 +98,20 @@ impl Drop for PluginExecutable {
 }
 
 /// What the launches of a list want besides their tensors. Refuses branches and loops if the device has none.
-fn layout(device: &Arc<Opened>, steps: &[Step<'_>]) -> Result<Layout> {
+fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<Layout> {
     let mut parts = Vec::with_capacity(steps.len());
     for step in steps {
-        let lists: &[&[Step<'_>]] = match &step.work {
-            Work::Launch(launch) => {
+        let lists: &[&[RecordedStep<'_>]] = match &step.work {
+            RecordedWork::Launch(launch) => {
                 let call = arguments(launch, None);
                 // SAFETY: a kernel of the device's, and a call of it.
                 let bytes = unsafe { device.scratch_bytes(kernel_of(launch, device)?, &call)? };
                 parts.push(Part { bytes, ..Part::default() });
                 continue;
             }
-            Work::Branch(branch) => branch.branches,
-            Work::Loop(again) => &[again.body],
-            Work::Copy(_) | Work::Fill(_) => &[],
+            RecordedWork::Branch(branch) => branch.branches,
+            RecordedWork::Loop(again) => &[again.body],
+            RecordedWork::Copy(_) | RecordedWork::Fill(_) => &[],
         };
         if !lists.is_empty() && !device.can(C::WEIR_DEVICE_CONTROL_FLOW) {
             return Err(no_control_flow());
@@ -157,7 +160,7 @@ impl<'a> Writer<'a> {
         first
     }
 
-    fn list(&mut self, steps: &[Step<'_>], layout: &Layout, offset: usize) -> Result<weir_device_step_list> {
+    fn list(&mut self, steps: &[RecordedStep<'_>], layout: &Layout, offset: usize) -> Result<weir_device_step_list> {
         let mut written = Vec::with_capacity(steps.len());
         for (step, part) in steps.iter().zip(&layout.steps) {
             let work = self.work(&step.work, part, offset)?;
@@ -167,26 +170,26 @@ impl<'a> Writer<'a> {
     }
 
     /// `offset` is that of the list in the scratch.
-    fn work(&mut self, work: &Work<'_>, part: &Part, offset: usize) -> Result<*const weir_device_work> {
+    fn work(&mut self, work: &RecordedWork<'_>, part: &Part, offset: usize) -> Result<*const weir_device_work> {
         let offset = offset + part.offset;
         let name = self.keep(c_text(work.name()));
         // SAFETY: just kept.
         let mut written = work::blank(work, unsafe { (*name).as_ptr() });
         match work {
-            Work::Launch(launch) => {
+            RecordedWork::Launch(launch) => {
                 written.kernel = kernel_of(launch, self.device)?;
                 let scratch = (part.bytes > 0).then_some((self.scratch + offset, part.bytes));
                 written.launch = self.keep(arguments(launch, scratch));
             }
-            Work::Copy(transfer) => written.copy = self.keep(work::copy(self.device, transfer)?),
-            Work::Fill(fill) => written.fill = self.keep(work::fill(fill)),
-            Work::Branch(branch) => written.branch = self.branch(branch, part, offset)?,
-            Work::Loop(again) => written.again = self.again(again, part, offset)?,
+            RecordedWork::Copy(transfer) => written.copy = self.keep(work::copy(self.device, transfer)?),
+            RecordedWork::Fill(fill) => written.fill = self.keep(work::fill(fill)),
+            RecordedWork::Branch(branch) => written.branch = self.branch(branch, part, offset)?,
+            RecordedWork::Loop(again) => written.again = self.again(again, part, offset)?,
         }
         Ok(self.keep(written))
     }
 
-    fn branch(&mut self, branch: &Branch<'_>, part: &Part, offset: usize) -> Result<*const weir_device_branch> {
+    fn branch(&mut self, branch: &RecordedBranch<'_>, part: &Part, offset: usize) -> Result<*const weir_device_branch> {
         let mut lists = Vec::with_capacity(branch.branches.len());
         for (steps, layout) in branch.branches.iter().zip(&part.inside) {
             lists.push(self.list(steps, layout, offset)?);
@@ -202,7 +205,7 @@ impl<'a> Writer<'a> {
         Ok(self.keep(written))
     }
 
-    fn again(&mut self, again: &Loop<'_>, part: &Part, offset: usize) -> Result<*const weir_device_loop> {
+    fn again(&mut self, again: &RecordedLoop<'_>, part: &Part, offset: usize) -> Result<*const weir_device_loop> {
         let (relation, dtype, addresses) = match &again.predicate {
             Predicate::Integer(integer) => (R::WEIR_DEVICE_NOT_ZERO, integer.dtype, [integer.address, 0]),
             Predicate::Comparison(comparison) => {

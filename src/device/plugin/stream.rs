@@ -10,7 +10,8 @@ use crate::abi::{weir_device_capability as C, weir_device_object};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::{
-    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, PreparedLaunch, Transfer, Waiting, Work,
+    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Location, PreparedLaunch, RecordedWork, Transfer,
+    Waiting,
 };
 use crate::sync::Mutex;
 use std::any::Any;
@@ -132,7 +133,7 @@ impl DeviceStream for PluginStream {
         }
         if device.functions().work_submit.is_some() {
             let scratch = (bytes > 0).then_some((call.scratch as usize, bytes));
-            return self.submit(&Work::Launch(*launch), scratch);
+            return self.submit(&RecordedWork::Launch(*launch), scratch);
         }
         device.call("launch", || {
             // SAFETY: the plug-in's function and objects; the arguments live during the call.
@@ -192,30 +193,30 @@ impl DeviceStream for PluginStream {
             return Ok(());
         }
         if functions.work_submit.is_some() {
-            return self.submit(&Work::Copy(*transfer), None);
+            return self.submit(&RecordedWork::Copy(*transfer), None);
         }
         let stream = *handle;
         match (transfer.to, transfer.from) {
-            (Place::Device(to), Place::Host(from)) => device.call("copy_to_device", || {
+            (Location::Device(to), Location::Host(from)) => device.call("copy_to_device", || {
                 let from = std::ptr::with_exposed_provenance(from.get());
                 // SAFETY: the plug-in's function and objects; whoever made the address keeps the memory until the
                 // stream has done this.
                 functions.copy_to_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from, bytes) })
             }),
-            (Place::Host(to), Place::Device(from)) => device.call("copy_to_host", || {
+            (Location::Host(to), Location::Device(from)) => device.call("copy_to_host", || {
                 let to = std::ptr::with_exposed_provenance_mut(to.get());
                 // SAFETY: as above.
                 functions.copy_to_host.map(|f| unsafe { f(device.handle(), stream, to, from as u64, bytes) })
             }),
-            (Place::Device(to), Place::Device(from)) => device.call("copy_on_device", || {
+            (Location::Device(to), Location::Device(from)) => device.call("copy_on_device", || {
                 // SAFETY: the plug-in's function and objects; the addresses are its own.
                 functions.copy_on_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from as u64, bytes) })
             }),
-            (Place::Peer(peer, to), Place::Device(from)) => {
+            (Location::Peer(peer, to), Location::Device(from)) => {
                 // SAFETY: devices of this plug-in.
                 unsafe { self.copy_peer((self.peer(peer)?, to), (device.handle(), from), bytes) }
             }
-            (Place::Device(to), Place::Peer(peer, from)) => {
+            (Location::Device(to), Location::Peer(peer, from)) => {
                 // SAFETY: devices of this plug-in.
                 unsafe { self.copy_peer((device.handle(), to), (self.peer(peer)?, from), bytes) }
             }
@@ -229,7 +230,7 @@ impl DeviceStream for PluginStream {
             return Ok(());
         }
         if device.functions().work_submit.is_some() {
-            return self.submit(&Work::Fill(*fill), None);
+            return self.submit(&RecordedWork::Fill(*fill), None);
         }
         let (to, bytes) = (fill.address as u64, fill.bytes as u64);
         device.call("fill", || {
@@ -274,7 +275,7 @@ impl DeviceStream for PluginStream {
 }
 
 impl PluginStream {
-    fn submit(&self, work: &Work<'_>, scratch: Option<(usize, usize)>) -> Result<()> {
+    fn submit(&self, work: &RecordedWork<'_>, scratch: Option<(usize, usize)>) -> Result<()> {
         let Owned { device, handle } = &self.owned;
         work::with(device, work, scratch, |work| {
             device.call("work_submit", || {

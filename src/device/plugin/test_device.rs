@@ -347,5 +347,7 @@ pub fn vtable() -> weir_device_vtable {
         memory_trim: None,
         host_used: None,
         error_origin: None,
+        region_claim: None,
+        region_compile: None,
     }
 }

@@ -7,8 +7,8 @@ use crate::abi::{weir_device_vtable, weir_status_code};
 use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::device::{
-    self, Device, DeviceKind, Fill, HostAddress, Launch, Place, Recipe, Recording, Settings, Step, StreamAttr, Then,
-    Transfer, Work,
+    self, Device, DeviceKind, DeviceSettings, DeviceStreamAttr, Fill, HostAddress, Launch, Location, Recipe,
+    RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue, Then, Transfer,
 };
 use crate::memory::View;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn registered(name: &str, state: &'static State) -> DeviceKind {
 }
 
 fn open(kind: DeviceKind, index: u32) -> Result<Arc<dyn Device>> {
-    device::open(kind, index, &Settings::default())
+    device::open(kind, index, &DeviceSettings::default())
 }
 
 /// Eight bytes of a device's.
@@ -67,20 +67,20 @@ fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
     let accelerator = device.accelerator().ok_or_else(|| Error::internal("no accelerator"))?;
     let memory = |what: &str| Memory::on(&device, what).map(|m| (m.1, m));
     let ((a, _a), (b, _b), (c, _c)) = (memory("a")?, memory("b")?, memory("c")?);
-    let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 })?;
+    let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 })?;
     let event = accelerator.event(false)?;
     let kernel = accelerator.kernel(&NEGATE)?;
     let (from, mut to) = ([1.0f32, -2.0], [0.0f32; 2]);
     // SAFETY: both arrays are there until the end.
-    let host = |address| Place::Host(unsafe { HostAddress::new(address) });
+    let host = |address| Location::Host(unsafe { HostAddress::new(address) });
     let copy = |to, from| stream.copy(&Transfer { name: "copy", to, from, bytes: 8 });
-    copy(Place::Device(a), host(from.as_ptr().expose_provenance()))?;
+    copy(Location::Device(a), host(from.as_ptr().expose_provenance()))?;
     stream.fill(&Fill { name: "fill", address: b, bytes: 8, value: 0xff })?;
     stream.wait(&event)?;
     let launch = Launch { name: "negate", kernel: &kernel, inputs: &[view(a)], outputs: &[view(b)] };
     stream.launch(&launch)?;
-    copy(Place::Device(c), Place::Device(b))?;
-    copy(host(to.as_mut_ptr().expose_provenance()), Place::Device(c))?;
+    copy(Location::Device(c), Location::Device(b))?;
+    copy(host(to.as_mut_ptr().expose_provenance()), Location::Device(c))?;
     stream.record(&event)?;
     if !event.synchronize(Deadline::NEVER)? {
         return Err(Error::internal("an end before the end"));
@@ -105,9 +105,9 @@ fn work_goes_through_the_vtable_and_comes_back() {
         assert!(here.is_peer(there));
         assert_eq!(here.native_handle().unwrap(), 41);
         let (from, to) = (Memory::on(&device, "x").unwrap(), Memory::on(&peer, "y").unwrap());
-        let stream = here.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+        let stream = here.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         assert_eq!(stream.native_handle().unwrap(), 42);
-        let (to, from) = (Place::Peer(there, to.1), Place::Device(from.1));
+        let (to, from) = (Location::Peer(there, to.1), Location::Device(from.1));
         stream.copy(&Transfer { name: "copy", to, from, bytes: 8 }).unwrap();
     }
     assert_eq!(open(kind, 2).unwrap_err().code(), Code::OutOfRange);
@@ -135,6 +135,7 @@ fn what_is_missing_is_refused_by_its_name() {
     }
     for (capability, function) in [
         (C::WEIR_DEVICE_TIMING as u64, "WEIR_DEVICE_TIMING, and vtable->event_elapsed is NULL"),
+        (C::WEIR_DEVICE_REGIONS as u64, "WEIR_DEVICE_REGIONS, and vtable->region_compile is NULL"),
         (1 << 40, "unknown capabilities 0x10000000000"),
     ] {
         let state = State::new(capability);
@@ -258,7 +259,7 @@ fn an_answer_that_makes_no_sense_holds_until_the_event_is_recorded_again() {
     let kind = registered("plugin-holds", state);
     let device = open(kind, 0).unwrap();
     let accelerator = device.accelerator().unwrap();
-    let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+    let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
     let event = accelerator.event(false).unwrap();
     for (status, text) in [(NOTHING, "stored 7, expected 0 or 1"), (4711, "4711"), (-3, "-3")] {
         stream.record(&event).unwrap();
@@ -286,7 +287,7 @@ fn a_lost_device_fails_everything_and_a_new_one_works() {
     let kind = registered("plugin-lost", state);
     let device = open(kind, 0).unwrap();
     let accelerator = device.accelerator().unwrap();
-    let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+    let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
     let event = accelerator.event(false).unwrap();
     let status = weir_status_code::WEIR_DEVICE_LOST as i32;
     *state.plan.lock() = Some(Plan { function: "event_record", call: 1, status });
@@ -306,7 +307,7 @@ fn follow(kind: DeviceKind) -> (Arc<AtomicBool>, Arc<dyn Device>, Arc<dyn device
     let device = open(kind, 0).unwrap();
     let (event, done) = {
         let accelerator = device.accelerator().unwrap();
-        let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+        let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         let event = accelerator.event(false).unwrap();
         stream.record(&event).unwrap();
         let done = Arc::new(AtomicBool::new(false));
@@ -411,6 +412,21 @@ mod senseless {
         unsafe { out.write(u64::MAX) };
         0
     }
+    pub unsafe extern "C" fn compile(_: *mut c_void, region: *const weir_device_region, _: *mut *mut c_void) -> i32 {
+        // SAFETY: weir's struct with its arrays.
+        unsafe {
+            let region = &*region;
+            assert_eq!((region.num_nodes, region.num_values, region.num_inputs, region.num_outputs), (2, 3, 1, 1));
+            let last = &*region.nodes.add(1);
+            assert_eq!(((*last.recipe).attributes_bytes, *last.inputs, *last.outputs, *last.after), (3, 1, 2, 0));
+        }
+        0
+    }
+    pub unsafe extern "C" fn claim(_: *mut c_void, _: *const weir_device_region, groups: *mut u32) -> i32 {
+        // SAFETY: weir's place for the answers.
+        unsafe { groups.write(7) };
+        -12345
+    }
     pub unsafe extern "C" fn idle(_: *mut c_void, _: *mut c_void, out: *mut i32) -> i32 {
         // SAFETY: weir's place for the answer.
         unsafe { out.write(7) };
@@ -437,7 +453,7 @@ fn answers_about_recordings_and_scratch_are_looked_at() {
         let device = open(kind, 0).unwrap();
         let accelerator = device.accelerator().unwrap();
         let memory = Memory::on(&device, "a").unwrap();
-        let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+        let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         let kernel = accelerator.kernel(&NEGATE).unwrap();
         let (inputs, outputs) = ([view(memory.1)], [view(memory.1)]);
         let launch = Launch { name: "negate", kernel: &kernel, inputs: &inputs, outputs: &outputs };
@@ -448,15 +464,69 @@ fn answers_about_recordings_and_scratch_are_looked_at() {
         };
         told(stream.launch(&launch).unwrap_err(), "plugin-senseless:0: kernel_scratch wants 18446744073709551615");
         assert!(stream.prepare(&launch, None).is_none());
-        let fill = Work::Fill(Fill { name: "fill", address: memory.1, bytes: 8, value: 1 });
-        let steps = [Step { work: fill, after: &[] }];
+        let fill = RecordedWork::Fill(Fill { name: "fill", address: memory.1, bytes: 8, value: 1 });
+        let steps = [RecordedStep { work: fill, after: &[] }];
         let recording = Recording { name: "r", steps: &steps };
         told(accelerator.record(&recording).unwrap_err(), "record returned OK and no object");
         assert_eq!(accelerator.control_flow().unwrap_err().code(), Code::Unimplemented);
-        let early = [Step { work: fill, after: &[0] }];
+        let early = [RecordedStep { work: fill, after: &[0] }];
         let error = accelerator.record(&Recording { name: "r", steps: &early }).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "a step after itself");
     }
     drop(device::unregister(kind, 0).unwrap());
+    assert_eq!(state.alive.load(SeqCst), 0);
+}
+
+#[test]
+fn answers_about_regions_are_looked_at() {
+    let (state, mut functions) = (State::new(C::WEIR_DEVICE_REGIONS as u64), vtable());
+    functions.region_compile = Some(senseless::compile);
+    let claims = weir_device_vtable { region_claim: Some(senseless::claim), ..functions };
+    let kinds = [("plugin-regions", functions), ("plugin-claims", claims)].map(|(name, functions)| {
+        let kind = DeviceKind::named(name).unwrap();
+        device::register(kind, 0, Arc::new(plugin(kind, functions, state).unwrap())).unwrap();
+        kind
+    });
+    for kind in kinds {
+        let device = open(kind, 0).unwrap();
+        let accelerator = device.accelerator().unwrap();
+        let kernel = accelerator.kernel(&NEGATE).unwrap();
+        let desc = Desc::new(dtype::F32, &[2]);
+        let values = [RegionValue { desc, constant: None }; 3];
+        let node = |inputs, outputs, after| RegionNode {
+            name: "n",
+            recipe: Recipe { host: None, ..NEGATE },
+            kernel: &kernel,
+            inputs,
+            outputs,
+            after,
+        };
+        let nodes = [node(&[0], &[1], &[]), node(&[1], &[2], &[0])];
+        let region = Region { name: "r", nodes: &nodes, values: &values, inputs: &[0], outputs: &[2] };
+        assert!(accelerator.takes_regions());
+        match accelerator.claim(&region) {
+            Ok(groups) => assert_eq!((kind, groups), (kinds[0], vec![1, 1]), "who does not say takes all"),
+            Err(error) => {
+                assert_eq!((kind, error.code()), (kinds[1], Code::Unknown));
+                assert!(error.message().contains("region_claim"), "{error}");
+            }
+        }
+        let error = accelerator.compile(&region).unwrap_err();
+        assert_eq!(error.code(), Code::Unknown);
+        assert!(error.message().contains("region_compile returned OK and no object"), "{error}");
+        let refuse = |region: &Region<'_>, part: &str| {
+            let error = accelerator.compile(region).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument);
+            assert!(error.message().contains(part), "{error}");
+        };
+        refuse(&Region { inputs: &[0, 3], ..region }, "value 3 cannot be an input");
+        refuse(&Region { inputs: &[], ..region }, "node 0, n, reads value 0, which is not there yet");
+        refuse(&Region { outputs: &[0], ..region }, "no node computes its output, value 0");
+        let late = [node(&[0], &[1], &[]), node(&[1], &[2], &[1])];
+        refuse(&Region { nodes: &late, ..region }, "node 1, n, comes after node 1");
+        let twice = [node(&[0], &[1], &[]), node(&[1], &[1], &[])];
+        refuse(&Region { nodes: &twice, ..region }, "node 1, n, cannot compute value 1");
+    }
+    kinds.into_iter().for_each(|kind| drop(device::unregister(kind, 0).unwrap()));
     assert_eq!(state.alive.load(SeqCst), 0);
 }

@@ -7,23 +7,23 @@ use crate::abi::weir_device_capability as C;
 use crate::abi::weir_device_work_kind as K;
 use crate::abi::{weir_device_address, weir_device_copy, weir_device_fill, weir_device_work};
 use crate::base::{Code, Error, Result};
-use crate::device::{Fill, Place, Transfer, Work};
+use crate::device::{Fill, Location, RecordedWork, Transfer};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-pub(super) fn kind(work: &Work<'_>) -> K {
+pub(super) fn kind(work: &RecordedWork<'_>) -> K {
     match work {
-        Work::Launch(_) => K::WEIR_DEVICE_WORK_LAUNCH,
-        Work::Copy(_) => K::WEIR_DEVICE_WORK_COPY,
-        Work::Fill(_) => K::WEIR_DEVICE_WORK_FILL,
-        Work::Branch(_) => K::WEIR_DEVICE_WORK_BRANCH,
-        Work::Loop(_) => K::WEIR_DEVICE_WORK_LOOP,
+        RecordedWork::Launch(_) => K::WEIR_DEVICE_WORK_LAUNCH,
+        RecordedWork::Copy(_) => K::WEIR_DEVICE_WORK_COPY,
+        RecordedWork::Fill(_) => K::WEIR_DEVICE_WORK_FILL,
+        RecordedWork::Branch(_) => K::WEIR_DEVICE_WORK_BRANCH,
+        RecordedWork::Loop(_) => K::WEIR_DEVICE_WORK_LOOP,
     }
 }
 
 /// Its kind and its name.
-pub(super) fn blank(work: &Work<'_>, name: *const c_char) -> weir_device_work {
+pub(super) fn blank(work: &RecordedWork<'_>, name: *const c_char) -> weir_device_work {
     weir_device_work {
         struct_size: size_of::<weir_device_work>(),
         kind: kind(work) as u32,
@@ -56,11 +56,11 @@ pub(super) fn fill(fill: &Fill<'_>) -> weir_device_fill {
 }
 
 /// Whose memory it is, and where.
-fn place(device: &Arc<Opened>, place: &Place<'_>) -> Result<(*mut c_void, weir_device_address)> {
+fn place(device: &Arc<Opened>, place: &Location<'_>) -> Result<(*mut c_void, weir_device_address)> {
     Ok(match *place {
-        Place::Host(address) => (ptr::null_mut(), address.get() as u64),
-        Place::Device(address) => (device.handle(), address as u64),
-        Place::Peer(peer, address) => {
+        Location::Host(address) => (ptr::null_mut(), address.get() as u64),
+        Location::Device(address) => (device.handle(), address as u64),
+        Location::Peer(peer, address) => {
             let none = || {
                 let text = "the plug-in copies nothing straight between these devices";
                 Error::new(Code::Unimplemented, text)
@@ -75,7 +75,7 @@ fn place(device: &Arc<Opened>, place: &Place<'_>) -> Result<(*mut c_void, weir_d
 /// tensors.
 pub(super) fn with<R>(
     device: &Arc<Opened>,
-    work: &Work<'_>,
+    work: &RecordedWork<'_>,
     scratch: Option<(usize, usize)>,
     f: impl FnOnce(*const weir_device_work) -> R,
 ) -> Result<R> {
@@ -83,20 +83,20 @@ pub(super) fn with<R>(
     let mut written = blank(work, name.as_ptr());
     let (called, copied, filled);
     match work {
-        Work::Launch(launch) => {
+        RecordedWork::Launch(launch) => {
             written.kernel = kernel_of(launch, device)?;
             called = arguments(launch, scratch);
             written.launch = &raw const called;
         }
-        Work::Copy(transfer) => {
+        RecordedWork::Copy(transfer) => {
             copied = copy(device, transfer)?;
             written.copy = &raw const copied;
         }
-        Work::Fill(bytes) => {
+        RecordedWork::Fill(bytes) => {
             filled = fill(bytes);
             written.fill = &raw const filled;
         }
-        Work::Branch(_) | Work::Loop(_) => return Err(Error::internal("a step with steps of its own")),
+        RecordedWork::Branch(_) | RecordedWork::Loop(_) => return Err(Error::internal("a step with steps of its own")),
     }
     Ok(f(&raw const written))
 }

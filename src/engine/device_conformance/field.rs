@@ -3,7 +3,8 @@
 use super::bench::Bench;
 use super::keep::{Memory, OnHost, Parts, Pinned, told};
 use crate::device::{
-    Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostAddress, Place, StreamAttr, Transfer,
+    Device, DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Executable, Fill, HostAddress, Location,
+    Transfer,
 };
 use std::sync::Arc;
 
@@ -88,7 +89,13 @@ impl<'a> Field<'a> {
         Ok(address)
     }
 
-    pub(super) fn copy(&mut self, stream: usize, to: Place<'_>, from: Place<'_>, bytes: usize) -> Result<(), String> {
+    pub(super) fn copy(
+        &mut self,
+        stream: usize,
+        to: Location<'_>,
+        from: Location<'_>,
+        bytes: usize,
+    ) -> Result<(), String> {
         self.stream(stream).copy(&Transfer { name: "conformance", to, from, bytes }).map_err(told)
     }
 
@@ -99,16 +106,16 @@ impl<'a> Field<'a> {
         // SAFETY: nobody else has the buffer yet.
         unsafe { view.as_bytes_mut() }.write_bytes().copy_from_slice(bytes);
         // SAFETY: the field keeps it, and nobody writes it again.
-        let from = Place::Host(unsafe { HostAddress::new(view.data().expose_provenance()) });
+        let from = Location::Host(unsafe { HostAddress::new(view.data().expose_provenance()) });
         self.parts.host.push(OnHost::Any(memory));
-        self.copy(stream, Place::Device(to), from, bytes.len())
+        self.copy(stream, Location::Device(to), from, bytes.len())
     }
 
     /// Copies bytes back, to be looked at with `landed`.
     pub(super) fn download(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
         // SAFETY: the field keeps it, and looks at it when the copy is done.
-        let to = Place::Host(unsafe { HostAddress::new(self.buffer(bytes)?) });
-        self.copy(stream, to, Place::Device(from), bytes)?;
+        let to = Location::Host(unsafe { HostAddress::new(self.buffer(bytes)?) });
+        self.copy(stream, to, Location::Device(from), bytes)?;
         Ok(Landing(self.parts.host.len() - 1))
     }
 
@@ -119,7 +126,7 @@ impl<'a> Field<'a> {
             return self.download(stream, from, bytes);
         }
         let memory = self.pin(Pinned::allocate(&self.bench.device, bytes)?);
-        self.copy(stream, memory.place(), Place::Device(from), bytes)?;
+        self.copy(stream, memory.place(), Location::Device(from), bytes)?;
         Ok(Landing(self.parts.host.len() - 1))
     }
 
@@ -188,9 +195,9 @@ impl<'a> Field<'a> {
         self.fill(stream, b, CHUNK, 0)?;
         self.upload(stream, a, &bytes)?;
         for _ in 1..CHUNKS * weight {
-            self.copy(stream, Place::Device(to), Place::Device(b), CHUNK)?;
+            self.copy(stream, Location::Device(to), Location::Device(b), CHUNK)?;
         }
-        self.copy(stream, Place::Device(to), Place::Device(a), CHUNK)?;
+        self.copy(stream, Location::Device(to), Location::Device(a), CHUNK)?;
         Ok((to, bytes))
     }
 }
@@ -199,7 +206,7 @@ impl Bench {
     /// A field with so many streams.
     pub(super) fn field(&self, streams: usize) -> Result<Field<'_>, String> {
         let accelerator = self.accelerator()?;
-        let stream = |_| accelerator.stream(&StreamAttr { name: "conformance", priority: 0 }).map_err(told);
+        let stream = |_| accelerator.stream(&DeviceStreamAttr { name: "conformance", priority: 0 }).map_err(told);
         let streams = (0..streams).map(stream).collect::<Result<_, _>>()?;
         Ok(Field::new(self, streams))
     }

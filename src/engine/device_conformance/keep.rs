@@ -8,7 +8,7 @@
 //! one probe is done with, another one takes.
 
 use crate::base::{Desc, Error, Result as Outcome, dtype};
-use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, HostAddress, Pinning, Place};
+use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, HostAddress, Location, Pinning};
 use crate::memory::{ALIGNMENT, AlignedBuffer, View};
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -188,9 +188,9 @@ impl Pinned {
         unsafe { View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc) }
     }
 
-    pub(super) fn place(&self) -> Place<'static> {
+    pub(super) fn place(&self) -> Location<'static> {
         // SAFETY: the field keeps it (`Field::pin`), and looks at it when the copies are done.
-        Place::Host(unsafe { HostAddress::new(self.address) })
+        Location::Host(unsafe { HostAddress::new(self.address) })
     }
 
     pub(super) fn write(&self, value: u8) {

@@ -4,8 +4,8 @@ use super::bench::{Bench, Finding, Seen};
 use super::keep::told;
 use crate::abi::{weir_matmul_flags as F, weir_softmax_desc};
 use crate::base::{Code, Desc, Error, Result as Outcome, dtype};
-use crate::device::{DeviceKernel, HostFunction, Launch, Recipe, Recording, Step, Work};
-use crate::engine::on_host::OnHost;
+use crate::device::{DeviceKernel, HostFunction, Launch, Recipe, RecordedStep, RecordedWork, Recording};
+use crate::engine::on_host::KernelOnHost;
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
@@ -90,7 +90,7 @@ pub(super) fn of_the_host(bench: &Bench) -> Finding {
 type Case = (&'static str, Vec<u8>, Arc<dyn Kernel>, Vec<Desc>);
 
 /// A descriptor in C: its size, and then members of eight bytes.
-fn descriptor(members: &[u64]) -> Vec<u8> {
+pub(super) fn descriptor(members: &[u64]) -> Vec<u8> {
     let size = 8 * (members.len() as u64 + 1);
     [size].iter().chain(members).flat_map(|member| member.to_ne_bytes()).collect()
 }
@@ -151,7 +151,7 @@ pub(super) fn known(bench: &Bench) -> Finding {
 pub(super) fn each_known(bench: &Bench, way: Way) -> Result<Vec<&'static str>, String> {
     let mut names = Vec::new();
     for (operation, attributes, kernel, inputs) in cases()? {
-        let host: Arc<dyn HostFunction> = Arc::new(OnHost::new(Arc::clone(&kernel)));
+        let host: Arc<dyn HostFunction> = Arc::new(KernelOnHost::new(Arc::clone(&kernel)));
         let recipe = Recipe {
             name: operation,
             operation,
@@ -211,7 +211,7 @@ fn compare(
     match way {
         Way::Launched => field.stream(0).launch(&launch).map_err(told)?,
         Way::Recorded => {
-            let steps = [Step { work: Work::Launch(launch), after: &[] }];
+            let steps = [RecordedStep { work: RecordedWork::Launch(launch), after: &[] }];
             let recording = Recording { name: "conformance", steps: &steps };
             let executable = match bench.accelerator()?.record(&recording) {
                 Err(error) if error.code() == Code::Unimplemented => return field.take_down().map(|()| false),

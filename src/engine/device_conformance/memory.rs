@@ -4,7 +4,7 @@
 use super::bench::{Bench, Finding, Seen};
 use super::keep::{Memory, told};
 use crate::base::Code;
-use crate::device::{self, Place, Settings};
+use crate::device::{self, DeviceSettings, Location};
 
 pub(super) fn facts(bench: &Bench) -> Finding {
     let device = &*bench.device;
@@ -80,7 +80,7 @@ pub(super) fn round_trip(bench: &Bench, bytes: usize) -> Finding {
         field.fill(0, b, whole, 0x5A)?;
         let data = bench.bytes(bytes);
         field.upload(0, a + offset, &data)?;
-        field.copy(0, Place::Device(b + offset), Place::Device(a + offset), bytes)?;
+        field.copy(0, Location::Device(b + offset), Location::Device(a + offset), bytes)?;
         let landings = [field.download(0, a, whole)?, field.download(0, b, whole)?];
         field.finish(0)?;
         for (landing, value, what) in [(landings[0], 0xA5, "to the device"), (landings[1], 0x5A, "on the device")] {
@@ -123,7 +123,7 @@ pub(super) fn peers(bench: &Bench) -> Finding {
     let Some(other) = (0..device::count(kind)).find(|&other| other != index) else {
         return Ok(Seen::NotOffered("there is one device".to_owned()));
     };
-    let other = device::open(kind, other, &Settings::default()).map_err(told)?;
+    let other = device::open(kind, other, &DeviceSettings::default()).map_err(told)?;
     let peer = other.accelerator().ok_or("its peer has no streams")?;
     if !bench.accelerator()?.is_peer(peer) {
         return Ok(Seen::NotOffered("bytes go through the host".to_owned()));
@@ -133,8 +133,8 @@ pub(super) fn peers(bench: &Bench) -> Finding {
     let (from, back) = (field.block(BYTES)?, field.block(BYTES)?);
     let data = bench.bytes(BYTES);
     field.upload(0, from, &data)?;
-    field.copy(0, Place::Peer(peer, away), Place::Device(from), BYTES)?;
-    field.copy(0, Place::Device(back), Place::Peer(peer, away), BYTES)?;
+    field.copy(0, Location::Peer(peer, away), Location::Device(from), BYTES)?;
+    field.copy(0, Location::Device(back), Location::Peer(peer, away), BYTES)?;
     let landing = field.download(0, back, BYTES)?;
     field.finish(0)?;
     field.expect(landing, &data, "there and back")?;

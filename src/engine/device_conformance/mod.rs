@@ -14,13 +14,14 @@ mod memory;
 mod order;
 mod pinned;
 mod recordings;
+mod regions;
 
 use crate::base::Result;
 use crate::base::time::Deadline;
-use crate::device::{self, Device, DeviceKind, Settings};
-use crate::sync::thread::{self, Group, Origin};
+use crate::device::{self, Device, DeviceKind, DeviceSettings};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
-use crate::threadpool::conformance::{Line, Options, Verdict};
+use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
 use bench::{Bench, Finding, Seen};
 use keep::Keep;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,14 +60,14 @@ const OF_ORDER: [&str; 11] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16"
 const PROBE_BUDGETS: u64 = 5;
 
 /// Examines a device, and gives one line for each clause. An error if it cannot be opened.
-pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<Vec<Line>> {
-    let open = || device::open(kind, index, &Settings::default());
+pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<Vec<ReportLine>> {
+    let open = || device::open(kind, index, &DeviceSettings::default());
     let device = open()?;
     if device.accelerator().is_none() {
         return Err(device::unimplemented(&device::label(&*device), "streams of a device: the host does its work"));
     }
-    let threads = Arc::new(Group {
-        origin: Origin::Conformance,
+    let threads = Arc::new(ThreadGroup {
+        origin: ThreadOrigin::Conformance,
         name: "weir-probe".to_owned(),
         owner: device::label(&*device),
         pool: 0,
@@ -76,19 +77,19 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     let mut stuck = false;
     let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: Probe| {
         let (verdict, text) = match device {
-            _ if stuck => (Verdict::NotChecked, "a call before this one has not returned".to_owned()),
+            _ if stuck => (ClauseVerdict::NotChecked, "a call before this one has not returned".to_owned()),
             Ok(device) => match run(&threads, Bench::new(device, &keep, options), probe, &mut stuck) {
-                Ok(Seen::Kept(text)) => (Verdict::Pass, text),
-                Ok(Seen::NotOffered(text)) => (Verdict::NotOffered, text),
-                Ok(Seen::NotMet(text)) => (Verdict::NotChecked, text),
-                Err(text) => (Verdict::Fail, text),
+                Ok(Seen::Kept(text)) => (ClauseVerdict::Pass, text),
+                Ok(Seen::NotOffered(text)) => (ClauseVerdict::NotOffered, text),
+                Ok(Seen::NotMet(text)) => (ClauseVerdict::NotChecked, text),
+                Err(text) => (ClauseVerdict::Fail, text),
             },
-            Err(error) => (Verdict::Fail, error.message().to_owned()),
+            Err(error) => (ClauseVerdict::Fail, error.message().to_owned()),
         };
-        if matches!(verdict, Verdict::Fail) && OF_ORDER.contains(&clause) {
+        if matches!(verdict, ClauseVerdict::Fail) && OF_ORDER.contains(&clause) {
             keep.doubt();
         }
-        lines.push(Line { clause, title, verdict, text });
+        lines.push(ReportLine { clause, title, verdict, text });
     };
     for (clause, title, probe) in PROBES {
         add(clause, title, Ok(Arc::clone(&device)), probe);
@@ -104,12 +105,13 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     add("D22", "branches and loops go by what is in memory", again.clone(), recordings::control);
     add("D23", "what was prepared is what is launched", again.clone(), recordings::prepared);
     add("D24", "functions of the host's are called in order", again.clone(), kernels::of_the_host);
-    add("D25", "what was issued in a batch is done", again, order::batches);
+    add("D25", "what was issued in a batch is done", again.clone(), order::batches);
+    add("D26", "a kernel of a region does what its nodes do", again, regions::regions);
     Ok(lines)
 }
 
 /// Runs a probe in a thread of its own.
-fn run(threads: &Arc<Group>, bench: Bench, probe: Probe, stuck: &mut bool) -> Finding {
+fn run(threads: &Arc<ThreadGroup>, bench: Bench, probe: Probe, stuck: &mut bool) -> Finding {
     let limit_ns = bench.budget_ns().saturating_mul(PROBE_BUDGETS);
     let report = Arc::new((Mutex::new(None), EventCount::new()));
     let done = Arc::clone(&report);

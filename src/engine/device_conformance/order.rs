@@ -5,8 +5,8 @@ use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::told;
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
-use crate::device::{self, Place, Then, plugin};
-use crate::sync::thread::{self, Group, Origin};
+use crate::device::{self, Location, Then, plugin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ fn chain(bench: &Bench, rounds: usize) -> Result<(), String> {
     for _ in 0..rounds {
         let (first, second) = (bench.bytes(bytes), bench.bytes(bytes));
         field.upload(0, a, &first)?;
-        field.copy(0, Place::Device(b), Place::Device(a), bytes)?;
+        field.copy(0, Location::Device(b), Location::Device(a), bytes)?;
         field.upload(0, a, &second)?;
-        field.copy(0, Place::Device(c), Place::Device(a), bytes)?;
+        field.copy(0, Location::Device(c), Location::Device(a), bytes)?;
         field.fill(0, a, bytes, 7)?;
         field.fill(0, a, 100, 8)?;
         let landings = [field.download(0, a, bytes)?, field.download(0, b, bytes)?, field.download(0, c, bytes)?];
@@ -210,8 +210,8 @@ pub(super) fn time(bench: &Bench) -> Finding {
 
 pub(super) fn threads(bench: &Bench) -> Finding {
     const THREADS: usize = 4;
-    let group = Arc::new(Group {
-        origin: Origin::Conformance,
+    let group = Arc::new(ThreadGroup {
+        origin: ThreadOrigin::Conformance,
         name: "weir-chain".to_owned(),
         owner: device::label(&*bench.device),
         pool: 0,
@@ -252,7 +252,7 @@ pub(super) fn batches(bench: &Bench) -> Finding {
                     field.fill(0, blocks[0], 256, value)?;
                     let event = field.mark(0)?;
                     field.stream(1).wait(&event).map_err(told)?;
-                    field.copy(1, Place::Device(blocks[1]), Place::Device(blocks[0]), 256)?;
+                    field.copy(1, Location::Device(blocks[1]), Location::Device(blocks[0]), 256)?;
                     landing = Some(field.download(1, blocks[1], 256)?);
                     Ok(())
                 })();

@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::{Pinned, pinning, told};
-use crate::device::{Device, Place};
+use crate::device::{Device, Location};
 use std::sync::Arc;
 
 type Make = fn(&Arc<dyn Device>, usize) -> Result<Pinned, String>;
@@ -53,11 +53,11 @@ fn pass_on(bench: &Bench, weight: usize, make: Make) -> Result<bool, String> {
     let bytes = expected.len();
     let middle = field.pin(make(&bench.device, bytes)?);
     middle.write(0xEE);
-    field.copy(0, middle.place(), Place::Device(from), bytes)?;
+    field.copy(0, middle.place(), Location::Device(from), bytes)?;
     let written = field.mark(0)?;
     let back = field.block(bytes)?;
     field.stream(1).wait(&written).map_err(told)?;
-    field.copy(1, Place::Device(back), middle.place(), bytes)?;
+    field.copy(1, Location::Device(back), middle.place(), bytes)?;
     let is_valid = matches!(written.is_reached(), Ok(false));
     let landing = field.download(1, back, bytes)?;
     field.finish(1)?;

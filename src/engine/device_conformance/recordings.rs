@@ -7,7 +7,8 @@ use super::keep::told;
 use super::kernels::{self, Way};
 use crate::base::{Code, dtype};
 use crate::device::{
-    Branch, Comparison, Executable, Fill, Integer, Loop, Place, Predicate, Recording, Relation, Step, Transfer, Work,
+    Comparison, Executable, Fill, Integer, Location, Predicate, RecordedBranch, RecordedLoop, RecordedStep,
+    RecordedWork, Recording, Relation, Transfer,
 };
 use std::sync::Arc;
 
@@ -37,7 +38,11 @@ pub(super) fn idle(bench: &Bench) -> Finding {
 }
 
 /// A device's executable of a recording; None if it refuses.
-fn record(field: &mut Field<'_>, bench: &Bench, steps: &[Step<'_>]) -> Result<Option<Arc<dyn Executable>>, String> {
+fn record(
+    field: &mut Field<'_>,
+    bench: &Bench,
+    steps: &[RecordedStep<'_>],
+) -> Result<Option<Arc<dyn Executable>>, String> {
     match bench.accelerator()?.record(&Recording { name: "conformance", steps }) {
         Ok(executable) => {
             field.keep_executable(&executable);
@@ -48,12 +53,12 @@ fn record(field: &mut Field<'_>, bench: &Bench, steps: &[Step<'_>]) -> Result<Op
     }
 }
 
-fn copy(to: usize, from: usize, bytes: usize) -> Work<'static> {
-    Work::Copy(Transfer { name: "conformance", to: Place::Device(to), from: Place::Device(from), bytes })
+fn copy(to: usize, from: usize, bytes: usize) -> RecordedWork<'static> {
+    RecordedWork::Copy(Transfer { name: "conformance", to: Location::Device(to), from: Location::Device(from), bytes })
 }
 
-fn fill(address: usize, bytes: usize, value: u8) -> Work<'static> {
-    Work::Fill(Fill { name: "conformance", address, bytes, value })
+fn fill(address: usize, bytes: usize, value: u8) -> RecordedWork<'static> {
+    RecordedWork::Fill(Fill { name: "conformance", address, bytes, value })
 }
 
 pub(super) fn recordings(bench: &Bench) -> Finding {
@@ -65,10 +70,10 @@ pub(super) fn recordings(bench: &Bench) -> Finding {
         let bytes = 3000 + bench.draw(200_000);
         let [a, b, c, other] = [field.block(bytes)?, field.block(bytes)?, field.block(bytes)?, field.block(bytes)?];
         let steps = [
-            Step { work: copy(b, a, bytes), after: &[] },
-            Step { work: fill(a, bytes, 7), after: &[0] },
-            Step { work: copy(c, a, bytes), after: &[1] },
-            Step { work: fill(b, 100, 8), after: &[0] },
+            RecordedStep { work: copy(b, a, bytes), after: &[] },
+            RecordedStep { work: fill(a, bytes, 7), after: &[0] },
+            RecordedStep { work: copy(c, a, bytes), after: &[1] },
+            RecordedStep { work: fill(b, 100, 8), after: &[0] },
         ];
         let Some(executable) = record(&mut field, bench, &steps)? else {
             return Err("it says that it makes recordings, and refuses one of copies and fills".to_owned());
@@ -174,8 +179,8 @@ fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
     field.upload(0, row, &words.concat())?;
     field.upload(0, against, &limit)?;
     let chain: Vec<[usize; 1]> = (0..WORDS).map(|at| [at]).collect();
-    let body: Vec<Step<'_>> = (0..WORDS - 1)
-        .map(|at| Step {
+    let body: Vec<RecordedStep<'_>> = (0..WORDS - 1)
+        .map(|at| RecordedStep {
             work: copy(row + at * width, row + (at + 1) * width, width),
             after: if at == 0 { &[] } else { &chain[at - 1] },
         })
@@ -186,8 +191,8 @@ fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
     };
     // The first step alone writes what is read.
     let behind = round.is_multiple_of(2).then_some(&[0usize][..]);
-    let again = Loop { name: "conformance", predicate, body: &body, behind };
-    let steps = [Step { work: Work::Loop(again), after: &[] }];
+    let again = RecordedLoop { name: "conformance", predicate, body: &body, behind };
+    let steps = [RecordedStep { work: RecordedWork::Loop(again), after: &[] }];
     let Some(executable) = record(&mut field, bench, &steps)? else {
         return field.take_down().map(|()| Some("it refuses a loop of copies".to_owned()));
     };
@@ -209,20 +214,30 @@ fn branched(bench: &Bench, round: usize) -> Result<Option<String>, String> {
     let is_cond = round.is_multiple_of(2);
     let (choice, result, runs) = (field.block(4)?, field.block(64)?, field.block(8)?);
     let lists = if is_cond { 2 } else { 1 + bench.draw(4) };
-    let body = [Step { work: copy(runs, runs + 4, 4), after: &[] }];
+    let body = [RecordedStep { work: copy(runs, runs + 4, 4), after: &[] }];
     let predicate = Integer { address: runs, dtype: dtype::S32 }.into();
-    let again = Loop { name: "conformance", predicate, body: &body, behind: None };
-    let marks: Vec<[Step<'_>; 2]> = (0..lists)
+    let again = RecordedLoop { name: "conformance", predicate, body: &body, behind: None };
+    let marks: Vec<[RecordedStep<'_>; 2]> = (0..lists)
         .map(|list| {
-            let last = if list == 0 { Work::Loop(again) } else { fill(result + 32, 32, list as u8) };
-            [Step { work: fill(result, 64, 100 + list as u8), after: &[] }, Step { work: last, after: &[0] }]
+            let last = if list == 0 { RecordedWork::Loop(again) } else { fill(result + 32, 32, list as u8) };
+            [
+                RecordedStep { work: fill(result, 64, 100 + list as u8), after: &[] },
+                RecordedStep { work: last, after: &[0] },
+            ]
         })
         .collect();
-    let branches: Vec<&[Step<'_>]> = marks.iter().map(|list| &list[..]).collect();
+    let branches: Vec<&[RecordedStep<'_>]> = marks.iter().map(|list| &list[..]).collect();
     let of = [dtype::S32, dtype::S8, dtype::U8, dtype::BOOL][round / 2 % 4];
-    let branch =
-        Branch { name: "conformance", choice: Integer { address: choice, dtype: of }, is_cond, branches: &branches };
-    let steps = [Step { work: fill(result, 64, 1), after: &[] }, Step { work: Work::Branch(branch), after: &[0] }];
+    let branch = RecordedBranch {
+        name: "conformance",
+        choice: Integer { address: choice, dtype: of },
+        is_cond,
+        branches: &branches,
+    };
+    let steps = [
+        RecordedStep { work: fill(result, 64, 1), after: &[] },
+        RecordedStep { work: RecordedWork::Branch(branch), after: &[0] },
+    ];
     let Some(executable) = record(&mut field, bench, &steps)? else {
         return field.take_down().map(|()| Some("it refuses a branch of fills".to_owned()));
     };
@@ -238,7 +253,7 @@ fn branched(bench: &Bench, round: usize) -> Result<Option<String>, String> {
         field.stream(0).replay(&executable).map_err(told)?;
         let (landing, left) = (field.download(0, result, 64)?, field.download(0, runs, 4)?);
         field.finish(0)?;
-        let chosen = if is_cond { usize::from(number != 0) } else { Branch::chosen(i64::from(number), lists) };
+        let chosen = if is_cond { usize::from(number != 0) } else { RecordedBranch::chosen(i64::from(number), lists) };
         let mut expected = [100 + chosen as u8; 64];
         if chosen > 0 {
             expected[32..].fill(chosen as u8);

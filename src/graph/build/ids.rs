@@ -26,7 +26,7 @@ impl NodeId {
         ValueId(self.0 | (output as u64 + 1))
     }
 
-    /// The index in the graph with this serial; None for another graph's node, and for a value.
+    /// The index in the graph with this serial; `None` for another graph's node, and for a value.
     pub(in crate::graph) fn index(self, serial: u16) -> Option<usize> {
         (self.0 >> SERIAL_SHIFT == u64::from(serial) && self.0 & 0xffff == 0)
             .then_some((self.0 >> NODE_SHIFT) as u32 as usize)
@@ -34,7 +34,7 @@ impl NodeId {
 }
 
 impl ValueId {
-    /// Node and output in the graph with this serial; None for another graph's value, and for a node.
+    /// Node and output in the graph with this serial; `None` for another graph's value, and for a node.
     pub(in crate::graph) fn index(self, serial: u16) -> Option<(usize, usize)> {
         (self.0 >> SERIAL_SHIFT == u64::from(serial) && self.0 & 0xffff != 0)
             .then_some(((self.0 >> NODE_SHIFT) as u32 as usize, (self.0 & 0xffff) as usize - 1))

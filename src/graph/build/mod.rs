@@ -1,4 +1,4 @@
-//! A graph as the host has built it: nodes, values, settings, and what is checked of them.
+//! A graph as the host has built it (nodes, values, settings), and its checks.
 #![forbid(unsafe_code)]
 
 pub(in crate::graph) mod contents;

@@ -10,57 +10,58 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
-    /// What bringing work to another thread costs, in nanoseconds; None = what the run's pool costs.
+    /// The cost of moving work to another thread, in nanoseconds; `None` = the measured cost of the run's pool.
     pub hop_ns: Option<u64>,
     /// Whether outputs may be absent.
     pub allow_absent: bool,
-    /// Whether to keep figures of every node.
+    /// Whether to keep statistics of every node.
     pub statistics: bool,
     /// Runs the kernels that may block.
     pub blocking_pool: Option<Ref<ThreadPool>>,
-    /// How many lists of outputs the program keeps compiled for runs that ask for a part of them; 0 = there are no such
-    /// runs.
+    /// The number of lists of outputs that the program keeps compiled for partial runs; 0 = no partial runs.
     pub partial_runs: usize,
-    /// Whether any engine may do the nodes of which nothing else was said.
+    /// Whether nodes without a setting may run on any engine.
     pub any_engine: bool,
-    /// How many runs may go on at once; 0 = any number.
+    /// How many runs may be in flight at once; 0 = any number.
     pub max_concurrent_runs: u32,
-    /// Whether work on other engines is issued piece by piece in every run.
+    /// Whether work on other engines is issued operation by operation in every run, without segments.
     pub without_segments: bool,
-    /// Whether segments are submitted as recordings wherever they can be, without a trial of the other way.
+    /// Whether segments are submitted as recordings wherever possible, without a trial of the other way.
     pub without_trial: bool,
     /// Whether the host decides in branches and loops on devices, even where these could.
     pub without_device_control: bool,
+    /// Whether devices are not offered groups of nodes to compile into one kernel.
+    pub without_regions: bool,
 }
 
 /// Whether an output of a kernel takes over the memory of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarding {
-    /// If the kernel can work in place and is the last who uses the input.
+    /// If the kernel can work in place and is the last user of the input.
     #[default]
     ByLastUse,
     Never,
-    /// It must be this input's, or the graph is refused.
+    /// It must take this input's memory, or the graph is refused.
     Reserved(u16),
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Comes before the stream's pool and the engine's.
+    /// Takes precedence over the stream's pool and the engine's.
     pub threadpool: Option<Ref<ThreadPool>>,
-    /// How long after the call nothing is begun any more, in nanoseconds; 0 = no limit.
+    /// No node begins later than this after the call, in nanoseconds; 0 = no limit.
     pub deadline_ns: u64,
-    /// Where to say which outputs were absent.
+    /// Receives which outputs were absent.
     pub absent: Option<Flags>,
     /// One thread, in the program's order.
     pub deterministic: bool,
-    /// After a failure, run what does not depend on it.
+    /// After a failure, run the nodes that do not depend on it.
     pub finish_independent: bool,
-    /// The outputs that the run is to compute, by index; None = all.
+    /// The outputs that the run is to compute, by index; `None` = all.
     pub outputs: Option<Box<[usize]>>,
-    /// Whether the run fails where it would have to wait for others of its program.
+    /// Whether the run fails instead of waiting for other runs of its program.
     pub no_wait: bool,
-    /// Who is told when a run on an asynchronous stream is over.
+    /// Notified when a run on an asynchronous stream is over.
     pub listener: Option<Arc<dyn Listener>>,
 }
 

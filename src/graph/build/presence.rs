@@ -1,16 +1,16 @@
 //! Which values can be absent: those behind a switch that no merge brings together again.
 //!
-//! Each value has the conditions under which it is there: switches by the value that decides them, and the side. A node
-//! is run when all of its inputs and all that it waits for are there, so it has the conditions of all. A merge is there
-//! when one of its inputs is: two inputs whose conditions differ in one switch alone, and that in the side, are
-//! together there under what they have in common. What a merge makes otherwise is a condition of its own.
+//! Each value has the conditions under which it is present: switches by the value that decides them, and the side. A
+//! node runs when all of its inputs and control predecessors are present, so it has the conditions of all of them. A
+//! merge is present when one of its inputs is. Two inputs whose conditions differ only in the side of one switch are
+//! together present under their common conditions. Any other set of inputs gives the merge a condition of its own.
 #![forbid(unsafe_code)]
 
-use super::contents::{Body, Contents, Value};
+use super::contents::{Contents, NodeBody, Value};
 use crate::base::{Error, Result};
 use std::collections::HashMap;
 
-/// The value that decides, and for which side; or a merge that nothing is known about.
+/// The value that decides and the side; or a merge of which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::graph) enum Condition {
     Switch(Value, bool),
@@ -19,7 +19,7 @@ pub(in crate::graph) enum Condition {
 
 type Conditions = Vec<Condition>;
 
-/// Values that can be absent; all others are always there.
+/// Values that can be absent; all others are always present.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Presences {
     values: HashMap<Value, Conditions>,
@@ -27,17 +27,17 @@ pub(in crate::graph) struct Presences {
 }
 
 impl Presences {
-    /// Whether the node may not be run.
+    /// Whether the node can be skipped.
     pub fn may_be_skipped(&self, node: usize) -> bool {
         self.nodes.contains_key(&node)
     }
 
-    /// Under what a node is run; empty if it always is.
+    /// The conditions under which a node runs; empty if it always does.
     pub fn of_node(&self, node: usize) -> &[Condition] {
         self.nodes.get(&node).map_or(&[], |conditions| conditions)
     }
 
-    /// Whether a value may not be there.
+    /// Whether a value can be absent.
     pub fn may_be_absent(&self, value: Value) -> bool {
         !self.of(value).is_empty()
     }
@@ -53,7 +53,8 @@ impl Presences {
                 continue;
             };
             return Err(Error::invalid(format!(
-                "graph '{}' output '{name}': node '{}' can leave it absent, which is refused {unless}: it depends on node '{}'",
+                "graph '{}' output '{name}': node '{}' can leave it absent, which is refused {unless}: it depends on \
+                 node '{}'",
                 graph.name, graph.nodes[value.0].name, graph.nodes[*node].name
             )));
         }
@@ -61,22 +62,22 @@ impl Presences {
     }
 }
 
-/// Of a graph that has a switch, or one inside of it that has.
+/// For a graph that has a switch, itself or nested.
 pub(in crate::graph) fn find(graph: &Contents, order: &[u32]) -> Presences {
     let mut found = Presences::default();
     for &index in order {
         let index = index as usize;
         let node = &graph.nodes[index];
         let mut own: Conditions = match &node.body {
-            Body::Merge { inputs } => merge(inputs.iter().map(|&value| found.of(value).to_vec()).collect(), index),
+            NodeBody::Merge { inputs } => merge(inputs.iter().map(|&value| found.of(value).to_vec()).collect(), index),
             _ => node.inputs().iter().flat_map(|&value| found.of(value)).copied().collect(),
         };
-        if !matches!(node.body, Body::Merge { .. }) {
+        if !matches!(node.body, NodeBody::Merge { .. }) {
             own.extend(node.after.iter().filter_map(|before| found.nodes.get(before)).flatten());
         }
         own.sort_unstable();
         own.dedup();
-        if let Body::Switch { inputs } = &node.body {
+        if let NodeBody::Switch { inputs } = &node.body {
             for side in [false, true] {
                 let mut conditions = own.clone();
                 conditions.push(Condition::Switch(inputs[1], side));
@@ -92,7 +93,7 @@ pub(in crate::graph) fn find(graph: &Contents, order: &[u32]) -> Presences {
     found
 }
 
-/// Under what conditions one of the alternatives is there.
+/// The conditions under which one of the alternatives is present.
 fn merge(mut alternatives: Vec<Conditions>, node: usize) -> Conditions {
     while let Some((i, j, common)) = pair(&alternatives) {
         alternatives.swap_remove(j);
@@ -105,7 +106,7 @@ fn merge(mut alternatives: Vec<Conditions>, node: usize) -> Conditions {
     }
 }
 
-/// Two alternatives that differ in the side of one switch, and what is left of them.
+/// Two alternatives that differ in the side of one switch, and their common conditions.
 fn pair(alternatives: &[Conditions]) -> Option<(usize, usize, Conditions)> {
     for i in 0..alternatives.len() {
         for j in i + 1..alternatives.len() {

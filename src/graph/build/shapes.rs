@@ -1,23 +1,25 @@
-//! What the nodes of a graph make, as descriptors.
+//! Descriptors of the outputs of a graph's nodes.
 #![forbid(unsafe_code)]
 
-use crate::base::Desc;
+use crate::base::index::{HashIndex, mix};
+use crate::base::{Desc, Result};
 use crate::engine::BoundKernel;
-use std::ops::Index;
+use crate::kernel::Kernel;
+use std::sync::Arc;
 
-/// The outputs' descriptors of each node. Nodes whose outputs look alike mostly have one list together.
+/// The descriptors of each node's outputs. Most nodes whose outputs look alike share one list.
 #[derive(Default)]
-pub(in crate::graph) struct Shapes {
-    /// Where each node's are in the list, and how many.
+pub(in crate::graph) struct NodeShapes {
+    /// Start and length of each node's descriptors in the list.
     of: Vec<(u32, u32)>,
     list: Vec<Desc>,
     last: (u32, u32),
 }
 
-impl Shapes {
-    /// Of so many nodes of which nothing is known yet.
-    pub fn of(nodes: usize) -> Shapes {
-        Shapes { of: vec![(0, 0); nodes], ..Shapes::default() }
+impl NodeShapes {
+    /// For this many nodes, of which nothing is known yet.
+    pub fn of(nodes: usize) -> NodeShapes {
+        NodeShapes { of: vec![(0, 0); nodes], ..NodeShapes::default() }
     }
 
     pub fn set(&mut self, node: usize, descs: &[Desc]) {
@@ -28,7 +30,7 @@ impl Shapes {
         self.of[node] = self.last;
     }
 
-    /// The same as another node.
+    /// The same as for another node.
     fn set_as(&mut self, node: usize, other: (u32, u32)) {
         self.of[node] = other;
     }
@@ -37,18 +39,18 @@ impl Shapes {
         &self.list[first as usize..][..len as usize]
     }
 
-    /// Whether it was there when this was made.
+    /// Whether the node was there when this was made.
     pub fn has(&self, node: usize) -> bool {
         node < self.of.len()
     }
 
-    /// All that some node makes.
+    /// The descriptors of all nodes.
     pub fn all(&self) -> &[Desc] {
         &self.list
     }
 }
 
-impl Index<usize> for Shapes {
+impl std::ops::Index<usize> for NodeShapes {
     type Output = [Desc];
 
     fn index(&self, node: usize) -> &[Desc] {
@@ -56,16 +58,96 @@ impl Index<usize> for Shapes {
     }
 }
 
-/// What kernels have said of their outputs, for nodes of which another one has the same kernel and the same inputs. One
+/// Answers of kernels about their outputs in one compile: when a pass rewrites a graph, its kernels are not asked
+/// again. A compile of one pass keeps nothing.
+#[derive(Default)]
+pub(in crate::graph) struct Answers {
+    is_kept: bool,
+    /// Hash index of the answers.
+    index: HashIndex,
+    list: Vec<Answer>,
+    /// Inputs and outputs of each answer.
+    descs: Vec<Desc>,
+}
+
+struct Answer {
+    /// Kept alive, so that no other kernel gets its address.
+    kernel: Arc<dyn Kernel>,
+    /// The start of its descriptors.
+    first: u32,
+    num_inputs: u32,
+    num_outputs: u32,
+}
+
+impl Answers {
+    /// Keeps answers from now on.
+    pub fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Keeps an answer of a kernel.
+    pub fn put(&mut self, kernel: &Arc<dyn Kernel>, inputs: &[Desc], outputs: &[Desc]) -> Result<()> {
+        if self.find(kernel, inputs).is_some() { Ok(()) } else { self.add(kernel, inputs, outputs) }
+    }
+
+    fn find(&self, kernel: &Arc<dyn Kernel>, inputs: &[Desc]) -> Option<&[Desc]> {
+        let is_it = |number: u32| {
+            let answer = &self.list[number as usize];
+            address(&answer.kernel) == address(kernel) && self.descs_of(answer).0 == inputs
+        };
+        let number = self.index.find(hash(kernel, inputs), is_it)?;
+        Some(self.descs_of(&self.list[number as usize]).1)
+    }
+
+    fn descs_of(&self, answer: &Answer) -> (&[Desc], &[Desc]) {
+        let len = (answer.num_inputs + answer.num_outputs) as usize;
+        self.descs[answer.first as usize..][..len].split_at(answer.num_inputs as usize)
+    }
+
+    fn add(&mut self, kernel: &Arc<dyn Kernel>, inputs: &[Desc], outputs: &[Desc]) -> Result<()> {
+        self.index.reserve("the shapes of a graph")?;
+        self.index.insert(hash(kernel, inputs), self.list.len() as u32);
+        let (num_inputs, num_outputs) = (inputs.len() as u32, outputs.len() as u32);
+        let first = self.descs.len() as u32;
+        self.list.push(Answer { kernel: Arc::clone(kernel), first, num_inputs, num_outputs });
+        self.descs.extend(inputs.iter().chain(outputs));
+        Ok(())
+    }
+
+    /// Sets the outputs of a node to its kernel's answer for these inputs.
+    fn set(&mut self, shapes: &mut NodeShapes, node: usize, kernel: &BoundKernel, inputs: &[Desc]) -> Result<()> {
+        if let Some(outputs) = self.is_kept.then(|| self.find(kernel.kernel(), inputs)).flatten() {
+            shapes.set(node, outputs);
+            return Ok(());
+        }
+        let outputs = kernel.infer_unnamed(inputs)?;
+        shapes.set(node, &outputs);
+        if self.is_kept { self.add(kernel.kernel(), inputs, &outputs) } else { Ok(()) }
+    }
+}
+
+fn address(kernel: &Arc<dyn Kernel>) -> usize {
+    Arc::as_ptr(kernel).addr()
+}
+
+fn hash(kernel: &Arc<dyn Kernel>, inputs: &[Desc]) -> u64 {
+    let of = |hash: u64, desc: &Desc| {
+        let hash = mix(hash, u64::from(desc.dtype) << 32 | u64::from(desc.rank));
+        desc.shape().iter().fold(hash, |hash, &dim| mix(hash, dim as u64))
+    };
+    inputs.iter().fold(mix(address(kernel) as u64, 0), of)
+}
+
+/// The last answers for nodes of one graph: nodes with the same kernel and the same inputs share a list of outputs. One
 /// answer is kept for each of a few kernels.
 #[derive(Default)]
-pub(in crate::graph) struct Answers<'a> {
-    kept: Vec<Option<Answer<'a>>>,
-    /// The inputs of the node at hand.
+pub(in crate::graph) struct Recent<'a> {
+    kept: Vec<Option<RecentAnswer<'a>>>,
+    /// The inputs of the current node.
     pub inputs: Vec<Desc>,
 }
 
-struct Answer<'a> {
+struct RecentAnswer<'a> {
     kernel: &'a BoundKernel,
     inputs: Vec<Desc>,
     outputs: (u32, u32),
@@ -73,15 +155,15 @@ struct Answer<'a> {
 
 const KEPT: usize = 64;
 
-impl<'a> Answers<'a> {
-    /// Sets a node's outputs as the kernel says, for the inputs at hand.
-    pub fn set<E>(
+impl<'a> Recent<'a> {
+    /// Sets the outputs of a node to its kernel's answer for the current inputs.
+    pub fn set(
         &mut self,
-        shapes: &mut Shapes,
+        shapes: &mut NodeShapes,
         node: usize,
         kernel: &'a BoundKernel,
-        ask: impl FnOnce(&[Desc]) -> Result<Vec<Desc>, E>,
-    ) -> Result<(), E> {
+        answers: &mut Answers,
+    ) -> Result<()> {
         if self.kept.is_empty() {
             self.kept.resize_with(KEPT, || None);
         }
@@ -94,8 +176,9 @@ impl<'a> Answers<'a> {
             shapes.set_as(node, answer.outputs);
             return Ok(());
         }
-        shapes.set(node, &ask(&self.inputs)?);
-        let answer = self.kept[place].get_or_insert_with(|| Answer { kernel, inputs: Vec::new(), outputs: (0, 0) });
+        answers.set(shapes, node, kernel, &self.inputs)?;
+        let answer =
+            self.kept[place].get_or_insert_with(|| RecentAnswer { kernel, inputs: Vec::new(), outputs: (0, 0) });
         answer.kernel = kernel;
         answer.inputs.clone_from(&self.inputs);
         answer.outputs = shapes.of[node];

@@ -1,27 +1,27 @@
 //! Checks of a whole graph: engines, cycles, types and shapes, absent values. Every refusal names the nodes.
 #![forbid(unsafe_code)]
 
-use super::contents::{Body, Contents, Node, Value};
+use super::contents::{Contents, Node, NodeBody, Value};
 use super::presence::{self, Presences};
-use super::shapes::{Answers, Shapes};
-use crate::base::{Desc, Error, Ref, Result, dtype};
+use super::shapes::{Answers, NodeShapes, Recent};
+use crate::base::{Desc, Error, Ref, Result, Successors, dtype};
 use crate::engine::Engine;
 use crate::kernel::Kernel;
 use crate::memory::heap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A graph that passed, or one inside of it.
+/// A graph that passed, or one nested in it.
 pub(in crate::graph) struct Verified {
-    /// Every node comes after what it waits for.
+    /// Every node comes after its predecessors.
     pub order: Vec<u32>,
-    /// What each node waits for.
+    /// The predecessors of each node.
     pub links: Links,
-    /// What it has, graphs inside of it too.
+    /// The kinds of nodes in it, nested graphs included.
     pub kinds: Kinds,
-    /// What each node's outputs look like.
-    pub descs: Shapes,
-    /// The graphs inside of a node: the branches, or condition and body.
+    /// The descriptors of each node's outputs.
+    pub descs: NodeShapes,
+    /// The graphs nested in a node: the branches, or condition and body.
     pub inner: HashMap<usize, Vec<Verified>>,
     /// Which values can be absent.
     pub presences: Presences,
@@ -32,6 +32,24 @@ impl Verified {
         &self.descs[node][output]
     }
 
+    /// Has a compile keep the kernels' answers for this graph and nested ones, before a pass rewrites it.
+    pub fn keep_answers(&self, graph: &Contents, answers: &mut Answers) -> Result<()> {
+        answers.keep();
+        let mut inputs = Vec::new();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let NodeBody::Kernel { kernel, inputs: values, .. } = &node.body else { continue };
+            inputs.clear();
+            inputs.extend(values.iter().map(|&value| *self.desc(value)));
+            answers.put(kernel.kernel(), &inputs, &self.descs[index])?;
+        }
+        for (&index, inner) in &self.inner {
+            for (graph, verified) in graph.nodes[index].inner().zip(inner) {
+                verified.keep_answers(graph, answers)?;
+            }
+        }
+        Ok(())
+    }
+
     fn has_inside(&mut self, node: usize, inner: Vec<Verified>) {
         self.kinds.add(Kinds::COMPOUND);
         inner.iter().for_each(|inner| self.kinds.add(inner.kinds));
@@ -39,7 +57,7 @@ impl Verified {
     }
 }
 
-/// What there is in a graph, so that who looks for something else need not go through its nodes.
+/// The kinds of nodes in a graph, so that a pass that looks for another kind can skip the graph.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::graph) struct Kinds(u8);
 
@@ -49,20 +67,20 @@ impl Kinds {
     /// A cond, case or while.
     pub const COMPOUND: Kinds = Kinds(4);
     pub const SWITCH: Kinds = Kinds(8);
-    /// A kernel that does something besides its outputs.
+    /// A kernel that has effects besides its outputs.
     pub const EFFECT: Kinds = Kinds(16);
-    /// One that may block.
+    /// A kernel that may block.
     pub const BLOCKING: Kinds = Kinds(32);
     pub const PURE: Kinds = Kinds(64);
     /// An input or a merge.
     pub const OTHER: Kinds = Kinds(128);
 
-    /// Whether there is any of these.
+    /// Whether the graph has any of these.
     pub fn has(self, any: Kinds) -> bool {
         self.0 & any.0 != 0
     }
 
-    /// Whether there are tasks and nothing else.
+    /// Whether the graph has only tasks.
     pub fn is_tasks(self) -> bool {
         self.0 == 0
     }
@@ -76,7 +94,7 @@ impl Kinds {
     }
 }
 
-/// What each node waits for, one behind the other: data first.
+/// The predecessors of all nodes in one list: a node's data inputs come first.
 #[derive(Default)]
 pub(in crate::graph) struct Links {
     starts: Vec<u32>,
@@ -84,7 +102,8 @@ pub(in crate::graph) struct Links {
 }
 
 impl Links {
-    /// Also refuses nodes that are on none of the engines. And whether every node comes after what it waits for.
+    /// Also refuses nodes on engines that are not listed. The flag says whether every node comes after its
+    /// predecessors.
     fn new(graph: &Contents, engines: &[Ref<Engine>]) -> Result<(Links, bool)> {
         let n = graph.nodes.len();
         let mut links = Links { starts: heap::room(n + 1, "the graph's edges")?, before: Vec::with_capacity(2 * n) };
@@ -105,62 +124,59 @@ impl Links {
         &self.before[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// The other way round: where each node's successors begin in the list, and the list, with a successor for each
-    /// edge from a node that counts to one that does.
-    pub fn turned(&self, counts: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
-        let n = self.starts.len() - 1;
-        let mut starts = vec![0u32; n + 1];
-        let nodes = || (0..n).filter(|&node| counts(node));
-        nodes().for_each(|node| self.of(node).iter().for_each(|&before| starts[before as usize + 1] += 1));
-        for i in 0..n {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut list = vec![0u32; starts[n] as usize];
-        for node in nodes() {
-            for &before in self.of(node) {
-                let place = &mut next[before as usize];
-                list[*place as usize] = node as u32;
-                *place += 1;
-            }
-        }
-        (starts, list)
+    /// The reverse: the successors of each node among those that count.
+    pub fn successors(&self, counts: impl Fn(usize) -> bool + Clone) -> Successors {
+        let nodes = (0..self.starts.len() - 1).filter(move |&node| counts(node));
+        let edges = nodes.flat_map(|node| self.of(node).iter().map(move |&before| (before as usize, node)));
+        Successors::new(self.starts.len() - 1, edges)
     }
 }
 
-pub(in crate::graph) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_absent: bool) -> Result<Verified> {
+/// Checks a graph. `answers` is one compile's, which verifies each graph that a pass has written anew.
+pub(in crate::graph) fn verify(
+    graph: &Contents,
+    engines: &[Ref<Engine>],
+    allow_absent: bool,
+    answers: &mut Answers,
+) -> Result<Verified> {
     if engines.is_empty() {
         return Err(Error::invalid("num_engines is 0, a program needs at least one engine"));
     }
     let inputs: Vec<Desc> = graph
         .inputs()
         .filter_map(|index| match &graph.nodes[index].body {
-            Body::Input(desc) => Some(*desc),
+            NodeBody::Input(desc) => Some(*desc),
             _ => None,
         })
         .collect();
-    let verified = verify_inside(graph, engines, &inputs)?;
+    let verified = verify_inside(graph, &mut VerifyContext { engines, answers }, &inputs)?;
     if !allow_absent {
         verified.presences.check_outputs(graph, "unless the compile options allow it")?;
     }
     Ok(verified)
 }
 
-/// A graph whose inputs look like `inputs`, which those of an inner graph must match.
-fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
-    let (links, goes_up) = Links::new(graph, engines)?;
+/// The common state of the checks of a graph and of nested ones.
+struct VerifyContext<'a> {
+    engines: &'a [Ref<Engine>],
+    answers: &'a mut Answers,
+}
+
+/// A graph whose inputs are `inputs`; those of a nested graph must match them.
+fn verify_inside(graph: &Contents, context: &mut VerifyContext<'_>, inputs: &[Desc]) -> Result<Verified> {
+    let (links, goes_up) = Links::new(graph, context.engines)?;
     let order = if goes_up { (0..graph.nodes.len() as u32).collect() } else { order(graph, &links)? };
     let mut verified = Verified {
         order,
         links,
         kinds: Kinds::default(),
-        descs: Shapes::of(graph.nodes.len()),
+        descs: NodeShapes::of(graph.nodes.len()),
         inner: HashMap::new(),
         presences: Presences::default(),
     };
     for (i, index) in graph.inputs().enumerate() {
-        let Body::Input(desc) = &graph.nodes[index].body else { continue };
-        // What a raised loop looks like is found out by looking.
+        let NodeBody::Input(desc) = &graph.nodes[index].body else { continue };
+        // The inputs of a raised loop are inferred.
         if desc.dtype != dtype::ANY && !desc.matches(&inputs[i]) {
             return Err(Error::invalid(format!(
                 "graph '{}' input {i} '{}': expected {}, got {}",
@@ -171,17 +187,17 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
             )));
         }
     }
-    // What is known outside of an inner graph is known inside, too.
+    // Shapes that are known outside of a nested graph are known inside as well.
     for (index, desc) in graph.inputs().zip(inputs) {
         verified.descs.set(index, std::slice::from_ref(desc));
     }
-    let mut answers = Answers::default();
+    let mut recent = Recent::default();
     for at in 0..verified.order.len() {
         let index = verified.order[at] as usize;
         let node = &graph.nodes[index];
         // "node 'conv1' input 2: expected ...", without a colon between name and input.
         let named = |error: Error| Error::new(error.code(), format!("node '{}' {}", node.name, error.message()));
-        infer(node, &mut verified, engines, index, &mut answers).map_err(named)?;
+        infer(node, &mut verified, context, index, &mut recent).map_err(named)?;
     }
     if verified.kinds.has(Kinds::SWITCH) {
         verified.presences = presence::find(graph, &verified.order);
@@ -189,11 +205,11 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     Ok(verified)
 }
 
-/// `last` is the engine that was found right last.
+/// `last` is the engine of the last node that passed.
 fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&'a Ref<Engine>>) -> Result<()> {
     let engine = match &node.body {
-        Body::Kernel { kernel, .. } => kernel.engine(),
-        Body::Constant(tensor) => tensor.engine(),
+        NodeBody::Kernel { kernel, .. } => kernel.engine(),
+        NodeBody::Constant(tensor) => tensor.engine(),
         _ => return Ok(()),
     };
     if last.is_some_and(|last| Ref::ptr_eq(last, engine)) {
@@ -210,7 +226,7 @@ fn check_engine<'a>(node: &'a Node, engines: &[Ref<Engine>], last: &mut Option<&
     Ok(())
 }
 
-/// Refuses inputs and outputs on engines that the program is not compiled for.
+/// Refuses inputs and outputs on engines for which the program is not compiled.
 pub(in crate::graph) fn check_homes(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
     let is_listed = |home: &Ref<Engine>| engines.iter().any(|engine| engine.is_same_device(home));
     let refuse = |what: &str, name: &str, home: &Ref<Engine>| {
@@ -232,10 +248,10 @@ pub(in crate::graph) fn check_homes(graph: &Contents, engines: &[Ref<Engine>]) -
     Ok(())
 }
 
-/// Refuses kernels that may block, for programs that have no pool for them.
+/// Refuses kernels that may block in programs without a pool for them.
 pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
     for node in &graph.nodes {
-        if matches!(&node.body, Body::Kernel { kernel, .. } if kernel.kernel().may_block()) {
+        if matches!(&node.body, NodeBody::Kernel { kernel, .. } if kernel.kernel().may_block()) {
             return Err(Error::precondition(format!(
                 "node '{}' may block a worker of the pool; give a blocking lane \
                  (weir_compile_options_set_blocking_threadpool)",
@@ -250,11 +266,11 @@ pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
     Ok(())
 }
 
-/// Whether it matters though nobody takes what it makes.
+/// Whether the node has to run even if nothing uses its outputs.
 pub(in crate::graph) fn has_effects(node: &Node) -> bool {
     match &node.body {
-        Body::Task { .. } => true,
-        Body::Kernel { kernel, num_outputs, .. } => {
+        NodeBody::Task { .. } => true,
+        NodeBody::Kernel { kernel, num_outputs, .. } => {
             let kernel = kernel.kernel();
             *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
         }
@@ -262,37 +278,25 @@ pub(in crate::graph) fn has_effects(node: &Node) -> bool {
     }
 }
 
-/// An order in which every node comes after what it waits for, where that in which they were added is none: by Kahn's
-/// algorithm, first come, first served.
+/// A topological order, for graphs whose nodes were not added in one.
 fn order(graph: &Contents, links: &Links) -> Result<Vec<u32>> {
     let n = graph.nodes.len();
-    let mut waiting: Vec<usize> = (0..n).map(|index| links.of(index).len()).collect();
-    let (starts, successors) = links.turned(|_| true);
-    let mut order: Vec<u32> = (0..n as u32).filter(|&index| waiting[index as usize] == 0).collect();
-    let mut at = 0;
-    while at < order.len() {
-        let from = order[at] as usize;
-        for &next in &successors[starts[from] as usize..starts[from + 1] as usize] {
-            waiting[next as usize] -= 1;
-            if waiting[next as usize] == 0 {
-                order.push(next);
-            }
-        }
-        at += 1;
-    }
-    if order.len() < n { Err(cycle(graph, &waiting)) } else { Ok(order) }
+    let order = links.successors(|_| true).first_come(0..n);
+    if order.len() < n { Err(cycle(graph, &order)) } else { Ok(order) }
 }
 
-/// Words a cycle among the nodes that still wait: 'a' -> 'b' -> 'a'.
-fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
-    // Every node that still waits has a predecessor that does; walking back must meet a node again.
+/// Describes a cycle among the nodes that have no place in the order: 'a' -> 'b' -> 'a'.
+fn cycle(graph: &Contents, order: &[u32]) -> Error {
+    let mut waits = vec![true; graph.nodes.len()];
+    order.iter().for_each(|&node| waits[node as usize] = false);
+    // Every node that still waits has a predecessor that does, so walking back must meet a node again.
     let mut path = Vec::new();
     let mut seen = vec![false; graph.nodes.len()];
-    let mut at = waiting.iter().position(|&n| n > 0).unwrap_or(0);
+    let mut at = waits.iter().position(|&waits| waits).unwrap_or(0);
     while !seen[at] {
         seen[at] = true;
         path.push(at);
-        at = graph.nodes[at].predecessors().find(|&before| waiting[before] > 0).unwrap_or(at);
+        at = graph.nodes[at].predecessors().find(|&before| waits[before]).unwrap_or(at);
     }
     let start = path.iter().position(|&index| index == at).unwrap_or(0);
     let mut text = format!("'{}'", graph.nodes[at].name);
@@ -302,38 +306,38 @@ fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
     Error::invalid(format!("graph '{}' has a cycle: {text}", graph.name))
 }
 
-/// Finds out what a node's outputs look like. What its inputs are is known already.
+/// Infers the descriptors of a node's outputs. Those of its inputs are known already.
 fn infer<'a>(
     node: &'a Node,
     verified: &mut Verified,
-    engines: &[Ref<Engine>],
+    context: &mut VerifyContext<'_>,
     index: usize,
-    answers: &mut Answers<'a>,
+    recent: &mut Recent<'a>,
 ) -> Result<()> {
     let inputs =
         |verified: &Verified| -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
     match &node.body {
-        Body::Task { .. } => {}
-        Body::Cyclic { .. } => return Err(Error::internal("was not raised")),
-        // What it looks like is known from outside.
-        Body::Input(_) => verified.kinds.add(Kinds::OTHER),
-        Body::Constant(tensor) => {
+        NodeBody::Task { .. } => {}
+        NodeBody::Cyclic { .. } => return Err(Error::internal("was not raised")),
+        // Its descriptor is known from outside.
+        NodeBody::Input(_) => verified.kinds.add(Kinds::OTHER),
+        NodeBody::Constant(tensor) => {
             verified.kinds.add(Kinds::CONSTANT);
             verified.descs.set(index, std::slice::from_ref(tensor.desc()));
         }
-        Body::Kernel { kernel, inputs, .. } => {
+        NodeBody::Kernel { kernel, inputs, .. } => {
             verified.kinds.add(kinds_of(&**kernel.kernel()));
-            answers.inputs.clear();
-            answers.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
-            answers.set(&mut verified.descs, index, kernel, |inputs| kernel.infer_unnamed(inputs))?;
+            recent.inputs.clear();
+            recent.inputs.extend(inputs.iter().map(|&value| *verified.desc(value)));
+            recent.set(&mut verified.descs, index, kernel, context.answers)?;
         }
-        Body::Switch { .. } => {
+        NodeBody::Switch { .. } => {
             verified.kinds.add(Kinds::SWITCH);
             let inputs = inputs(verified);
             check_selector("predicate", &inputs[1])?;
             verified.descs.set(index, &[inputs[0]; 2]);
         }
-        Body::Merge { .. } => {
+        NodeBody::Merge { .. } => {
             verified.kinds.add(Kinds::OTHER);
             let inputs = inputs(verified);
             let mut value = inputs[0];
@@ -342,24 +346,24 @@ fn infer<'a>(
             }
             verified.descs.set(index, &[value, Desc::new(dtype::S32, &[1])]);
         }
-        Body::Case { branches, is_cond, .. } => {
+        NodeBody::Case { branches, is_cond, .. } => {
             let inputs = inputs(verified);
             check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
-            let inner = verify_branches(branches, engines, &inputs[1..])?;
+            let inner = verify_branches(branches, context, &inputs[1..])?;
             verified.descs.set(index, &joined(branches, &inner)?);
             verified.has_inside(index, inner);
         }
-        Body::While { condition, body, num_variables, copies, .. } => {
+        NodeBody::While { condition, body, num_variables, copies, .. } => {
             let mut inputs = inputs(verified);
             let mut inner = match is_settled(body) {
                 true => {
                     declare_variables(body, &mut inputs[..*num_variables]);
-                    verify_loop(condition, body, engines, &inputs, *num_variables)?
+                    verify_loop(condition, body, context, &inputs, *num_variables)?
                 }
-                false => settle_loop(condition, body, engines, &mut inputs)?,
+                false => settle_loop(condition, body, context, &mut inputs)?,
             };
             for [condition, body] in copies {
-                inner.extend(verify_loop(condition, body, engines, &inputs, *num_variables)?);
+                inner.extend(verify_loop(condition, body, context, &inputs, *num_variables)?);
             }
             verified.descs.set(index, &inputs[..*num_variables]);
             verified.has_inside(index, inner);
@@ -378,15 +382,19 @@ fn kinds_of(kernel: &dyn Kernel) -> Kinds {
     kinds
 }
 
-fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Vec<Verified>> {
+fn verify_branches(
+    branches: &[Arc<Contents>],
+    context: &mut VerifyContext<'_>,
+    inputs: &[Desc],
+) -> Result<Vec<Verified>> {
     let mut all = Vec::with_capacity(branches.len());
     for branch in branches {
-        all.push(verify_inner(branch, engines, inputs)?);
+        all.push(verify_inner(branch, context, inputs)?);
     }
     Ok(all)
 }
 
-/// The outputs of a choice: what those of all branches have in common.
+/// The outputs of a choice: the common part of all branches' outputs.
 fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
     let mut joined = outputs(&branches[0], &all[0]);
     for (branch, verified) in branches.iter().zip(all) {
@@ -400,32 +408,34 @@ fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
     Ok(joined)
 }
 
-/// A variable is what the body declares for it, which may leave open what its first value settles. Where they do not
-/// agree, the body refuses it.
+/// A variable has the descriptor that the body declares for it. The body may leave open a size that the first value
+/// settles. The body refuses a first value that does not match.
 fn declare_variables(body: &Contents, variables: &mut [Desc]) {
     for (index, variable) in body.inputs().zip(variables) {
         match &body.nodes[index].body {
-            Body::Input(desc) if desc.matches(variable) => *variable = *desc,
+            NodeBody::Input(desc) if desc.matches(variable) => *variable = *desc,
             _ => {}
         }
     }
 }
 
-/// Whether it says what its inputs look like.
+/// Whether the graph declares the descriptors of its inputs.
 fn is_settled(graph: &Contents) -> bool {
-    graph.inputs().all(|index| !matches!(&graph.nodes[index].body, Body::Input(desc) if desc.dtype == dtype::ANY))
+    graph.inputs().all(|index| !matches!(&graph.nodes[index].body, NodeBody::Input(desc) if desc.dtype == dtype::ANY))
 }
 
-/// Finds out what the variables of a loop look like of which only the first values are known: what differs from one
-/// iteration to the next is left open. Each time around leaves more open, so this ends.
+/// Infers the variables of a loop from their first values. A size that differs from one iteration to the next is left
+/// open. Each round leaves more open, so this ends.
 fn settle_loop(
     condition: &Contents,
     body: &Contents,
-    engines: &[Ref<Engine>],
+    context: &mut VerifyContext<'_>,
     inputs: &mut [Desc],
 ) -> Result<Vec<Verified>> {
+    // Kernels with the same inputs in the next round are not asked again.
+    context.answers.keep();
     loop {
-        let verified = verify_inner(body, engines, inputs)?;
+        let verified = verify_inner(body, context, inputs)?;
         let mut is_settled = true;
         let ports: Vec<usize> = body.inputs().collect();
         for (i, next) in outputs(body, &verified).iter().enumerate() {
@@ -437,8 +447,8 @@ fn settle_loop(
             inputs[i] = both;
         }
         if is_settled {
-            // The body is not looked through again: loops inside of loops would be so often.
-            let of_condition = verify_inner(condition, engines, inputs)?;
+            // The body is not verified again: nested loops would be verified exponentially often.
+            let of_condition = verify_inner(condition, context, inputs)?;
             check_predicate(condition, &of_condition)?;
             return Ok(vec![of_condition, verified]);
         }
@@ -448,11 +458,11 @@ fn settle_loop(
 fn verify_loop(
     condition: &Contents,
     body: &Contents,
-    engines: &[Ref<Engine>],
+    context: &mut VerifyContext<'_>,
     inputs: &[Desc],
     num_variables: usize,
 ) -> Result<Vec<Verified>> {
-    let all = vec![verify_inner(condition, engines, inputs)?, verify_inner(body, engines, inputs)?];
+    let all = vec![verify_inner(condition, context, inputs)?, verify_inner(body, context, inputs)?];
     check_predicate(condition, &all[0])?;
     let next = outputs(body, &all[1]);
     for i in 0..num_variables {
@@ -467,9 +477,9 @@ fn check_predicate(condition: &Contents, verified: &Verified) -> Result<()> {
     check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, verified)[0])
 }
 
-fn verify_inner(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
+fn verify_inner(graph: &Contents, context: &mut VerifyContext<'_>, inputs: &[Desc]) -> Result<Verified> {
     let named = |error: Error| Error::new(error.code(), format!("in graph '{}': {}", graph.name, error.message()));
-    let verified = verify_inside(graph, engines, inputs).map_err(named)?;
+    let verified = verify_inside(graph, context, inputs).map_err(named)?;
     verified.presences.check_outputs(graph, "in a graph inside of another one")?;
     Ok(verified)
 }
@@ -478,7 +488,7 @@ fn outputs(graph: &Contents, verified: &Verified) -> Vec<Desc> {
     graph.outputs.iter().map(|(_, value)| *verified.desc(*value)).collect()
 }
 
-/// A predicate or an index: one element of an integer type.
+/// Refuses a predicate or an index that is not one element of an integer type.
 fn check_selector(what: &str, desc: &Desc) -> Result<()> {
     let legal = [dtype::BOOL, dtype::U8, dtype::S8, dtype::S32].contains(&desc.dtype);
     if legal && desc.is_concrete() && desc.elements()? == 1 {

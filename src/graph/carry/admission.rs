@@ -1,64 +1,64 @@
-//! A program that has no more than so many runs at once: who may begin, who waits, and who may not wait.
+//! The bound on a program's concurrent runs: which run may begin, which waits, and which must not wait.
 //!
-//! A run takes a place when it begins and gives it back when it is over (`sync::Semaphore`). When all are taken,
+//! A run takes a permit when it begins and gives it back when it is over (`semaphore`). When all are taken,
 //!
-//! - a run in the calling thread sleeps until its turn comes, if the thread is inside of nothing of the library's: then
-//!   it holds nothing that others could wait for, so no circle can close. Inside of a task of a pool, of a stream's
-//!   work or of a run of a program with a bound it looks and helps the pool for a while, and is refused then;
-//! - a run on an asynchronous stream has been taken by the queue already. When its turn comes there it leaves word in
-//!   the line and answers *pending*: the stream is held up, and no thread is. Whoever leaves hands it the place and
-//!   resumes the stream. Submitting never blocks; who wants to be held back there asks not to wait, and is refused
-//!   while as many runs as may go on are queued or under way.
+//! - a run in the calling thread sleeps until it gets one, if the thread is inside of nothing of the library's: then it
+//!   holds nothing for which others could wait, so no circle can close. Inside of a task of a pool, of a stream's work
+//!   or of a run of a program with a bound it spins and helps the pool for a while, and is then refused;
+//! - a run on an asynchronous stream was accepted by the queue already. When it is drained it joins the line and
+//!   answers *pending*: the stream is held up, and no thread is. The run that leaves hands it the permit and resumes
+//!   the stream. Submitting never blocks; for back-pressure at the call, the host asks not to wait, and is refused
+//!   while as many runs as allowed are queued or in flight.
 //!
-//! A run that begins inside of a run of the same program belongs to it and takes no place: it would wait for itself. So
-//! do programs that are nodes, and runs that a kernel makes through its context: the outer run cannot go on without
-//! them. Threads know what they are inside of by the ids of runs on their stack (`sync::ambient`), whose upper half is
-//! the program's number.
+//! A run that begins inside of a run of the same program belongs to it and takes no permit: it would wait for itself.
+//! So do programs that are nodes, and runs that a kernel makes through its context: the outer run cannot continue
+//! without them. A thread knows what it is inside of by the ids of runs on its stack (`sync::ambient`), whose upper
+//! half is the program's number.
 //!
 //! One wait is left that could close a circle: a kernel of the program sleeps, outside of a pool, until a stream is
-//! done on which a run of its own program waits for a place. The queue says what it waits for, and such a sleep is
+//! done on which a run of its own program waits for a permit. The queue says what it waits for, and such a sleep is
 //! refused (`stream::wait`).
 #![forbid(unsafe_code)]
 
 use super::semaphore::Semaphore;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::stream::{Joinable, Joined, Queue, help_briefly};
+use crate::stream::{JoinOutcome, Joinable, Queue, help_briefly};
 use crate::sync::{EventCount, Mutex, ambient};
-use crate::threadpool::{self, PoolAttr, ThreadPool};
+use crate::threadpool::{self, ThreadPool, ThreadPoolAttr};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// How long a thread looks before it sleeps.
+/// How long a thread spins before it sleeps.
 const LOOK_NS: u64 = 20_000;
-/// How long it sleeps before it looks whether it can do something for those that have a place.
+/// How long it sleeps before it checks whether it can help the runs that have a permit.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
 
-/// A run on a stream, which has left word in the line.
+/// A run on a stream that waits in the line.
 pub(in crate::graph) trait Queued: Send + Sync {
-    /// By the run that leaves: its place is this one's now.
-    fn admit(&self, place: Place, queue: &Arc<Queue>);
+    /// Called by the run that leaves, which hands over its permit.
+    fn admit(&self, permit: Permit, queue: &Arc<Queue>);
 }
 
-/// Who waits.
-pub(in crate::graph) enum Waiter {
+/// An entry of the line.
+pub(in crate::graph) enum LineEntry {
     Thread(Arc<EventCount>),
     Queued(Arc<dyn Queued>, Arc<Queue>),
 }
 
 pub(in crate::graph) struct Admission {
-    /// In the upper half of the runs' ids; never 0.
+    /// The upper half of the runs' ids; never 0.
     pub number: u32,
     most: u32,
-    places: Semaphore<Waiter>,
-    /// Runs that are queued, wait or go on. ORDERING: Relaxed; it limits.
+    permits: Semaphore<LineEntry>,
+    /// Runs that are queued, wait or are in flight. ORDERING: Relaxed; it limits.
     accepted: AtomicU32,
-    /// The streams of runs that are in the line or have a place.
+    /// The streams of runs that are in the line or have a permit.
     queues: Mutex<Vec<Weak<Queue>>>,
 }
 
-/// A run was accepted, and is not over.
+/// Counts a run from its acceptance to its end.
 pub(in crate::graph) struct Accepted(Arc<Admission>);
 
 impl Drop for Accepted {
@@ -67,22 +67,22 @@ impl Drop for Accepted {
     }
 }
 
-/// The right to go on.
-pub(in crate::graph) struct Place {
+/// The right to run.
+pub(in crate::graph) struct Permit {
     of: Arc<Admission>,
-    /// Of a run on a stream.
+    /// Set for a run on a stream.
     queue: Option<Weak<Queue>>,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.queue.iter().for_each(|queue| self.of.over(queue));
-        match self.of.places.leave() {
+        match self.of.permits.leave() {
             None => {}
-            Some(Waiter::Thread(gate)) => gate.advance(1),
-            Some(Waiter::Queued(run, queue)) => {
-                let place = Place { of: Arc::clone(&self.of), queue: Some(Arc::downgrade(&queue)) };
-                run.admit(place, &queue);
+            Some(LineEntry::Thread(wake_up)) => wake_up.advance(1),
+            Some(LineEntry::Queued(run, queue)) => {
+                let permit = Permit { of: Arc::clone(&self.of), queue: Some(Arc::downgrade(&queue)) };
+                run.admit(permit, &queue);
             }
         }
     }
@@ -91,11 +91,11 @@ impl Drop for Place {
 /// Both, for runs that begin at once.
 pub(in crate::graph) struct Admitted {
     // Dropped in this order.
-    _place: Place,
+    _permit: Permit,
     _accepted: Accepted,
 }
 
-/// What a run that finds no place is to know.
+/// The parameters of a request for a permit.
 pub(in crate::graph) struct Asks<'a> {
     pub name: &'a str,
     pub no_wait: bool,
@@ -105,21 +105,21 @@ pub(in crate::graph) struct Asks<'a> {
 }
 
 impl Admission {
-    /// None if there is no bound.
+    /// `None` if there is no bound.
     pub fn create(most: u32) -> Option<Arc<Admission>> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Relaxed) % (u32::MAX - 1) + 1;
         let admission = || Admission {
             number,
             most,
-            places: Semaphore::new(most),
+            permits: Semaphore::new(most),
             accepted: AtomicU32::new(0),
             queues: Mutex::default(),
         };
         (most > 0).then(|| Arc::new(admission()))
     }
 
-    /// Whether a run that begins in this thread is part of one that has a place.
+    /// Whether a run that begins in this thread is part of one that has a permit.
     pub fn is_inside(&self) -> bool {
         ambient::within_runs_of(self.number)
     }
@@ -145,45 +145,47 @@ impl Admission {
         }
     }
 
-    /// A place for a run in this thread; waits for one where it may.
+    /// A permit for a run in this thread; waits for one if it may.
     pub fn enter(self: &Arc<Self>, asks: &Asks<'_>) -> Result<Option<Admitted>> {
         if self.is_inside() {
             return Ok(None);
         }
-        if self.places.try_enter() {
+        if self.permits.try_enter() {
             return Ok(Some(self.admitted()));
         }
         if asks.no_wait {
             return Err(self.full(asks));
         }
-        let gate = Arc::new(EventCount::new());
-        if self.places.enter_or_wait(|| Waiter::Thread(Arc::clone(&gate))) {
+        let wake_up = Arc::new(EventCount::new());
+        if self.permits.enter_or_wait(|| LineEntry::Thread(Arc::clone(&wake_up))) {
             return Ok(Some(self.admitted()));
         }
         let in_work = ambient::depth() > 0 || threadpool::within_any();
         let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
-        while gate.reached() == 0 && !deadline.is_past() && self.help() {}
+        while wake_up.reached() == 0 && !deadline.is_past() && self.help() {}
         let called = if in_work {
-            let spin_ns = PoolAttr::default().spin_ns;
-            help_briefly(&|| gate.reached() > 0, asks.pool, spin_ns)
+            let spin_ns = ThreadPoolAttr::default().spin_ns;
+            help_briefly(&|| wake_up.reached() > 0, asks.pool, spin_ns)
         } else {
-            // Those in front of it may go on and find no thread of their pool that does not wait here.
+            // The runs in front of it may be ready, but find only threads of their pool that wait here.
             loop {
-                let called = gate.wait(1, LOOK_NS, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
+                let called = wake_up.wait(1, LOOK_NS, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
                 if called || deadline.is_past() {
                     break called;
                 }
                 self.help();
             }
         };
-        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Thread(other) if Arc::ptr_eq(other, &gate));
-        if called || self.places.withdraw(is_it).is_none() {
+        let is_it = |waiter: &LineEntry| matches!(waiter, LineEntry::Thread(other) if Arc::ptr_eq(other, &wake_up));
+        if called || self.permits.withdraw(is_it).is_none() {
             return Ok(Some(self.admitted()));
         }
         let (name, most) = (asks.name, self.most);
         if in_work {
             return Err(Error::precondition(format!(
-                "program '{name}' has as many runs under way as it may have at once, {most}, and this thread must not wait for one to end: it is inside of a task of a pool, of a stream's work or of a run, which they may need"
+                "program '{name}' has as many runs under way as it may have at once, {most}, and this thread must not \
+                 wait for one to end: it is inside of a task of a pool, of a stream's work or of a run, which they may \
+                 need"
             )));
         }
         Err(Error::new(
@@ -192,34 +194,34 @@ impl Admission {
         ))
     }
 
-    /// Does something of what the runs wait for that have a place or are in front; false if there was nothing to do.
+    /// Works for the runs that have a permit or are in front; false if there was nothing to do.
     fn help(&self) -> bool {
         let queues: SmallVec<[Arc<Queue>; 8]> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
         queues.iter().any(Queue::help)
     }
 
-    /// The caller has a place.
+    /// The caller has a permit.
     fn admitted(self: &Arc<Self>) -> Admitted {
         self.accepted.fetch_add(1, Relaxed);
-        Admitted { _place: Place { of: Arc::clone(self), queue: None }, _accepted: Accepted(Arc::clone(self)) }
+        Admitted { _permit: Permit { of: Arc::clone(self), queue: None }, _accepted: Accepted(Arc::clone(self)) }
     }
 
-    /// Up to `count` places more, as far as they are free.
+    /// Up to `count` permits more, as far as they are free.
     pub fn more(self: &Arc<Self>, count: usize) -> More {
-        let count = (0..count).take_while(|_| self.places.try_enter()).count();
+        let count = (0..count).take_while(|_| self.permits.try_enter()).count();
         More { of: Arc::clone(self), count }
     }
 
-    /// A place for a run on a stream, or one in the line.
+    /// A permit for a run on a stream, or a place in the line.
     pub(in crate::graph) fn enter_or_wait(
         self: &Arc<Self>,
         run: &Arc<dyn Queued>,
         queue: &Arc<Queue>,
-    ) -> Option<Place> {
+    ) -> Option<Permit> {
         self.queues.lock().push(Arc::downgrade(queue));
-        let waiter = || Waiter::Queued(Arc::clone(run), Arc::clone(queue));
+        let waiter = || LineEntry::Queued(Arc::clone(run), Arc::clone(queue));
         let queue = Some(Arc::downgrade(queue));
-        self.places.enter_or_wait(waiter).then(|| Place { of: Arc::clone(self), queue })
+        self.permits.enter_or_wait(waiter).then(|| Permit { of: Arc::clone(self), queue })
     }
 
     /// A run on this stream is over, or has left the line.
@@ -232,22 +234,23 @@ impl Admission {
 
     /// Takes a run on a stream out of the line.
     pub(in crate::graph) fn withdraw(&self, run: &Arc<dyn Queued>) {
-        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Queued(other, _) if std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(run)));
-        if let Some(Waiter::Queued(_, queue)) = self.places.withdraw(is_it) {
+        let is_this = |other: &Arc<dyn Queued>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(run));
+        let is_it = |waiter: &LineEntry| matches!(waiter, LineEntry::Queued(other, _) if is_this(other));
+        if let Some(LineEntry::Queued(_, queue)) = self.permits.withdraw(is_it) {
             self.over(&Arc::downgrade(&queue));
             queue.share(None);
         }
     }
 }
 
-/// Who waits for a stream whose run is in the line does what is in front of it.
+/// A thread that waits for a stream whose run is in the line works for the runs in front of it.
 impl Joinable for Admission {
-    fn join(self: Arc<Self>, _part: u64, may_work: bool) -> Joined {
-        if may_work && self.help() { Joined::Worked } else { Joined::Nobody }
+    fn join(self: Arc<Self>, _part: u64, may_work: bool) -> JoinOutcome {
+        if may_work && self.help() { JoinOutcome::Worked } else { JoinOutcome::Nobody }
     }
 }
 
-/// Semaphore that are given back together.
+/// Permits that are given back together.
 pub(in crate::graph) struct More {
     of: Arc<Admission>,
     pub count: usize,
@@ -255,6 +258,6 @@ pub(in crate::graph) struct More {
 
 impl Drop for More {
     fn drop(&mut self) {
-        (0..self.count).for_each(|_| drop(Place { of: Arc::clone(&self.of), queue: None }));
+        (0..self.count).for_each(|_| drop(Permit { of: Arc::clone(&self.of), queue: None }));
     }
 }

@@ -1,47 +1,47 @@
-//! The word of a plain node in one instance of its region: how many arrivals are still to come, and what came.
+//! The arrival counter of a plain node in one instance of its region: how many arrivals are pending, and which have
+//! come.
 //!
 //! ```text
 //! | dropped : 1 | dead : 31 | pending : 32 |
 //! ```
 //!
-//! A node of a graph has one word in each copy of its region (each run, each iteration that is under way). Whoever
-//! produced one of its inputs arrives; the last one to arrive owns the node and is told what to do with it. An arrival
-//! is an addition of a constant, so one `fetch_add` both makes it and tells whether it was the last: there is no lock,
-//! no second look and no loop.
+//! A node of a graph has one word in each copy of its region (each run, each iteration in flight). The producer of one
+//! of its inputs arrives; the last one to arrive owns the node and is told what to do with it. An arrival is an
+//! addition of a constant, so one `fetch_add` both makes it and tells whether it was the last: there is no lock, no
+//! second look and no loop.
 //!
-//! | arrival             | who                                    | change                       |
-//! |---------------------|----------------------------------------|------------------------------|
-//! | live                | a producer that ran                    | pending - amount             |
-//! | dead                | a producer without a value             | pending - amount, dead + 1   |
-//! | drop                | the guard of a branch that isn't taken | pending - amount, dropped    |
-//! | reset               | the arrival that made pending 0        | the start value, a store     |
+//! | arrival | by                                     | change                     |
+//! |---------|----------------------------------------|----------------------------|
+//! | live    | a producer that ran                    | pending - amount           |
+//! | dead    | a producer without a value             | pending - amount, dead + 1 |
+//! | drop    | the guard of a branch that isn't taken | pending - amount, dropped  |
+//! | reset   | the arrival that made pending 0        | the start value, a store   |
 //!
 //! *One owner.* `pending` starts as the number of arrivals that the compiler counted, and each takes off its part. So
 //! it gets to 0 in exactly one addition, and no field can borrow from its neighbour or run into it: at most `MOST`
 //! arrivals are counted. A version that subtracts and then looks gives a node to two threads
 //! (`models_broken_arrivals_look_again`).
 //!
-//! *Parallel edges.* What one producer has to say to one consumer is one arrival: `amount` is the number of edges that
+//! *Parallel edges.* All edges from one producer to one consumer are one arrival: `amount` is the number of edges that
 //! it stands for.
 //!
 //! *Self-reset.* The owner stores the start value before it does anything else, so that a run neither copies nor clears
-//! the words of the last one. Nobody else can see the word then: all arrivals of this instance have been made, and
+//! the words of the last one. No other thread can see the word then: all arrivals of this instance have been made, and
 //! those of the next one come after the instance is closed, which is ordered behind the owner by what closes it (the
-//! tokens of the run, the retirement of the iteration). Only a run that was given up leaves words behind that are not
-//! clean; `reset` them.
+//! latch of the run, the retirement of the iteration). Only a run that was given up leaves words that are not clean;
+//! `reset` them.
 //!
 //! *Branches that are not taken.* The nodes of a structured branch get no dead inputs. The guard of the branch is an
 //! edge to each of its entries, that is, the nodes that have an input from outside the branch. On the side that is not
-//! taken those inputs come nevertheless, and the others never do: the guard itself, and all edges from inside the
-//! branch. The guard makes these in their place, as one arrival, the drop. So the word is completed by the arrivals
-//! from outside alone, and the last one finds the flag, resets the word and lets go of the inputs without running the
-//! node. What lies behind it in the branch was never touched. Of two nested branches that are not entered the outer
-//! guard makes the drop for the entries of both, as the inner one never runs: no word is dropped twice. A drop that
-//! forgets the edges from inside leaves a word for the next run that is half counted
-//! (`models_broken_drop_forgets_the_inside`).
+//! taken those inputs still arrive, and the others never do: the guard itself, and all edges from inside the branch.
+//! The guard makes these in their place, as one arrival, the drop. So the word is completed by the arrivals from
+//! outside alone, and the last one finds the flag, resets the word and releases the inputs without running the node.
+//! Its successors in the branch were never touched. Of two nested branches that are not entered the outer guard makes
+//! the drop for the entries of both, as the inner one never runs: no word is dropped twice. A drop that forgets the
+//! edges from inside leaves a half counted word for the next run (`models_broken_drop_forgets_the_inside`).
 //!
 //! *Order.* All additions are AcqRel on one word, and additions do not end each other's release sequences: the last
-//! arrival has acquired what every earlier one released, which is the values in the consumer's inputs.
+//! arrival has acquired the releases of all earlier ones, that is, the values in the consumer's inputs.
 //!
 //! The start value is not in the word but with the program, once for all instances, and comes with each call.
 #![forbid(unsafe_code)]
@@ -55,21 +55,22 @@ const DROPPED: u64 = 1 << 63;
 #[derive(Debug)]
 pub struct Arrivals(AtomicU64);
 
-/// What an arrival has to do. Exactly one per instance gets something else than `Waiting`, and it finds the word reset.
+/// The action after an arrival. Exactly one per instance gets another value than `Waiting`, and it finds the word
+/// reset.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// Others are to come.
+    /// Others are pending.
     Waiting,
     /// Run the node.
     Ready,
     /// Some input has no value: the node does not run, and its outputs have no value either.
     Dead,
-    /// The node is in a branch that is not taken: let go of the inputs that came, and tell nobody.
+    /// The node is in a branch that is not taken: release the inputs that came, and make no arrivals.
     Dropped,
 }
 
-/// What is added by an arrival that sets these flags.
+/// The addend of an arrival that sets these flags.
 #[inline]
 const fn change(amount: u32, flags: u64) -> u64 {
     flags.wrapping_sub(amount as u64)
@@ -80,7 +81,7 @@ const fn dead_flag(dead: bool) -> u64 {
     (dead as u64) << DEAD_SHIFT
 }
 
-/// What a word says in which nothing is pending.
+/// The meaning of a word in which nothing is pending.
 #[inline]
 fn outcome(word: u64) -> Arrival {
     if word == 0 {
@@ -93,7 +94,7 @@ fn outcome(word: u64) -> Arrival {
 }
 
 impl Arrivals {
-    /// Most arrivals that one word counts: each may be dead.
+    /// The most arrivals that one word counts: each may be dead.
     pub const MOST: u32 = i32::MAX as u32;
 
     #[inline]
@@ -109,8 +110,8 @@ impl Arrivals {
     }
 
     /// The guard of a branch that is not taken arrives at an entry: for itself and for all edges from inside the
-    /// branch, which are `amount` together. True: all inputs from outside have come before, let go of them. Otherwise
-    /// the last of them gets `Dropped`.
+    /// branch, which are `amount` together. True: all inputs from outside have come before, release them. Otherwise the
+    /// last of them gets `Dropped`.
     #[inline]
     pub fn drop_branch(&self, amount: u32, start: u32) -> bool {
         self.shared(amount, DROPPED, start) != Arrival::Waiting
@@ -118,8 +119,8 @@ impl Arrivals {
 
     #[inline]
     fn shared(&self, amount: u32, flags: u64, start: u32) -> Arrival {
-        // ORDERING: AcqRel; Release publishes the value that the caller brings, to the last arrival, and Acquire shows
-        // the last one what all the others have brought.
+        // ORDERING: AcqRel; Release publishes the caller's value to the last arrival, and Acquire shows the last one
+        // the values of all others.
         let before = self.0.fetch_add(change(amount, flags), AcqRel);
         let after = before.wrapping_add(change(amount, flags));
         check(before, after, amount);
@@ -130,14 +131,14 @@ impl Arrivals {
         outcome(after)
     }
 
-    /// The word as at the beginning. Only by the owner of the node, or of a run that is closed.
+    /// Sets the start value. Only for the owner of the node, or of a run that is closed.
     #[inline]
     pub fn reset(&self, start: u32) {
         // ORDERING: Relaxed; the next instance's arrivals are ordered behind the closing of this one.
         self.0.store(u64::from(start), Relaxed);
     }
 
-    /// Whether the word is as at the beginning. For checks between runs.
+    /// Whether the word has its start value. For checks between runs.
     #[inline]
     pub fn is_clean(&self, start: u32) -> bool {
         self.0.load(Relaxed) == u64::from(start)
@@ -162,18 +163,18 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum TestArrival {
         Live(u32),
         Dead(u32),
         Drop(u32),
     }
-    use Step::*;
+    use TestArrival::*;
 
     fn dropped(last: bool) -> Arrival {
         if last { Arrival::Dropped } else { Arrival::Waiting }
     }
 
-    fn take(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn take(word: &Arrivals, step: TestArrival, start: u32) -> Arrival {
         match step {
             Live(amount) => word.arrive(amount, false, start),
             Dead(amount) => word.arrive(amount, true, start),
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    fn permutations(steps: &[Step]) -> Vec<Vec<Step>> {
+    fn permutations(steps: &[TestArrival]) -> Vec<Vec<TestArrival>> {
         if steps.is_empty() {
             return vec![Vec::new()];
         }
@@ -199,7 +200,7 @@ mod tests {
 
     /// In any order: the last step gets the outcome, all others wait, and the word is as before. Several instances in
     /// the same word.
-    fn ends_in(steps: &[Step], outcome: Arrival) {
+    fn ends_in(steps: &[TestArrival], outcome: Arrival) {
         let start = steps.iter().map(|&(Live(n) | Dead(n) | Drop(n))| n).sum();
         let word = Arrivals::new(start);
         for order in permutations(steps) {
@@ -228,7 +229,7 @@ mod tests {
         ends_in(&[Drop(1)], Arrival::Dropped);
         ends_in(&[Drop(4), Live(1)], Arrival::Dropped);
         ends_in(&[Drop(1), Live(1), Live(2)], Arrival::Dropped);
-        // No value from outside, and nobody to tell: dropped goes before dead.
+        // No value from outside, and no successor to tell: dropped goes before dead.
         ends_in(&[Drop(3), Dead(1), Live(2)], Arrival::Dropped);
     }
 

@@ -1,4 +1,4 @@
-//! What a state has of its nodes that complete later. `pending` says what becomes of them.
+//! A state's nodes that complete later. `pending` describes their states.
 
 use crate::base::{Error, Ref, Result};
 use crate::graph::plan::Plan;
@@ -12,37 +12,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// One node's calls, one after the other.
-pub(in crate::graph) struct Call {
+pub(in crate::graph) struct NodeCall {
     pub pending: Pending,
     pub context: KernelContext<'static>,
-    /// For a kernel that may block, or has a thread to be called on.
-    pub lane: Option<Arc<CallChain>>,
-    /// In this run. ORDERING: Relaxed; what brings the node back orders it.
+    /// For a kernel that may block, or that has a thread of its own.
+    pub chain: Option<Arc<CallChain>>,
+    /// In this run. ORDERING: Relaxed; the node's completion orders it.
     pub has_failed: AtomicBool,
 }
 
-/// A run that has calls on lanes.
+/// A run that has chained calls.
 pub(in crate::graph) trait OnChain: Send + Sync {
     /// Computes call `call`, whose completion has this number.
-    fn compute_on_lane(&self, call: u32, done: usize);
+    fn compute_chained(&self, call: u32, done: usize);
 }
 
-/// A kernel on its way to the pool for such: to the run it is one that completes later.
+/// A kernel on its way to its pool: for the run it is one that completes later.
 pub(in crate::graph) struct CallChain {
     pub call: u32,
-    /// The call and its completion, until somebody begins it: the pool, or who waits for the run.
+    /// The call and its completion, until a thread begins it: one of the pool, or one that waits for the run.
     pub handed: Mailbox<(Arc<dyn OnChain>, usize)>,
-    /// When it was handed over. ORDERING: Relaxed; `handed` orders it, and a late look only means a later claim.
+    /// When it was handed over. ORDERING: Relaxed; `handed` orders it, and a stale read only means a later claim.
     pub since_ns: AtomicU64,
 }
 
 impl CallChain {
-    /// Does the call; false if another thread has begun it.
+    /// Makes the call; false if another thread has begun it.
     pub fn begin(&self) -> bool {
         let handed = self.handed.take();
         let is_mine = handed.is_some();
         if let Some((state, done)) = handed {
-            state.compute_on_lane(self.call, done);
+            state.compute_chained(self.call, done);
         }
         is_mine
     }
@@ -57,13 +57,13 @@ impl Job for CallChain {
 
 /// A state's nodes that complete later. Empty for programs without.
 pub(in crate::graph) struct Calls {
-    pub list: Box<[Call]>,
+    pub list: Box<[NodeCall]>,
     pub returns: Returns,
     /// Advanced when the owner, if it sleeps, must look.
     pub news: EventCount,
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
-    /// The owner's gate, if it has several runs at once.
+    /// The owner's event count, if it has several runs at once.
     pub together: Mutex<Option<Arc<EventCount>>>,
     /// The owner, if it is a node of another run.
     pub rounds: Rounds,
@@ -81,7 +81,7 @@ impl Calls {
     ) -> Result<Calls> {
         let stop = Arc::new(Stop::default());
         let mut list = Vec::new();
-        let bytes = plan.calls.len() * size_of::<Call>();
+        let bytes = plan.calls.len() * size_of::<NodeCall>();
         list.try_reserve_exact(plan.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
         for &(kernel, _) in &plan.calls {
             let node = &plan.kernels[kernel as usize];
@@ -89,19 +89,20 @@ impl Calls {
             let (inputs, outputs) = (&args[node.inputs()], &args[node.outputs()]);
             heap::probe(size_of_val(inputs) + size_of_val(outputs), "a run's calls")?;
             let kept = Kept {
-                // The state's views follow its tensors from run to run; so must these, which `begin_call` sees to.
+                // The state's views follow its tensors from run to run; `begin_call` updates these.
                 args: inputs.iter().chain(outputs).cloned().collect(),
                 bounds: [0, inputs.len(), inputs.len() + outputs.len()],
                 pool: Mutex::new(None),
                 stop: Arc::clone(&stop),
                 frame: frame.cloned(),
             };
-            // SAFETY: of the state's tensors, as of `RunState::compute_with`, for calls of one node, one after the other.
+            // SAFETY: of the state's tensors, as of `RunState::compute_with`, for calls of one node, one after the
+            // other.
             let context = unsafe { KernelContext::kept(kept, scratch(node.scratch)) };
             let call = list.len() as u32;
-            let lane = (kernel.may_block() || kernel.launcher().is_some())
+            let chain = (kernel.may_block() || kernel.launcher().is_some())
                 .then(|| Arc::new(CallChain { call, handed: Mailbox::default(), since_ns: AtomicU64::new(0) }));
-            list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
+            list.push(NodeCall { pending: Pending::new()?, context, chain, has_failed: AtomicBool::new(false) });
         }
         Ok(Calls {
             list: list.into_boxed_slice(),
@@ -114,7 +115,7 @@ impl Calls {
         })
     }
 
-    /// Nothing is begun any more, or is begun again.
+    /// From here on nothing begins, or nodes begin again.
     pub fn set_stop(&self, stop: bool) {
         match stop {
             _ if self.list.is_empty() => {}
@@ -123,7 +124,7 @@ impl Calls {
         }
     }
 
-    /// When the calls' time is over; 0 = never.
+    /// Sets the calls' deadline; 0 = never.
     pub fn set_deadline(&self, at_ns: u64) {
         if !self.list.is_empty() {
             self.stop.set_deadline(at_ns);
@@ -131,34 +132,40 @@ impl Calls {
     }
 }
 
-/// What the owner of a run has to know that is a call of another one (`inner`).
-pub(in crate::graph) struct Inner {
-    /// The program.
-    pub program: Arc<dyn Any + Send + Sync>,
+/// A program, for a run that is a call of another one.
+pub(in crate::graph) trait StateHome: Send + Sync {
+    /// Keeps a `RunState` of this program for a later run.
+    fn give_back(&self, state: Arc<dyn Any + Send + Sync>);
+}
+
+/// The state that the owner needs of a nested run (`inner`).
+pub(in crate::graph) struct NestedRun {
+    /// Keeps the program alive, and takes the state back.
+    pub home: Arc<dyn StateHome>,
     pub attached: Attached<Arc<Stop>>,
-    /// What the gate of closed runs will have reached at its end.
+    /// The value that the event count of closed runs will have reached at its end.
     pub closed: u64,
 }
 
 /// The owner of a run that is a call of another one, in its rounds.
 pub(in crate::graph) struct Rounds {
-    pub turn: DrainLock<Option<Inner>>,
-    /// The handle of the round that is over when the owner is told. There while the turn is PARKED.
+    pub drain_lock: DrainLock<Option<NestedRun>>,
+    /// The completion of the round that is over when the owner is told. There while the drain lock is PARKED.
     pub told: Mailbox<Completion>,
 }
 
 impl Rounds {
     pub fn new() -> Rounds {
-        Rounds { turn: DrainLock::new(None), told: Mailbox::default() }
+        Rounds { drain_lock: DrainLock::new(None), told: Mailbox::default() }
     }
 
-    /// There is news for the owner. False if nobody had to be brought.
+    /// There is news for the owner. False if the owner need not be called.
     pub fn tell(&self) -> bool {
-        if !self.turn.resume() {
+        if !self.drain_lock.resume() {
             return false;
         }
         if let Some(done) = self.told.take() {
-            // Who finds the turn parked is alone with this handle.
+            // The thread that finds the drain lock parked has this completion for itself.
             let _ = done.done(Ok(()));
         }
         true

@@ -1,4 +1,4 @@
-//! What all runs of a program share.
+//! The objects that all runs of a program share.
 #![forbid(unsafe_code)]
 
 use super::admission::Admission;
@@ -12,18 +12,18 @@ use std::sync::Arc;
 pub(in crate::graph) struct Compiled {
     pub plan: Plan,
     pub learned: Learned,
-    /// Figures of every node, if they were asked for.
+    /// Statistics of every node, if they were asked for.
     pub figures: Option<NodeFigures>,
-    /// Of the whole program's runs and of those of its parts.
+    /// Counts the whole program's runs and those of its parts.
     pub tallies: Arc<Tallies>,
-    /// The bound on runs at once, of the whole program's and of those of its parts.
+    /// Bounds the concurrent runs of the whole program and of its parts.
     pub admission: Option<Arc<Admission>>,
-    /// If other engines do some of it.
+    /// Set if other engines run some of it.
     pub frames: Option<Arc<dyn Frames>>,
 }
 
 impl Compiled {
-    /// The figures of the nodes, in the program's order; none for a program without.
+    /// The statistics of the nodes, in the program's order; none for a program without.
     pub fn node_stats(&self) -> impl Iterator<Item = NodeStats> {
         let figures = self.figures.iter();
         figures.flat_map(|figures| {
@@ -32,7 +32,7 @@ impl Compiled {
     }
 }
 
-/// What runs have on devices.
+/// Makes the device memory and streams of runs.
 pub(in crate::graph) trait Frames: Send + Sync {
     /// For one run at a time.
     fn make(&self) -> Result<Arc<Frame>>;

@@ -1,11 +1,11 @@
-//! A state's counters, so laid out that neighbours are on lines of their own.
+//! A state's arrival counters, laid out so that neighbours are on different cache lines.
 //!
-//! Nodes that lie side by side in a program are run by different threads where a list was cut, and their counters have
-//! numbers side by side. Eight words share a cache line of 64 bytes: if they were eight neighbours, two threads that
-//! arrive at nodes of their own would take the line from each other at each arrival (about 100 ns, as much as
-//! everything else that a node costs). So a block of eight times L counters, L a power of two, is laid out in L lines
-//! by columns: number i is in line i mod L, and those that share a line are L numbers apart. A block is not larger than
-//! 4 KiB, so neighbours are near enough to each other for whoever runs them all.
+//! Neighbouring nodes of a program are run by different threads where a list was cut, and their counters have
+//! neighbouring numbers. Eight words share a cache line of 64 bytes: if they were eight neighbours, two threads that
+//! arrive at their own nodes would take the line from each other at each arrival (about 100 ns, as much as all other
+//! costs of a node). So a block of eight times L counters, L a power of two, is laid out in L lines by columns: number
+//! i is in line i mod L, and counters that share a line are L numbers apart. A block is not larger than 4 KiB, so
+//! neighbours are near enough to each other for a thread that runs them all.
 #![forbid(unsafe_code)]
 
 use super::arrivals::Arrivals;
@@ -15,7 +15,7 @@ use std::ops::Index;
 
 /// Words in a cache line, as a power of two.
 const WORDS_LOG2: u32 = 3;
-/// Most lines in a block, as a power of two.
+/// The most lines in a block, as a power of two.
 const LINES_LOG2: u32 = 6;
 
 pub(in crate::graph) struct Counters {
@@ -27,7 +27,7 @@ impl Counters {
     /// Counters with these start values.
     pub fn new(starts: &[u32]) -> Result<Counters> {
         let lines_log2 = lines_log2_of(starts.len());
-        // By place: the start value of whichever number is there.
+        // By place: the start value of the number that is there.
         let mut place = 0;
         let start = || {
             let number = number_at(place, lines_log2);
@@ -38,7 +38,7 @@ impl Counters {
         Ok(Counters { words, lines_log2 })
     }
 
-    /// What so many take.
+    /// The size of this many counters.
     pub fn bytes(count: usize) -> usize {
         padded(count) * size_of::<Arrivals>()
     }

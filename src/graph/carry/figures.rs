@@ -1,4 +1,4 @@
-//! What a program counts: its runs, and on request each node's.
+//! Statistics of a program: of its runs, and on request of each node.
 #![forbid(unsafe_code)]
 
 use crate::graph::plan::Body;
@@ -13,8 +13,7 @@ pub(in crate::graph) struct Figures {
     total_ns: AtomicU64,
     min_ns: AtomicU64,
     max_ns: AtomicU64,
-    /// Between being ready and beginning. A walk along the array knows of no such time: a node is ready when it comes
-    /// to it.
+    /// Between being ready and beginning. It is 0 in a walk along the array: a node is ready when the walk comes to it.
     waited_ns: AtomicU64,
 }
 
@@ -37,7 +36,7 @@ impl Figures {
         self.waited_ns.fetch_add(ns, Relaxed);
     }
 
-    /// Of the node of this name.
+    /// The statistics, for the node of this name.
     pub fn told(&self, name: &str) -> NodeStats {
         let count = self.count.load(Relaxed);
         NodeStats {
@@ -51,15 +50,15 @@ impl Figures {
     }
 }
 
-/// The figures of a program's nodes. A program that runs a part of another one has those of the other's nodes.
+/// The statistics of a program's nodes. A program that runs a part of another one shares those of the other's nodes.
 #[derive(Debug)]
 pub(in crate::graph) struct NodeFigures {
     all: Arc<[Figures]>,
-    /// The number of each node among them, or NOT_COUNTED; None = its own.
+    /// The number of each node among them, or NOT_COUNTED; `None` = its own.
     numbers: Option<Box<[u32]>>,
 }
 
-/// Of a node that the other program lacks.
+/// For a node that the other program lacks.
 pub(in crate::graph) const NOT_COUNTED: u32 = u32::MAX;
 
 impl NodeFigures {
@@ -79,7 +78,7 @@ impl NodeFigures {
     }
 }
 
-/// A node's figures, as they are told.
+/// A node's statistics, as reported.
 #[derive(Clone, Debug)]
 pub struct NodeStats {
     pub name: String,
@@ -90,8 +89,8 @@ pub struct NodeStats {
     pub waited_ns: u64,
 }
 
-/// How the runs of one state ended. Only the state's owner writes, so it needs no atomic addition, and no cache line of
-/// it is shared with another run's thread. ORDERING: Relaxed; statistics.
+/// How the runs of one state ended. Only the state's owner writes, so it needs no atomic addition, and its cache lines
+/// are not shared with another run's thread. ORDERING: Relaxed; statistics.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(in crate::graph) struct Tally {
@@ -121,7 +120,7 @@ impl Tally {
     }
 }
 
-/// The tallies of all states, and the sums of those that are gone.
+/// The tallies of all states, and the sums of states that are gone.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Tallies(Mutex<(Vec<Arc<Tally>>, [u64; 4])>);
 
@@ -162,7 +161,7 @@ pub struct ProgramCounters {
     pub cancelled: u64,
 }
 
-/// Whether a node computes something, rather than steer others.
+/// Whether a node computes something, rather than control other nodes.
 pub(in crate::graph) fn is_measured(body: &Body) -> bool {
     use Body::{End, Enter, Guard, Move, Next, Retire, Select, Test};
     !matches!(body, Select(_) | End | Enter(_) | Test(_) | Next(_) | Guard(_) | Retire(_) | Move(_))

@@ -1,5 +1,5 @@
-//! What a program's runs have found out: what nodes cost and how often loops go round; from these, what nodes are worth
-//! and how urgent they are; and which way runs are faster. It decides who runs what and when, never what comes out.
+//! Costs that a program's runs have measured, of nodes and of iterations; from these, what nodes are worth and how
+//! urgent they are; and which way of running is faster. It affects only where and when nodes run, never results.
 #![forbid(unsafe_code)]
 
 use super::ways::Ways;
@@ -14,59 +14,59 @@ pub(in crate::graph) struct Learned {
     pub costs: Vec<AtomicU32>,
     /// Iterations of each loop in the last run that was measured.
     pub iterations: Vec<AtomicU32>,
-    /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
-    /// behind it. Nodes too cheap to be worth a thread count as nothing. Follows `costs`, as all that is next.
+    /// The gain for a thread that takes a node: its cost and that of all nodes that are handed over directly behind it.
+    /// Nodes too cheap to be worth a thread count as 0. Follows `costs`, like all fields below.
     pub worth: Vec<AtomicU32>,
     ranks: Vec<AtomicU32>,
-    /// How often the nodes were weighed.
+    /// How often ranks were computed.
     pub weighed: AtomicU32,
     pub has_dear: AtomicBool,
-    /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
+    /// The costs of all nodes that count, in nanoseconds, and of those on the critical path.
     pub total_ns: AtomicU64,
     pub longest_ns: AtomicU64,
-    /// The costs of all nodes, those too that do not count.
+    /// The costs of all nodes, including those that do not count.
     pub all_ns: AtomicU64,
-    /// Nothing is known of what some nodes cost until a run has measured them.
+    /// The costs of some nodes are unknown until a run has measured them.
     pub is_unknown: AtomicBool,
-    /// The costs come from a profile: the first measurement is one like any other.
+    /// The costs come from a profile: the first measurement is averaged like any other.
     pub primed: AtomicBool,
     /// Runs that were measured.
     pub runs: AtomicU64,
     pub ways: Ways,
 }
 
-/// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
-/// move cost as much. Where another thread is there already and has nothing to do, a list of such nodes is worth
-/// something to it, what they take beyond the second figure; from the first one on a node is worth what it takes.
+/// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would move
+/// cost as much. If another thread is there already and has nothing to do, a list of such nodes is worth to it what
+/// they take beyond the second figure; from the first one on a node is worth its whole cost.
 const WORTH_A_THREAD_NS: u32 = 150;
 const MOVED_NS: u32 = 50;
 
-/// The worth on a list of a node that takes so long.
+/// The worth on a list of a node of this cost.
 fn worth_of(cost_ns: u32) -> u32 {
     if cost_ns < WORTH_A_THREAD_NS { cost_ns.saturating_sub(MOVED_NS) } else { cost_ns }
 }
 
-/// What loops are thought to go round before one has.
+/// The assumed iterations of a loop that has not run yet.
 const ITERATIONS: u32 = 8;
 
-/// A node as long as this, in nanoseconds, is worth what it costs to show it to all workers, about 100 ns where two of
+/// A node as long as this, in nanoseconds, is worth the cost of showing it to all workers, about 100 ns where two of
 /// them want the same cache line.
 const DEAR_NS: u32 = 3_000;
 
-/// How urgent a node is: its class, and within that the longest path from its beginning to the run's end, in
+/// The urgency of a node: its class, and within that the longest path from its beginning to the run's end, in
 /// nanoseconds. Greater is more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank(u32);
 
-/// Nodes differ in this before their paths count.
+/// Classes come before path lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     #[default]
     Other,
-    /// Something waits for it that is started here and done elsewhere.
+    /// Work that is started here and done elsewhere waits for it.
     Awaited,
-    /// It starts something that is done elsewhere, or is cheap and leads there by cheap nodes: whoever is elsewhere
-    /// would do nothing meanwhile.
+    /// It starts work that is done elsewhere, or is cheap and leads there by cheap nodes: the other side would be idle
+    /// meanwhile.
     Feeder,
 }
 
@@ -76,10 +76,10 @@ impl Class {
 
 impl Rank {
     const CLASS_SHIFT: u32 = 30;
-    /// Of a node that has none.
+    /// The rank of a node that has none.
     pub const NONE: Rank = Rank(0);
 
-    /// The bits of a float that is not negative are in the order of the floats. The sign bit is free, and the last one.
+    /// The bits of a float that is not negative are in the order of the floats. The sign bit and the last bit are free.
     fn new(path: f32, class: Class) -> Rank {
         Rank(path.to_bits() >> 1 | (class as u32) << Rank::CLASS_SHIFT)
     }
@@ -108,11 +108,11 @@ impl Rank {
     pub const OCTAVE_SHIFT: u32 = f32::MANTISSA_DIGITS - 2;
 }
 
-/// How often nodes run in a walk from the last to the first: the product of the iterations of the loops around them.
+/// How often nodes run, in a walk from the last to the first: the product of the iterations of the loops around them.
 struct Factor<'a> {
     plan: &'a Plan,
     learned: &'a Learned,
-    /// Loops that the walk has not come to, by their place in `loops_by_end`.
+    /// Loops that the walk has not reached, by their place in `loops_by_end`.
     next: usize,
     /// Where each loop that the walk is in begins, and the product.
     inside: [(u32, u64); MAX_DEPTH],
@@ -144,7 +144,7 @@ impl<'a> Factor<'a> {
 }
 
 impl Learned {
-    /// Of a program whose nodes are thought to cost this, and maybe nobody knows.
+    /// For a program whose nodes have these estimated costs, which may be unknown.
     pub fn new(plan: &Plan, costs: &[u32], is_unknown: bool) -> Learned {
         let zeroes = |n: usize| (0..n).map(|_| AtomicU32::new(0)).collect();
         let learned = Learned {
@@ -166,9 +166,9 @@ impl Learned {
         learned
     }
 
-    /// Recomputes `worth`, `ranks` and the sums from `costs`. Edges go up, so one pass from the end does; where loops
-    /// have several iterations at once a second one, in which a node that feeds the next iteration has that behind it,
-    /// as the first pass has found it. Allocates nothing.
+    /// Recomputes `worth`, `ranks` and the sums from `costs`. Edges go up, so one pass from the end suffices. Loops
+    /// with several iterations at once need a second one, in which a node that feeds the next iteration has that behind
+    /// it, as the first pass has found it. Allocates nothing.
     pub fn weigh(&self, plan: &Plan) {
         self.spread(plan);
         self.weigh_once(plan, false);
@@ -176,8 +176,8 @@ impl Learned {
             self.weigh_once(plan, true);
         }
         self.has_dear.store((0..plan.len()).any(|node| self.is_dear(plan, node)), Relaxed);
-        // ORDERING: Release pairs with the Acquire in `RunState::rank`. A thread that looks while another one weighs has
-        // an order between the old one and the new one.
+        // ORDERING: Release pairs with the Acquire in `RunState::rank`. A thread that looks while another one weighs
+        // has an order between the old one and the new one.
         self.weighed.fetch_add(1, Publish);
     }
 
@@ -199,7 +199,7 @@ impl Learned {
                 class = class.max(rank.class());
             };
             let starts = plan.started(node).iter().map(|start| &start.edge);
-            // Those to the next round of a loop's slots lead back: counted by the factor.
+            // Edges to the next round of a loop's slots lead back: counted by the factor.
             for edge in plan.edges(node).iter().chain(starts) {
                 if edge.target as usize <= node {
                     if leads_back {
@@ -213,7 +213,7 @@ impl Learned {
                 }
             }
             for &target in plan.released(node) {
-                // A Next releases what lies before it: another iteration, counted by the factor.
+                // A Next releases earlier nodes: another iteration, counted by the factor.
                 if target as usize > node {
                     after(target);
                     worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
@@ -240,14 +240,14 @@ impl Learned {
         }
     }
 
-    /// The most that so many threads more could save a run, in nanoseconds, if bringing them cost nothing.
+    /// The most that this many more threads could save a run, in nanoseconds, if bringing them cost nothing.
     pub fn saved_by(&self, threads: u64) -> u64 {
         let (all, longest) = (self.all_ns.load(Relaxed), self.longest_ns.load(Relaxed));
         let least = (all / threads.saturating_add(1)).max(longest);
         self.total_ns.load(Relaxed).min(all.saturating_sub(least))
     }
 
-    /// Whether a node is long enough for others to be shown that it is ready, and for its order to matter.
+    /// Whether a node is long enough to be shown to others when it is ready, and for its order to matter.
     pub fn is_dear(&self, plan: &Plan, node: usize) -> bool {
         let dear_ns = plan.hop_ns.map_or(u64::from(DEAR_NS), |hop_ns| hop_ns.max(u64::from(DEAR_NS)));
         u64::from(self.costs[node].load(Relaxed)) >= dear_ns || plan.starts_elsewhere(node)
@@ -257,7 +257,7 @@ impl Learned {
         Rank(self.ranks[node as usize].load(Relaxed))
     }
 
-    /// A loop went round so often. Copies of one loop count as that loop.
+    /// A loop made this many iterations. Copies of one loop count as that loop.
     pub fn count_iterations(&self, plan: &Plan, looped: &Loop, iterations: u64) {
         if let Body::Enter(index) = plan.bodies[plan.origin(looped.first) as usize] {
             let iterations = u32::try_from(iterations).unwrap_or(u32::MAX);
@@ -265,7 +265,7 @@ impl Learned {
         }
     }
 
-    /// Copies cost what the first of them does, and go round as often.
+    /// Copies have the cost and the iterations of the first of them.
     fn spread(&self, plan: &Plan) {
         for (cost, &origin) in self.costs.iter().zip(&plan.origins) {
             cost.store(self.costs[origin as usize].load(Relaxed), Relaxed);

@@ -1,4 +1,4 @@
-//! What a merge waits for in one run, and what became of it.
+//! The state of a merge in one run: its word, and the input with which it fired.
 #![forbid(unsafe_code)]
 
 use crate::graph::plan::Merge;
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 const NOT: u32 = u32::MAX;
 const DEAD: u32 = u32::MAX - 1;
 
-/// How a merge was told to go on.
+/// How a merge was fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Fired {
-    /// By nobody: it is run when everything is there.
+    /// Not at all: it runs when all of its inputs are there.
     Not,
     With(u32),
     Dead,
 }
 
-/// A merge's word, and the input that it goes on with: put there by the arrival that fires it, and taken when the merge
-/// is run.
+/// A merge's word, and the input with which it continues: stored by the arrival that fires it, and taken when the merge
+/// runs.
 pub(in crate::graph) struct Merged {
     pub word: MergeWord,
-    /// ORDERING: Relaxed, always; who runs the merge was handed it by who fired it.
+    /// ORDERING: Relaxed, always; the thread that fires the merge hands it to the one that runs it.
     fired: AtomicU32,
 }
 

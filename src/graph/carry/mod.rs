@@ -1,4 +1,4 @@
-//! What one run changes and what all runs have learned; and the carriers, which take a run through its plan.
+//! The state of one run, the costs that all runs have learned, and the carriers, which take a run through its plan.
 
 pub(in crate::graph) mod admission;
 pub(in crate::graph) mod arrivals;
@@ -7,7 +7,7 @@ pub(in crate::graph) mod compiled;
 pub(in crate::graph) mod counters;
 pub(in crate::graph) mod device;
 pub(in crate::graph) mod figures;
-pub(in crate::graph) mod hands;
+pub(in crate::graph) mod helpers;
 pub(in crate::graph) mod host;
 pub(in crate::graph) mod learned;
 pub(in crate::graph) mod merged;

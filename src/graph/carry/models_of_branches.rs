@@ -3,9 +3,9 @@
 //!
 //! In each iteration a producer outside of the branch arrives at an entry in it, and a guard arrives there as well, or
 //! drops the entry if the branch is not taken. Behind both is a join that ends the iteration: of the producer, and of
-//! the entry if the branch is taken, else of the guard. Whoever comes last at the join begins the next iteration, while
-//! the others may still be on their way: an arrival at the entry that comes after one's arrival at the join would be
-//! counted in the wrong iteration.
+//! the entry if the branch is taken, else of the guard. The last one to arrive at the join begins the next iteration,
+//! while the others may not be done yet: a producer that arrives at the join before the entry would be counted in the
+//! wrong iteration.
 
 use super::arrivals::{Arrival, Arrivals};
 use super::models_of_propagation::bounded;
@@ -18,25 +18,25 @@ use std::sync::atomic::{AtomicU32 as Tally, Ordering::SeqCst};
 const TWO: u32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum ArrivalOrder {
     EntryFirst,
     JoinFirst,
 }
 
-struct Branch {
+struct BranchModel {
     entry: Arrivals,
     join: Arrivals,
-    /// What the producer gives to the entry.
+    /// The producer's value for the entry.
     value: UnsafeCell<usize>,
     taken: Vec<bool>,
-    producer: Order,
-    guard: Order,
+    producer: ArrivalOrder,
+    guard: ArrivalOrder,
     ran: Tally,
     dropped: Tally,
     over: Tally,
 }
 
-impl Branch {
+impl BranchModel {
     fn iterate(self: &Arc<Self>, iteration: usize) {
         if iteration == self.taken.len() {
             return;
@@ -53,13 +53,13 @@ impl Branch {
         self.value.with_mut(|value| unsafe { *value = iteration });
         let arrive = || self.entry.arrive(1, false, TWO);
         match self.producer {
-            Order::EntryFirst => {
+            ArrivalOrder::EntryFirst => {
                 let arrival = arrive();
                 let ended = self.join();
                 self.enter(arrival, iteration);
                 self.go_on(ended, iteration);
             }
-            Order::JoinFirst => {
+            ArrivalOrder::JoinFirst => {
                 let ended = self.join();
                 let arrival = arrive();
                 self.enter(arrival, iteration);
@@ -76,11 +76,11 @@ impl Branch {
         }
         let dropping = || self.dropped.fetch_add(u32::from(self.entry.drop_branch(1, TWO)), SeqCst);
         let ended = match self.guard {
-            Order::EntryFirst => {
+            ArrivalOrder::EntryFirst => {
                 dropping();
                 self.join()
             }
-            Order::JoinFirst => {
+            ArrivalOrder::JoinFirst => {
                 let ended = self.join();
                 dropping();
                 ended
@@ -89,7 +89,7 @@ impl Branch {
         self.go_on(ended, iteration);
     }
 
-    /// By who has arrived at the entry.
+    /// For the thread that has arrived at the entry.
     fn enter(self: &Arc<Self>, arrival: Arrival, iteration: usize) {
         match arrival {
             Arrival::Waiting => {}
@@ -121,10 +121,10 @@ impl Branch {
     }
 }
 
-fn iterations(taken: &[bool], producer: Order, guard: Order) {
+fn iterations(taken: &[bool], producer: ArrivalOrder, guard: ArrivalOrder) {
     let taken = taken.to_vec();
     bounded(move || {
-        let branch = Arc::new(Branch {
+        let branch = Arc::new(BranchModel {
             entry: Arrivals::new(TWO),
             join: Arrivals::new(TWO),
             value: UnsafeCell::new(usize::MAX),
@@ -146,20 +146,20 @@ fn iterations(taken: &[bool], producer: Order, guard: Order) {
 #[test]
 fn models_an_early_branch_is_whole_in_each_iteration() {
     for taken in [[false, true], [true, false], [false, false], [true, true]] {
-        iterations(&taken, Order::EntryFirst, Order::EntryFirst);
+        iterations(&taken, ArrivalOrder::EntryFirst, ArrivalOrder::EntryFirst);
     }
 }
 
-/// The producer arrives where it is waited for, and then at the entry: in the next iteration, perhaps.
+/// The producer arrives at the join first, and then at the entry: perhaps in the next iteration.
 #[test]
 #[should_panic(expected = "left == right")]
 fn models_broken_producer_arrives_at_entries_last() {
-    iterations(&[false, true], Order::JoinFirst, Order::EntryFirst);
+    iterations(&[false, true], ArrivalOrder::JoinFirst, ArrivalOrder::EntryFirst);
 }
 
-/// The guard makes its choice known before it has dropped the other branch.
+/// The guard publishes its choice before it has dropped the other branch.
 #[test]
 #[should_panic(expected = "left == right")]
 fn models_broken_guard_drops_last() {
-    iterations(&[false, true], Order::EntryFirst, Order::JoinFirst);
+    iterations(&[false, true], ArrivalOrder::EntryFirst, ArrivalOrder::JoinFirst);
 }

@@ -3,15 +3,15 @@
 //!
 //! The bound on preemptions keeps the models to seconds; every race that they are about needs two at most.
 //!
-//! What the models count on the side (who owned what, which slot is open) is in std's atomics: loom takes no step for
-//! them, so they are always exact and add no interleavings.
+//! The models' own bookkeeping (which thread owned what, which slot is open) is in std's atomics: loom takes no step
+//! for them, so they are always exact and add no interleavings.
 
 use super::arrivals::{Arrival, Arrivals};
 use crate::graph::plan::merge::{MergeArrival, MergeOutcome, MergeShape, MergeWord};
 use crate::sync::atomic::Ordering::*;
 use loom::cell::UnsafeCell;
 use loom::thread;
-// What unwinds in a model that fails must not be loom's.
+// The models unwind when they fail, so these must not be loom's.
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32 as Tally;
 
@@ -21,18 +21,18 @@ pub(in crate::graph) fn bounded(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// What comes to a node, and how it gets there.
+/// The arrivals at a node.
 #[derive(Clone, Copy)]
-enum Step {
+enum ModelArrival {
     Live(u32),
     Dead(u32),
     Drop(u32),
 }
-use Step::*;
+use ModelArrival::*;
 
-type Arrive = fn(&Arrivals, Step, u32) -> Arrival;
+type Arrive = fn(&Arrivals, ModelArrival, u32) -> Arrival;
 
-fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
+fn arrive(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
     match step {
         Live(amount) => word.arrive(amount, false, start),
         Dead(amount) => word.arrive(amount, true, start),
@@ -42,21 +42,21 @@ fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
 }
 
 /// A node with three producers on as many threads.
-struct Join {
+struct CounterModel {
     word: Arrivals,
     start: u32,
     arrive: Arrive,
-    /// In each run, what each producer does and what the owner must be told.
-    runs: [([Step; 3], Arrival); 2],
-    /// The inputs. loom checks that the owner reads them after they were written, and that nobody writes into the next
-    /// run's early.
+    /// For each run: each producer's arrival, and the outcome that the owner must get.
+    runs: [([ModelArrival; 3], Arrival); 2],
+    /// The inputs. loom checks that the owner reads them after they were written, and that no producer writes the next
+    /// run's too early.
     inputs: [UnsafeCell<usize>; 3],
     owned: Tally,
 }
 
-impl Join {
-    /// A producer's part in a run. Whoever owns the node begins the next run, while the others may still be on their
-    /// way out of this one.
+impl CounterModel {
+    /// A producer's part in a run. The owner of the node begins the next run, while the others may still be leaving
+    /// this one.
     fn produce(self: &Arc<Self>, run: usize, producer: usize) {
         let (steps, outcome) = self.runs[run];
         // SAFETY: each producer has its own input.
@@ -87,10 +87,10 @@ impl Join {
     }
 }
 
-fn two_runs(runs: [([Step; 3], Arrival); 2], arrive: Arrive) {
+fn two_runs(runs: [([ModelArrival; 3], Arrival); 2], arrive: Arrive) {
     let start = runs[0].0.iter().map(|&(Live(n) | Dead(n) | Drop(n))| n).sum();
     bounded(move || {
-        let join = Arc::new(Join {
+        let join = Arc::new(CounterModel {
             word: Arrivals::new(start),
             start,
             arrive,
@@ -104,11 +104,12 @@ fn two_runs(runs: [([Step; 3], Arrival); 2], arrive: Arrive) {
     });
 }
 
-const LIVE: ([Step; 3], Arrival) = ([Live(1), Live(1), Live(2)], Arrival::Ready);
-const MIXED: ([Step; 3], Arrival) = ([Live(1), Dead(1), Dead(2)], Arrival::Dead);
-const DROPPED: ([Step; 3], Arrival) = ([Live(1), Dead(1), Drop(2)], Arrival::Dropped);
+const LIVE: ([ModelArrival; 3], Arrival) = ([Live(1), Live(1), Live(2)], Arrival::Ready);
+const MIXED: ([ModelArrival; 3], Arrival) = ([Live(1), Dead(1), Dead(2)], Arrival::Dead);
+const DROPPED: ([ModelArrival; 3], Arrival) = ([Live(1), Dead(1), Drop(2)], Arrival::Dropped);
 
-/// Whatever comes and in whichever order: one owner, who is told the truth, sees all inputs and leaves a clean word.
+/// All kinds of arrivals in any order: one owner, which gets the right outcome, sees all inputs and leaves a clean
+/// word.
 #[test]
 fn models_arrivals_have_one_owner() {
     for runs in [[LIVE, MIXED], [MIXED, DROPPED], [DROPPED, LIVE]] {
@@ -120,7 +121,7 @@ fn models_arrivals_have_one_owner() {
 #[test]
 #[should_panic(expected = "the node has one owner")]
 fn models_broken_arrivals_look_again() {
-    fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn arrive(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
         let (Live(amount) | Dead(amount) | Drop(amount)) = step;
         word.word().fetch_sub(u64::from(amount), AcqRel);
         if word.word().load(Acquire) != 0 {
@@ -132,11 +133,11 @@ fn models_broken_arrivals_look_again() {
     two_runs([LIVE, LIVE], arrive);
 }
 
-/// An addition that only publishes: the last one owns a node whose inputs it can't see.
+/// An addition that only publishes: the last one owns a node whose inputs it cannot see.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_arrivals_acquire_nothing() {
-    fn arrive(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn arrive(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
         let (Live(amount) | Dead(amount) | Drop(amount)) = step;
         if word.word().fetch_sub(u64::from(amount), Release) != u64::from(amount) {
             return Arrival::Waiting;
@@ -151,7 +152,7 @@ fn models_broken_arrivals_acquire_nothing() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_late_arrivals_acquire_nothing() {
-    fn late(word: &Arrivals, step: Step, start: u32) -> Arrival {
+    fn late(word: &Arrivals, step: ModelArrival, start: u32) -> Arrival {
         let (Live(amount) | Dead(amount) | Drop(amount)) = step;
         if word.word().load(Relaxed) != u64::from(amount) {
             return arrive(word, step, start);
@@ -164,7 +165,7 @@ fn models_broken_late_arrivals_acquire_nothing() {
 
 /// A cond with an entry on each side. An entry waits for two values from outside, for one from inside its branch, and
 /// for its guard.
-struct Cond {
+struct CondModel {
     entries: [Arrivals; 2],
     drop: fn(&Arrivals) -> bool,
     predicate: [usize; 2],
@@ -174,7 +175,7 @@ struct Cond {
 
 const ENTRY: u32 = 4;
 
-impl Cond {
+impl CondModel {
     /// An arrival at the entry of one side.
     fn reach(&self, side: usize) {
         match self.entries[side].arrive(1, false, ENTRY) {
@@ -191,7 +192,7 @@ impl Cond {
         self.reach(1);
     }
 
-    /// The predicate's node, and what it leads to at once: the node on the taken side that has no inputs from outside.
+    /// The predicate's node and its direct successor: the node on the taken side that has no inputs from outside.
     fn guard(&self, run: usize) {
         let (taken, untaken) = (self.predicate[run], 1 - self.predicate[run]);
         self.reach(taken);
@@ -204,7 +205,7 @@ impl Cond {
 
 fn cond_twice(predicate: [usize; 2], drop: fn(&Arrivals) -> bool) {
     bounded(move || {
-        let cond = Arc::new(Cond {
+        let cond = Arc::new(CondModel {
             entries: [Arrivals::new(ENTRY), Arrivals::new(ENTRY)],
             drop,
             predicate,
@@ -228,8 +229,8 @@ fn cond_twice(predicate: [usize; 2], drop: fn(&Arrivals) -> bool) {
     });
 }
 
-/// The taken side runs, the other one lets go of its inputs; each once, and all words are clean, whichever side was
-/// taken before.
+/// The taken side runs, the other one releases its inputs; each once, and all words are clean, whichever side was taken
+/// before.
 #[test]
 fn models_cond_runs_one_side_and_cleans_the_other() {
     for predicate in [[0, 0], [0, 1], [1, 0], [1, 1]] {
@@ -237,14 +238,14 @@ fn models_cond_runs_one_side_and_cleans_the_other() {
     }
 }
 
-/// A drop that stands for the guard alone waits for an edge from a branch that nobody entered.
+/// A drop that stands for the guard alone waits for an edge from a branch that was not entered.
 #[test]
 #[should_panic(expected = "the word of an entry is dirty")]
 fn models_broken_drop_forgets_the_inside() {
     cond_twice([0, 1], |entry| entry.drop_branch(1, ENTRY));
 }
 
-/// What comes to a merge.
+/// The arrivals at a merge.
 #[derive(Clone, Copy)]
 enum Input {
     Control,
@@ -254,7 +255,7 @@ enum Input {
 use Input::*;
 
 type ArriveAtMerge = fn(&MergeWord, Input, MergeShape) -> MergeArrival;
-/// What each of three threads brings in one run.
+/// The arrivals of each of three threads in one run.
 type Parts = [&'static [Input]; 3];
 
 fn arrive_at_merge(merge: &MergeWord, input: Input, shape: MergeShape) -> MergeArrival {
@@ -265,7 +266,7 @@ fn arrive_at_merge(merge: &MergeWord, input: Input, shape: MergeShape) -> MergeA
     }
 }
 
-struct Meeting {
+struct MergeModel {
     merge: MergeWord,
     shape: MergeShape,
     arrive: ArriveAtMerge,
@@ -278,7 +279,7 @@ struct Meeting {
     winners: Tally,
 }
 
-impl Meeting {
+impl MergeModel {
     fn bring(&self, run: usize, inputs: &[Input]) {
         for &input in inputs {
             if let Value(index) = input {
@@ -308,7 +309,7 @@ impl Meeting {
 
 fn merge_twice(shape: MergeShape, runs: [Parts; 2], arrive: ArriveAtMerge) {
     bounded(move || {
-        let meeting = Arc::new(Meeting {
+        let meeting = Arc::new(MergeModel {
             merge: MergeWord::new(shape),
             shape,
             arrive,
@@ -351,7 +352,7 @@ fn models_merge_fires_once_and_is_completed_once() {
     for runs in [[ONE_VALUE, NO_VALUE], [NO_VALUE, ONE_VALUE]] {
         merge_twice(TWO_AND_CONTROL, runs, arrive_at_merge);
     }
-    // Nothing holds the firing back: the dead inputs may all come after it.
+    // Nothing delays the firing: the dead inputs may all come after it.
     let one: Parts = [&[NoValue], &[Value(2)], &[NoValue]];
     let none: Parts = [&[NoValue], &[NoValue], &[NoValue]];
     merge_twice(THREE, [one, none], arrive_at_merge);
@@ -360,7 +361,7 @@ fn models_merge_fires_once_and_is_completed_once() {
     merge_twice(MergeShape { data: 3, controls: 2 }, [long, long], arrive_at_merge);
 }
 
-/// A second and a third live input are told who was the first, and the word is clean for the next run.
+/// A second and a third live input are told which was the first, and the word is clean for the next run.
 #[test]
 fn models_merge_reports_a_second_value() {
     for runs in [[TWO_VALUES, ONE_VALUE], [TWO_VALUES, NO_VALUE]] {
@@ -371,7 +372,7 @@ fn models_merge_reports_a_second_value() {
     merge_twice(THREE, [three, two], arrive_at_merge);
 }
 
-/// A merge that is reset by its firing counts what comes late for the next run.
+/// A merge that is reset by its firing counts late arrivals for the next run.
 #[test]
 #[should_panic(expected = "the word of the merge is dirty")]
 fn models_broken_merge_resets_when_it_fires() {
@@ -381,7 +382,7 @@ fn models_broken_merge_resets_when_it_fires() {
         if fires {
             merge.reset(shape);
         }
-        // The run itself is not the worse for it: all arrivals are counted elsewhere, too.
+        // The run itself is not affected: all arrivals are counted elsewhere, too.
         MergeArrival { completed: fires, ..arrival }
     }
     merge_twice(TWO_AND_CONTROL, [ONE_VALUE, ONE_VALUE], arrive);
@@ -405,7 +406,7 @@ fn models_broken_merge_writes_the_winner_later() {
     merge_twice(TWO_AND_CONTROL, [parts, parts], arrive);
 }
 
-/// A control edge that acquires nothing fires the merge with a value that it can't see.
+/// A control edge that acquires nothing fires the merge with a value that it cannot see.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_merge_acquires_nothing() {

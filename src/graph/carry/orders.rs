@@ -1,8 +1,8 @@
-//! What a run is told, beyond its tensors and its pool.
+//! The orders of a run, beyond its tensors and its pool.
 //!
-//! Most runs are told nothing, and pay nothing: `RunState::care` is 0 then, and their loops are versions that do not ask.
-//! What is told makes a run *careful* (it looks at the clock before each node, or keeps figures), or sends it through
-//! the array in one thread.
+//! Most runs have none, and pay nothing: `RunState::care` is 0 then, and their loops are versions that do not check.
+//! Orders make a run *careful* (it reads the clock before each node, or keeps statistics), or send it through the array
+//! in one thread.
 #![forbid(unsafe_code)]
 
 use crate::base::time::now_ns;
@@ -14,18 +14,18 @@ use crate::memory::Flags;
 
 /// There is a deadline.
 pub(in crate::graph) const DEADLINE: u32 = 1;
-/// Figures of every node are kept.
+/// Statistics of every node are kept.
 pub(in crate::graph) const FIGURES: u32 = 2;
 /// One thread, along the array.
 pub(in crate::graph) const SERIAL: u32 = 4;
-/// What does not depend on a failure is run.
+/// Nodes that do not depend on a failure are run.
 pub(in crate::graph) const INDEPENDENT: u32 = 8;
-/// Somebody asks what is absent.
+/// The host asks which outputs are absent.
 pub(in crate::graph) const ABSENT: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::graph) struct Orders {
-    /// What is out of the ordinary, as bits.
+    /// The special orders, as bits.
     pub(in crate::graph) care: u32,
     pub(in crate::graph) deadline_ns: u64,
     pub(in crate::graph) deadline_at_ns: u64,
@@ -33,7 +33,7 @@ pub(in crate::graph) struct Orders {
 }
 
 impl Orders {
-    /// For a run inside of a call: it has no more time than that.
+    /// For a run inside of a call: it has the same deadline.
     pub fn inside(stop: &Stop) -> Option<Orders> {
         let at_ns = stop.deadline();
         let left_ns = at_ns.saturating_sub(now_ns());
@@ -50,12 +50,12 @@ impl Orders {
         self.deadline_at_ns
     }
 
-    /// Whether somebody asks what is absent.
+    /// Whether the host asks which outputs are absent.
     pub fn asks_what_is_absent(&self) -> bool {
         self.care & ABSENT != 0
     }
 
-    /// The clock of a deadline runs from here. None if there is nothing to tell.
+    /// A relative deadline starts here. `None` if there are no orders.
     #[inline]
     pub fn of(options: Option<&RunOptions>, plan: &Plan) -> Result<Option<Orders>> {
         match options {

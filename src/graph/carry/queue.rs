@@ -1,13 +1,13 @@
-//! Work that a worker has put on offer: lists of ready nodes, for anybody to take whole.
+//! Ready work that a worker offers: lists of ready nodes, which any thread takes whole.
 //!
-//! One worker pushes, everybody (it too) takes the oldest. `head` and `tail` only grow, so a slot is never reused
-//! under a taker's feet: the owner writes slot `tail` only when `head` has passed it, and a taker that loses the
-//! race for `head` forgets what it read.
+//! One worker pushes, all threads (it too) take the oldest. `head` and `tail` only grow, so a slot is never overwritten
+//! while it is read: the owner writes slot `tail` only when `head` has passed it, and a taker that loses the race for
+//! `head` discards what it read.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// As many as share a cache line with `head` and `tail`: who looks for an offer finds it with one transfer.
+/// Offers share a cache line with `head` and `tail`: a thread that looks for an offer finds it with one transfer.
 const ROOM: u64 = 4;
 
 /// A list of ready nodes by its first node (the rest through the state's links), and what it is worth in nanoseconds.
@@ -42,8 +42,8 @@ impl WorkQueue {
             return false;
         }
         self.slots[(tail % ROOM) as usize].store(u64::from(offer.first) << 32 | u64::from(offer.worth_ns), Relaxed);
-        // ORDERING: Release pairs with the Acquire in `take`; it also publishes the list's links and what its
-        // nodes' producers wrote.
+        // ORDERING: Release pairs with the Acquire in `take`; it also publishes the list's links and the outputs of its
+        // nodes' producers.
         self.tail.store(tail + 1, Release);
         true
     }

@@ -1,12 +1,13 @@
-//! A set of small numbers of which any thread may take the least: bits, and words that say where there are some.
+//! A set of small numbers of which any thread may take the least: bits, and words that summarize them.
 //!
 //! The lowest level has a bit for each number. A bit of a level above says that a word of the one below may have bits.
-//! Who puts a bit into an empty word raises the bit above it, and so on up to the first word that was not empty. Who
-//! takes the last bit out of a word lowers the bit above, and so on. Both then look at the word below once more, because
-//! another thread may have emptied or filled it meanwhile and found the bit above as it should be: who changes that bit
-//! last has seen the word as it is, or else changes it again. So at rest a bit above is up if and only if there is one
-//! below (`models_of_ready_sets`). Until then a number that is there may not be found for a moment; so who has put one in
-//! or taken one looks after that whether others are there and have to be told of.
+//! A thread that puts a bit into an empty word raises the bit above it, and so on up to the first word that was not
+//! empty. A thread that takes the last bit out of a word lowers the bit above, and so on. Both then look at the word
+//! below once more, because another thread may have emptied or filled it meanwhile and found the bit above as it should
+//! be: the last thread to change that bit has seen the word as it is, or else changes it again. So at rest a bit above
+//! is up if and only if there is one below (`models_of_ready_sets`). Until then a number that is there may not be found
+//! for a moment; so a thread that has put one in or taken one then checks whether others are there for which a thread
+//! must be called.
 //!
 //! A number may be put in again when it has been taken, by the same rules: a bit has no history.
 #![forbid(unsafe_code)]
@@ -44,29 +45,29 @@ impl ReadySet {
         }
     }
 
-    /// Puts in a number that is not there. What its owner has written is seen by who removes it.
+    /// Puts in a number that is not there. The owner's writes are seen by the thread that removes it.
     pub fn insert(&self, number: usize) {
         self.insert_and(number, true);
     }
 
     /// `looks_again`: models leave that out.
     fn insert_and(&self, number: usize, looks_again: bool) {
-        // ORDERING: Release pairs with the Acquire in `remove`. All who change a word do so by one operation, so that
-        // the chain of releases is never broken.
+        // ORDERING: Release pairs with the Acquire in `remove`. All changes of a word are single operations, so the
+        // chain of releases is never broken.
         if self.levels[0][number / BITS].fetch_or(bit(number), AcqRel) == 0 {
             self.raise(1, number / BITS, looks_again);
         }
     }
 
-    /// The word `at` of the level below is not empty any more.
+    /// The word `at` of the level below is no longer empty.
     fn raise(&self, level: usize, at: usize, looks_again: bool) {
         let Some(words) = self.levels.get(level) else { return };
-        // ORDERING: Release pairs with the Acquire in `lower`, and Acquire with the Release there: if somebody has
+        // ORDERING: Release pairs with the Acquire in `lower`, and Acquire with the Release there: if a thread has
         // emptied the word and come to this bit before, the look below sees it empty.
         if words[at / BITS].fetch_or(bit(at), AcqRel) == 0 {
             self.raise(level + 1, at / BITS, looks_again);
         }
-        // Who has emptied the word since may have found the bit not raised yet, and nothing to do.
+        // A thread that has emptied the word since may have found the bit not raised yet, and nothing to do.
         if looks_again && self.levels[level - 1][at].load(Acquire) == 0 {
             self.lower(level, at, looks_again);
         }
@@ -88,7 +89,7 @@ impl ReadySet {
             if let Some(first) = self.first_below(level - 1, number) {
                 return Some(first);
             }
-            // Somebody is about to take this bit back.
+            // Another thread is about to take this bit back.
             word &= word - 1;
         }
         None
@@ -100,8 +101,7 @@ impl ReadySet {
         self.levels[self.levels.len() - 1][0].load(Relaxed) == 0
     }
 
-    /// Takes a number out; false if it is not there (any more). Whoever takes one asks `is_empty` after that, not
-    /// before.
+    /// Takes a number out; false if it is not there (any more). Check `is_empty` after that, not before.
     pub fn remove(&self, number: usize) -> bool {
         self.remove_and(number, true)
     }
@@ -118,8 +118,8 @@ impl ReadySet {
     /// The word `at` of the level below has become empty.
     fn lower(&self, level: usize, at: usize, looks_again: bool) {
         let Some(words) = self.levels.get(level) else { return };
-        // ORDERING: as in `raise`, the other way round: if somebody has filled the word and found this bit still there,
-        // the look below sees what he has put in.
+        // ORDERING: as in `raise`, in reverse: if a thread has filled the word and found this bit still there, the look
+        // below sees its bit.
         let before = words[at / BITS].fetch_and(!bit(at), AcqRel);
         if self.levels[level - 1][at].load(Acquire) != 0 {
             self.raise(level, at, looks_again);
@@ -139,7 +139,7 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// At rest nothing is left above an empty word, and what is there is found. One thread takes the number 0, which is
+    /// At rest no bit is left above an empty word, and every number is found. One thread takes the number 0, which is
     /// there or is put in meanwhile; the other puts in 1, and takes it or not.
     fn at_rest(is_there: bool, takes: bool, looks_again: bool) {
         loom::model(move || {
@@ -231,7 +231,7 @@ mod tests {
                 let set = &set;
                 scope.spawn(move || {
                     for round in 0..200_000 {
-                        // Each takes its own, or the next one's before that has told of it.
+                        // Each takes its own number, or another thread's next one.
                         let number = round % 3 * 64 * 64 + thread;
                         set.insert(number);
                         let other = round % 3 * 64 * 64 + (thread + 1) % 4;
@@ -267,7 +267,7 @@ mod tests {
                 });
             }
         });
-        // Whoever saw nothing for a moment has left; what is there then is still found.
+        // A thread that saw nothing for a moment has left; the rest must still be found.
         while let Some(number) = take(&set) {
             if taken[number].fetch_add(1, Relaxed) + 1 < ROUNDS {
                 set.insert(number);

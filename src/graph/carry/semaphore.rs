@@ -1,13 +1,14 @@
-//! So many places, and a line of those who wait for one.
+//! A counting semaphore with a line of waiters, served in their order.
 //!
-//! One word has how many are inside and how many wait. Who finds a place free, and nobody in the line, takes it by one
-//! step on the word; who leaves while nobody waits gives it back by one. The line itself is under a lock, and the
-//! number of those who wait changes only under it. Who leaves while somebody waits hands the place to the first in the
-//! line: `inside` stays as it is, so nobody can slip in between, and those in the line are served in their order.
+//! One word counts the permits in use and the waiters. A thread that finds a free permit and an empty line takes the
+//! permit by one step on the word; one that leaves while no thread waits gives it back by one step. The line itself is
+//! under a lock, and the number of waiters changes only under it. A thread that leaves while others wait hands its
+//! permit to the first in the line: `inside` stays as it is, so no thread can slip in between, and waiters are served
+//! in their order.
 //!
-//! Who joins the line counts itself in the same step that sees all places taken; so whoever leaves afterwards sees it,
+//! A thread joins the line in the same step that sees all permits taken; so a thread that leaves afterwards sees it,
 //! and comes for it under the lock, behind which it is in the line. Two steps would lose it
-//! (`models_broken_places_look_and_join`).
+//! (`models_broken_semaphore_looks_and_joins`).
 #![forbid(unsafe_code)]
 
 use crate::sync::Mutex;
@@ -19,16 +20,16 @@ use std::fmt;
 const WAITING: u64 = 1 << 32;
 const INSIDE_MASK: u64 = WAITING - 1;
 
-/// The word. ORDERING: Relaxed throughout; it limits, and what those inside share has orders of its own.
+/// The word. ORDERING: Relaxed throughout; it limits, and data that runs share has an order of its own.
 #[derive(Debug)]
-pub(in crate::graph) struct Door {
+pub(in crate::graph) struct SemaphoreWord {
     word: AtomicU64,
     most: u64,
 }
 
-impl Door {
-    pub fn new(most: u32) -> Door {
-        Door { word: AtomicU64::new(0), most: u64::from(most) }
+impl SemaphoreWord {
+    pub fn new(most: u32) -> SemaphoreWord {
+        SemaphoreWord { word: AtomicU64::new(0), most: u64::from(most) }
     }
 
     fn is_open(&self, word: u64) -> bool {
@@ -40,19 +41,19 @@ impl Door {
         self.word.fetch_update(Relaxed, Relaxed, |word| self.is_open(word).then_some(word + 1)).is_ok()
     }
 
-    /// True if the caller is inside, false if it is counted as waiting. With the line held.
+    /// True if the caller is inside now, false if it is counted as waiting. With the line locked.
     pub fn enter_or_join(&self) -> bool {
         let step = |word| Some(if self.is_open(word) { word + 1 } else { word + WAITING });
         // The step never fails.
         self.word.fetch_update(Relaxed, Relaxed, step).is_ok_and(|before| self.is_open(before))
     }
 
-    /// True if the place was given back, false if somebody waits for it.
+    /// True if the permit was given back, false if a thread waits for it.
     pub fn try_leave(&self) -> bool {
         self.word.fetch_update(Relaxed, Relaxed, |word| (word <= INSIDE_MASK).then_some(word - 1)).is_ok()
     }
 
-    /// One waits no more: it got a place that was not given back, or gave up. With the line held.
+    /// One waiter less: it got a permit that was not given back, or gave up. With the line locked.
     pub fn left_the_line(&self) {
         self.word.fetch_sub(WAITING, Relaxed);
     }
@@ -68,57 +69,58 @@ impl Door {
 }
 
 pub struct Semaphore<W> {
-    door: Door,
+    word: SemaphoreWord,
     line: Mutex<VecDeque<W>>,
 }
 
 impl<W> fmt::Debug for Semaphore<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Semaphore({} of {})", self.door.inside(), self.door.most)
+        write!(f, "Semaphore({} of {})", self.word.inside(), self.word.most)
     }
 }
 
 impl<W> Semaphore<W> {
     pub fn new(most: u32) -> Semaphore<W> {
-        Semaphore { door: Door::new(most), line: Mutex::new(VecDeque::new()) }
+        Semaphore { word: SemaphoreWord::new(most), line: Mutex::new(VecDeque::new()) }
     }
 
-    /// Takes a place if one is free and nobody waits.
+    /// Takes a permit if one is free and no thread waits.
     pub fn try_enter(&self) -> bool {
-        self.door.try_enter()
+        self.word.try_enter()
     }
 
-    /// Takes a place, or puts `waiter` at the end of the line; true if it took one.
+    /// Takes a permit, or puts `waiter` at the end of the line; true if it took one.
     pub fn enter_or_wait(&self, waiter: impl FnOnce() -> W) -> bool {
-        if self.door.try_enter() {
+        if self.word.try_enter() {
             return true;
         }
         let mut line = self.line.lock();
-        if self.door.enter_or_join() {
+        if self.word.enter_or_join() {
             return true;
         }
         line.push_back(waiter());
         false
     }
 
-    /// Leaves: gives the place back, or hands it to the first in the line, who comes back and is inside from now on.
+    /// Leaves: gives the permit back, or hands it to the first in the line, which is returned and is inside from now
+    /// on.
     #[must_use]
     pub fn leave(&self) -> Option<W> {
-        while !self.door.try_leave() {
-            let first = self.line.lock().pop_front().inspect(|_| self.door.left_the_line());
+        while !self.word.try_leave() {
+            let first = self.line.lock().pop_front().inspect(|_| self.word.left_the_line());
             if first.is_some() {
                 return first;
             }
-            // It gave up between the two looks.
+            // The waiter gave up between the two looks.
         }
         None
     }
 
-    /// Takes a waiter out of the line; None if it has been handed a place.
+    /// Takes a waiter out of the line; `None` if it has been handed a permit.
     pub fn withdraw(&self, is_it: impl Fn(&W) -> bool) -> Option<W> {
         let mut line = self.line.lock();
         let at = line.iter().position(is_it)?;
-        self.door.left_the_line();
+        self.word.left_the_line();
         line.remove(at)
     }
 }
@@ -131,38 +133,38 @@ mod tests {
 
     #[test]
     fn the_line_is_served_in_order() {
-        let places = Semaphore::new(2);
-        assert!(places.try_enter() && places.enter_or_wait(|| 0));
-        assert!(!places.try_enter());
+        let semaphore = Semaphore::new(2);
+        assert!(semaphore.try_enter() && semaphore.enter_or_wait(|| 0));
+        assert!(!semaphore.try_enter());
         for i in 1..=3 {
-            assert!(!places.enter_or_wait(|| i));
+            assert!(!semaphore.enter_or_wait(|| i));
         }
-        assert_eq!(places.withdraw(|w| *w == 2), Some(2));
-        assert_eq!(places.withdraw(|w| *w == 2), None);
-        assert_eq!(places.leave(), Some(1));
-        assert!(!places.try_enter(), "the line comes first");
-        assert_eq!([places.leave(), places.leave(), places.leave()], [Some(3), None, None]);
-        assert!(places.try_enter());
+        assert_eq!(semaphore.withdraw(|w| *w == 2), Some(2));
+        assert_eq!(semaphore.withdraw(|w| *w == 2), None);
+        assert_eq!(semaphore.leave(), Some(1));
+        assert!(!semaphore.try_enter(), "the line comes first");
+        assert_eq!([semaphore.leave(), semaphore.leave(), semaphore.leave()], [Some(3), None, None]);
+        assert!(semaphore.try_enter());
     }
 
     #[test]
     fn never_more_than_so_many() {
-        let places = Arc::new(Semaphore::<Arc<AtomicBool>>::new(2));
+        let semaphore = Arc::new(Semaphore::<Arc<AtomicBool>>::new(2));
         let inside = Arc::new(AtomicU32::new(0));
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                let (places, inside) = (Arc::clone(&places), Arc::clone(&inside));
+                let (semaphore, inside) = (Arc::clone(&semaphore), Arc::clone(&inside));
                 std::thread::spawn(move || {
                     for _ in 0..5_000 {
                         let called = Arc::new(AtomicBool::new(false));
-                        if !places.enter_or_wait(|| Arc::clone(&called)) {
+                        if !semaphore.enter_or_wait(|| Arc::clone(&called)) {
                             while !called.load(SeqCst) {
                                 std::thread::yield_now();
                             }
                         }
                         assert!(inside.fetch_add(1, SeqCst) < 2);
                         inside.fetch_sub(1, SeqCst);
-                        if let Some(next) = places.leave() {
+                        if let Some(next) = semaphore.leave() {
                             next.store(true, SeqCst);
                         }
                     }
@@ -170,6 +172,6 @@ mod tests {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(places.door.inside(), 0);
+        assert_eq!(semaphore.word.inside(), 0);
     }
 }

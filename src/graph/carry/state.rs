@@ -4,7 +4,7 @@ use super::calls::Calls;
 use super::compiled::Compiled;
 use super::counters::Counters;
 use super::figures::{Tally, is_measured};
-use super::hands::Hands;
+use super::helpers::Helpers;
 use super::learned::Learned;
 use super::merged::Merged;
 use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, SERIAL};
@@ -18,7 +18,7 @@ use crate::memory::{MemoryBlock, Tag, ValueSlot, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
 use crate::sync::{EventCount, Mailbox, Mutex, OnceLock, RunLatch, Slots};
-use crate::threadpool::{Job, MAX_SLOTS, ThreadPool, Want};
+use crate::threadpool::{HelpRequest, Job, MAX_SLOTS, ThreadPool};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -32,7 +32,8 @@ pub(in crate::graph) struct Began {
 
 impl Began {
     pub fn set(&self, family: u64, at_ns: u64) {
-        // ORDERING: Relaxed here and below; by the owner of the state alone, who hands it on with an order of its own.
+        // ORDERING: Relaxed here and below; by the owner of the state alone, which hands it on with an order of its
+        // own.
         self.family.store(family, Relaxed);
         self.at_ns.store(at_ns, Relaxed);
     }
@@ -49,7 +50,7 @@ impl Began {
 
 /// Programs with more nodes are not sorted: their dear nodes are shown in the order of the array.
 pub(in crate::graph) const MOST_SORTED: usize = 1 << 12;
-/// A job that a pool is given for a state: it may come long after the run, and keeps no program alive.
+/// A pool's job for a state: it may come long after the run, and keeps no program alive.
 #[derive(Default)]
 pub(in crate::graph) struct Invitation(OnceLock<Weak<RunState>>);
 
@@ -71,9 +72,9 @@ impl Job for Invitation {
     }
 }
 
-/// Who goes on behind a run, when its stream is resumed.
-pub(in crate::graph) trait Waiter: Send + Sync {
-    /// By the last worker out.
+/// Continues when a run is closed and its stream is resumed.
+pub(in crate::graph) trait CloseListener: Send + Sync {
+    /// Called by the last worker out.
     fn closed(&self);
 }
 
@@ -84,15 +85,15 @@ pub(in crate::graph) struct Failure {
     pub node: Option<u32>,
     /// The innermost loop around the node, by index, and its iterations that were over.
     pub iteration: Option<(u32, u64)>,
-    /// Nodes that were not begun because of it; of what is inside of a cond or a loop that was not begun only that one.
+    /// Nodes that were not begun because of it. For a cond or a loop that was not begun, only the node itself.
     pub left_out: Vec<u32>,
 }
 
-/// Everything that a run changes. Who may touch what:
+/// Everything that a run changes. Access:
 ///
 /// - `args`' addresses: set by the binding thread before the run is opened, read by workers inside.
-/// - `counters`, `links`, `queues`, `tokens`: the workers, as their modules say.
-/// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that
+/// - `counters`, `links`, `queues`, `latch`: the workers, as their modules say.
+/// - `binding`, `tensors`, `pool`, `handle`, `waiter`: set by the binding or starting thread, taken by the one that
 ///   completes the run.
 pub struct RunState {
     /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once. The upper
@@ -100,7 +101,7 @@ pub struct RunState {
     pub(in crate::graph) id: u64,
     pub(in crate::graph) compiled: Arc<Compiled>,
     pub(in crate::graph) invitation: Arc<Invitation>,
-    /// Its place among the program's states; None if there was none left.
+    /// Its index among the program's states; `None` if there was none left.
     pub(in crate::graph) home: Option<usize>,
     pub(in crate::graph) args: Box<[View]>,
     /// When a shared run began. As `runs`.
@@ -108,18 +109,18 @@ pub struct RunState {
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
     _arena: MemoryBlock,
-    /// What it has on devices.
+    /// Its device memory and streams.
     pub(in crate::graph) frame: Option<Arc<Frame>>,
     scratch: Box<[(MemoryBlock, usize)]>,
     slots: usize,
 
     pub(in crate::graph) counters: Counters,
     pub(in crate::graph) merges: Box<[Merged]>,
-    /// The node after this one on whatever list it is.
+    /// The next node on the list that this one is on.
     pub(in crate::graph) links: Box<[AtomicU32]>,
     pub(in crate::graph) queues: Box<[WorkQueue]>,
-    /// What everybody sees (`shown`): the nodes that are ready now; which nodes they may be; each node's place among
-    /// those, and the node at each place; how often the nodes had been weighed then.
+    /// The ready nodes that all workers see (`shown`): which are ready now; which nodes they may be; each node's index
+    /// among those, and the node of each index; how often ranks had been computed then.
     pub(in crate::graph) ready: ReadySet,
     pub(in crate::graph) shown: AtomicU32,
     pub(in crate::graph) dear: AtomicU32,
@@ -128,16 +129,16 @@ pub struct RunState {
     pub(in crate::graph) ranked: AtomicU32,
     /// Which queues have an owner.
     pub(in crate::graph) owners: Slots,
-    pub(in crate::graph) tokens: RunLatch,
-    /// What the owner is inside of. As `runs`.
+    pub(in crate::graph) latch: RunLatch,
+    /// The runs around the owner. As `runs`.
     pub(in crate::graph) lineage: Lineage,
-    pub(in crate::graph) hands: Hands,
-    /// A place among those who want a thread of the pool, and whether there is one.
-    pub(in crate::graph) want: Mutex<Option<Want>>,
+    pub(in crate::graph) helpers: Helpers,
+    /// The run's place in the line for a thread of the pool, and whether there is one.
+    pub(in crate::graph) want: Mutex<Option<HelpRequest>>,
     pub(in crate::graph) has_want: AtomicBool,
     /// How much must be waiting for another helper to be asked for, in nanoseconds; grows when helpers find too little.
     pub(in crate::graph) ask_above_ns: AtomicU64,
-    /// Advanced when somebody else than the caller closed the run.
+    /// Advanced when another thread than the caller closed the run.
     pub(in crate::graph) closed: EventCount,
 
     /// Nodes that complete later.
@@ -146,40 +147,40 @@ pub struct RunState {
     /// Values whose shape a run decides.
     pub(in crate::graph) values: Box<[ValueSlot]>,
 
-    /// What is absent in this run, by bit.
+    /// The values that are absent in this run, by bit.
     pub(in crate::graph) absent: Box<[AtomicBool]>,
-    /// Iterations of each loop that are over; and behind them, for each slot, how many were before the one that has it.
+    /// Iterations of each loop that are over; and behind them, for each slot, how many came before the one that has it.
     pub(in crate::graph) iterations: Box<[AtomicU64]>,
-    /// When each node has become ready, on the library's clock. Empty without figures.
+    /// When each node became ready, on the library's clock. Empty without statistics.
     pub(in crate::graph) ready_at: Box<[AtomicU64]>,
 
     /// The slots of each loop whose iterations overlap.
     pub(in crate::graph) rings: Box<[Ring]>,
 
-    /// Once it is set, nothing is begun any more.
+    /// Once it is set, no node begins.
     pub(in crate::graph) stop: Stop,
     pub(in crate::graph) failure: Mutex<Failure>,
-    /// Whether this run measures its nodes, and is believed whatever was known. As `hands`.
+    /// Whether this run measures its nodes, and its times replace the known costs. As `helpers`.
     pub(in crate::graph) measuring: AtomicBool,
     pub(in crate::graph) believes: AtomicBool,
-    /// When the last run of this state began, in ticks. As `hands`.
+    /// When the last run of this state began, in ticks. As `helpers`.
     pub(in crate::graph) last: AtomicU64,
-    /// What is out of the ordinary about this run, as bits of `orders`; 0 as a rule.
+    /// The special orders of this run, as bits of `orders`; usually 0.
     pub(in crate::graph) care: AtomicU32,
     pub(in crate::graph) orders: Mutex<Orders>,
-    /// By the thread that collects a run's result.
+    /// Written by the thread that collects a run's result.
     pub(in crate::graph) tally: Arc<Tally>,
-    /// What waits for a failure, in a run that finishes the rest. Empty until there is one.
+    /// The nodes that depend on a failure, in a run that finishes the rest. Empty until there is one.
     pub(in crate::graph) poisoned: Mutex<Vec<bool>>,
 
-    /// The pool of a run that is shared with those who wait for its stream.
+    /// The pool of a run that is shared with threads that wait for its stream.
     pub(in crate::graph) visitors: Mutex<Option<Ref<ThreadPool>>>,
-    /// Who goes on when somebody else than the flight's thread closed the run.
-    pub(in crate::graph) waiter: Mailbox<(Arc<dyn Waiter>, Arc<Queue>)>,
+    /// Continues when another thread than the queued run's closed the run.
+    pub(in crate::graph) waiter: Mailbox<(Arc<dyn CloseListener>, Arc<Queue>)>,
 }
 
 impl RunState {
-    /// Memory for runs of up to `workers` workers, with this place among the program's states.
+    /// Memory for runs of up to `workers` workers, with this index among the program's states.
     pub fn create(compiled: &Arc<Compiled>, workers: usize, home: Option<usize>) -> Result<Arc<RunState>> {
         heap::whole(|| RunState::try_to_create(compiled, workers, home))
     }
@@ -201,8 +202,8 @@ impl RunState {
                 Place::Input(_) | Place::Output(_) | Place::Slot(_) => std::ptr::null_mut(),
             };
             let (desc, bytes) = plan.descs[arg.desc as usize];
-            // SAFETY: at offsets of the arena and in constants, which the state keeps. What has no address yet is
-            // pointed somewhere before anybody looks.
+            // SAFETY: at offsets of the arena and in constants, which the state keeps. A view without an address gets
+            // one before it is read.
             args.push(unsafe { View::new(data, bytes, desc) });
         }
         let slots = workers.clamp(1, MAX_SLOTS);
@@ -247,9 +248,9 @@ impl RunState {
             ranked: AtomicU32::new(0),
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),
-            tokens: RunLatch::new(),
+            latch: RunLatch::new(),
             lineage: Lineage::default(),
-            hands: Hands::default(),
+            helpers: Helpers::default(),
             want: Mutex::default(),
             has_want: AtomicBool::new(false),
             ask_above_ns: AtomicU64::new(0),
@@ -292,7 +293,7 @@ impl RunState {
         &self.compiled.learned
     }
 
-    /// Most workers in a run of this state.
+    /// The most workers in a run of this state.
     pub fn workers(&self) -> usize {
         self.slots
     }
@@ -311,7 +312,7 @@ impl RunState {
         self.point(&(0..self.plan().always_bound));
     }
 
-    /// Points some of the bound arguments at what was given. By the owner, or by the one who takes a branch.
+    /// Points some of the bound arguments at the given tensors. By the owner, or by the thread that takes a branch.
     #[inline]
     pub(in crate::graph) fn point(&self, bound: &Range<u32>) {
         for &arg in &self.plan().bound[bound.start as usize..bound.end as usize] {
@@ -330,15 +331,15 @@ impl RunState {
         scratch_of(&self.scratch, self.slots, index)
     }
 
-    /// A node is ready, in a run that may have figures.
+    /// A node is ready, in a run that may have statistics.
     pub(in crate::graph) fn is_ready(&self, node: usize, now_ns: u64) {
         if let Some(ready_at) = self.ready_at.get(node) {
-            // ORDERING: Relaxed; read by who runs the node, which it was given with an order of its own.
+            // ORDERING: Relaxed; read by the thread that runs the node, which got it with an order of its own.
             ready_at.store(now_ns, Relaxed);
         }
     }
 
-    /// It begins, and may have been ready for a while.
+    /// The node begins, and may have been ready for a while.
     pub(in crate::graph) fn begun(&self, node: usize, now_ns: u64) {
         if let (Some(figures), Some(ready_at)) = (&self.compiled.figures, self.ready_at.get(node))
             && is_measured(&self.plan().bodies[node])
@@ -373,7 +374,7 @@ impl RunState {
         }
     }
 
-    /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.
+    /// From here on no node begins. ORDERING: Relaxed; a thread that sees it late begins one node more.
     pub(in crate::graph) fn stop(&self) {
         self.stop.set();
         self.calls.set_stop(true);
@@ -399,7 +400,7 @@ impl RunState {
         self.care.load(Relaxed) & about != 0
     }
 
-    /// Whether nodes are looked at one by one.
+    /// Whether nodes are checked one by one.
     pub(in crate::graph) fn is_careful(&self) -> bool {
         self.cares(DEADLINE | FIGURES)
     }
@@ -409,12 +410,12 @@ impl RunState {
         self.cares(SERIAL)
     }
 
-    /// Whether a failure stops only what depends on it.
+    /// Whether a failure stops only the nodes that depend on it.
     pub(in crate::graph) fn is_independent(&self) -> bool {
         self.cares(INDEPENDENT)
     }
 
-    /// Before a node of a careful run: stops the run if its time is over.
+    /// Before a node of a careful run: stops the run if its deadline is past.
     pub(in crate::graph) fn look_at_clock(&self, node: u32) {
         if !self.is_stopped() && self.stop.is_late() {
             self.expire(node);
@@ -430,7 +431,7 @@ impl RunState {
         self.stop();
     }
 
-    /// A kernel that ended early because the time was over, or a run inside of it, did not fail: the run did.
+    /// A kernel that ended early because of the deadline, or a run inside of it, did not fail: the run did.
     #[cold]
     pub(in crate::graph) fn ended_late(&self, node: u32, error: &Error) -> bool {
         let late = matches!(error.code(), Code::Cancelled | Code::DeadlineExceeded) && self.stop.is_late();
@@ -440,7 +441,7 @@ impl RunState {
         late
     }
 
-    /// After a closed run: tells what was asked for, and forgets the orders.
+    /// After a closed run: reports what was asked for, and clears the orders.
     pub(in crate::graph) fn report(&self, succeeded: bool) {
         if !self.cares(DEADLINE | ABSENT) {
             return;

@@ -1,21 +1,21 @@
-//! Whether a program's runs are better made alone or shared, and whether what is known of its costs still holds.
+//! Whether a program's runs are faster alone or shared, and whether its known costs still hold.
 //!
-//! What nodes cost and what a pool costs say when workers can be worth it. Whether they are depends on more: whether
-//! the pool's threads get a processor at all, how its `parallel_for` waits, what the caches do; and costs change, with
-//! the size of the inputs or with what else goes on. So runs are timed, and compared with what was expected.
+//! The costs of nodes and of a pool say when workers can be worth it. Whether they are depends on more: whether the
+//! pool's threads get a processor at all, how its `parallel_for` waits, what the caches do; and costs change, with the
+//! size of the inputs or with other load. So runs are timed, and compared with the expectation.
 //!
-//! *Which way.* A contest (`base::tune`) for each family of pools: a run's time alone is the program's, a shared run's
-//! the family's. Being alone is not tried at all where sharing is clearly better than what the nodes cost together.
+//! *Which way.* A contest (`base::tune`) for each family of pools: the time of a run alone is the program's, that of a
+//! shared run the family's. Being alone is not tried at all where sharing is clearly faster than all nodes together.
 //!
-//! *Costs that change.* A run that takes more than twice as long as it should, or less than half, is strange. Two
-//! strange ones in a row, both too long or both too short, and the next run measures all nodes and is believed. One
+//! *Costs that change.* A run that takes more than twice as long as expected, or less than half, is strange. After two
+//! strange ones in a row, both too long or both too short, the next run measures all nodes and replaces the costs. One
 //! alone changes nothing: a thread may have been interrupted, and one batch in ten may be a large one.
 #![forbid(unsafe_code)]
 
 use crate::base::tune::{Contest, Policy, Rate, Renewal, Variant};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// So many runs are shared at first with a family that nothing is known of.
+/// This many runs are shared at first with a family of which nothing is known.
 const TIME_FIRST: u32 = 4;
 /// Up by little: an interrupted run takes far too long, the next one is often interrupted as well, and none takes too
 /// short. A way that has become slower by a half is left after a few runs.
@@ -41,32 +41,32 @@ const POLICY: Policy = Policy {
         lost_times: 0.0,
     }),
 };
-/// Families that a program tells apart.
+/// Families that a program distinguishes.
 const FAMILIES: usize = 4;
 /// A run is strange beyond this factor and this much, in nanoseconds.
 const STRANGE: u64 = 2;
 const STRANGE_NS: u64 = 2_000;
-/// So many strange runs in a row.
+/// The number of strange runs in a row that raises a doubt.
 const STRANGE_RUNS: u32 = 2;
 
-/// What is known of a program with one family of pools. Statistics: ORDERING Relaxed throughout.
+/// A program's times with one family of pools. Statistics: ORDERING Relaxed throughout.
 #[derive(Debug, Default)]
 struct OfFamily {
     family: AtomicU64,
     contest: Contest,
 }
 
-/// Figures of one program. Two threads may both change them; nothing but the way of some run depends on it.
+/// Times of one program. Two threads may both change them; only the way of some run depends on them.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Ways {
     of: [OfFamily; FAMILIES],
     next: AtomicU32,
-    /// What a run alone takes, in nanoseconds; 0 = not known.
+    /// The time of a run alone, in nanoseconds; 0 = unknown.
     alone_ns: AtomicU64,
     /// Strange runs in a row: how many were too long, or too short.
     too_long: AtomicU32,
     too_short: AtomicU32,
-    /// The costs are not to be relied on: the next run measures them.
+    /// The costs are unreliable: the next run measures them.
     in_doubt: AtomicBool,
 }
 
@@ -85,7 +85,7 @@ impl Ways {
     pub fn choose(&self, family: u64, all_ns: u64, nodes: usize) -> bool {
         let contest = self.of(family);
         contest.set_baseline(self.alone_or(all_ns) as f32);
-        // Two looks at the clock make a cheap node look dearer than it is.
+        // Two reads of the clock make a cheap node look dearer than it is.
         let is_fine = all_ns >= 1_000 * nodes as u64;
         let clear_ns = all_ns as f32 * if is_fine { 0.95 } else { 0.75 };
         let is_clear =
@@ -93,14 +93,14 @@ impl Ways {
         is_clear || contest.next(&POLICY).way == Variant::Candidate
     }
 
-    /// The time of a run alone, of a shared one with the first family, and which of the two it is, as far as known.
+    /// The time of a run alone, of a shared one with the first family, and which of the two is used, as far as known.
     pub fn told(&self) -> (Option<u64>, Option<u64>, Option<Variant>) {
         let alone_ns = Some(self.alone_ns.load(Relaxed)).filter(|&ns| ns > 0);
         let contest = &self.of[0].contest;
         (alone_ns, contest.candidate_ns().map(|ns| ns as u64), contest.verdict())
     }
 
-    /// What a run alone takes, or else all its nodes.
+    /// The time of a run alone, or else of all its nodes.
     pub fn alone_or(&self, all_ns: u64) -> u64 {
         match self.alone_ns.load(Relaxed) {
             0 => all_ns,
@@ -108,18 +108,18 @@ impl Ways {
         }
     }
 
-    /// What a shared run with a pool of this family took, whose nodes should take at least `least_ns` and at most
+    /// Records a shared run with a pool of this family, whose nodes should take at least `least_ns` and at most
     /// `all_ns`.
     pub fn was_shared(&self, family: u64, ns: u64, least_ns: u64, all_ns: u64) {
         let contest = self.of(family);
-        // What was found to take so long is no stranger the next time: a busy machine, or a slow pool.
+        // A time that was found before is not strange the next time: a busy machine, or a slow pool.
         let known_ns = contest.candidate_ns().unwrap_or(0.0) as u64;
         contest.set_baseline(self.alone_or(all_ns) as f32);
         contest.took_candidate(&POLICY, ns as f32);
         self.compare(ns, least_ns, all_ns.max(known_ns));
     }
 
-    /// What a run alone took.
+    /// Records a run alone.
     pub fn was_alone(&self, ns: u64) {
         match self.alone_ns.load(Relaxed) {
             0 => self.alone_ns.store(ns.max(1), Relaxed),
@@ -152,7 +152,7 @@ impl Ways {
             self.was_too_long();
             return true;
         }
-        // Many threads may run the program: what does not change is not written.
+        // Many threads may run the program: unchanged words are not written.
         if self.too_long.load(Relaxed) > 0 {
             self.too_long.store(0, Relaxed);
         }
@@ -165,7 +165,7 @@ impl Ways {
         is_short
     }
 
-    /// Whether costs are in doubt; who asks measures them. `true`: they have grown.
+    /// Whether costs are in doubt; the caller then measures them. `true`: they have grown.
     pub fn take_doubt(&self) -> Option<bool> {
         if !self.in_doubt.load(Relaxed) {
             return None;
@@ -174,7 +174,7 @@ impl Ways {
         Some(self.too_long.load(Relaxed) > 0)
     }
 
-    /// The nodes cost something else now: what runs took before says nothing.
+    /// The costs of nodes have changed: earlier times of runs say nothing.
     pub fn forget(&self) {
         self.of.iter().for_each(|of| of.contest.forget());
         self.alone_ns.store(0, Relaxed);
@@ -199,7 +199,7 @@ mod tests {
         shared
     }
 
-    /// How many of so many runs were shared, where a shared one takes `shared` (of its number) and one alone `alone`.
+    /// How many of `runs` runs were shared, where a shared one takes `shared` (of its number) and one alone `alone`.
     fn shared(ways: &Ways, runs: usize, shared: impl Fn(usize) -> u64, alone: u64) -> usize {
         (0..runs).filter(|&number| run(ways, 7, shared(number), alone)).count()
     }

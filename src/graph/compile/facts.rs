@@ -1,12 +1,12 @@
-//! What only compile knows of a program; all else can be seen in the plan.
+//! The facts of a program that only compile knows; all others can be seen in the plan.
 #![forbid(unsafe_code)]
 
-use super::place::choose::Choice;
+use super::place::choose::EngineChoice;
 use super::place::placer::Placement;
 
 /// Counts of compile's, for the report.
 #[derive(Clone, Debug, Default)]
-pub(in crate::graph) struct Facts {
+pub(in crate::graph) struct CompileFacts {
     /// Nodes of the graph and of those inside of it.
     pub graph_nodes: usize,
     pub dead_nodes: usize,
@@ -29,8 +29,8 @@ pub(in crate::graph) struct Facts {
     /// Loops that were unrolled.
     pub unrolled: usize,
     pub arena_bytes_unshared: usize,
-    /// What other engines do.
+    /// The work of other engines.
     pub placement: Placement,
     /// Where nodes are whose engine was open.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<EngineChoice>,
 }

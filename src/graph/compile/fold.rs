@@ -1,4 +1,4 @@
-//! What can be known before any run: pure kernels of constants, conds and cases whose selector is a constant, loops
+//! Constant folding: pure kernels of constants, conds and cases whose selector is a constant, loops
 //! that never begin, and those that go round a few times (`unroll`).
 //!
 //! The graph is written anew, node by node in its order. A kernel whose inputs are all constants is called here, and
@@ -11,7 +11,7 @@ mod unroll;
 
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::{Kinds, Verified, has_effects};
 use crate::kernel::{KernelContext, NEVER, Scratch};
@@ -47,10 +47,10 @@ pub(super) fn fold(graph: &Contents, verified: &Verified) -> Option<Folded> {
 
 /// Whether it is worth a closer look.
 fn may_fold(graph: &Contents) -> bool {
-    let is_constant = |&(node, _): &Value| matches!(graph.nodes[node].body, Body::Constant(_));
+    let is_constant = |&(node, _): &Value| matches!(graph.nodes[node].body, NodeBody::Constant(_));
     graph.nodes.iter().any(|node| match &node.body {
-        Body::Kernel { kernel, inputs, .. } => kernel.kernel().is_pure() && inputs.iter().all(is_constant),
-        Body::Case { inputs, .. } | Body::While { inputs, .. } => {
+        NodeBody::Kernel { kernel, inputs, .. } => kernel.kernel().is_pure() && inputs.iter().all(is_constant),
+        NodeBody::Case { inputs, .. } | NodeBody::While { inputs, .. } => {
             inputs.iter().any(is_constant) || node.inner().any(|inner| may_fold(inner))
         }
         _ => false,
@@ -58,12 +58,12 @@ fn may_fold(graph: &Contents) -> bool {
 }
 
 fn has_switch(graph: &Contents) -> bool {
-    graph.nodes.iter().any(|node| matches!(node.body, Body::Switch { .. }))
+    graph.nodes.iter().any(|node| matches!(node.body, NodeBody::Switch { .. }))
 }
 
 /// `given` are the inputs that are known to be constants.
 fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>]) -> Folded {
-    let mut work = Work {
+    let mut work = Folding {
         graph,
         verified,
         nodes: Vec::with_capacity(graph.nodes.len()),
@@ -77,7 +77,7 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
     let mut given = given.iter();
     for &index in &verified.order {
         let index = index as usize;
-        if matches!(graph.nodes[index].body, Body::Input(_)) {
+        if matches!(graph.nodes[index].body, NodeBody::Input(_)) {
             work.keep(index);
             if let Some(Some(tensor)) = given.next() {
                 let name = &graph.nodes[index].name;
@@ -100,13 +100,13 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
     Folded { contents, nodes: work.folded, unrolled: work.unrolled }
 }
 
-struct Work<'a> {
+struct Folding<'a> {
     graph: &'a Contents,
     verified: &'a Verified,
     nodes: Vec<Node>,
     /// Where each old node's values are now.
     values: Vec<Vec<Value>>,
-    /// Who must be done for an old node to be done.
+    /// The new nodes that must be done for an old one to be done.
     done: Vec<Vec<usize>>,
     forwarding: HashMap<Value, Forwarding>,
     has_switch: bool,
@@ -114,20 +114,20 @@ struct Work<'a> {
     unrolled: usize,
 }
 
-impl Work<'_> {
+impl Folding<'_> {
     fn value(&self, (node, output): Value) -> Value {
         self.values[node][output]
     }
 
     fn tensor(&self, (node, _): Value) -> Option<&Ref<Tensor>> {
         match &self.nodes[node].body {
-            Body::Constant(tensor) => Some(tensor),
+            NodeBody::Constant(tensor) => Some(tensor),
             _ => None,
         }
     }
 
     fn constant(&mut self, name: &str, tensor: Ref<Tensor>) -> Value {
-        self.nodes.push(Node { name: name.into(), body: Body::Constant(tensor), after: After::new() });
+        self.nodes.push(Node { name: name.into(), body: NodeBody::Constant(tensor), after: After::new() });
         (self.nodes.len() - 1, 0)
     }
 
@@ -142,11 +142,11 @@ impl Work<'_> {
     fn visit(&mut self, index: usize) {
         let node = &self.graph.nodes[index];
         let folded = match &node.body {
-            Body::Kernel { kernel, num_outputs, .. } => self.compute(index, kernel, *num_outputs),
+            NodeBody::Kernel { kernel, num_outputs, .. } => self.compute(index, kernel, *num_outputs),
             // Where a shape is open it stays so: those behind were found to take it.
-            Body::Case { .. } | Body::While { .. } if !verified_is_concrete(self.verified, index) => false,
-            Body::Case { branches, is_cond, .. } if !self.has_switch => self.choose(index, branches, *is_cond),
-            Body::While { condition, body, num_variables, parallel_iterations, copies, .. } if !self.has_switch => {
+            NodeBody::Case { .. } | NodeBody::While { .. } if !verified_is_concrete(self.verified, index) => false,
+            NodeBody::Case { branches, is_cond, .. } if !self.has_switch => self.choose(index, branches, *is_cond),
+            NodeBody::While { condition, body, num_variables, parallel_iterations, copies, .. } if !self.has_switch => {
                 if copies.is_empty() && self.unroll(index, condition, body, *num_variables, *parallel_iterations) {
                     return;
                 }
@@ -168,12 +168,12 @@ impl Work<'_> {
         let known: Vec<Option<Ref<Tensor>>> = inputs.iter().map(|&value| self.tensor(value).cloned()).collect();
         let mut body = with_inputs(&old.body, inputs);
         match &mut body {
-            Body::Case { branches, .. } => {
+            NodeBody::Case { branches, .. } => {
                 for (i, branch) in branches.iter_mut().enumerate() {
                     self.fold_inside(branch, &self.verified.inner[&index][i], &known[1..]);
                 }
             }
-            Body::While { condition, body, num_variables, copies, .. } => {
+            NodeBody::While { condition, body, num_variables, copies, .. } => {
                 // The variables change.
                 let known: Vec<_> =
                     known.iter().enumerate().map(|(i, known)| known.clone().filter(|_| i >= *num_variables)).collect();
@@ -233,7 +233,7 @@ impl Work<'_> {
             true => usize::from(selected != 0),
             false => usize::try_from(selected).map_or(last, |index| index.min(last)),
         };
-        // What may be skipped in there does not concern those who wait for the cond; it would if it lay here.
+        // Nodes that may be skipped in there do not concern those that wait for the cond; they would if they lay here.
         if has_switch(&branches[chosen]) {
             return false;
         }
@@ -252,7 +252,7 @@ impl Work<'_> {
         true
     }
 
-    /// What a node with these inputs waits for.
+    /// The predecessors of a node with these inputs.
     fn before(&self, node: &Node, inputs: &[Value]) -> Vec<usize> {
         let mut before = self.after(node);
         before.extend(inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0));
@@ -278,12 +278,12 @@ impl Work<'_> {
         let mut ports = inputs.iter();
         let mut added = Vec::new();
         for (old, inner) in branch.nodes.into_iter().enumerate() {
-            if let (Body::Input(_), Some(port)) = (&inner.body, ports.as_slice().first()) {
+            if let (NodeBody::Input(_), Some(port)) = (&inner.body, ports.as_slice().first()) {
                 places.push(vec![*port]);
                 ports.next();
                 continue;
             }
-            if matches!(inner.body, Body::Kernel { .. }) {
+            if matches!(inner.body, NodeBody::Kernel { .. }) {
                 inner.inputs().iter().filter(|from| !has_inside[from.0]).for_each(|from| has_successor[from.0] = true);
             }
             inner.after.iter().for_each(|&before| has_successor[before] = true);
@@ -291,15 +291,15 @@ impl Work<'_> {
             let mut after: Vec<usize> =
                 inner.after.iter().flat_map(|&before| places[before].first()).map(|v| v.0).collect();
             let waits = match &inner.body {
-                Body::Constant(_) => false,
-                Body::Kernel { kernel, .. } => !kernel.kernel().is_pure(),
+                NodeBody::Constant(_) => false,
+                NodeBody::Kernel { kernel, .. } => !kernel.kernel().is_pure(),
                 _ => true,
             };
             if waits {
                 after.extend(before);
             }
             let new = self.nodes.len();
-            if !matches!(inner.body, Body::Constant(_)) {
+            if !matches!(inner.body, NodeBody::Constant(_)) {
                 added.push((old, new));
             }
             // At least one, for those who wait without data.
@@ -327,13 +327,13 @@ impl Work<'_> {
         let (goes_on, _) = first.outputs[0].1;
         // A condition with effects is asked all the same.
         let quiet = first.nodes.iter().all(|node| match &node.body {
-            Body::Input(_) | Body::Constant(_) => true,
-            Body::Kernel { kernel, .. } => kernel.kernel().is_pure(),
+            NodeBody::Input(_) | NodeBody::Constant(_) => true,
+            NodeBody::Kernel { kernel, .. } => kernel.kernel().is_pure(),
             _ => false,
         });
         match &first.nodes[goes_on].body {
             // SAFETY: a constant, which nobody writes.
-            Body::Constant(tensor) if quiet && unsafe { tensor.view().as_bytes() }.read_integer() == 0 => {}
+            NodeBody::Constant(tensor) if quiet && unsafe { tensor.view().as_bytes() }.read_integer() == 0 => {}
             _ => return false,
         }
         let before = inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0).collect();
@@ -348,16 +348,16 @@ fn verified_is_concrete(verified: &Verified, index: usize) -> bool {
 }
 
 /// The same with other inputs.
-fn with_inputs(body: &Body, new: Vec<Value>) -> Body {
+fn with_inputs(body: &NodeBody, new: Vec<Value>) -> NodeBody {
     let mut body = body.clone();
     match &mut body {
-        Body::Kernel { inputs, .. }
-        | Body::Case { inputs, .. }
-        | Body::While { inputs, .. }
-        | Body::Cyclic { inputs, .. }
-        | Body::Merge { inputs } => *inputs = new,
-        Body::Switch { inputs } => inputs.copy_from_slice(&new),
-        Body::Input(_) | Body::Constant(_) | Body::Task { .. } => {}
+        NodeBody::Kernel { inputs, .. }
+        | NodeBody::Case { inputs, .. }
+        | NodeBody::While { inputs, .. }
+        | NodeBody::Cyclic { inputs, .. }
+        | NodeBody::Merge { inputs } => *inputs = new,
+        NodeBody::Switch { inputs } => inputs.copy_from_slice(&new),
+        NodeBody::Input(_) | NodeBody::Constant(_) | NodeBody::Task { .. } => {}
     }
     body
 }

@@ -1,4 +1,4 @@
-//! Loops of which several iterations run at once: the ring of their slots.
+//! Loops that run several iterations at once: the ring of their slots.
 
 #[cfg(all(test, loom))]
 mod models;

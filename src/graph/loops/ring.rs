@@ -1,72 +1,72 @@
-//! The gates of a while loop whose iterations overlap: which of its slots are in use, and who waits for one.
+//! The gates of a while loop whose iterations overlap: which of its slots are in use, and which condition waits for
+//! one.
 //!
 //! A loop that may run K iterations at once has K + 1 slots: copies of its nodes, with their words and values, in which
 //! iteration i has slot i mod (K + 1). The newest open slot only evaluates the condition, so the bodies of at most K
-//! iterations run. A slot has a head (what leads to the condition, and the condition itself), a body (what the
-//! condition's guard releases) and a *retirement*: a node that joins all that the slot has to do, and has an
-//! `Arrivals`. The ring is what is left: a gate per slot, and whether the iteration in it has a next one.
-//! `graph::overlap` says how loops are laid out so, and what delivers what.
+//! iterations run. A slot has a head (the condition and its predecessors), a body (released by the condition's guard)
+//! and a *retirement*: a node that joins all work of the slot, and has an `Arrivals`. The ring holds the rest: a gate
+//! per slot, and whether the iteration in it has a next one. `compile::layout::overlap` describes how loops are laid
+//! out so, and what delivers what.
 //!
 //! # The gate
 //!
-//! It is the number of iterations that have the slot or want it, so that each step is one addition:
+//! The gate is the number of iterations that have the slot or want it, so that each step is one addition:
 //!
-//! | step             | who may                                           | gate           | then                                   |
-//! |------------------|---------------------------------------------------|----------------|----------------------------------------|
-//! | begin            | the loop's entry, while nothing of it runs        | FREE -> BUSY   | iteration 0 has slot 0                 |
-//! | open: `Opened`   | the condition in the slot before, when it is true | FREE -> BUSY   | it releases its guard: its body runs   |
-//! | open: `Parked`   | the same                                          | BUSY -> WAITED | it leaves, and its guard stays         |
-//! | retire: `Free`   | the slot's retirement                             | BUSY -> FREE   | the next slot's previous-token         |
-//! | retire: `Resume` | the same                                          | WAITED -> BUSY | the parked guard, then as for `Free`   |
-//! | retire: `Last`   | the same, if its condition was false              | BUSY -> FREE   | the loop is over                       |
+//! | step             | by                                    | gate           | then                                 |
+//! |------------------|---------------------------------------|----------------|--------------------------------------|
+//! | begin            | the loop's entry, when it is at rest  | FREE -> BUSY   | iteration 0 has slot 0               |
+//! | open: `Opened`   | the true condition in the slot before | FREE -> BUSY   | it releases its guard: its body runs |
+//! | open: `Parked`   | the same                              | BUSY -> WAITED | it leaves; its guard stays           |
+//! | retire: `Free`   | the slot's retirement                 | BUSY -> FREE   | the next slot's previous-token       |
+//! | retire: `Resume` | the same                              | WAITED -> BUSY | the parked guard, then as for `Free` |
+//! | retire: `Last`   | the same, if its condition was false  | BUSY -> FREE   | the loop is over                     |
 //!
-//! *Nobody blocks and nobody is lost.* A condition that is parked is nothing but a mark in the gate: its thread goes on
-//! with other work, and the slot's retirement does what the condition would have done, that is, releases the guard of
-//! the slot *before* the one that it retires. Either the addition of the opener comes first, and the retirement finds
-//! the mark; or that of the retirement, and the opener finds the slot free. A look and then a mark would lose the
-//! opener (`models_broken_ring_looks_and_then_marks`).
+//! *No blocking and no lost condition.* A parked condition is only a mark in the gate: its thread continues with other
+//! work, and the slot's retirement continues for the condition, that is, releases the guard of the slot *before* the
+//! one that it retires. If the opener's addition comes first, the retirement finds the mark; if the retirement's comes
+//! first, the opener finds the slot free. A look and then a mark would lose the opener
+//! (`models_broken_ring_looks_and_then_marks`).
 //!
-//! *One opener.* Slot c is opened by the condition of the iteration in slot c - 1 and by nobody else. The next
-//! iteration to have slot c - 1 begins after this one was retired, and this one is not retired while its condition is
-//! parked, since its guard has not been released. So a gate never gets above WAITED, and cannot come back to a value
-//! under somebody who looks at it.
+//! *One opener.* Slot c is opened only by the condition of the iteration in slot c - 1. The next iteration to have slot
+//! c - 1 begins after this one was retired, and this one is not retired while its condition is parked, since its guard
+//! has not been released. So a gate never exceeds WAITED, and cannot return to a value while a thread looks at it (no
+//! ABA).
 //!
 //! *A slot is open before anything is delivered to it.* Values for the next iteration come from the body, the body
 //! waits for the guard, and the guard is released after the next slot was opened.
 //!
 //! # The retirement's count
 //!
-//! The word of a slot's retirement starts with 1 + the sinks of the slot. A sink is a node that nothing else of its
-//! iteration waits for: a body node that delivers to the next iteration, one that only has an effect, a nested loop
-//! whose results nobody here uses. A node that only leads into a part with a guard of its own (the body, a side of a
-//! cond) is a sink, too: that part may be dropped, and then nothing waits for the node in its place
-//! (`models_broken_loop_counts_on_the_body`). Only the condition is none, since it arrives for the body itself. A sink
-//! arrives after it has delivered. There is no counting while the loop runs, so nothing can be published before it is
-//! counted (`models_broken_loop_counts_what_it_has_published`):
+//! The word of a slot's retirement starts with 1 + the sinks of the slot. A sink is a node without successors in its
+//! iteration: a body node that delivers to the next iteration, one that only has an effect, a nested loop whose results
+//! are not used here. A node that only leads into a part with a guard of its own (the body, a side of a cond) is a
+//! sink, too: that part may be dropped, and then nothing waits for the node in its place
+//! (`models_broken_loop_counts_on_the_body`). Only the condition is not a sink, since it arrives for the body itself. A
+//! sink arrives after it has delivered. There is no counting while the loop runs, so nothing can be published before it
+//! is counted (`models_broken_loop_counts_what_it_has_published`):
 //!
-//! | arrival                    | amount                  | who                                                 |
-//! |----------------------------|-------------------------|-----------------------------------------------------|
-//! | the previous-token         | 1                       | the retirement of the iteration before              |
-//! | ... of the first iteration | 1                       | the join of the loop's inputs, all being delivered  |
-//! | a sink of the head         | 1 each                  | the sink                                            |
-//! | a sink of the body         | 1 each                  | the sink, if the condition was true                 |
-//! | ... of the last iteration  | all of them, as one     | the condition that is false, at its end             |
+//! | arrival                    | amount              | by                                                 |
+//! |----------------------------|---------------------|----------------------------------------------------|
+//! | the previous-token         | 1                   | the retirement of the iteration before             |
+//! | ... of the first iteration | 1                   | the join of the loop's inputs, all being delivered |
+//! | a sink of the head         | 1 each              | the sink                                           |
+//! | a sink of the body         | 1 each              | the sink, if the condition was true                |
+//! | ... of the last iteration  | all of them, as one | the condition that is false, at its end            |
 //!
 //! Parts within the body do as the body does: the guard of a cond arrives, at its end, for all sinks of the side that
-//! is not taken. So does a condition that is true, if what the results go through on their way out has sinks in the
-//! slot.
+//! is not taken. So does a true condition, if the path of the results out of the loop has sinks in the slot.
 //!
 //! The join of the inputs stands for an iteration -1, so that no word needs a special value for the first iteration.
 //! Sinks may have a join of their own, which arrives for all of them; the executor has one for the body, and none for
 //! the head, because all of a condition's graph leads to the condition.
 //!
-//! *Words of a body that never ran.* To the body of the last iteration values are delivered as to any other, by the
-//! iteration before and by the head, but its guard is not released: they leave words behind that are half counted. The
-//! retirement of the last iteration resets these words. It may, because all that delivers there has been retired, or
-//! has arrived at this very retirement; so a sink arrives after it has delivered. The condition that is false may not:
-//! the iteration before may still be about to deliver (`models_broken_loop_resets_too_early`). A false condition could
-//! also drop the entries of the body (`Arrivals::drop_branch`), at the cost of a step for each; as the retirement is
-//! waited for anyway, nothing is won by it.
+//! *Words of a body that never ran.* The previous iteration and the head deliver values to the body of the last
+//! iteration as to any other, but its guard is not released: their words stay half counted. The retirement of the last
+//! iteration resets these words. It may, because every node that delivers there has been retired, or has arrived at
+//! this very retirement; so a sink arrives after it has delivered. The false condition may not: the previous iteration
+//! may still be about to deliver (`models_broken_loop_resets_too_early`). A false condition could also drop the entries
+//! of the body (`Arrivals::drop_branch`), at the cost of a step for each; as the retirement is waited for anyway, this
+//! gains nothing.
 //!
 //! A loop whose body has no sinks counts its condition as one, which arrives when it releases its guard: a parked
 //! condition always keeps its slot. The last iteration opens nothing, so its retirement sends no previous-token: the
@@ -75,20 +75,20 @@
 //! *Why the previous-token.* The last iteration may have nothing to wait for while an earlier one still works: its
 //! condition is false, its body was dropped. Without the token the loop would be over, and the slot be closed to which
 //! the earlier iteration delivers (`models_broken_loop_has_no_previous_token`). With it, iterations are retired in
-//! their order, and the retirement of the last is the end of all of them, effects included. What a loop's results
-//! release in the parent does not wait for that; so the parent counts the loop's end among its own sinks. A retirement
+//! their order, and the retirement of the last is the end of all of them, effects included. Nodes of the parent that a
+//! loop's results release do not wait for that; so the parent counts the loop's end among its own sinks. A retirement
 //! that makes the next one ready puts it onto the worker's list, like any node: the depth does not grow.
 //!
-//! *The gate goes before the token.* A retirement first changes the gate and then sends the token. The other way round
+//! *The gate goes before the token.* A retirement first changes the gate and then sends the token. In the other order
 //! the loop could be over with a gate that is BUSY (`models_broken_loop_sends_the_token_first`).
 //!
 //! *`has_next`* is written by the iteration's condition when it opens the next slot, and read and cleared by the
 //! iteration's retirement, which comes after it; before the gate is changed, because the slot may have its next
 //! iteration at once. Both are ordered by the arrivals between them.
 //!
-//! *Loops that are given up.* When a run is cancelled its nodes are skipped and their arrivals made, and conditions
-//! count as false. A parked guard is released as ever, the iteration that it opens comes to nothing, and the ring ends
-//! clean. Where arrivals were left out, `reset`.
+//! *Cancelled loops.* When a run is cancelled its nodes are skipped and their arrivals made, and conditions count as
+//! false. A parked guard is released as ever, the iteration that it opens does nothing, and the ring ends clean. If
+//! arrivals were left out, use `reset`.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -101,7 +101,7 @@ const BUSY: u32 = 1;
 const WAITED: u32 = 2;
 
 #[derive(Debug)]
-struct Slot {
+struct RingSlot {
     gate: AtomicU32,
     /// 1: the condition of the iteration in this slot was true.
     has_next: AtomicU32,
@@ -109,20 +109,20 @@ struct Slot {
 
 #[derive(Debug)]
 pub struct Ring {
-    slots: Box<[Slot]>,
+    slots: Box<[RingSlot]>,
 }
 
-/// What a condition that is true does next.
+/// The next step of a true condition.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// The slot is open: release the guard.
     Opened,
-    /// The slot is in use; whoever retires it releases the guard.
+    /// The slot is in use; its retirement releases the guard.
     Parked,
 }
 
-/// What a retirement does next.
+/// The next step of a retirement.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retired {
@@ -143,8 +143,8 @@ impl Ring {
         let mut slots = Vec::new();
         slots
             .try_reserve_exact(count)
-            .map_err(|_| Error::exhausted("the gates of a loop", count.saturating_mul(size_of::<Slot>())))?;
-        slots.extend((0..count).map(|_| Slot { gate: AtomicU32::new(FREE), has_next: AtomicU32::new(0) }));
+            .map_err(|_| Error::exhausted("the gates of a loop", count.saturating_mul(size_of::<RingSlot>())))?;
+        slots.extend((0..count).map(|_| RingSlot { gate: AtomicU32::new(FREE), has_next: AtomicU32::new(0) }));
         Ok(Ring { slots: slots.into_boxed_slice() })
     }
 
@@ -180,9 +180,9 @@ impl Ring {
     pub fn open_after(&self, slot: u32) -> Opening {
         // ORDERING: Relaxed; the retirement of `slot` reads it after the arrivals of the guard's followers.
         self.slots[slot as usize].has_next.store(1, Relaxed);
-        // ORDERING: Acquire pairs with the Release in `retire`: the slot's last iteration is over, and what it did to
-        // words and values was before. Release pairs with the Acquire there: whoever releases a parked guard sees the
-        // iteration that it belongs to.
+        // ORDERING: Acquire pairs with the Release in `retire`: the slot's last iteration is over, and all its writes
+        // to words and values came before. Release pairs with the Acquire there: the retirement that releases a parked
+        // guard sees the iteration to which it belongs.
         let before = self.slots[self.after(slot) as usize].gate.fetch_add(1, AcqRel);
         opened(before)
     }
@@ -208,8 +208,7 @@ impl Ring {
         has_next
     }
 
-    /// Whether an iteration has the slot. For checks where something is delivered: whoever delivers is ordered behind
-    /// the opening.
+    /// Whether an iteration has the slot. For checks at a delivery, which is ordered behind the opening.
     #[cfg(test)]
     #[cfg(all(test, not(loom)))]
     pub fn is_open(&self, slot: u32) -> bool {
@@ -221,7 +220,7 @@ impl Ring {
         self.slots.iter().all(|slot| slot.gate.load(Relaxed) == FREE && slot.has_next.load(Relaxed) == 0)
     }
 
-    /// All slots free. Only by the owner of a run that is closed.
+    /// All slots free. Only for the owner of a closed run.
     #[cfg(test)]
     #[cfg(all(test, not(loom)))]
     pub fn reset(&self) {

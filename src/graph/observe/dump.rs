@@ -3,7 +3,7 @@
 
 use crate::abi::weir_dump_format_value as F;
 use crate::base::text::json_string;
-use crate::graph::build::contents::{Body as BuilderBody, Contents, LoopOp};
+use crate::graph::build::contents::{Contents, LoopOp, NodeBody};
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::plan::{Arg, Body, DIRECT, Place};
 use std::fmt::Write as _;
@@ -25,32 +25,32 @@ impl DumpFormat {
     }
 }
 
-/// What both formats show of a node.
-struct Item {
+/// The fields of a node that both formats show.
+struct DrawnNode {
     name: String,
     kind: String,
-    /// The engine whose work it is, of a state of a program.
+    /// The engine that runs the node, for a node of a program.
     engine: Option<String>,
     /// "key": value pairs beyond name and kind, values as JSON.
     facts: Vec<(&'static str, String)>,
-    /// Indices of items that this one waits for, with data (true) or without.
+    /// Indices of the item's predecessors, by data (true) or by control (false).
     before: Vec<(usize, bool)>,
 }
 
 /// Draws a graph under construction.
 pub(in crate::graph) fn graph(graph: &Contents, format: DumpFormat) -> String {
-    let mut items: Vec<Item> = graph
+    let mut items: Vec<DrawnNode> = graph
         .nodes
         .iter()
-        .map(|node| Item {
+        .map(|node| DrawnNode {
             name: node.name.to_string(),
             kind: node.kind().to_owned(),
             engine: None,
             facts: match &node.body {
-                BuilderBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
-                BuilderBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
-                BuilderBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
-                BuilderBody::Cyclic { op: LoopOp::Enter { frame, is_constant, parallel_iterations }, .. } => vec![
+                NodeBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
+                NodeBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
+                NodeBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
+                NodeBody::Cyclic { op: LoopOp::Enter { frame, is_constant, parallel_iterations }, .. } => vec![
                     ("frame", json_string(frame)),
                     ("is_constant", is_constant.to_string()),
                     ("parallel_iterations", parallel_iterations.to_string()),
@@ -67,7 +67,7 @@ pub(in crate::graph) fn graph(graph: &Contents, format: DumpFormat) -> String {
         .collect();
     for (name, (node, _)) in &graph.outputs {
         let before = vec![(*node, true)];
-        items.push(Item { name: name.clone(), kind: "output".to_owned(), engine: None, facts: vec![], before });
+        items.push(DrawnNode { name: name.clone(), kind: "output".to_owned(), engine: None, facts: vec![], before });
     }
     render(&graph.name, &items, format)
 }
@@ -76,7 +76,7 @@ pub(in crate::graph) fn graph(graph: &Contents, format: DumpFormat) -> String {
 pub(in crate::graph) fn program(compiled: &Compiled, format: DumpFormat) -> String {
     let plan = &compiled.plan;
     let n = plan.len();
-    let mut items: Vec<Item> = (0..n).map(|index| item(compiled, index)).collect();
+    let mut items: Vec<DrawnNode> = (0..n).map(|index| item(compiled, index)).collect();
     for index in 0..n {
         for edge in plan.edges(index) {
             items[edge.target as usize].before.push((index, true));
@@ -96,7 +96,7 @@ pub(in crate::graph) fn program(compiled: &Compiled, format: DumpFormat) -> Stri
     render(&plan.name, &items, format)
 }
 
-fn item(compiled: &Compiled, index: usize) -> Item {
+fn item(compiled: &Compiled, index: usize) -> DrawnNode {
     let plan = &compiled.plan;
     let mut facts = Vec::new();
     let kind = match plan.bodies[index] {
@@ -135,7 +135,7 @@ fn item(compiled: &Compiled, index: usize) -> Item {
     };
     facts.push(("cost_ns", compiled.learned.costs[index].load(Relaxed).to_string()));
     let engine = plan.is_step(index as u32).then(|| plan.engine_of(index as u32));
-    Item { name: plan.name_of(index as u32).to_owned(), kind, engine, facts, before: Vec::new() }
+    DrawnNode { name: plan.name_of(index as u32).to_owned(), kind, engine, facts, before: Vec::new() }
 }
 
 fn places(args: &[Arg]) -> String {
@@ -154,14 +154,14 @@ fn places(args: &[Arg]) -> String {
     format!("[{}]", texts.join(","))
 }
 
-fn render(name: &str, items: &[Item], format: DumpFormat) -> String {
+fn render(name: &str, items: &[DrawnNode], format: DumpFormat) -> String {
     match format {
         DumpFormat::Dot => dot(name, items),
         DumpFormat::Json => json(name, items),
     }
 }
 
-fn dot(name: &str, items: &[Item]) -> String {
+fn dot(name: &str, items: &[DrawnNode]) -> String {
     let mut text = format!("digraph {} {{\n  node [shape=box];\n", dot_string(name));
     for (index, item) in items.iter().enumerate() {
         let on = item.engine.as_ref().map_or(String::new(), |engine| format!("\non {engine}"));
@@ -177,7 +177,7 @@ fn dot(name: &str, items: &[Item]) -> String {
     text + "}\n"
 }
 
-fn json(name: &str, items: &[Item]) -> String {
+fn json(name: &str, items: &[DrawnNode]) -> String {
     let mut text = format!("{{\"name\":{},\"nodes\":[", json_string(name));
     for (index, item) in items.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };

@@ -6,19 +6,19 @@ pub(in crate::graph) mod profile;
 pub(in crate::graph) mod report;
 
 use crate::graph::carry::compiled::Compiled;
-use crate::graph::compile::facts::Facts;
+use crate::graph::compile::facts::CompileFacts;
 
-/// A part of the outputs for which the program keeps a program.
+/// A list of outputs for which the program keeps a partial program.
 pub(in crate::graph) struct KeptPart {
     pub outputs: Box<[usize]>,
     pub nodes: usize,
     pub arena_bytes: usize,
 }
 
-/// What a report is about.
+/// The subject of a report.
 pub(in crate::graph) struct Subject<'a> {
     pub compiled: &'a Compiled,
-    pub facts: &'a Facts,
-    /// None: the program keeps no parts.
+    pub facts: &'a CompileFacts,
+    /// `None`: the program keeps no parts.
     pub parts: Option<Vec<KeptPart>>,
 }

@@ -1,8 +1,8 @@
-//! What a program has learned about its costs, as text, for the next program that is compiled of the same graph.
+//! The costs that a program has learned, as text, for the next program that is compiled of the same graph.
 //!
 //! A line for each node, in the program's order: its cost in nanoseconds, the iterations of a loop or `-`, its name.
-//! Nodes are found by name; of several with one name the first is the first. What is not found is left alone: a profile
-//! decides who runs what and when, never what comes out.
+//! Nodes are found by name; nodes of the same name are matched in their order. Nodes that are not found are left alone:
+//! a profile affects only where and when nodes run, never their results.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const HEADER: &str = "weir profile 1";
 
-/// Where the next node of a name is.
+/// The indices of the nodes of each name.
 type Places<'a> = HashMap<&'a str, Vec<usize>>;
 
 pub(in crate::graph) fn save(Compiled { plan, learned, .. }: &Compiled) -> String {
@@ -34,8 +34,8 @@ pub(in crate::graph) fn save(Compiled { plan, learned, .. }: &Compiled) -> Strin
     text
 }
 
-/// Takes costs and iterations from a profile. How many nodes it knew is returned. Nothing changes if the text is
-/// no profile.
+/// Takes costs and iterations from a profile, and returns how many of its nodes were known. A text that is not a
+/// profile changes nothing.
 pub(in crate::graph) fn load(Compiled { plan, learned, .. }: &Compiled, text: &str) -> Result<usize> {
     let lines = parse(text)?;
     let places = places(plan);
@@ -68,8 +68,8 @@ pub(in crate::graph) fn numbers(part: &Plan, whole: &Plan) -> Vec<u32> {
     (0..part.len()).map(number).collect()
 }
 
-/// Gives a part what the whole program has learned; `numbers` are those of `numbers`. Nothing if that has never been
-/// run.
+/// Gives a part the costs that the whole program has learned; `numbers` are those of `numbers`. Does nothing if the
+/// whole program was never run.
 pub(in crate::graph) fn learn(part: &Compiled, whole: &Compiled, numbers: &[u32]) {
     let (learned, known) = (&part.learned, &whole.learned);
     if known.runs.load(Relaxed) == 0 && !known.primed.load(Relaxed) {
@@ -92,7 +92,7 @@ pub(in crate::graph) fn learn(part: &Compiled, whole: &Compiled, numbers: &[u32]
     learned.weigh(&part.plan);
 }
 
-/// The nodes that a profile tells of; of copies the first.
+/// The nodes that a profile lists; of copies the first.
 fn nodes(plan: &Plan) -> impl Iterator<Item = usize> {
     let is_told = |&node: &u32| plan.is_step(node) && plan.origin(node) == node;
     (0..plan.len() as u32).filter(is_told).map(|node| node as usize)
@@ -135,7 +135,7 @@ fn parse_line(line: &str) -> Option<Line> {
     Some(Line { cost, iterations, name: unescape(parts.next()?)? })
 }
 
-/// A name may hold the ends of lines.
+/// A name may contain line ends.
 fn escape(text: &mut String, name: &str) {
     for c in name.chars() {
         match c {

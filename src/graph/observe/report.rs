@@ -1,4 +1,4 @@
-//! What compile has done, as text and as JSON.
+//! The report of a program (what compile did, and the costs known by now), as text and as JSON.
 #![forbid(unsafe_code)]
 
 mod lists;
@@ -65,7 +65,7 @@ fn facts(subject: &Subject<'_>) -> Vec<Group> {
     let times = placed.runs.as_ref().map_or([None; 4], |runs| runs.pick.times());
     let (alone_ns, shared_ns, run_way) = learned.ways.told();
     let nodes = plan.len();
-    // Of copies the first.
+    // Of copies, only the first counts.
     let of_first = |count: &dyn Fn(Body) -> bool| {
         (0..nodes).filter(|&node| count(plan.bodies[node]) && plan.origin(node as u32) == node as u32).count()
     };
@@ -73,7 +73,7 @@ fn facts(subject: &Subject<'_>) -> Vec<Group> {
     let conds = of_first(&|body| matches!(body, Body::Select(i) if plan.selects[i as usize].is_cond));
     let early = of_first(&|body| matches!(body, Body::Select(i) if plan.selects[i as usize].is_early));
     let bytes = plan.bytes() + learned.bytes();
-    // What the edges take, as far as they can be told from nodes.
+    // The memory of the edges, as far as it can be told apart from that of nodes.
     let edge_bytes = plan.edges.len() * size_of::<Edge>();
     let per = |bytes: usize, items: usize| PerItem(if items == 0 { 0.0 } else { bytes as f64 / items as f64 });
     let state = state_bytes(plan);
@@ -123,6 +123,11 @@ fn facts(subject: &Subject<'_>) -> Vec<Group> {
                     Count(placed.segment_edges as usize),
                 ),
                 ("segments_why", "segments", Word(placed.why.text())),
+                ("regions_offered", "regions offered to devices", Count(placed.regions_offered as usize)),
+                ("regions", "kernels that devices made of regions", Count(placed.regions as usize)),
+                ("region_nodes", "nodes in these", Count(placed.region_nodes as usize)),
+                ("regions_why", "regions", Word(placed.regions_why.text())),
+                ("declined", "why a region was declined", Text(placed.declined.clone())),
                 ("way", "runs go by", Word(way)),
                 ("streams_ns", "ns of a run on streams, for the device", Time(times[0])),
                 ("recording_ns", "ns of a run by recordings, for the device", Time(times[1])),
@@ -301,7 +306,7 @@ fn json(subject: &Subject<'_>) -> String {
     text + "]"
 }
 
-/// Says what compile did, what the costs that are known by now mean, and what the program keeps for partial runs.
+/// Reports what compile did, what the costs that are known by now mean, and what the program keeps for partial runs.
 pub(in crate::graph) fn report(subject: &Subject<'_>, format: ReportFormat) -> String {
     match format {
         ReportFormat::Text => text(subject) + &lists::text(subject),

@@ -1,17 +1,17 @@
 //! A branch or a loop as work of one engine: lists of actions inside of one another, with the order that they need and
 //! the places of the values that only they use. Pure data and pure functions.
 //!
-//! *Order.* The actions of a list stand in an order that is right if they are done one after the other. What may be
-//! done side by side follows from what they touch: an action comes after those that wrote what it touches, and after
-//! those that read what it writes. To a list, an action with lists of its own touches what any of these touch. Edges of
-//! the graph's without data are added, and what others imply is left out.
+//! *Order.* The actions of a list stand in an order that is right if they are done one after the other. The edges
+//! follow from the places that actions touch: an action comes after those that wrote a place that it touches, and after
+//! those that read a place that it writes. To a list, an action with lists of its own touches what any of these touch.
+//! Edges of the graph's without data are added, and what others imply is left out.
 //!
 //! *Memory.* A value belongs to the list in which it is made. Values of a list share bytes where one is over when the
 //! other begins by the edges that are there anyway (`arena`). The memory of the lists inside of an action is one more
 //! value of its list's, and branches of which one runs share it.
 #![forbid(unsafe_code)]
 
-use super::arena::{self, Stored};
+use super::arena::{self, StoredValue};
 use crate::base::{Desc, Reach, Ref};
 use crate::device::Relation;
 use crate::engine::{BoundKernel, Tensor};
@@ -36,7 +36,7 @@ pub struct Selector {
     pub desc: Desc,
 }
 
-/// What a loop goes by: an integer, or how two numbers compare.
+/// The test of a loop: an integer, or how two numbers compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     Integer(Selector),
@@ -44,7 +44,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// What is read for it.
+    /// The numbers that are read for it.
     pub fn reads(&self) -> &[Selector] {
         match self {
             Test::Integer(selector) => std::slice::from_ref(selector),
@@ -73,7 +73,7 @@ pub enum What {
     Loop {
         predicate: Test,
         body: List,
-        /// What of the body the predicate is read behind for the next time; laid with the edges.
+        /// Actions of the body behind which the predicate is read for the next time; laid with the edges.
         behind: Vec<usize>,
     },
 }
@@ -132,7 +132,7 @@ impl Action {
         reads.contains(&place) || writes.contains(&place)
     }
 
-    /// What it and all inside of it read, and write.
+    /// The places that it and all inside of it read, and write.
     fn touch(&self, reads: &mut BTreeSet<Where>, writes: &mut BTreeSet<Where>) {
         match &self.what {
             What::Launch { inputs, outputs, .. } => {
@@ -203,29 +203,29 @@ impl List {
             })
             .collect();
         let (reach, users) = self.link();
-        let mut stored: BTreeMap<(usize, usize), Stored> = BTreeMap::new();
+        let mut stored: BTreeMap<(usize, usize), StoredValue> = BTreeMap::new();
         for &value in &self.values {
-            // Who touches a value first writes it, and all others come after that.
+            // The first that touches a value writes it, and all others come after that.
             let Some((&writer, readers)) = users.get(&Where::Inner(value)).and_then(|users| users.split_first()) else {
                 continue;
             };
             let value_ =
-                Stored { bytes: bytes[value], writer: Some(writer), readers: readers.to_vec(), is_kept: false };
+                StoredValue { bytes: bytes[value], writer: Some(writer), readers: readers.to_vec(), is_kept: false };
             stored.insert((writer, value), value_);
         }
         for (at, &bytes) in inside.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
-            let memory = Stored { bytes, writer: Some(at), readers: Vec::new(), is_kept: false };
+            let memory = StoredValue { bytes, writer: Some(at), readers: Vec::new(), is_kept: false };
             stored.insert((at, usize::MAX), memory);
         }
-        let values: Vec<Stored> = stored.values().cloned().collect();
-        let (places, end) = arena::places(&values, |before, then| reach.is_before(before, then), alignment);
-        for (&(writer, value), &place) in stored.keys().zip(&places) {
+        let values: Vec<StoredValue> = stored.values().cloned().collect();
+        let arena = arena::places(&values, |before, then| reach.is_before(before, then), alignment);
+        for (&(writer, value), &place) in stored.keys().zip(&arena.offsets) {
             match offsets.get_mut(value) {
                 Some(offset) => *offset = place,
                 None => self.actions[writer].lists().iter().for_each(|list| list.shift(place, offsets)),
             }
         }
-        if values.is_empty() { 0 } else { end }
+        arena.bytes
     }
 
     /// The list's memory begins somewhere else.

@@ -4,9 +4,9 @@
 use crate::base::{Desc, Result};
 use crate::kernel::{Kernel, KernelContext, Outputs};
 
-pub(in crate::graph) struct Copy;
+pub(in crate::graph) struct CopyKernel;
 
-impl Kernel for Copy {
+impl Kernel for CopyKernel {
     fn name(&self) -> &str {
         "copy"
     }

@@ -1,4 +1,4 @@
-//! What a program has of values whose shape only a run knows. All of it is empty in a program without.
+//! Values whose shape only a run knows. A program without such values has nothing of this.
 //!
 //! Such a value has a slot in each step, and not a place in the arena. A node that reads or writes one is a
 //! `Body::Dynamic`: before it runs it takes what its slots hold into the views of its arguments, and its kernel, or the
@@ -15,7 +15,7 @@ use crate::base::Desc;
 
 #[derive(Default)]
 pub(in crate::graph) struct Dynamics {
-    /// What is known of each slot's value.
+    /// The shape of each slot's value, as far as it is known.
     pub slots: Vec<Desc>,
     pub nodes: Vec<DynamicNode>,
     pub merges: Vec<DynamicMerge>,

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::{Kinds, Verified};
 use crate::kernel::Effect;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn each(graph: &Contents, prefix: &str, f: &mut dyn FnMut(&str, &Effect)) {
 }
 
 fn of_node(node: &Node, prefix: &str, f: &mut dyn FnMut(&str, &Effect)) {
-    if let Body::Kernel { kernel, .. } = &node.body
+    if let NodeBody::Kernel { kernel, .. } = &node.body
         && !kernel.kernel().effects().is_empty()
     {
         let path = format!("{prefix}{}", node.name);
@@ -38,7 +38,7 @@ fn of_node(node: &Node, prefix: &str, f: &mut dyn FnMut(&str, &Effect)) {
 
 fn has_any(graph: &Contents) -> bool {
     let is_one = |node: &Node| match &node.body {
-        Body::Kernel { kernel, .. } => !kernel.kernel().effects().is_empty(),
+        NodeBody::Kernel { kernel, .. } => !kernel.kernel().effects().is_empty(),
         _ => node.inner().any(|inner| has_any(inner)),
     };
     graph.nodes.iter().any(is_one)
@@ -51,7 +51,7 @@ pub(in crate::graph) fn is_ordered(graph: &Contents) -> bool {
     ordered
 }
 
-/// What a program does to things outside, each once: it writes what any of its nodes writes.
+/// The effects of a program on things outside, each once: it writes what any of its nodes writes.
 pub(in crate::graph) fn of(graph: &Contents, verified: &Verified) -> Vec<Effect> {
     if !verified.kinds.has(Kinds::EFFECT) {
         return Vec::new();
@@ -64,7 +64,7 @@ pub(in crate::graph) fn of(graph: &Contents, verified: &Verified) -> Vec<Effect>
 }
 
 /// A node of a graph that touches a thing, itself or inside of it.
-struct Touch {
+struct EffectTouch {
     node: usize,
     /// The node that does it, and whether it, or another one in there, writes.
     path: String,
@@ -85,7 +85,7 @@ pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<(
             .map_err(|error| Error::new(error.code(), format!("in graph '{}': {}", inner.name, error.message())))?;
     }
     // Along the order, so that a path leads forward.
-    let mut things: BTreeMap<u64, (Effect, Vec<Touch>)> = BTreeMap::new();
+    let mut things: BTreeMap<u64, (Effect, Vec<EffectTouch>)> = BTreeMap::new();
     let mut position = vec![0u32; graph.nodes.len()];
     for (at, &index) in verified.order.iter().enumerate() {
         let index = index as usize;
@@ -98,7 +98,7 @@ pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<(
             match touches.last_mut().filter(|last| last.node == index) {
                 Some(last) if effect.writes && !last.writes => (last.path, last.writes) = (path.to_owned(), true),
                 Some(_) => {}
-                None => touches.push(Touch { node: index, path: path.to_owned(), writes: effect.writes }),
+                None => touches.push(EffectTouch { node: index, path: path.to_owned(), writes: effect.writes }),
             }
         });
     }
@@ -108,7 +108,7 @@ pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<(
 
 /// Writes must follow one another, and between two of them all reads must follow the first and come before the second:
 /// then all others do, too.
-fn check_thing(thing: &Effect, touches: &[Touch], paths: &mut Paths<'_>) -> Result<()> {
+fn check_thing(thing: &Effect, touches: &[EffectTouch], paths: &mut Paths<'_>) -> Result<()> {
     let writes: Vec<usize> = (0..touches.len()).filter(|&i| touches[i].writes).collect();
     for (i, &write) in writes.iter().enumerate() {
         let next = writes.get(i + 1).copied();
@@ -152,7 +152,7 @@ impl<'a> Paths<'a> {
     }
 
     fn is_compound(&self, node: usize) -> bool {
-        matches!(self.graph.nodes[node].body, Body::Case { .. } | Body::While { .. })
+        matches!(self.graph.nodes[node].body, NodeBody::Case { .. } | NodeBody::While { .. })
     }
 
     fn is_before(&mut self, from: usize, to: usize) -> bool {
@@ -179,12 +179,12 @@ impl<'a> Paths<'a> {
         false
     }
 
-    fn demand(&mut self, first: &Touch, second: &Touch, thing: &Effect) -> Result<()> {
+    fn demand(&mut self, first: &EffectTouch, second: &EffectTouch, thing: &Effect) -> Result<()> {
         let Effect { name, remedy, .. } = thing;
         if self.is_before(first.node, second.node) {
             return Ok(());
         }
-        let does = |touch: &Touch| if touch.writes { "writes" } else { "reads" };
+        let does = |touch: &EffectTouch| if touch.writes { "writes" } else { "reads" };
         Err(Error::invalid(format!(
             "node '{}' {} {name} and node '{}' {} it, in no order: {remedy}",
             first.path,

@@ -9,10 +9,10 @@ use super::actions::{Action, List, Selector, Test, What};
 use std::ops::Range;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum JumpOp {
     /// The block with this number.
     Do(usize),
-    /// What was brought back, from this slot on, decides: if it does not hold, the operation with this number follows.
+    /// A test of the numbers brought back, from this slot on: if it fails, the operation with this number follows.
     Unless(Test, usize, usize),
     /// The operations that branches begin with.
     Choose {
@@ -27,21 +27,21 @@ pub enum Op {
 /// Actions without lists of their own.
 pub struct Section {
     pub list: List,
-    /// What is brought to the host behind it, and to which slots.
+    /// Numbers that are brought to the host behind it, and their slots.
     pub fetch: Vec<(Selector, usize)>,
 }
 
 #[derive(Default)]
-pub struct Plan {
-    pub ops: Vec<Op>,
+pub struct JumpProgram {
+    pub ops: Vec<JumpOp>,
     pub blocks: Vec<Section>,
     /// How many predicates, indices and numbers there are.
     pub slots: usize,
 }
 
-impl Plan {
-    pub fn of(list: &List) -> Plan {
-        let mut plan = Plan::default();
+impl JumpProgram {
+    pub fn of(list: &List) -> JumpProgram {
+        let mut plan = JumpProgram::default();
         plan.add(list, &[]);
         plan
     }
@@ -56,29 +56,29 @@ impl Plan {
                     let (slot, fetch) = self.fetched(predicate.reads());
                     self.block(list, start..at, &fetch);
                     let test = self.ops.len();
-                    self.ops.push(Op::Unless(*predicate, slot, 0));
+                    self.ops.push(JumpOp::Unless(*predicate, slot, 0));
                     // A number that stays is there already.
                     let changes = |(read, _): &&(Selector, usize)| body.writes(read.at);
                     let changing: Vec<_> = fetch.iter().filter(changes).copied().collect();
                     self.add(body, if changing.is_empty() { &fetch } else { &changing });
-                    self.ops.push(Op::Go(test));
-                    self.ops[test] = Op::Unless(*predicate, slot, self.ops.len());
+                    self.ops.push(JumpOp::Go(test));
+                    self.ops[test] = JumpOp::Unless(*predicate, slot, self.ops.len());
                 }
                 What::Branch { choice, is_cond, branches } => {
                     let (slot, fetch) = self.fetched(&[*choice]);
                     self.block(list, start..at, &fetch);
                     let test = self.ops.len();
-                    self.ops.push(Op::Go(0));
+                    self.ops.push(JumpOp::Go(0));
                     let (mut to, mut ends) = (Vec::new(), Vec::new());
                     for branch in branches {
                         to.push(self.ops.len());
                         self.add(branch, &[]);
                         ends.push(self.ops.len());
-                        self.ops.push(Op::Go(0));
+                        self.ops.push(JumpOp::Go(0));
                     }
                     let end = self.ops.len();
-                    ends.into_iter().for_each(|at| self.ops[at] = Op::Go(end));
-                    self.ops[test] = Op::Choose { selector: *choice, slot, is_cond: *is_cond, to };
+                    ends.into_iter().for_each(|at| self.ops[at] = JumpOp::Go(end));
+                    self.ops[test] = JumpOp::Choose { selector: *choice, slot, is_cond: *is_cond, to };
                 }
             }
             start = at + 1;
@@ -101,7 +101,7 @@ impl Plan {
             Action { after: after.collect(), ..action.clone() }
         };
         let actions = list.actions[range.clone()].iter().map(own).collect();
-        self.ops.push(Op::Do(self.blocks.len()));
+        self.ops.push(JumpOp::Do(self.blocks.len()));
         self.blocks.push(Section { list: List { actions, values: Vec::new() }, fetch: fetch.to_vec() });
     }
 }
@@ -133,18 +133,18 @@ mod tests {
         let body = list(vec![copy(&[]), branch, copy(&[0, 1]), copy(&[0, 2])]);
         let predicate = Test::Integer(selector(0));
         let looped = action(What::Loop { predicate, body, behind: Vec::new() });
-        let plan = Plan::of(&list(vec![copy(&[]), looped, copy(&[0])]));
+        let plan = JumpProgram::of(&list(vec![copy(&[]), looped, copy(&[0])]));
         let expected = [
-            Op::Do(0),
-            Op::Unless(predicate, 0, 9),
-            Op::Do(1),
-            Op::Choose { selector: selector(1), slot: 1, is_cond: true, to: vec![4, 6] },
-            Op::Do(2),
-            Op::Go(7),
-            Op::Go(7),
-            Op::Do(3),
-            Op::Go(1),
-            Op::Do(4),
+            JumpOp::Do(0),
+            JumpOp::Unless(predicate, 0, 9),
+            JumpOp::Do(1),
+            JumpOp::Choose { selector: selector(1), slot: 1, is_cond: true, to: vec![4, 6] },
+            JumpOp::Do(2),
+            JumpOp::Go(7),
+            JumpOp::Go(7),
+            JumpOp::Do(3),
+            JumpOp::Go(1),
+            JumpOp::Do(4),
         ];
         assert_eq!(plan.ops, expected);
         let blocks: Vec<_> = plan.blocks.iter().map(|block| (block.list.actions.len(), block.fetch.clone())).collect();

@@ -55,7 +55,7 @@ const FIELD: u64 = 0xffff;
 #[derive(Debug)]
 pub struct MergeWord(AtomicU64);
 
-/// What a merge waits for: kept with the program, and given with each call.
+/// The arrivals that a merge waits for: kept with the program, and given with each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeShape {
     /// Data inputs, at least 1.
@@ -64,7 +64,7 @@ pub struct MergeShape {
     pub controls: u16,
 }
 
-/// What an arrival has to do.
+/// The duties of an arrival.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeArrival {
@@ -168,7 +168,7 @@ impl MergeWord {
         MergeArrival { outcome: MergeOutcome::SecondLive { first: winner(before) }, ..arrival }
     }
 
-    /// What a step of the word means to the one who made it.
+    /// The duties that follow from a step of the word.
     #[inline]
     fn arrived(&self, before: u64, after: u64, shape: MergeShape) -> MergeArrival {
         debug_assert!(live(after) + dead(after) <= u64::from(shape.data), "a data input too many");

@@ -1,4 +1,4 @@
-//! What a program is: arrays that compile makes and that nothing changes any more.
+//! A program as data: arrays that compile makes and that nothing changes any more.
 //!
 //! All graphs, those inside of others too, lie in one flat array of nodes, in an order in which one thread can run
 //! them: a node comes after what it waits for, and what is inside of a cond, case or while lies together behind its
@@ -8,12 +8,12 @@
 //! case:   Select | branch 0 ... | branch 1 ... | End End        While: Enter | condition ... | Test | body ... | Next
 //! ```
 //!
-//! Who runs it alone walks along the array (`exec::serial`), jumps over branches, and goes back for another iteration.
-//! When several threads run it, edges say who goes on (`exec::worker`). An edge leads to a node that waits for nothing
-//! else (DIRECT), or to a counter. What waits for a value of a cond counts one arrival; each branch makes it when it is
-//! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The
-//! first nodes of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter,
-//! the Test or the Next. A loop that runs several iterations at once has other nodes (`slots`).
+//! A thread that runs it alone walks along the array (`carry::host::serial`), jumps over branches, and goes back for
+//! another iteration. When several threads run it, edges say who goes on (`carry::host::worker`). An edge leads to a
+//! node that waits for nothing else (DIRECT), or to a counter. A reader of a cond's value counts one arrival; each
+//! branch makes it when it is the one that runs, and the Select itself makes it when none does (`Select::edges` are for
+//! that case alone). The first nodes of a branch, of a condition and of a body wait for nothing: they are released by
+//! the Select, the Enter, the Test or the Next. A loop that runs several iterations at once has other nodes (`slots`).
 #![forbid(unsafe_code)]
 
 pub(in crate::graph) mod actions;
@@ -34,7 +34,7 @@ use crate::engine::{Engine, Tensor};
 use crate::kernel::{Effect, Kernel, Task};
 use crate::threadpool::ThreadPool;
 pub(in crate::graph) use dynamics::{DynamicMerge, DynamicNode, Dynamics, Write};
-pub(in crate::graph) use names::Names;
+pub(in crate::graph) use names::NodeNames;
 pub(in crate::graph) use node::*;
 pub(in crate::graph) use slots::{Overlap, Slot, Start, origins};
 use std::ops::Range;
@@ -49,7 +49,7 @@ pub struct Port {
     pub engine: Option<Ref<Engine>>,
 }
 
-/// A compiled graph. What its runs learn is in `Learned`, what a run changes in `RunState`.
+/// A compiled graph. `Learned` holds the figures that its runs have found, `RunState` all that a run changes.
 pub(in crate::graph) struct Plan {
     pub name: String,
     pub engines: Vec<Ref<Engine>>,
@@ -57,9 +57,9 @@ pub(in crate::graph) struct Plan {
     pub outputs: Vec<Port>,
     /// The bit that says that an output is absent, or NO_BIT.
     pub output_bits: Vec<u32>,
-    /// What it does besides computing its outputs.
+    /// Its effects besides computing outputs.
     pub effects: Vec<Effect>,
-    pub names: Names,
+    pub names: NodeNames,
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<KernelNode>,
@@ -72,7 +72,7 @@ pub(in crate::graph) struct Plan {
     pub overlaps: Vec<Overlap>,
     pub slots: Vec<Slot>,
     pub starts: Vec<Start>,
-    /// What each node is a copy of; empty if there are no copies.
+    /// The node that each one is a copy of; empty if there are no copies.
     pub origins: Vec<u32>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
@@ -98,7 +98,7 @@ pub(in crate::graph) struct Plan {
     pub args: Vec<Arg>,
     /// The views of nodes that have no list of their own.
     pub picks: Vec<u32>,
-    /// What they look like, and how many bytes they have if that is known.
+    /// Their shapes, and how many bytes they have if that is known.
     pub descs: Vec<(Desc, usize)>,
     /// The arguments that are a run's inputs and outputs: those outside of branches, then those of each branch, which
     /// are bound when it is taken.
@@ -109,7 +109,7 @@ pub(in crate::graph) struct Plan {
     pub arena_bytes: usize,
     /// Scratch bytes per slot of each node that wants some.
     pub scratch: Vec<usize>,
-    /// What the options say that bringing work to another thread costs; None = what the pool costs.
+    /// The cost of bringing work to another thread, by the options; None = as the pool says.
     pub hop_ns: Option<u64>,
     /// Runs the kernels that may block.
     pub blocking_pool: Option<Ref<ThreadPool>>,
@@ -242,7 +242,7 @@ impl Plan {
         &self.picks[first..first + usize::from(node.num_inputs) + usize::from(node.num_outputs)]
     }
 
-    /// What an argument looks like, and its bytes.
+    /// The shape of an argument, and its bytes.
     pub fn desc(&self, arg: u32) -> &(Desc, usize) {
         &self.descs[self.args[arg as usize].desc as usize]
     }
@@ -315,7 +315,7 @@ impl Plan {
         &self.starts[release.first as usize..release.end as usize]
     }
 
-    /// What a node starts in slots.
+    /// The starts of a node in slots.
     pub fn started(&self, node: usize) -> &[Start] {
         match self.bodies[node] {
             Body::Enter(index) => {

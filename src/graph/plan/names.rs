@@ -4,13 +4,13 @@
 /// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there
 /// are many.
 #[derive(Debug, Default)]
-pub(in crate::graph) struct Names {
+pub(in crate::graph) struct NodeNames {
     text: Vec<u8>,
     starts: Vec<u32>,
     count: usize,
 }
 
-impl Names {
+impl NodeNames {
     const STRIDE: usize = 16;
     /// Behind each name; no byte of UTF-8.
     const END: u8 = 0xff;

@@ -1,4 +1,4 @@
-//! What a plan's arrays consist of: nodes, edges, and where their values are.
+//! Elements of a plan's arrays: nodes, edges, and places of values.
 
 use super::merge::MergeShape;
 use crate::kernel::KernelCall;
@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Most graphs inside one another.
 pub(in crate::graph) const MAX_DEPTH: usize = 32;
 
-/// What a node does when it is run. The numbers are indices into the plan's tables.
+/// The work of a node. The numbers are indices into the plan's tables.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum Body {
     Call(HostCall),
@@ -35,7 +35,7 @@ pub(in crate::graph) enum Body {
 
 /// A kernel and its arguments. With its `Body` it fills one line of the cache.
 pub(in crate::graph) struct KernelNode {
-    /// What a run calls; None: `Kernel::compute`.
+    /// The function that a run calls; None: `Kernel::compute`.
     pub call: Option<KernelCall>,
     /// Index into `Plan::distinct`.
     pub kernel: u32,
@@ -83,7 +83,7 @@ pub(in crate::graph) struct Select {
     pub branches: Vec<Branch>,
     /// Behind the last node inside.
     pub end: u32,
-    /// What nobody waits for and is still counted when no branch runs.
+    /// Ends that nobody waits for and that are still counted when no branch runs.
     pub uncounted: u32,
     /// Whether any value but 0 means branch 1.
     pub is_cond: bool,
@@ -126,7 +126,7 @@ pub(in crate::graph) struct Loop {
     /// How many iterations run at once, how many may, and why fewer do.
     pub parallel_iterations: u32,
     pub asked: u32,
-    pub why: Why,
+    pub why: OverlapWhy,
     /// Index into `Plan::overlaps` if it is more than one, or NO_OVERLAP. Then the other fields about nodes are those
     /// of the first slot.
     pub overlap: u32,
@@ -139,7 +139,7 @@ pub(in crate::graph) const NO_OVERLAP: u32 = u32::MAX;
 
 /// Why a loop runs fewer iterations at once than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Why {
+pub(in crate::graph) enum OverlapWhy {
     AsAsked,
     /// Each iteration's work is one chain with the next one's.
     Chain,
@@ -151,20 +151,20 @@ pub(in crate::graph) enum Why {
     Open,
     /// There are not as many processors.
     Processors,
-    /// What iterations do to variables has an order.
+    /// Effects of iterations on variables have an order.
     Effects,
 }
 
-impl Why {
+impl OverlapWhy {
     pub fn text(self) -> &'static str {
         match self {
-            Why::AsAsked => "as asked",
-            Why::Chain => "each iteration depends on all of the one before",
-            Why::Reserved => "a variable's memory is reserved for its next value",
-            Why::Large => "more copies of it would be too large",
-            Why::Open => "it has values whose shapes a run decides",
-            Why::Effects => "it reads or writes a variable, in order",
-            Why::Processors => "twice as many as there are processors",
+            OverlapWhy::AsAsked => "as asked",
+            OverlapWhy::Chain => "each iteration depends on all of the one before",
+            OverlapWhy::Reserved => "a variable's memory is reserved for its next value",
+            OverlapWhy::Large => "more copies of it would be too large",
+            OverlapWhy::Open => "it has values whose shapes a run decides",
+            OverlapWhy::Effects => "it reads or writes a variable, in order",
+            OverlapWhy::Processors => "twice as many as there are processors",
         }
     }
 }
@@ -226,7 +226,7 @@ pub(in crate::graph) struct Edge {
 
 pub(in crate::graph) const DIRECT: u32 = u32::MAX;
 
-/// What a Select makes in the place of the arrivals at a counter that a branch makes only when it runs.
+/// Arrivals that a Select makes at a counter, in the place of those that a branch makes only when it runs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) struct Drop {
     pub counter: u32,
@@ -247,7 +247,7 @@ pub(in crate::graph) enum Place {
     Slot(usize),
 }
 
-/// What a view shows.
+/// The memory and the shape of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) struct Arg {
     pub place: Place,

@@ -1,14 +1,13 @@
 //! The order of one graph's nodes: what matters, and the longest path to the end first.
 #![forbid(unsafe_code)]
 
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::{Verified, has_effects};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-/// What a node is taken to cost when nobody says, in nanoseconds.
+/// The cost of a node when nobody says, in nanoseconds.
 pub(in crate::graph) const PRIOR_NS: u64 = 1_000;
-/// What loops are taken to do before anybody has counted.
+/// Iterations of a loop before anybody has counted.
 const PRIOR_ITERATIONS: u64 = 8;
 
 /// Which nodes matter: the wanted outputs, what has effects, and whatever those wait for.
@@ -38,17 +37,17 @@ pub(in crate::graph) fn costs(graph: &Contents, verified: &Verified, live: &[boo
     let mut descs = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
         costs[index] = match &node.body {
-            Body::Task { cost_ns, .. } => or_prior(*cost_ns),
-            Body::Kernel { kernel, inputs, .. } => {
+            NodeBody::Task { cost_ns, .. } => or_prior(*cost_ns),
+            NodeBody::Kernel { kernel, inputs, .. } => {
                 descs.clear();
                 descs.extend(inputs.iter().map(|&value| *verified.desc(value)));
                 or_prior(kernel.cost_ns(&descs, &verified.descs[index]))
             }
-            Body::Case { branches, .. } => {
+            NodeBody::Case { branches, .. } => {
                 let inner = &verified.inner[&index];
                 branches.iter().zip(inner).map(|(graph, verified)| whole(graph, verified)).max().unwrap_or(0)
             }
-            Body::While { condition, body, .. } => {
+            NodeBody::While { condition, body, .. } => {
                 let inner = &verified.inner[&index];
                 PRIOR_ITERATIONS.saturating_mul(whole(condition, &inner[0]).saturating_add(whole(body, &inner[1])))
             }
@@ -69,20 +68,19 @@ const URGENT: u64 = 1 << 62;
 
 /// Whether a node starts what is done elsewhere, by a device or by whoever completes it later.
 fn starts_elsewhere(node: &Node) -> bool {
-    let Body::Kernel { kernel, .. } = &node.body else { return false };
+    let NodeBody::Kernel { kernel, .. } = &node.body else { return false };
     kernel.kernel().engine().is_some() || kernel.kernel().is_async()
 }
 
-/// A topological order of the live nodes that takes what starts something elsewhere first, and what that waits for;
-/// then the longest path of costs, and the older node among equals. What is there before a run begins comes before all
+/// A topological order of the live nodes: nodes that start work elsewhere come first, and their predecessors; then the
+/// longest path of costs, and the older node among equals. Values that are there before a run begins come before all
 /// others.
 pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[bool], costs: &[u64]) -> Vec<u32> {
-    let (starts, successors) = verified.links.turned(|index| live[index]);
-    let of = |index: u32| &successors[starts[index as usize] as usize..starts[index as usize + 1] as usize];
+    let successors = verified.links.successors(|index| live[index]);
     let mut ranks = vec![0u64; graph.nodes.len()];
     let mut is_strict = true;
     for &index in verified.order.iter().rev().filter(|&&index| live[index as usize]) {
-        let after = of(index).iter().map(|&next| ranks[next as usize]).max().unwrap_or(0);
+        let after = successors.of(index as usize).iter().map(|&next| ranks[next as usize]).max().unwrap_or(0);
         let (cost, waits) = (costs[index as usize], !verified.links.of(index as usize).is_empty());
         let urgent = if starts_elsewhere(&graph.nodes[index as usize]) { URGENT } else { 0 };
         ranks[index as usize] = after.saturating_add(cost) | urgent;
@@ -101,25 +99,6 @@ pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[boo
         }
         return order;
     }
-    by_queue(graph.nodes.len(), live, &ranks, of)
-}
-
-/// The same where a node may have the rank of one that waits for it.
-fn by_queue<'a>(n: usize, live: &[bool], ranks: &[u64], of: impl Fn(u32) -> &'a [u32]) -> Vec<u32> {
-    let lives = || (0..n as u32).filter(|&index| live[index as usize]);
-    let mut waiting = vec![0u32; n];
-    lives().for_each(|index| of(index).iter().for_each(|&next| waiting[next as usize] += 1));
-    let entry = |index: u32| (ranks[index as usize], Reverse(index));
-    let mut ready: BinaryHeap<_> = lives().filter(|&i| waiting[i as usize] == 0).map(entry).collect();
-    let mut order = Vec::with_capacity(n);
-    while let Some((_, Reverse(index))) = ready.pop() {
-        order.push(index);
-        for &next in of(index) {
-            waiting[next as usize] -= 1;
-            if waiting[next as usize] == 0 {
-                ready.push(entry(next));
-            }
-        }
-    }
-    order
+    // A node may have the rank of one that waits for it.
+    successors.order((0..graph.nodes.len()).filter(|&index| live[index]), |index| Reverse(ranks[index]))
 }

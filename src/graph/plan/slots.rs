@@ -7,11 +7,11 @@
 //! Enter | condition ... Guard | body ... End Retire | condition ... Guard | body ... End Retire | ... | End
 //! ```
 //!
-//! What the body in one slot makes for the next iteration it writes where the next slot's variables are, and arrives
-//! there: at nodes of that slot's condition, and at nodes of its body. Such edges are *deliveries*; those of the last
-//! slot lead back to the first. Nodes of a body that nothing in it leads to wait for the slot's Guard too, which
-//! releases them when the condition is true. So a node of iteration i + 1 begins when its own inputs are there and the
-//! condition says so, whatever else of iteration i goes on.
+//! The body in one slot writes its next values where the next slot's variables are, and arrives there: at nodes of that
+//! slot's condition, and at nodes of its body. Such edges are *deliveries*; those of the last slot lead back to the
+//! first. Nodes of a body that nothing in it leads to wait for the slot's Guard too, which releases them when the
+//! condition is true. So a node of iteration i + 1 begins when its own inputs are there and the condition says so,
+//! whatever else of iteration i goes on.
 //!
 //! `sync::Ring` says when a slot may be used again. A slot's Retire waits for two: the body's End (or the Guard whose
 //! condition is false, in its place), and the slot before, so iterations are retired in their order. The last one to be
@@ -23,7 +23,7 @@
 use super::node::{Edge, Release};
 use std::ops::Range;
 
-/// What an Enter, a Guard or a Retire does to others: an arrival worth this many at an edge's end.
+/// An arrival that an Enter, a Guard or a Retire makes: worth this many at an edge's end.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) struct Start {
     pub edge: Edge,
@@ -38,7 +38,7 @@ pub(in crate::graph) struct Overlap {
     /// The first slot's first node, and how many nodes each slot has.
     pub first: u32,
     pub len: u32,
-    /// What the Enter starts: nodes in the first slot.
+    /// The starts of the Enter: nodes in the first slot.
     pub begin: Release,
     /// The End behind all slots, and what starts it.
     pub exit: u32,
@@ -56,7 +56,7 @@ pub(in crate::graph) struct Slot {
     /// The Guard is behind the condition, an End and the Retire behind the body.
     pub condition: Range<u32>,
     pub body: Range<u32>,
-    /// What the Guard starts: nodes of the body, and of the next slot's condition.
+    /// The starts of the Guard: nodes of the body, and of the next slot's condition.
     pub open: Release,
     /// The arrival at the Retire, of the slot before or of a Guard whose condition is false.
     pub retire: Release,
@@ -77,7 +77,7 @@ impl Overlap {
     }
 }
 
-/// What each of `n` nodes is a copy of; empty if there are no copies.
+/// The node that each of `n` is a copy of; empty if there are no copies.
 pub(in crate::graph) fn origins(overlaps: &[Overlap], n: usize) -> Vec<u32> {
     let mut origins: Vec<u32> = (0..n as u32).take(if overlaps.is_empty() { 0 } else { n }).collect();
     // A loop comes before those inside of it: the first slot is complete when it is copied.

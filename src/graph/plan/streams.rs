@@ -18,7 +18,7 @@
 
 /// A piece of work for an engine.
 #[derive(Clone, Debug, Default)]
-pub struct Piece {
+pub struct DevicePiece {
     /// Pieces before it that it reads from or waits for, by position.
     pub after: Vec<usize>,
     /// How long it is thought to take.
@@ -29,7 +29,7 @@ pub struct Piece {
 
 /// Where a piece goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedPiece {
     pub stream: usize,
     /// Pieces whose events the stream waits for first.
     pub waits: Vec<usize>,
@@ -42,8 +42,8 @@ pub struct Placed {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    pub placed: Vec<Placed>,
+pub struct StreamPlan {
+    pub placed: Vec<PlacedPiece>,
     pub num_streams: usize,
     pub waits: usize,
     pub records: usize,
@@ -62,7 +62,7 @@ pub fn most(wanted: usize, limit: usize) -> usize {
 }
 
 /// Plans for at most `max_streams` streams, and no more than there is work side by side.
-pub fn plan(pieces: &[Piece], max_streams: usize) -> Plan {
+pub fn plan(pieces: &[DevicePiece], max_streams: usize) -> StreamPlan {
     let levels = levels(pieces);
     let width = width(&levels);
     let k = max_streams.min(width).max(1);
@@ -71,15 +71,16 @@ pub fn plan(pieces: &[Piece], max_streams: usize) -> Plan {
     }
     let by_inputs = schedule(pieces, k, |_, streams, known| {
         let piece = &pieces[known.placed.len()];
-        let is_tail = |stream: &&Stream| stream.tail.is_some_and(|tail| piece.after.contains(&tail));
+        let is_tail = |stream: &&StreamClock| stream.tail.is_some_and(|tail| piece.after.contains(&tail));
         let followed = streams.iter().filter(is_tail).max_by_key(|stream| stream.free_at);
         let idlest = || streams.iter().min_by_key(|stream| stream.free_at);
         followed.or_else(idlest).map_or(0, |stream| stream.number)
     });
     let by_waits = schedule(pieces, k, |after, streams, known| {
-        let begin = |stream: &Stream| after.iter().map(|&before| known.behind[before].1).fold(stream.free_at, u64::max);
+        let begin =
+            |stream: &StreamClock| after.iter().map(|&before| known.behind[before].1).fold(stream.free_at, u64::max);
         let cost =
-            |stream: &&Stream| (begin(stream), known.waits_of(after, &mut (*stream).clone()).len(), stream.number);
+            |stream: &&StreamClock| (begin(stream), known.waits_of(after, &mut (*stream).clone()).len(), stream.number);
         streams.iter().min_by_key(cost).map_or(0, |stream| stream.number)
     });
     let mut turn = 0;
@@ -100,7 +101,7 @@ pub fn plan(pieces: &[Piece], max_streams: usize) -> Plan {
 }
 
 /// How far each piece is from the start.
-fn levels(pieces: &[Piece]) -> Vec<usize> {
+fn levels(pieces: &[DevicePiece]) -> Vec<usize> {
     let mut levels = Vec::with_capacity(pieces.len());
     for piece in pieces {
         levels.push(piece.after.iter().map(|&before| levels[before] + 1).max().unwrap_or(0));
@@ -116,24 +117,25 @@ fn width(levels: &[usize]) -> usize {
 }
 
 #[derive(Clone)]
-struct Stream {
+struct StreamClock {
     number: usize,
     clock: Vec<u32>,
     tail: Option<usize>,
     free_at: u64,
 }
 
-/// What is known of the pieces that are placed.
+/// The clocks of the pieces that are placed.
 #[derive(Default)]
-struct Known {
-    placed: Vec<Placed>,
-    /// What an event behind each piece says of all streams, and when it comes.
+struct PlacedClocks {
+    placed: Vec<PlacedPiece>,
+    /// The clock of an event behind each piece, and when it comes.
     behind: Vec<(Vec<u32>, u64)>,
 }
 
-impl Known {
-    /// What a stream must wait for; it then knows what they know. `after` goes from the last one issued to the first.
-    fn waits_of(&self, after: &[usize], stream: &mut Stream) -> Vec<usize> {
+impl PlacedClocks {
+    /// The events that a stream must wait for; its clock then covers theirs. `after` goes from the last one issued to
+    /// the first.
+    fn waits_of(&self, after: &[usize], stream: &mut StreamClock) -> Vec<usize> {
         let mut needed = Vec::new();
         for &before in after {
             let (other, number) = (self.placed[before].stream, self.placed[before].number);
@@ -149,10 +151,14 @@ impl Known {
     }
 }
 
-fn schedule(pieces: &[Piece], k: usize, mut choose: impl FnMut(&[usize], &[Stream], &Known) -> usize) -> Plan {
-    let mut streams: Vec<Stream> =
-        (0..k).map(|number| Stream { number, clock: vec![0; k], tail: None, free_at: 0 }).collect();
-    let mut known = Known::default();
+fn schedule(
+    pieces: &[DevicePiece],
+    k: usize,
+    mut choose: impl FnMut(&[usize], &[StreamClock], &PlacedClocks) -> usize,
+) -> StreamPlan {
+    let mut streams: Vec<StreamClock> =
+        (0..k).map(|number| StreamClock { number, clock: vec![0; k], tail: None, free_at: 0 }).collect();
+    let mut known = PlacedClocks::default();
     let (mut waits, mut records) = (0, 0);
     for (at, piece) in pieces.iter().enumerate() {
         let mut after = piece.after.clone();
@@ -173,13 +179,13 @@ fn schedule(pieces: &[Piece], k: usize, mut choose: impl FnMut(&[usize], &[Strea
         stream.free_at = begin + piece.cost_ns.max(1);
         known.behind.push((stream.clock.clone(), stream.free_at));
         let number = stream.clock[chosen];
-        known.placed.push(Placed { stream: chosen, waits: needed, records: false, clock, number });
+        known.placed.push(PlacedPiece { stream: chosen, waits: needed, records: false, clock, number });
     }
     let makespan_ns = streams.iter().map(|stream| stream.free_at).max().unwrap_or(0);
-    Plan { placed: known.placed, num_streams: k, waits, records, makespan_ns }
+    StreamPlan { placed: known.placed, num_streams: k, waits, records, makespan_ns }
 }
 
-impl Plan {
+impl StreamPlan {
     /// Adds to what is over, the number of a piece for each stream, when this one is.
     pub fn cover(&self, piece: usize, covered: &mut [u32]) {
         let placed = &self.placed[piece];
@@ -215,17 +221,17 @@ mod tests {
         }
     }
 
-    fn piece(after: &[usize]) -> Piece {
-        Piece { after: after.to_vec(), cost_ns: 50_000, ..Piece::default() }
+    fn piece(after: &[usize]) -> DevicePiece {
+        DevicePiece { after: after.to_vec(), cost_ns: 50_000, ..DevicePiece::default() }
     }
 
-    fn random(numbers: &mut Numbers, n: usize, inputs: usize) -> Vec<Piece> {
+    fn random(numbers: &mut Numbers, n: usize, inputs: usize) -> Vec<DevicePiece> {
         let after = |i: usize, numbers: &mut Numbers| (0..inputs.min(i)).map(|_| numbers.below(i)).collect::<Vec<_>>();
         (0..n).map(|i| piece(&after(i, numbers))).collect()
     }
 
-    /// What happens before what, from edges of streams and waits alone, by brute force.
-    fn reachable(plan: &Plan) -> Vec<Vec<bool>> {
+    /// The order of all pairs, from edges of streams and waits alone, by brute force.
+    fn reachable(plan: &StreamPlan) -> Vec<Vec<bool>> {
         let n = plan.placed.len();
         let mut before = vec![vec![false; n]; n];
         let mut tails: Vec<Option<usize>> = vec![None; plan.num_streams];
@@ -270,10 +276,10 @@ mod tests {
 
     #[test]
     fn a_chain_takes_one_stream_and_chains_side_by_side_take_their_own() {
-        let chain: Vec<Piece> =
+        let chain: Vec<DevicePiece> =
             (0..50usize).map(|i| piece(&i.checked_sub(1).into_iter().collect::<Vec<_>>())).collect();
         assert_eq!((plan(&chain, 4).num_streams, plan(&chain, 4).waits), (1, 0));
-        let side_by_side: Vec<Piece> =
+        let side_by_side: Vec<DevicePiece> =
             (0..200usize).map(|i| piece(&i.checked_sub(4).into_iter().collect::<Vec<_>>())).collect();
         let plan = plan(&side_by_side, most(0, 0));
         assert_eq!((plan.num_streams, plan.waits, plan.records), (4, 0, 0));
@@ -284,7 +290,7 @@ mod tests {
     fn waits_are_no_more_than_those_of_the_simulation() {
         // Layers of 8 with 3 inputs each from the layer before: 1024 pieces.
         let mut numbers = Numbers(88_172_645_463_325_252);
-        let layered: Vec<Piece> = (0..1024usize)
+        let layered: Vec<DevicePiece> = (0..1024usize)
             .map(|i| {
                 let layer = i / 8;
                 let inputs = if layer == 0 { 0 } else { 3 };

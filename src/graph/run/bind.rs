@@ -1,29 +1,30 @@
 //! A run's tensors: checked, and put where the state's arguments point.
 
-use super::execute::{Outer, Run};
 use super::on_stream::{DirectRun, Tensors};
 use super::pool::Keeps;
 use super::program::Program;
 use super::queued_run::QueuedRun;
 use crate::base::{Error, Object, Ref, Result};
-use crate::engine::{Engine, Key, Place, Stream, Tensor, check_tensor, scratch_slots};
+use crate::engine::{Engine, LaunchKey, Stream, Tensor, TensorRange, check_tensor, scratch_slots};
 use crate::graph::build::options::RunOptions;
 use crate::graph::carry::admission::{Admitted, Asks};
 use crate::graph::carry::device::direct::Direct;
 use crate::graph::carry::host::dynamic;
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::host::one_by_one;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Port;
+use crate::graph::run::handle::Run;
 use crate::kernel::signature;
 use crate::memory::{View, heap};
-use crate::stream::{Listener, Notice, Op};
+use crate::stream::{Listener, Notice, QueueItem};
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Looks a tensor up in the caller's array; the reference is the caller's own, not counted.
+/// Looks a tensor up in the caller's array; the reference belongs to the caller and is not counted.
 pub(in crate::graph) type Lookup<'a> = &'a dyn Fn(usize) -> Result<ManuallyDrop<Ref<Tensor>>>;
 
 /// Checked tensors for a run of a program.
@@ -72,36 +73,36 @@ impl<'a> Bound<'a> {
             return Ok(());
         }
         let is_needed = |i: usize| not_needed.is_empty() || !not_needed[i];
-        // One that is not needed may be missing, and is not asked for.
+        // An input that is not needed may be missing, and is not looked up.
         let input = |i: usize| match is_needed(i).then(|| inputs.1(i)) {
-            // What a dynamic tensor holds is written when all is read.
+            // The memory of a dynamic tensor is written after all reads.
             Some(Ok(tensor)) if tensor.open().is_none() => self.place(&tensor),
-            _ => Place::NOWHERE,
+            _ => TensorRange::NOWHERE,
         };
         let output = |o: usize| match outputs.1(o) {
-            // As itself, whatever it holds: it can take one output only.
+            // Checked as an object, whatever memory it has: it can take only one output.
             Ok(tensor)
                 if tensor.open().is_some() || tensor.bytes() == 0 && !program.outputs()[o].desc.is_concrete() =>
             {
-                Place { engine: u32::MAX, data: Arc::as_ptr(&*tensor).addr(), bytes: 1 }
+                TensorRange { engine: u32::MAX, data: Arc::as_ptr(&*tensor).addr(), bytes: 1 }
             }
             Ok(tensor) => self.place(&tensor),
-            Err(_) => Place::NOWHERE,
+            Err(_) => TensorRange::NOWHERE,
         };
         program.runs.check_apart(inputs.0, input, outputs.0, output)
     }
 
-    /// Where a tensor is, by the engines of the program.
-    fn place(&self, tensor: &Tensor) -> Place {
+    /// The memory of a tensor, by the engines of the program.
+    fn place(&self, tensor: &Tensor) -> TensorRange {
         let devices = &self.program.runs.devices.engines;
         let is_there = |device: &Ref<Engine>| tensor.engine().is_same_device(device);
         let device = if devices.is_empty() { None } else { devices.iter().position(is_there) };
         let engine = device.map_or(0, |device| device as u32 + 1);
-        Place { engine, data: tensor.data().addr(), bytes: tensor.bytes() }
+        TensorRange { engine, data: tensor.data().addr(), bytes: tensor.bytes() }
     }
 }
 
-/// Refuses a tensor that is not on the engine that the graph says.
+/// Refuses a tensor that is not on the engine that the graph requires.
 fn check_home(what: &str, index: usize, port: &Port, tensor: &Tensor, home: &Engine) -> Result<()> {
     if tensor.engine().is_same_device(home) {
         return Ok(());
@@ -115,9 +116,9 @@ fn check_home(what: &str, index: usize, port: &Port, tensor: &Tensor, home: &Eng
 }
 
 /// A tensor's view.
-struct Shown(ManuallyDrop<Ref<Tensor>>);
+struct BoundView(ManuallyDrop<Ref<Tensor>>);
 
-impl Deref for Shown {
+impl Deref for BoundView {
     type Target = View;
 
     fn deref(&self) -> &View {
@@ -126,7 +127,7 @@ impl Deref for Shown {
 }
 
 fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<()> {
-    // What a dynamic tensor holds now is for a run's turn to look at: a run before it may be about to change it.
+    // The memory of a dynamic tensor is looked at when the run begins: an earlier run may still change it.
     if tensor.open().is_none() && port.desc == *tensor.desc() {
         return Ok(());
     }
@@ -134,7 +135,7 @@ fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<
 }
 
 impl Bound<'_> {
-    /// The pool of a run: the options' own, else the stream's, else the engine's. Fails if it is closed.
+    /// The pool of a run: that of the options, else the stream's, else the engine's. Fails if it is closed.
     fn pool<'p>(
         &'p self,
         stream: Option<&'p Stream>,
@@ -143,7 +144,7 @@ impl Bound<'_> {
         let own = options.and_then(|options| options.threadpool.as_ref());
         let pool = own.or_else(|| match stream {
             Some(stream) if stream.pool().is_some() || stream.engine().accelerator().is_none() => stream.pool(),
-            // On a device's stream the pool is for the host's part of the work.
+            // On a device's stream the pool runs the host's part of the work.
             _ => self.program.plan().engines[0].pool(),
         });
         pool.map_or(Ok(()), |pool| pool.usable())?;
@@ -161,7 +162,7 @@ impl Bound<'_> {
         }
         match stream {
             Some(stream) => self.submit(stream, pool, None, orders, (no_wait, listener))?,
-            None if self.program.runs.compiled.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
+            None if self.program.runs.compiled.admission.is_some() => self.run_with_permit(pool, orders, no_wait)?,
             None => self.run_told(pool, orders.as_ref(), None)?,
         }
         match pool {
@@ -170,7 +171,7 @@ impl Bound<'_> {
         }
     }
 
-    /// Runs in this thread inside of something else, with helpers from the pool.
+    /// Runs in this thread, nested in another run or call, with helpers from the pool.
     pub(in crate::graph) fn run_inside(
         &self,
         pool: Option<&Ref<ThreadPool>>,
@@ -180,13 +181,13 @@ impl Bound<'_> {
         self.run_told(pool, orders.as_ref(), Some(outer))
     }
 
-    /// What the program is asked for a place by a run of this.
+    /// A run's request for a permit of the program.
     fn asks<'p>(&'p self, pool: Option<&'p Ref<ThreadPool>>, orders: Option<&Orders>, no_wait: bool) -> Asks<'p> {
         let deadline_at_ns = orders.map_or(0, Orders::deadline_at_ns);
         Asks { name: self.program.name(), no_wait, pool, deadline_at_ns }
     }
 
-    /// A place for a run here, in a program that has no more than so many.
+    /// A permit for a run here, in a program that bounds its concurrent runs.
     fn enter(
         &self,
         pool: Option<&Ref<ThreadPool>>,
@@ -199,9 +200,9 @@ impl Bound<'_> {
         }
     }
 
-    /// Runs in this thread, once there is a place.
+    /// Runs in this thread, once there is a permit.
     #[cold]
-    fn run_in_turn(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, no_wait: bool) -> Result<()> {
+    fn run_with_permit(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, no_wait: bool) -> Result<()> {
         let _admitted = self.enter(pool, orders.as_ref(), no_wait)?;
         self.run_told(pool, orders.as_ref(), None)
     }
@@ -213,7 +214,7 @@ impl Bound<'_> {
         orders: Option<&Orders>,
         outer: Option<Outer<'_>>,
     ) -> Result<()> {
-        let state = self.bound_step(pool, orders)?;
+        let state = self.bound_state(pool, orders)?;
         let result = match (self.program.plan().dynamics.is_empty(), outer) {
             (true, None) => state.run_here(pool),
             (true, Some(outer)) => state.run_inside(pool, outer),
@@ -222,11 +223,11 @@ impl Bound<'_> {
         self.given_back(state, result)
     }
 
-    /// A state for this run, which has its tensors and orders.
+    /// A state for this run, with its tensors and orders set.
     #[inline]
-    fn bound_step(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<RunState>> {
+    fn bound_state(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<RunState>> {
         let state = self.program.runs.take_state(scratch_slots(pool))?;
-        // Looked up once before, so they are there.
+        // They were looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
         if self.program.plan().not_needed.is_empty() {
             // SAFETY: a state that is this run's alone. The tensors were checked, and the host keeps them to the run.
@@ -241,17 +242,17 @@ impl Bound<'_> {
         Ok(state)
     }
 
-    /// A state whose run may be opened by an owner of several.
+    /// A state whose run may be opened by the owner of several runs.
     pub(in crate::graph) fn prepared(
         &self,
         pool: Option<&Ref<ThreadPool>>,
         orders: Option<&Orders>,
     ) -> Result<Arc<RunState>> {
-        let state = self.bound_step(pool, orders)?;
+        let state = self.bound_state(pool, orders)?;
         let ready = state.may_wait_here(pool).and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
             // SAFETY: as above.
-            false => unsafe { state.take_shapes(|i| self.inputs.1(i).map(Shown)) },
+            false => unsafe { state.take_shapes(|i| self.inputs.1(i).map(BoundView)) },
         });
         match ready {
             Ok(()) => Ok(state),
@@ -259,7 +260,7 @@ impl Bound<'_> {
         }
     }
 
-    /// Behind a run of such a state: its outputs are handed out.
+    /// Ends a run of such a state: publishes its outputs.
     pub(in crate::graph) fn ended(&self, state: &Arc<RunState>, result: Result<()>) -> Result<()> {
         let result = result.and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
@@ -277,7 +278,7 @@ impl Bound<'_> {
         result
     }
 
-    /// References to the tensors on engines that work on their own.
+    /// References to the tensors on accelerators.
     #[cold]
     fn on_devices(&self) -> Vec<Ref<Tensor>> {
         let plan = self.program.plan();
@@ -291,10 +292,10 @@ impl Bound<'_> {
         all
     }
 
-    /// With shapes that only the run knows.
+    /// For programs with shapes that only the run knows.
     fn run_open(&self, state: &Arc<RunState>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
         // SAFETY: the state is this run's alone, and the host keeps the tensors to the run.
-        unsafe { state.take_shapes(|i| self.inputs.1(i).map(Shown)) }?;
+        unsafe { state.take_shapes(|i| self.inputs.1(i).map(BoundView)) }?;
         match outer {
             None => state.run_here(pool)?,
             Some(outer) => state.run_inside(pool, outer)?,
@@ -337,8 +338,8 @@ impl Bound<'_> {
         if is_direct {
             return self.submit_direct(stream, notice);
         }
-        // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is,
-        // so that who waits for a place holds nothing.
+        // On a synchronous stream the permit is acquired now and held until `submit` returns. It is acquired before the
+        // stream's drain lock, so that a thread that waits for a permit holds nothing.
         let admission = self.program.runs.compiled.admission.as_ref().filter(|admission| !admission.is_inside());
         let (mut _admitted, mut accepted) = (None, None);
         match admission {
@@ -346,8 +347,8 @@ impl Bound<'_> {
             Some(_) if stream.queue().is_synchronous() => _admitted = self.enter(pool, orders.as_ref(), no_wait)?,
             Some(admission) => accepted = Some(admission.accept(&self.asks(pool, orders.as_ref(), no_wait))?),
         }
-        let flight = self.program.take_flight()?;
-        let mut tensors = flight.list();
+        let queued_run = self.program.take_queued_run()?;
+        let mut tensors = queued_run.list();
         for i in 0..self.inputs.0 {
             let needed = self.program.plan().needs_input(i);
             tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
@@ -355,13 +356,13 @@ impl Bound<'_> {
         for i in 0..self.outputs.0 {
             tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
         }
-        flight.board(Arc::clone(self.program) as Arc<dyn Keeps<QueuedRun>>, tensors, pool, handle);
-        flight.order(orders);
-        flight.accept(accepted);
-        // From here on nothing fails: who has been refused hears of nothing.
+        queued_run.fill(Arc::clone(self.program) as Arc<dyn Keeps<QueuedRun>>, tensors, pool, handle);
+        queued_run.order(orders);
+        queued_run.accept(accepted);
+        // From here on nothing fails: a caller that got an error is not notified.
         heap::check()?;
-        flight.announce(notice);
-        stream.queue().submit(Op::Work(flight))
+        queued_run.announce(notice);
+        stream.queue().submit(QueueItem::Work(queued_run))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
@@ -382,9 +383,9 @@ impl Bound<'_> {
     }
 }
 
-/// Runs that are issued to the stream as a kernel is (`direct`).
+/// Runs that are issued to the stream like a kernel (`direct`).
 impl Bound<'_> {
-    /// Whether the run goes to the stream as a kernel does; to be asked in front of each.
+    /// Whether the run is issued to the stream like a kernel; to be checked before each run.
     fn is_direct_on(&self, stream: &Stream) -> Result<bool> {
         let Some(direct) = self.program.runs.direct_on(stream) else { return Ok(false) };
         match direct.is_possible() {
@@ -393,10 +394,10 @@ impl Bound<'_> {
         }
     }
 
-    /// Refuses a run that is not issued as a kernel is, if the host captures the stream.
+    /// Refuses a run that is not issued like a kernel, if the host captures the stream.
     fn check_not_captured(&self, stream: &Stream) -> Result<()> {
         let queue = stream.queue();
-        match queue.line() {
+        match queue.device_queue() {
             Some(line) if line.is_captured()? => {}
             _ => return Ok(()),
         }
@@ -427,30 +428,30 @@ impl Bound<'_> {
         Ok(())
     }
 
-    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be
-    /// captured at any time; an input that is not needed may be anything.
-    fn key(&self, stream: &Stream) -> Key {
-        let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
+    /// Identifies the run for later runs (`LaunchKey::set`); empty if each one must be checked. A stream of the host's
+    /// may be captured at any time, and an input that is not needed may be anything.
+    fn key(&self, stream: &Stream) -> LaunchKey {
+        let is_own = stream.queue().device_queue().is_some_and(|line| line.stream().tells_idle());
         if !is_own || !self.program.plan().not_needed.is_empty() {
-            return Key::default();
+            return LaunchKey::default();
         }
         let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
         let inputs = (0..self.inputs.0).map(|i| address(self.inputs.1, i));
         let outputs = (0..self.outputs.0).map(|i| address(self.outputs.1, i));
-        let mut key = Key::default();
+        let mut key = LaunchKey::default();
         key.set(Arc::as_ptr(self.program).addr(), inputs, outputs);
         key
     }
 
-    /// Puts the run into a stream of its engine's.
+    /// Issues the run to a stream of its engine.
     fn submit_direct(&self, stream: &Stream, notice: Option<Notice>) -> Result<()> {
-        let key = if notice.is_none() { self.key(stream) } else { Key::default() };
+        let key = if notice.is_none() { self.key(stream) } else { LaunchKey::default() };
         if stream.again(&key) {
             return Ok(());
         }
         let mut run = self.program.direct_runs.take();
         let program = Arc::clone(self.program) as Arc<dyn Keeps<DirectRun>>;
         run.fill(program, |tensors| self.give(tensors), (stream, notice))?;
-        stream.queue().submit_as(Op::Work(run), &key)
+        stream.queue().submit_as(QueueItem::Work(run), &key)
     }
 }

@@ -1,8 +1,9 @@
-//! A cell whose value is lent to one at a time.
+//! A cell whose value is lent to one borrower at a time.
 //!
-//! States: VACANT (there is no value yet), LENT, and HERE. Whoever turns VACANT or HERE into LENT is the borrower, and
-//! the only one who may leave LENT: to HERE with a value, or to VACANT without one. So giving back is a plain store,
-//! where a cell that anybody may fill (`Mailbox`) needs a second exchange. Nobody waits: who finds the value lent goes
+//! States: VACANT (no value yet), LENT, and HERE. The thread that turns VACANT or HERE into LENT is the borrower, and
+//! only the borrower may leave LENT: to HERE with a value, or to VACANT without one. So giving back is a plain store; a
+//! cell that any thread may fill (`Mailbox`) needs a second exchange. No thread waits: one that finds the value lent
+//! goes elsewhere.
 //! elsewhere.
 
 use crate::sync::atomic::AtomicU32;
@@ -19,14 +20,14 @@ pub struct CheckoutCell<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-/// What there is to borrow.
+/// The result of a borrow.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Lent<T> {
+pub enum Checkout<T> {
     /// The value; `give_back` or `vacate` ends the loan.
     Value(T),
-    /// None yet, but the loan has begun: `give_back` brings the first value, or `vacate` ends it.
+    /// No value yet, but the loan has begun: `give_back` brings the first value, or `vacate` ends it.
     Vacant,
-    /// Somebody else has it.
+    /// Another thread has it.
     Elsewhere,
 }
 
@@ -41,17 +42,17 @@ impl<T> Default for CheckoutCell<T> {
 
 impl<T> CheckoutCell<T> {
     #[inline]
-    pub fn borrow(&self) -> Lent<T> {
+    pub fn borrow(&self) -> Checkout<T> {
         let state = self.state.load(Relaxed);
         // ORDERING: Acquire pairs with the Release in `give_back` and `vacate`: the last borrower is done with it.
         if state == LENT || self.state.compare_exchange(state, LENT, Acquire, Relaxed).is_err() {
-            return Lent::Elsewhere;
+            return Checkout::Elsewhere;
         }
         // SAFETY: this thread is the borrower.
-        unsafe { (*self.value.get()).take() }.map_or(Lent::Vacant, Lent::Value)
+        unsafe { (*self.value.get()).take() }.map_or(Checkout::Vacant, Checkout::Value)
     }
 
-    /// Ends the loan. Only by the borrower.
+    /// Ends the loan. Only for the borrower.
     #[inline]
     pub fn give_back(&self, value: T) {
         debug_assert_eq!(self.state.load(Relaxed), LENT, "given back without a loan");
@@ -61,7 +62,7 @@ impl<T> CheckoutCell<T> {
         self.state.store(HERE, Release);
     }
 
-    /// Ends the loan without a value. Only by the borrower.
+    /// Ends the loan without a value. Only for the borrower.
     pub fn vacate(&self) {
         // ORDERING: Release pairs with the Acquire in `borrow`.
         self.state.store(VACANT, Release);

@@ -1,29 +1,28 @@
 //! Many runs of one program at once, joined: inside of a kernel's call, or from outside.
 //!
-//! Where kernels complete later, one thread goes from run to run (`exec::together`). Else they are the items of one
+//! If kernels complete later, one thread goes from run to run (`run::together`). Else the runs are the items of one
 //! region, so they take the pool's threads as any region does: the calling thread does its share, helpers come out of
-//! the one budget, and a pool that has one thread or runs everything inline is right too. Each run may ask for helpers
-//! of its own in turn. The first that fails stops the others, those that go on too, and its error is the one that comes
-//! back.
+//! the one budget, and a pool that has one thread or runs everything inline works too. Each run may in turn ask for
+//! helpers. The first failure stops the other runs, those in flight too, and its error is returned.
 #![forbid(unsafe_code)]
 
 use super::bind::Bound;
-use super::execute::Outer;
 use super::program::Program;
 use super::together::Together;
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::build::options::RunOptions;
 use crate::graph::carry::admission::Asks;
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::orders::Orders;
 use crate::kernel::{KernelContext, Stop};
 use crate::sync::{Claim, Mutex};
 use crate::threadpool::{self, Span, ThreadPool};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What is done with a run's tensors once they are checked.
+/// The action on a run's tensors once they are checked.
 type Then<'a> = &'a dyn Fn(&Bound<'_>) -> Result<()>;
 
-/// Binds run number `i` and hands it on.
+/// Binds run number `i` and passes it to the action.
 pub type Binds<'a> = &'a (dyn Fn(usize, Then<'_>) -> Result<()> + Sync);
 
 type Region<'a> = &'a dyn Fn(&Span, &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()>;
@@ -48,7 +47,7 @@ impl Program {
         })
     }
 
-    /// The same from outside of kernels, in this thread, with helpers from the options' pool, else the engine's.
+    /// The same outside of kernels, in this thread, with helpers from the options' pool, else the engine's.
     pub fn run_many(program: &Ref<Program>, options: Option<&RunOptions>, count: usize, with: Binds<'_>) -> Result<()> {
         options.map_or(Ok(()), RunOptions::refuse_listener)?;
         let orders = Orders::of(options, program.plan())?;
@@ -58,7 +57,7 @@ impl Program {
         let own = options.and_then(|options| options.threadpool.as_ref());
         let pool: Option<&Ref<ThreadPool>> = own.or_else(|| program.plan().engines[0].pool());
         pool.map_or(Ok(()), |pool| pool.usable())?;
-        // One place is waited for, and of the others those that are free are used.
+        // Waits for one permit; of the others, uses those that are free.
         let no_wait = options.is_some_and(|options| options.no_wait);
         let deadline_at_ns = orders.map_or(0, |orders| orders.deadline_at_ns());
         let asks = Asks { name: program.name(), no_wait, pool, deadline_at_ns };
@@ -79,12 +78,12 @@ impl Program {
     }
 }
 
-/// How many runs besides one may be under way.
+/// How many runs besides one may be in flight.
 fn width(pool: Option<&Ref<ThreadPool>>, count: usize) -> usize {
     pool.map_or(0, |pool| pool.num_threads()).min(count.saturating_sub(1))
 }
 
-/// Whose kernels complete later: then no thread may be kept by a run, and the calling one goes from one to the next.
+/// For kernels that complete later: no run may keep a thread, so the calling thread goes from one run to the next.
 fn many_later(
     program: &Ref<Program>,
     stop: &Stop,
@@ -121,7 +120,7 @@ fn named(program: &Program, error: Error, i: usize) -> Error {
     error.within(format_args!("program '{}' instance {i}", program.name()))
 }
 
-/// All tensors of all runs, before the first is run.
+/// Checks all tensors of all runs, before the first is run.
 fn check_all(program: &Program, count: usize, with: Binds<'_>) -> Result<()> {
     (0..count).try_for_each(|i| with(i, &|_| Ok(())).map_err(|error| named(program, error, i)))
 }
@@ -135,7 +134,8 @@ fn many(
     run: &(dyn Fn(&Bound<'_>, Outer<'_>) -> Result<()> + Sync),
 ) -> Result<()> {
     check_all(program, count, with)?;
-    // Kept here and not by the region: those that are stopped for it may be heard of there before it is.
+    // Kept here and not by the region: the region may report the runs that are stopped for it before the failure
+    // itself.
     let first: Mutex<Option<Error>> = Mutex::new(None);
     let failed = AtomicBool::new(false);
     let outer = Outer { stop, failed: Some(&failed) };

@@ -1,16 +1,18 @@
-//! A program inside of another one: its nodes run on the pool of the kernel that they are in.
+//! A program nested in another one: its nodes run on the pool of the kernel that they are in.
 //!
-//! The inner run has a state of its own and joins before the kernel returns. Its helpers come out of the same budget as
-//! all others of the pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops
-//! that stops it too (`kernel::Stop`), and it has no more time.
+//! The nested run has a state of its own and joins before the kernel returns. Its helpers come out of the same budget
+//! as all others of the pool, so nesting asks for no more threads than there are. It ends with the outer run: a stop of
+//! the outer run stops it too (`kernel::Stop`), and it has the same deadline.
 //!
 //! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
-//! the inner run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
+//! the nested run does (`carry::host::inner`). Kernels that may block go to the pool for which the nested program was
+//! compiled.
 
-use super::execute::Outer;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
+use crate::engine::{BoundKernel, KernelAttr, KernelIdentity, scratch_slots};
+use crate::graph::carry::calls::StateHome;
+use crate::graph::carry::host::execute::Outer;
 use crate::graph::plan::NO_BIT;
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, signature};
 use std::sync::Arc;
@@ -33,8 +35,8 @@ impl Nested {
             return Err(Error::new(Code::Unimplemented, text));
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
-        // Devices that run functions of the host's do so on threads that must not wait.
-        let operation = Operation { is_bound: true, ..Operation::default() };
+        // Devices call host functions on threads that must not wait.
+        let operation = KernelIdentity { is_bound: true, ..KernelIdentity::default() };
         BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelAttr::default())
     }
 }
@@ -101,7 +103,7 @@ impl Kernel for Nested {
         let begun = unsafe {
             state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
                 state.bind(|i| inputs[i].data(), |o| context.output_data(o));
-                state.start_inside(&self.program, context, outputs, done)
+                state.start_inside(Ref::clone(&self.program) as Arc<dyn StateHome>, context, outputs, done)
             })
         };
         if begun.is_err() {

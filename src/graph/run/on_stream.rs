@@ -1,9 +1,9 @@
-//! A run that is issued to a stream of its engine's, as a kernel is (`place::direct`): its tensors, until the device is
-//! done with them.
+//! A run that is issued to a stream of its engine, like a kernel (`carry::device::direct`): it holds its tensors until
+//! the device is done with them.
 //!
-//! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way
-//! at once. A run that is given again with the same tensors while it is under way is the same one
-//! (`stream::Work::again`).
+//! Runs come from a pool and return to it when they are over, so in the long run as many exist as were in flight at
+//! once. A run that is repeated with the same tensors while it is in flight is the same object
+//! (`stream::QueueWork::again`).
 #![forbid(unsafe_code)]
 
 use super::pool::Keeps;
@@ -11,29 +11,29 @@ use super::queued_run::not_begun;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
 use crate::engine::{Stream, Tensor};
-use crate::graph::carry::device::direct::{Direct, Lent};
+use crate::graph::carry::device::direct::{Direct, FrameHold};
 use crate::memory::heap;
-use crate::stream::{Notice, Queue, Work};
+use crate::stream::{Notice, Queue, QueueWork};
 use crate::sync::{Mailbox, Mutex};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-/// Most runs that are kept for later ones.
+/// The most runs that are kept for reuse.
 const KEPT: usize = 1024;
 
-/// Inputs, then outputs; None for an input that is not needed.
+/// Inputs, then outputs; `None` for an input that is not needed.
 pub(in crate::graph) type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
 
-/// Who is told when the device is done with the run, and the event behind it.
-struct Told {
+/// The listener to notify when the device is done with the run, and the event behind it.
+struct DirectNotice {
     event: Arc<dyn DeviceEvent>,
     notice: Mailbox<Notice>,
     queue: Mailbox<Weak<Queue>>,
 }
 
-impl Told {
-    /// How the run ended is known: unless it was told before.
+impl DirectNotice {
+    /// The run's result is known: notifies, unless that was done before.
     fn over(&self, error: Option<Error>) {
         let queue = self.queue.take().and_then(|queue| queue.upgrade());
         let named = |error: Error| match &queue {
@@ -46,64 +46,64 @@ impl Told {
     }
 }
 
-impl Reached for Told {
+impl Reached for DirectNotice {
     fn reached(&self) {
         self.over(self.event.is_reached().err());
     }
 }
 
 #[derive(Default)]
-pub(in crate::graph) struct DirectRun(Mutex<Held>);
+pub(in crate::graph) struct DirectRun(Mutex<DirectRunState>);
 
 #[derive(Default)]
-struct Held {
+struct DirectRunState {
     program: Option<Arc<dyn Keeps<DirectRun>>>,
     tensors: Tensors,
-    lent: Lent,
-    /// Kept for later runs that are told of.
-    told: Option<Arc<Told>>,
+    hold: FrameHold,
+    /// Kept for later runs that have a listener.
+    told: Option<Arc<DirectNotice>>,
 }
 
-impl Held {
-    /// Gives the run to its queue's stream.
+impl DirectRunState {
+    /// Issues the run to its queue's stream.
     fn given(
         &mut self,
         queue: &Queue,
-        give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut Lent) -> Result<()>,
+        give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut FrameHold) -> Result<()>,
     ) -> Result<()> {
-        let Held { program, tensors, lent, .. } = self;
+        let DirectRunState { program, tensors, hold, .. } = self;
         let direct = program.as_ref().and_then(|program| Some((program, program.runs().devices.direct.as_ref()?)));
-        let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
+        let (Some((program, direct)), Some(line)) = (direct, queue.device_queue()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
-        let given = give(direct, line.stream(), tensors, lent);
+        let given = give(direct, line.stream(), tensors, hold);
         given.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name)))
     }
 
-    /// The run's end is to be told. Before it is issued.
+    /// Sets the run's listener. Called before the run is issued.
     fn announce(&mut self, stream: &Stream, notice: Notice) -> Result<()> {
-        // One whose device has not let go of it yet is that of a run before.
+        // If the device still holds it, it belongs to an earlier run.
         if self.told.as_mut().is_none_or(|told| Arc::get_mut(told).is_none()) {
             let accelerator = stream.engine().accelerator();
             let event = accelerator.map(|accelerator| accelerator.event(false)).transpose()?;
             let event = event.ok_or_else(|| Error::internal("a direct run on the host"))?;
             let (notice, queue) = Default::default();
-            self.told = Some(Arc::new(Told { event, notice, queue }));
+            self.told = Some(Arc::new(DirectNotice { event, notice, queue }));
         }
         heap::check()?;
         notice.adopt();
         if let Some(told) = &self.told {
-            // Both are empty: what was in them was taken when the last run was told of.
+            // Both are empty: the contents were taken when the last run was notified.
             let _ = told.queue.put(Arc::downgrade(stream.queue()));
             let _ = told.notice.put(notice);
         }
         Ok(())
     }
 
-    /// The run was issued, or was not.
+    /// Notifies when an issued run is done, or now if issuing has failed.
     fn told_when_done(&self, queue: &Queue, issued: Result<()>) -> Result<()> {
         let Some(told) = self.told.as_ref().filter(|told| told.notice.is_full()) else { return issued };
-        let device = queue.line().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
+        let device = queue.device_queue().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
         let recorded = match (issued, device) {
             (Err(error), _) => Err(error),
             (Ok(()), Some((stream, accelerator))) => stream.record(&told.event).map(|()| accelerator),
@@ -124,10 +124,10 @@ impl Held {
 
 /// Runs that are over.
 #[derive(Default)]
-pub(in crate::graph) struct Stock(Mutex<Vec<Arc<DirectRun>>>);
+pub(in crate::graph) struct DirectRuns(Mutex<Vec<Arc<DirectRun>>>);
 
-impl Stock {
-    /// Lets go of them, and of what they remember of frames.
+impl DirectRuns {
+    /// Releases them, and their records of frames.
     pub fn trim(&self) {
         drop(std::mem::take(&mut *self.0.lock()));
     }
@@ -139,14 +139,14 @@ impl Stock {
         }
     }
 
-    /// One that is over, else a new one.
+    /// A finished one, else a new one.
     pub(in crate::graph) fn take(&self) -> Arc<DirectRun> {
         let kept = self.0.lock().pop();
         kept.unwrap_or_default()
     }
 }
 
-impl Work for DirectRun {
+impl QueueWork for DirectRun {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
     }
@@ -163,14 +163,14 @@ impl Work for DirectRun {
     }
 
     fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
-        self.0.lock().given(queue, |direct, stream, tensors, lent| direct.capture(stream, tensors, lent))
+        self.0.lock().given(queue, |direct, stream, tensors, hold| direct.capture(stream, tensors, hold))
     }
 
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let mut held = self.0.lock();
-        let Held { program, tensors, lent, .. } = &mut *held;
-        let (program, line) = (program.as_ref()?, queue.line()?);
-        let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
+        let DirectRunState { program, tensors, hold, .. } = &mut *held;
+        let (program, line) = (program.as_ref()?, queue.device_queue()?);
+        let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, hold)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name))))
     }
 
@@ -184,7 +184,7 @@ impl Work for DirectRun {
     fn over(mut self: Arc<Self>, is_well: bool) {
         let Some(DirectRun(held)) = Arc::get_mut(&mut self) else { return };
         let held = held.get_mut();
-        held.lent.over(is_well);
+        held.hold.over(is_well);
         let program = held.program.take();
         held.tensors.clear();
         if let Some(program) = program {
@@ -194,7 +194,7 @@ impl Work for DirectRun {
 }
 
 impl DirectRun {
-    /// A run of this program on the stream, over these tensors. Nobody else has it.
+    /// Makes it a run of this program on the stream, over these tensors. Nobody else has it.
     pub(in crate::graph) fn fill(
         self: &mut Arc<Self>,
         program: Arc<dyn Keeps<DirectRun>>,
@@ -212,7 +212,7 @@ impl DirectRun {
 
     fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
         let mut held = self.0.lock();
-        let issued = held.given(queue, |direct, stream, tensors, lent| direct.issue(queue, stream, tensors, lent));
+        let issued = held.given(queue, |direct, stream, tensors, hold| direct.issue(queue, stream, tensors, hold));
         held.told_when_done(queue, issued)
     }
 }

@@ -1,11 +1,11 @@
-//! What runs of a program are made with, and what they leave for later ones.
+//! Objects that runs of a program reuse: states, and results of checks.
 #![forbid(unsafe_code)]
 
-use super::checkout_cell::{CheckoutCell, Lent};
+use super::checkout_cell::{Checkout, CheckoutCell};
 use crate::base::Result;
-use crate::engine::{Apart, Place, Stream};
+use crate::engine::{Apart, Stream, TensorRange};
 use crate::graph::carry::compiled::Compiled;
-use crate::graph::carry::device::Devices;
+use crate::graph::carry::device::ProgramDevices;
 use crate::graph::carry::device::direct::Direct;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
@@ -26,7 +26,7 @@ pub(in crate::graph) fn put_first<T>(places: &[Mailbox<T>], value: T) {
     });
 }
 
-/// The program that a run is of, as the run knows it: it keeps the run for a later one.
+/// A run's view of its program, which keeps the run for reuse.
 pub(in crate::graph) trait Keeps<T>: Send + Sync {
     fn runs(&self) -> &RunPool;
 
@@ -35,14 +35,14 @@ pub(in crate::graph) trait Keeps<T>: Send + Sync {
 
 pub(in crate::graph) struct RunPool {
     pub compiled: Arc<Compiled>,
-    pub devices: Devices,
+    pub devices: ProgramDevices,
     states: [CheckoutCell<Arc<RunState>>; KEPT_STATES],
-    /// What the last checks of tensors have found.
+    /// Results of the last checks of tensors.
     checks: [Mailbox<Apart>; KEPT_CHECKS],
 }
 
 impl RunPool {
-    pub fn new(compiled: Compiled, devices: Devices) -> RunPool {
+    pub fn new(compiled: Compiled, devices: ProgramDevices) -> RunPool {
         RunPool {
             compiled: Arc::new(compiled),
             devices,
@@ -60,18 +60,18 @@ impl RunPool {
     pub fn take_state(&self, workers: usize) -> Result<Arc<RunState>> {
         for (home, place) in self.states.iter().enumerate() {
             match place.borrow() {
-                Lent::Value(state) if state.workers() >= workers => return Ok(state),
-                // Made for a narrower pool: let it go, the wider one serves both.
-                Lent::Value(_) | Lent::Vacant => {
+                Checkout::Value(state) if state.workers() >= workers => return Ok(state),
+                // Made for a narrower pool: drop it, the wider one serves both.
+                Checkout::Value(_) | Checkout::Vacant => {
                     return RunState::create(&self.compiled, workers, Some(home)).inspect_err(|_| place.vacate());
                 }
-                Lent::Elsewhere => {}
+                Checkout::Elsewhere => {}
             }
         }
         RunState::create(&self.compiled, workers, None)
     }
 
-    /// What issues runs to this stream, if anything does. Who counts nodes or runs needs the executor.
+    /// The issuer of runs to this stream, if there is one. Programs that count nodes or runs need the executor.
     pub fn direct_on(&self, stream: &Stream) -> Option<&Direct> {
         let is_plain = self.compiled.figures.is_none() && self.compiled.admission.is_none();
         self.devices.direct.as_deref().filter(|direct| is_plain && direct.engine.is_same_device(stream.engine()))
@@ -82,9 +82,9 @@ impl RunPool {
     pub fn check_apart(
         &self,
         inputs: usize,
-        input: impl Fn(usize) -> Place,
+        input: impl Fn(usize) -> TensorRange,
         outputs: usize,
-        output: impl Fn(usize) -> Place,
+        output: impl Fn(usize) -> TensorRange,
     ) -> Result<()> {
         if Apart::needs_nothing(inputs, outputs) {
             return Apart::default().check(inputs, input, outputs, output);
@@ -95,19 +95,19 @@ impl RunPool {
         result
     }
 
-    /// Gives back the memory that is kept for later runs.
+    /// Frees the memory that is kept for later runs.
     pub fn trim(&self) {
         self.devices.direct.iter().for_each(|direct| direct.trim());
         self.checks.iter().for_each(|check| drop(check.take()));
         for place in &self.states {
             match place.borrow() {
-                Lent::Elsewhere => {}
-                Lent::Value(_) | Lent::Vacant => place.vacate(),
+                Checkout::Elsewhere => {}
+                Checkout::Value(_) | Checkout::Vacant => place.vacate(),
             }
         }
     }
 
-    /// Keeps a state of `take_state` for a later run, if it has a place.
+    /// Keeps a state of `take_state` for a later run, if it has a home.
     #[inline]
     pub fn give_state(&self, state: Arc<RunState>) {
         if let Some(home) = state.home {

@@ -1,17 +1,19 @@
 //! A compiled graph.
 #![forbid(unsafe_code)]
 
-use super::on_stream::{DirectRun, Stock};
-use super::partial::Parts;
+use super::on_stream::{DirectRun, DirectRuns};
+use super::partial::PartialPrograms;
 use super::pool::{Keeps, RunPool, put_first};
 use super::queued_run::QueuedRun;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::engine::Engine;
+use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::compiled::Compiled;
-use crate::graph::carry::device::Devices;
+use crate::graph::carry::device::ProgramDevices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
-use crate::graph::compile::facts::Facts;
+use crate::graph::carry::state::RunState;
+use crate::graph::compile::facts::CompileFacts;
 use crate::graph::observe::dump::{self, DumpFormat};
 use crate::graph::observe::profile;
 use crate::graph::observe::report::{ReportFormat, report};
@@ -19,24 +21,25 @@ use crate::graph::observe::{KeptPart, Subject};
 use crate::graph::plan::{Plan, Port};
 use crate::kernel::Stop;
 use crate::sync::{Mailbox, OnceLock};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Runs on streams that may be queued without an allocation.
-const KEPT_FLIGHTS: usize = 32;
+const KEPT_QUEUED_RUNS: usize = 32;
 
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
     pub(in crate::graph) runs: RunPool,
-    pub(in crate::graph) facts: Facts,
-    flights: [Mailbox<Arc<QueuedRun>>; KEPT_FLIGHTS],
-    /// Makes the stock of flights, at the first run on a stream.
+    pub(in crate::graph) facts: CompileFacts,
+    queued_runs: [Mailbox<Arc<QueuedRun>>; KEPT_QUEUED_RUNS],
+    /// Fills the pool of queued runs, at the first run on a stream.
     stock: OnceLock<()>,
-    /// What runs of a part of the outputs need.
-    pub(in crate::graph) parts: Option<Parts<Ref<Program>>>,
-    /// What runs are attached to that are made together from outside; they are only stopped group by group.
+    /// State of runs of a part of the outputs.
+    pub(in crate::graph) parts: Option<PartialPrograms<Ref<Program>>>,
+    /// Runs that are made together from outside are attached to it; they are only stopped group by group.
     pub(in crate::graph) together: Stop,
-    /// Runs that were issued to streams, for later ones.
-    pub(in crate::graph) direct_runs: Stock,
+    /// Runs that were issued to streams, for reuse.
+    pub(in crate::graph) direct_runs: DirectRuns,
 }
 
 impl Kind for Program {
@@ -48,18 +51,18 @@ impl Kind for Program {
 impl Program {
     pub(in crate::graph) fn new(
         compiled: Compiled,
-        devices: Devices,
-        facts: Facts,
-        parts: Option<Parts<Ref<Program>>>,
+        devices: ProgramDevices,
+        facts: CompileFacts,
+        parts: Option<PartialPrograms<Ref<Program>>>,
     ) -> Program {
         Program {
             runs: RunPool::new(compiled, devices),
             facts,
-            flights: std::array::from_fn(|_| Mailbox::default()),
+            queued_runs: std::array::from_fn(|_| Mailbox::default()),
             stock: OnceLock::new(),
             parts,
             together: Stop::default(),
-            direct_runs: Stock::default(),
+            direct_runs: DirectRuns::default(),
         }
     }
 
@@ -106,7 +109,7 @@ impl Program {
         dump::program(&self.runs.compiled, format)
     }
 
-    /// Says what compile did, what the costs that are known by now mean, and what is kept for partial runs.
+    /// Reports what compile did, what the costs that are known by now mean, and what is kept for partial runs.
     pub fn report(&self, format: ReportFormat) -> String {
         let kept = |outputs: &[usize], program: &Ref<Program>| KeptPart {
             outputs: outputs.into(),
@@ -117,30 +120,30 @@ impl Program {
         report(&Subject { compiled: &self.runs.compiled, facts: &self.facts, parts }, format)
     }
 
-    /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
+    /// Frees the memory that is kept for later runs. Runs in flight keep theirs.
     pub fn trim(&self) {
         self.direct_runs.trim();
         self.runs.trim();
     }
 
-    /// An empty flight. The first call makes as many as are kept, so that later runs allocate nothing while no more
+    /// An empty queued run. The first call makes as many as are kept, so that later runs allocate nothing while no more
     /// than that many are queued.
-    pub(in crate::graph) fn take_flight(&self) -> Result<Arc<QueuedRun>> {
+    pub(in crate::graph) fn take_queued_run(&self) -> Result<Arc<QueuedRun>> {
         let make = || QueuedRun::create(self.inputs().len() + self.outputs().len());
-        // Without memory for all of them there are fewer; a run that makes its own leaves it here.
+        // Without memory for all of them there are fewer; a run that allocates its own leaves it here.
         self.stock.get_or_init(|| {
-            self.flights.iter().map_while(|_| make().ok()).for_each(|new| put_first(&self.flights, new))
+            self.queued_runs.iter().map_while(|_| make().ok()).for_each(|new| put_first(&self.queued_runs, new))
         });
-        self.flights.iter().find_map(Mailbox::take).map_or_else(make, Ok)
+        self.queued_runs.iter().find_map(Mailbox::take).map_or_else(make, Ok)
     }
 
     pub fn counters(&self) -> ProgramCounters {
         let [begun, ended, failed, cancelled] = self.runs.compiled.tallies.sums();
-        // A run may have ended between the looks at its two counters.
+        // A run may have ended between the reads of its two counters.
         ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
     }
 
-    /// The figures of node `index`, in the program's order.
+    /// The statistics of node `index`, in the program's order.
     pub fn node_stats(&self, index: usize) -> Result<NodeStats> {
         let Some(figures) = &self.runs.compiled.figures else {
             return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
@@ -152,15 +155,23 @@ impl Program {
         Ok(figures.told(self.plan().names.get(index)))
     }
 
-    /// What runs have learned of costs, as text.
+    /// The costs that runs have learned, as text.
     pub fn save_profile(&self) -> String {
         profile::save(&self.runs.compiled)
     }
 
-    /// Takes costs and iterations from a profile. How many nodes it knew is returned. Nothing changes if the text is
-    /// no profile.
+    /// Takes costs and iterations from a profile, and returns how many of its nodes were known. A text that is not a
+    /// profile changes nothing.
     pub fn load_profile(&self, text: &str) -> Result<usize> {
         profile::load(&self.runs.compiled, text)
+    }
+}
+
+impl StateHome for Object<Program> {
+    fn give_back(&self, state: Arc<dyn Any + Send + Sync>) {
+        if let Ok(state) = state.downcast::<RunState>() {
+            self.runs.give_state(state);
+        }
     }
 }
 
@@ -170,7 +181,7 @@ impl Keeps<QueuedRun> for Object<Program> {
     }
 
     fn keep(&self, run: Arc<QueuedRun>) {
-        put_first(&self.flights, run);
+        put_first(&self.queued_runs, run);
     }
 }
 

@@ -1,26 +1,27 @@
-//! A run on its way through a stream: its tensors, until their turn comes; then the state that serves it.
+//! A run in a stream's queue: it holds the tensors until it is drained, then the state that serves it.
 //!
-//! A flight takes a state only when its turn comes, so a stream with many runs queued needs the memory of one.
-//! Flights are small, and the program keeps a stock.
+//! A queued run takes a state only when it is drained, so a stream with many runs queued needs the memory of one.
+//! Queued runs are small, and the program keeps a pool of them.
 //!
-//! Who touches what: `bind` fills a flight before it is submitted; after that only the thread that has the stream's
-//! turn does. `phase` says where it is:
+//! Access: `bind` fills a queued run before it is submitted; after that only the thread that holds the stream's drain
+//! lock touches it. `phase` is its state:
 //!
-//! | phase   | meaning                                                  | next                                             |
-//! |---------|----------------------------------------------------------|--------------------------------------------------|
-//! | QUEUED  | filled, not begun                                        | RUNNING by `poll`                                |
-//! | RUNNING | the state is open; the stream is parked or about to be   | CLOSED by the last worker out (`RunState::close`) |
-//! | CLOSED  | the state's result is there                              | back to the stock, by `poll`                     |
+//! | phase   | meaning                                          | next                                              |
+//! |---------|--------------------------------------------------|---------------------------------------------------|
+//! | QUEUED  | filled, not begun                                | RUNNING by `poll`                                 |
+//! | RUNNING | the state is open; the stream parks or is parked | CLOSED by the last worker out (`RunState::close`) |
+//! | CLOSED  | the state's result is there                      | back to the pool, by `poll`                       |
 
-use super::execute::{Run, none_begun};
 use super::pool::Keeps;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
-use crate::graph::carry::admission::{Accepted, Place, Queued};
+use crate::graph::carry::admission::{Accepted, Permit, Queued};
+use crate::graph::carry::host::execute::none_begun;
 use crate::graph::carry::orders::Orders;
-use crate::graph::carry::state::{RunState, Waiter};
+use crate::graph::carry::state::{CloseListener, RunState};
+use crate::graph::run::handle::Run;
 use crate::memory::heap;
-use crate::stream::{Joinable, Notice, Queue, What, Work};
+use crate::stream::{Joinable, Notice, Queue, QueueWork, What};
 use crate::sync::{Exit, Mailbox};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -35,67 +36,67 @@ const CLOSED: u32 = 2;
 pub struct QueuedRun {
     phase: AtomicU32,
     program: Mailbox<Arc<dyn Keeps<QueuedRun>>>,
-    /// Inputs, then outputs; None for an input that is not needed. Empty between runs, and kept for its memory.
+    /// Inputs, then outputs; `None` for an input that is not needed. Empty between runs, and kept for its memory.
     tensors: Mailbox<Vec<Option<Ref<Tensor>>>>,
     pool: Mailbox<Ref<ThreadPool>>,
     handle: Mailbox<Ref<Run>>,
     state: Mailbox<Arc<RunState>>,
     orders: Mailbox<Orders>,
-    /// Who is told of the end.
+    /// Notified of the end.
     notice: Mailbox<Notice>,
-    /// Whether a place has to be had before it begins (`admission`).
+    /// Whether a permit is needed before it begins (`admission`).
     admission: AtomicU32,
     accepted: Mailbox<Accepted>,
-    place: Mailbox<Place>,
+    permit: Mailbox<Permit>,
 }
 
-/// It has one, or needs none.
+/// It has a permit, or needs none.
 const FREE: u32 = 0;
 const MUST_ENTER: u32 = 1;
 /// It is in the line.
 const IN_LINE: u32 = 2;
 
 impl QueuedRun {
-    /// An empty flight with room for the program's tensors.
+    /// An empty queued run with room for the program's tensors.
     pub fn create(num_tensors: usize) -> Result<Arc<QueuedRun>> {
         heap::whole(|| {
-            let flight = QueuedRun::default();
-            let _ = flight.tensors.put(heap::room(num_tensors, "a run's tensors")?);
-            Ok(Arc::new(flight))
+            let run = QueuedRun::default();
+            let _ = run.tensors.put(heap::room(num_tensors, "a run's tensors")?);
+            Ok(Arc::new(run))
         })
     }
 
-    /// The list to fill with inputs and outputs; `board` puts it back.
+    /// The list to fill with inputs and outputs; `fill` puts it back.
     pub(in crate::graph) fn list(&self) -> Vec<Option<Ref<Tensor>>> {
         self.tensors.take().unwrap_or_default()
     }
 
-    /// Fills the flight.
-    pub(in crate::graph) fn board(
+    /// Fills the queued run.
+    pub(in crate::graph) fn fill(
         &self,
         program: Arc<dyn Keeps<QueuedRun>>,
         tensors: Vec<Option<Ref<Tensor>>>,
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
     ) {
-        // All cells are empty: the flight came from the stock, or is new.
+        // All cells are empty: the queued run came from the pool, or is new.
         let _ = self.program.put(program);
         let _ = self.tensors.put(tensors);
         let _ = pool.map(|pool| self.pool.put(Ref::clone(pool)));
         let _ = handle.map(|handle| self.handle.put(Ref::clone(handle)));
     }
 
-    /// What the run is told.
+    /// Sets the run's orders.
     pub(in crate::graph) fn order(&self, orders: Option<Orders>) {
         let _ = orders.map(|orders| self.orders.put(orders));
     }
 
-    /// The run's end is to be told.
+    /// Sets the run's listener.
     pub(in crate::graph) fn announce(&self, notice: Option<Notice>) {
         let _ = notice.map(|notice| self.notice.put(notice));
     }
 
-    /// The run counts among those of a program that has no more than so many at once.
+    /// The run counts among those of a program that bounds its concurrent runs.
     pub(in crate::graph) fn accept(&self, accepted: Option<Accepted>) {
         if let Some(accepted) = accepted {
             self.admission.store(MUST_ENTER, Relaxed);
@@ -118,16 +119,16 @@ impl QueuedRun {
         queue.set_program_waited_for(admission.number);
         queue.share(Some((Arc::clone(&admission) as Arc<dyn Joinable>, 0)));
         match admission.enter_or_wait(&(Arc::clone(self) as Arc<dyn Queued>), queue) {
-            Some(place) => {
-                self.has_place(place, queue);
+            Some(permit) => {
+                self.has_permit(permit, queue);
                 true
             }
             None => false,
         }
     }
 
-    fn has_place(&self, place: Place, queue: &Queue) {
-        let _ = self.place.put(place);
+    fn has_permit(&self, permit: Permit, queue: &Queue) {
+        let _ = self.permit.put(permit);
         queue.share(None);
         queue.set_program_waited_for(0);
         self.admission.store(FREE, Release);
@@ -143,21 +144,21 @@ impl QueuedRun {
         let own = self.pool.take();
         let pool = own.as_ref();
         if queue.is_synchronous() {
-            // Such a stream gives no handles: there is nobody to cancel it.
+            // Such a stream gives no handles, so nobody can cancel the run.
             let result = state.run_here(pool).and_then(|()| self.publish(&state));
-            self.land(state);
+            self.give_state_back(state);
             return Poll::Ready(self.end(handle, result));
         }
         self.phase.store(RUNNING, Relaxed);
         let _ = handle.map(|handle| self.handle.put(handle));
         let _ = self.state.put(Arc::clone(&state));
-        let _ = state.waiter.put((Arc::clone(self) as Arc<dyn Waiter>, Arc::clone(queue)));
+        let _ = state.waiter.put((Arc::clone(self) as Arc<dyn CloseListener>, Arc::clone(queue)));
         if state.has_calls() && !state.is_serial() {
             *state.calls.stream.lock() = Some(Arc::clone(queue));
         }
         if pool.is_some() || state.has_calls() {
             *state.visitors.lock() = own.clone();
-            queue.share(Some((Arc::clone(&state) as Arc<dyn Joinable>, state.tokens.next_generation())));
+            queue.share(Some((Arc::clone(&state) as Arc<dyn Joinable>, state.latch.next_generation())));
         }
         let exit = state.open_and_work(pool);
         let exit = if exit == Exit::Open && state.has_calls() { state.work_until_asleep(pool) } else { exit };
@@ -165,7 +166,7 @@ impl QueuedRun {
         self.worked(&state, exit, queue)
     }
 
-    /// Something may have come back to a run that is under way.
+    /// A completion may have arrived for a run in flight.
     fn go_on(self: &Arc<Self>, queue: &Queue) -> Poll<Result<()>> {
         let Some(state) = self.state.take() else { return Poll::Pending };
         let _ = self.state.put(Arc::clone(&state));
@@ -178,7 +179,7 @@ impl QueuedRun {
         self.worked(&state, exit, queue)
     }
 
-    /// Nobody joins in any more.
+    /// From here on no thread joins in.
     fn unshare(&self, state: &RunState, queue: &Queue) {
         let pool = state.visitors.lock().take();
         if pool.is_some() || state.has_calls() {
@@ -229,7 +230,7 @@ impl QueuedRun {
         match handle.map_or(Ok(()), |handle| handle.attach(&state)) {
             Ok(()) => Ok(state),
             Err(cancelled) => {
-                self.land(state);
+                self.give_state_back(state);
                 Err(cancelled)
             }
         }
@@ -247,11 +248,11 @@ impl QueuedRun {
             state.calls.returns.wake();
         }
         let result = state.result().and_then(|()| self.publish(&state));
-        self.land(state);
+        self.give_state_back(state);
         self.end(handle, result)
     }
 
-    /// Hands out what has a shape of its own in this run.
+    /// Publishes the outputs that have a shape of their own in this run.
     fn publish(&self, state: &RunState) -> Result<()> {
         if state.plan().dynamics.is_empty() {
             return Ok(());
@@ -264,15 +265,15 @@ impl QueuedRun {
         result
     }
 
-    /// Gives the state back. From here on it is another run's.
-    fn land(&self, state: Arc<RunState>) {
+    /// Gives the state back. From here on it belongs to another run.
+    fn give_state_back(&self, state: Arc<RunState>) {
         if let Some(program) = self.program.take() {
             program.runs().give_state(state);
             let _ = self.program.put(program);
         }
     }
 
-    /// Engines may still be at the work of a run that has failed.
+    /// Engines may still work for a run that has failed.
     #[cold]
     fn keep(&self, tensors: &[Option<Ref<Tensor>>]) {
         let Some(program) = self.program.take() else { return };
@@ -284,11 +285,11 @@ impl QueuedRun {
         let _ = self.program.put(program);
     }
 
-    /// Lets go of what the run held, gives the flight back, and reports: to the handle if there is one (the stream
-    /// goes on), else to the stream.
+    /// Releases what the run held, gives the queued run back, and reports: to the handle if there is one (the stream
+    /// continues), else to the stream.
     fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
         drop(self.pool.take());
-        let admitted = (self.place.take(), self.accepted.take());
+        let admitted = (self.permit.take(), self.accepted.take());
         self.admission.store(FREE, Relaxed);
         // Still there if it never began.
         let _ = self.orders.take();
@@ -304,8 +305,8 @@ impl QueuedRun {
         if let Some(program) = self.program.take() {
             program.keep(Arc::clone(self));
         }
-        // Who waits for the place may be run right here: this flight is another run's by now. And before the end is
-        // told, so that who is told finds the place free.
+        // Releasing the permit may run a waiter right here: this object already belongs to another run. It is released
+        // before the notification, so that a listener finds the permit free.
         drop(admitted);
         let error = result.as_ref().err();
         if let Some(handle) = &handle {
@@ -319,20 +320,20 @@ impl QueuedRun {
 }
 
 impl Queued for QueuedRun {
-    fn admit(&self, place: Place, queue: &Arc<Queue>) {
-        self.has_place(place, queue);
+    fn admit(&self, permit: Permit, queue: &Arc<Queue>) {
+        self.has_permit(permit, queue);
         queue.resume();
     }
 }
 
-impl Waiter for QueuedRun {
+impl CloseListener for QueuedRun {
     fn closed(&self) {
         // ORDERING: Release pairs with the Acquire in `poll`.
         self.phase.store(CLOSED, Release);
     }
 }
 
-impl Work for QueuedRun {
+impl QueueWork for QueuedRun {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.phase.load(Acquire) {
             RUNNING => self.go_on(queue),
@@ -347,7 +348,7 @@ impl Work for QueuedRun {
         }
     }
 
-    /// Its host's nodes are.
+    /// Its host nodes are.
     fn is_hosts(&self) -> bool {
         true
     }
@@ -363,7 +364,7 @@ impl Work for QueuedRun {
                 .iter()
                 .for_each(|admission| admission.withdraw(&(Arc::clone(&self) as Arc<dyn Queued>)));
         }
-        // Only a handle hears of it: the stream has its own error.
+        // Only a handle gets the error: the stream has its own.
         let error = || not_begun(cause);
         let error = program.as_ref().map_or_else(error, |program| none_begun(program.runs().plan(), error()));
         let _ = program.map(|program| self.program.put(program));
@@ -371,13 +372,13 @@ impl Work for QueuedRun {
     }
 }
 
-/// ABORTED: what a run ends with whose stream had failed before its turn.
+/// ABORTED: the result of a run whose stream had failed before the run began.
 pub(in crate::graph) fn not_begun(cause: &Error) -> Error {
     let text = format!("the run did not begin, because its stream had failed: {}", cause.message());
     Error::new(Code::Aborted, text)
 }
 
-/// A tensor that the run was given: all are there but inputs that it does not need.
+/// A tensor of the run. Only inputs that it does not need are missing.
 fn given(tensors: &[Option<Ref<Tensor>>], index: usize) -> Result<&Ref<Tensor>> {
     tensors[index].as_ref().ok_or_else(|| Error::internal("a tensor that a run needs is missing"))
 }

@@ -1,9 +1,9 @@
-//! A cell whose value any number of threads read at once, and which one thread may replace while nobody reads it.
+//! A cell whose value any number of threads read at once. One thread may replace the value while no thread reads it.
 //!
-//! One word: the readers inside, or CLAIMED. A reader adds itself, unless the cell is claimed; who replaces claims a
-//! cell without readers. Nobody waits: a reader that meets a claim, and a claim that meets readers, have found nothing.
-//! So replacements are made under a lock of the caller's, if more than one thread makes them, and a reader that found
-//! nothing may look again under the same lock.
+//! One word: the readers inside, or CLAIMED. A reader adds itself, unless the cell is claimed; a writer claims a cell
+//! without readers. No thread waits: a reader that meets a claim, and a claim that meets readers, find nothing. So if
+//! more than one thread replaces, the caller has a lock for that, and a reader that found nothing may look again under
+//! the same lock.
 
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::*;
@@ -12,7 +12,7 @@ use std::fmt;
 
 const CLAIMED: u32 = 1 << 31;
 
-/// Who is in the cell.
+/// The word: readers in the cell, or the claim.
 #[derive(Debug)]
 pub(in crate::graph) struct Readers(AtomicU32);
 
@@ -52,8 +52,8 @@ pub struct RcuCell<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is written only by who has claimed the cell, and read only by those who have entered it; the two
-// exclude each other. Readers in several threads share it.
+// SAFETY: the value is written only by a thread that has claimed the cell, and read only by those that have entered it;
+// the two exclude each other. Readers in several threads share it.
 unsafe impl<T: Send + Sync> Sync for RcuCell<T> {}
 
 impl<T> Default for RcuCell<T> {
@@ -69,11 +69,11 @@ impl<T> fmt::Debug for RcuCell<T> {
 }
 
 impl<T> RcuCell<T> {
-    /// Reads the value; None if there is none, or it is being replaced. `read` must not come back here, and should be
+    /// Reads the value; `None` if there is none, or it is being replaced. `read` must not come back here, and should be
     /// short.
     pub fn read<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
-        struct Inside<'a>(&'a Readers);
-        impl Drop for Inside<'_> {
+        struct ReadGuard<'a>(&'a Readers);
+        impl Drop for ReadGuard<'_> {
             fn drop(&mut self) {
                 self.0.leave();
             }
@@ -81,12 +81,12 @@ impl<T> RcuCell<T> {
         if !self.readers.enter() {
             return None;
         }
-        let _inside = Inside(&self.readers);
+        let _inside = ReadGuard(&self.readers);
         // SAFETY: entered, so nobody has claimed it.
         unsafe { (*self.value.get()).as_ref() }.map(read)
     }
 
-    /// Puts a value in the place of the last one, which is given back; or gives the new one back if somebody reads.
+    /// Replaces the value and returns the last one; or returns the new one if a thread reads.
     pub fn replace(&self, value: T) -> Result<Option<T>, T> {
         if !self.readers.claim() {
             return Err(value);
@@ -125,7 +125,7 @@ mod tests {
             })
             .collect();
         let (mut replaced, mut i) = (0, 0u64);
-        // A reader that has lost its processor in the middle keeps the value for long.
+        // A reader that is preempted in the middle keeps the value for long.
         while i < 20_000 || replaced == 0 {
             replaced += u64::from(cell.replace((Box::new(i), Box::new(i + 1))).is_ok());
             i += 1;

@@ -11,33 +11,31 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-impl Eltwise {
-    /// Nanoseconds per element, measured on one thread.
-    fn element_ns(&self, isa: Isa) -> f32 {
-        let (wide, portable) = match self.op {
-            Op::Relu | Op::Square | Op::Abs | Op::Neg | Op::Clip | Op::Linear | Op::Round => (0.12, 0.2),
-            Op::HardSigmoid | Op::HardSwish | Op::Sqrt => (0.15, 0.6),
-            Op::Pow if self.beta.abs() <= 3.0 && (2.0 * self.beta).fract() == 0.0 => (0.3, 1.0),
-            Op::Pow => (12.0, 12.0),
-            Op::Exp | Op::Tanh | Op::Log | Op::Elu | Op::Sigmoid => (0.25, 2.0),
-            Op::Swish | Op::GeluTanh | Op::GeluErf | Op::Mish | Op::Softplus => (0.4, 3.0),
-        };
-        match isa {
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => wide,
-            Isa::Avx2 => wide * 1.6,
-            Isa::Portable | Isa::Neon => portable,
-        }
+/// Nanoseconds per element, measured on one thread.
+fn element_ns(of: &Eltwise, isa: Isa) -> f32 {
+    let (wide, portable) = match of.op {
+        Op::Relu | Op::Square | Op::Abs | Op::Neg | Op::Clip | Op::Linear | Op::Round => (0.12, 0.2),
+        Op::HardSigmoid | Op::HardSwish | Op::Sqrt => (0.15, 0.6),
+        Op::Pow if of.beta.abs() <= 3.0 && (2.0 * of.beta).fract() == 0.0 => (0.3, 1.0),
+        Op::Pow => (12.0, 12.0),
+        Op::Exp | Op::Tanh | Op::Log | Op::Elu | Op::Sigmoid => (0.25, 2.0),
+        Op::Swish | Op::GeluTanh | Op::GeluErf | Op::Mish | Op::Softplus => (0.4, 3.0),
+    };
+    match isa {
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => wide,
+        Isa::Avx2 => wide * 1.6,
+        Isa::Portable | Isa::Neon => portable,
     }
+}
 
-    fn run<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let (isa, items) = (Isa::best(), elements(outputs.desc(0)));
-        let pairs = Pairs::<T, T>::of(context, outputs)?;
-        let span = Span { items, cost_ns: self.element_ns(isa), grain: GRAIN, ..Span::default() };
-        context.parallel_into(&span, pairs, |pair, _| {
-            eltwise::apply(isa, self, pair);
-            Ok(())
-        })
-    }
+fn run<T: Stored>(of: &Eltwise, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    let (isa, items) = (Isa::best(), elements(outputs.desc(0)));
+    let pairs = Pairs::<T, T>::of(context, outputs)?;
+    let span = Span { items, cost_ns: element_ns(of, isa), grain: GRAIN, ..Span::default() };
+    context.parallel_into(&span, pairs, |pair, _| {
+        eltwise::apply(isa, of, pair);
+        Ok(())
+    })
 }
 
 impl BuiltinOperation for Eltwise {
@@ -79,7 +77,7 @@ impl BuiltinOperation for Eltwise {
     }
 
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
-        ((elements(&inputs[0]) as f32 * self.element_ns(Isa::best())) as u64).max(LEAST_NS)
+        ((elements(&inputs[0]) as f32 * element_ns(self, Isa::best())) as u64).max(LEAST_NS)
     }
 
     fn in_place(&self) -> bool {
@@ -88,9 +86,9 @@ impl BuiltinOperation for Eltwise {
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match context.inputs()[0].desc().dtype {
-            dtype::BF16 => self.run::<Bf16>(context, outputs),
-            dtype::F16 => self.run::<F16>(context, outputs),
-            _ => self.run::<f32>(context, outputs),
+            dtype::BF16 => run::<Bf16>(self, context, outputs),
+            dtype::F16 => run::<F16>(self, context, outputs),
+            _ => run::<f32>(self, context, outputs),
         }
     }
 }

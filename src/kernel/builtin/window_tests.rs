@@ -94,7 +94,7 @@ fn conv_refuses_what_does_not_fit() {
             two,
             &[f32s(&[1, 8, 9]), f32s(&[4, 8, 3])],
             "input 0: expected an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes, got \
-         f32[1,8,9]",
+             f32[1,8,9]",
         ),
         (
             mirrored,
@@ -104,8 +104,8 @@ fn conv_refuses_what_does_not_fit() {
         (
             PLAIN,
             &[f32s(&[1, 8, 2]), f32s(&[4, 8, 3])],
-            "input 0: dimension 2 of f32[1,8,2] with a padding of 0 and 0 is shorter than the 3 elements of the filters \
-         (input 1)",
+            "input 0: dimension 2 of f32[1,8,2] with a padding of 0 and 0 is shorter than the 3 elements of the \
+             filters (input 1)",
         ),
     ];
     for (kernel, inputs, message) in cases {

@@ -48,14 +48,14 @@ impl KernelSettings for NumberKernel {
 }
 
 /// A barrier for a number of threads.
-struct Rendezvous {
+struct Meeting {
     missing: Mutex<usize>,
     all_here: Condvar,
 }
 
-impl Rendezvous {
-    fn of(threads: usize) -> Arc<Rendezvous> {
-        Arc::new(Rendezvous { missing: Mutex::new(threads), all_here: Condvar::new() })
+impl Meeting {
+    fn of(threads: usize) -> Arc<Meeting> {
+        Arc::new(Meeting { missing: Mutex::new(threads), all_here: Condvar::new() })
     }
 
     fn wait(&self) {
@@ -237,7 +237,7 @@ fn a_kernel_with_weights_is_seen_and_not_kept() {
 fn all_who_ask_at_once_share_one_build() {
     let bench = CacheBench::new(8);
     let builds = Arc::new(AtomicUsize::new(0));
-    let meeting = Rendezvous::of(4);
+    let meeting = Meeting::of(4);
     let threads: Vec<_> = (0..4)
         .map(|_| {
             let (bench, builds, meeting) = (Arc::clone(&bench), Arc::clone(&builds), Arc::clone(&meeting));
@@ -265,8 +265,8 @@ fn all_who_ask_at_once_share_one_build() {
 #[test]
 fn a_worker_does_not_wait_and_both_get_the_same() {
     let bench = CacheBench::new(8);
-    let begun = Rendezvous::of(2);
-    let over = Rendezvous::of(2);
+    let begun = Meeting::of(2);
+    let over = Meeting::of(2);
     let slow = {
         let (bench, begun, over) = (Arc::clone(&bench), Arc::clone(&begun), Arc::clone(&over));
         std::thread::spawn(move || {
@@ -295,7 +295,7 @@ fn a_worker_does_not_wait_and_both_get_the_same() {
 fn a_build_that_fails_or_panics_leaves_the_others_to_build() {
     for panics in [false, true] {
         let bench = CacheBench::new(8);
-        let begun = Rendezvous::of(2);
+        let begun = Meeting::of(2);
         let failing = {
             let (bench, begun) = (Arc::clone(&bench), Arc::clone(&begun));
             std::thread::spawn(move || {

@@ -20,8 +20,8 @@
 //!
 //! The first K block scales the old C, the others accumulate: alpha and beta need no pass of their own.
 //!
-//! A region may hold several products of one shape (`GemmBatch`): the tiles of all, one product after the other. B may also
-//! be packed already (`Panels`), or gathered when a panel is filled (`GatherPanels`).
+//! A region may hold several products of one shape (`GemmBatch`): the tiles of all, one product after the other. B may
+//! also be packed already (`Panels`), or gathered when a panel is filled (`GatherPanels`).
 //!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 

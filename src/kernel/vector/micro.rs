@@ -1,9 +1,9 @@
 //! Micro-kernels: the innermost loop of a matrix product, which keeps a small tile of accumulators in registers.
 //!
 //! One set per instruction set, chosen at run time: weir's own for AVX2 and AVX-512 (`tile`), those of `gemm-f32` for
-//! others. The driver relies on one property, which `gemm_tests` checks: an element of the tile is the chain `x = a[k]
-//! * b[k] + x` from zero and in the order of k, in every micro-kernel of a set, whole tile or remainder. So the bits of
-//! an element do not depend on its position in a tile.
+//! others. The driver relies on one property, which `gemm_tests` checks: an element of the tile is the chain
+//! `x = a[k] * b[k] + x` from zero and in the order of k, in every micro-kernel of a set, whole tile or remainder. So
+//! the bits of an element do not depend on its position in a tile.
 
 use super::isa::Isa;
 pub use super::step::{From, MicroTile, Scale, Strided};

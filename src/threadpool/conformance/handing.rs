@@ -1,7 +1,7 @@
 //! Probes of the two ways to hand work over: H4 to H9.
 
 use super::observe;
-use super::subject::{Bench, Outcome, Subject};
+use super::subject::{Outcome, PoolSubject, ProbeBench};
 use super::traffic::spin;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::time::{Deadline, now_ns};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const BATCH: u64 = 64;
 
-pub fn schedule(subject: &Subject) {
+pub fn schedule(subject: &PoolSubject) {
     subject.probe("H4", "schedule runs each task once", |bench| {
         if !bench.checks.has_schedule() {
             return Outcome::NotOffered("there is no schedule".to_owned());
@@ -43,7 +43,7 @@ fn sizes(width: usize) -> Vec<usize> {
     sizes
 }
 
-pub fn parallel_for(subject: &Subject) {
+pub fn parallel_for(subject: &PoolSubject) {
     subject.probe("H5", "parallel_for runs each index once", |bench| {
         if !bench.checks.has_parallel_for() {
             return Outcome::NotOffered("there is no parallel_for".to_owned());
@@ -70,7 +70,7 @@ pub fn parallel_for(subject: &Subject) {
     });
 }
 
-pub fn early_return(subject: &Subject) {
+pub fn early_return(subject: &PoolSubject) {
     subject.probe("H6", "parallel_for returns when all its tasks have", |bench| {
         if !bench.checks.has_parallel_for() {
             return Outcome::NotOffered("there is no parallel_for".to_owned());
@@ -91,7 +91,7 @@ pub fn early_return(subject: &Subject) {
     });
 }
 
-pub fn refusal(subject: &Subject) {
+pub fn refusal(subject: &PoolSubject) {
     subject.probe("H7", "what is refused is never run", |bench| {
         bench.step("schedule");
         // Enough to fill a queue that has a bound.
@@ -108,7 +108,7 @@ pub fn refusal(subject: &Subject) {
 }
 
 /// One thread that the pool has never seen.
-fn call_from_outside(bench: &Bench) {
+fn call_from_outside(bench: &ProbeBench) {
     for _ in 0..bench.rounds() {
         for _ in 0..8 {
             bench.hand_over(|| ());
@@ -125,13 +125,13 @@ fn call_from_outside(bench: &Bench) {
 }
 
 /// Whether parallel_for may be called inside a task.
-fn may_nest(bench: &Bench) -> bool {
+fn may_nest(bench: &ProbeBench) -> bool {
     let nested = bench.checks.flags() & F::WEIR_THREADPOOL_NESTED as u64 != 0;
     bench.checks.has_parallel_for() && (nested || !bench.checks.waits())
 }
 
 /// Calls from inside of tasks.
-fn call_from_inside(bench: &Arc<Bench>) {
+fn call_from_inside(bench: &Arc<ProbeBench>) {
     for _ in 0..bench.rounds() {
         let inner = Arc::clone(bench);
         bench.hand_over(move || {
@@ -153,7 +153,7 @@ fn call_from_inside(bench: &Arc<Bench>) {
     }
 }
 
-pub fn callers(subject: &Subject) {
+pub fn callers(subject: &PoolSubject) {
     const CALLERS: usize = 4;
     let shared = Arc::clone(&subject.bench);
     subject.probe("H8", "every thread may call, also a task, several at a time", move |bench| {
@@ -171,7 +171,7 @@ pub fn callers(subject: &Subject) {
         }
         bench.step("a call from inside of a task, or from one of several threads,");
         call_from_inside(&shared);
-        // Longer than this probe is waited for: a caller that does not come back makes the clauses after it useless.
+        // Waits until this probe is abandoned: a caller that does not return makes the later clauses useless.
         while returned.load(Acquire) < started && !left_behind.is_past() {
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -185,7 +185,7 @@ pub fn callers(subject: &Subject) {
     });
 }
 
-pub fn progress(subject: &Subject) {
+pub fn progress(subject: &PoolSubject) {
     subject.probe("H9", "an accepted task runs without another call", |bench| {
         bench.step("schedule");
         let before = bench.accepted();
@@ -222,8 +222,8 @@ fn wait_for(begun: &AtomicU64, deadline: Deadline) -> bool {
     true
 }
 
-/// A task has not come. Does another call bring it?
-fn stalled(bench: &Bench, begun: &AtomicU64) -> String {
+/// A task did not run. Does another call bring it?
+fn stalled(bench: &ProbeBench, begun: &AtomicU64) -> String {
     bench.hand_over(|| ());
     let came = wait_for(begun, Deadline::after(50_000_000));
     let then = if came { ", and was when the pool was called again" } else { "" };

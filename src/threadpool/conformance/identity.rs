@@ -1,7 +1,7 @@
-//! Probes of what a pool says of itself and of its threads: H2, H3, H10, H11.
+//! Probes of a pool's statements about itself and its threads: H2, H3, H10, H11.
 
-use super::subject::{Bench, Outcome, Subject};
-use super::traffic::{Meeting, spin};
+use super::subject::{Outcome, PoolSubject, ProbeBench};
+use super::traffic::{TaskBarrier, spin};
 use crate::base::time::Deadline;
 use crate::sync::thread::me;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 /// How long tasks wait for one another.
 const MEETING_NS: u64 = 100_000_000;
 
-/// As many tasks as the pool says it has threads, at once if it can.
-fn meet(bench: &Arc<Bench>, work: impl Fn(&Bench) + Send + Sync + Clone + 'static) -> usize {
+/// Runs as many tasks as the pool claims to have threads, at once if it can.
+fn meet(bench: &Arc<ProbeBench>, work: impl Fn(&ProbeBench) + Send + Sync + Clone + 'static) -> usize {
     let wanted = bench.width() + 1;
-    let meeting = Arc::new(Meeting::default());
+    let meeting = Arc::new(TaskBarrier::default());
     let until = Deadline::after(MEETING_NS.min(bench.options.budget_ns / 4));
     let task = {
         let (meeting, bench) = (Arc::clone(&meeting), Arc::clone(bench));
         move || {
             work(&bench);
-            // One more than there are threads: all that there are meet.
+            // One more than there are threads: all of them meet.
             meeting.attend(wanted, until);
         }
     };
@@ -33,20 +33,19 @@ fn meet(bench: &Arc<Bench>, work: impl Fn(&Bench) + Send + Sync + Clone + 'stati
     meeting.most()
 }
 
-/// How often a pool must count its caller to be told so.
+/// How many observations count as evidence that a pool counts its caller.
 const COUNTS_ITS_CALLER: usize = 3;
 
-/// Whether a parallel_for that waits finds no more threads, its caller included, than num_threads says, and the caller
-/// is one of them. Then num_threads counts the caller. Where a pool has one thread this cannot be seen: it may not say
-/// less.
-fn counts_its_caller(bench: &Bench) -> bool {
+/// Whether a blocking parallel_for runs on no more threads, its caller included, than num_threads says. Then
+/// num_threads counts the caller. With one thread this cannot be seen: a pool may not say less.
+fn counts_its_caller(bench: &ProbeBench) -> bool {
     let width = bench.width();
     if width == 1 || bench.checks.has_schedule() || !bench.checks.has_parallel_for() || !bench.checks.waits() {
         return false;
     }
     bench.step("parallel_for");
     (0..COUNTS_ITS_CALLER).all(|_| {
-        let meeting = Arc::new(Meeting::default());
+        let meeting = Arc::new(TaskBarrier::default());
         let until = Deadline::after(MEETING_NS.min(bench.options.budget_ns / 4));
         let (caller, came) = (me(), Arc::new(AtomicBool::new(false)));
         let (all, in_caller) = (Arc::clone(&meeting), Arc::clone(&came));
@@ -58,7 +57,7 @@ fn counts_its_caller(bench: &Bench) -> bool {
     })
 }
 
-pub fn width(subject: &Subject) {
+pub fn width(subject: &PoolSubject) {
     let shared = Arc::clone(&subject.bench);
     subject.probe("H2", "num_threads says how many tasks can run at once", move |bench| {
         bench.step("num_threads");
@@ -69,13 +68,18 @@ pub fn width(subject: &Subject) {
         bench.seen.at_once.fetch_max(at_once, Relaxed);
         if counts_its_caller(bench) {
             return Outcome::Fail(format!(
-                "it says {before}, and parallel_for runs {before} tasks at once with its caller: weir's caller counts apart"
+                "it says {before}, and parallel_for runs {before} tasks at once with its caller: weir's caller \
+                 counts apart"
             ));
         }
         let after = bench.checks.num_threads();
         drop(shared);
         let counts = if before < 1 { ", which counts as 1" } else { "" };
-        let says = if before == after { format!("it says {before}{counts}") } else { format!("it said {before}, and then {after}") };
+        let says = if before == after {
+            format!("it says {before}{counts}")
+        } else {
+            format!("it said {before}, and then {after}")
+        };
         bench.seen_unless_refused(accepted, says)
     });
     subject.probe("H3", "max_threads bounds num_threads and thread_index", |bench| {
@@ -89,8 +93,8 @@ pub fn width(subject: &Subject) {
     });
 }
 
-/// What the probe's thread, which is none of the pool's, is told of itself.
-fn outside(bench: &Bench) -> Option<String> {
+/// The pool's answers about the probe's thread, which does not belong to it.
+fn outside(bench: &ProbeBench) -> Option<String> {
     if bench.checks.in_parallel() == Some(true) {
         return Some("in_parallel is nonzero on a thread that is none of the pool's".to_owned());
     }
@@ -100,7 +104,7 @@ fn outside(bench: &Bench) -> Option<String> {
     }
 }
 
-pub fn threads(subject: &Subject) {
+pub fn threads(subject: &PoolSubject) {
     let shared = Arc::clone(&subject.bench);
     subject.probe("H10", "threads know whether and where they belong", move |bench| {
         if !bench.checks.knows_its_threads() {
@@ -130,7 +134,7 @@ pub fn threads(subject: &Subject) {
     });
 }
 
-pub fn help(subject: &Subject) {
+pub fn help(subject: &PoolSubject) {
     subject.probe("H11", "help runs one queued task, or says no", |bench| {
         if !bench.checks.has_help() {
             return Outcome::NotOffered("there is no help".to_owned());
@@ -143,7 +147,7 @@ pub fn help(subject: &Subject) {
             for _ in 0..4 * (round % 4) {
                 bench.hand_over(|| spin(10_000));
             }
-            // An empty pool is asked too; nobody else uses it.
+            // Also asks the empty pool, which nobody else uses.
             for _ in 0..32 {
                 let (said, ran) = bench.checks.help();
                 if said && ran == 0 {

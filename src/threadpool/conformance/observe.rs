@@ -1,6 +1,6 @@
-//! What the pool is like, all of it legal.
+//! Observations of legal behaviour.
 
-use super::subject::{Bench, Line, Subject, Verdict, seconds};
+use super::subject::{ClauseVerdict, PoolSubject, ProbeBench, ReportLine, seconds};
 use crate::base::time::Deadline;
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const LONG_HOP_NS: u64 = 1_000_000;
 const QUEUED: usize = 32;
 
 /// In which order queued tasks are begun: all threads are kept busy while a queue builds up.
-pub fn queue(bench: &Bench) {
+pub fn queue(bench: &ProbeBench) {
     let open = Arc::new(AtomicBool::new(false));
     let arrived = Arc::new(AtomicUsize::new(0));
     let until = Deadline::after(100_000_000);
@@ -42,11 +42,11 @@ pub fn queue(bench: &Bench) {
 }
 
 /// The notes, after all probes.
-pub fn notes(subject: &Subject) -> Vec<Line> {
+pub fn notes(subject: &PoolSubject) -> Vec<ReportLine> {
     let bench = &subject.bench;
     let seen = &bench.seen;
     let mut notes = Vec::new();
-    let mut note = |clause, title, text| notes.push(Line { clause, title, verdict: Verdict::Note, text });
+    let mut note = |clause, title, text| notes.push(ReportLine { clause, title, verdict: ClauseVerdict::Note, text });
 
     if bench.checks.widest() <= 1 {
         note("H2", "width is 1", "work that needs two threads at once would wait for ever on it".to_owned());

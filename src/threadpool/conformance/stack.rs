@@ -1,6 +1,6 @@
 //! Probes of weir's own promises on this pool, through regions: W2, W6, W9, W10, W12.
 
-use super::subject::{Bench, Outcome, Subject};
+use super::subject::{Outcome, PoolSubject, ProbeBench};
 use super::traffic::spin;
 use crate::base::{Code, Error, Ref, Result};
 use crate::sync::Claim;
@@ -14,8 +14,8 @@ fn span(items: usize) -> Span {
     Span { items, cost_ns: 100_000.0, ..Span::default() }
 }
 
-/// Runs `probe` on the pool; it says what is wrong.
-fn on_pool(bench: &Bench, step: &'static str, probe: impl Fn(&Ref<ThreadPool>) -> Option<String>) -> Outcome {
+/// Runs `probe` on the pool, which returns the error.
+fn on_pool(bench: &ProbeBench, step: &'static str, probe: impl Fn(&Ref<ThreadPool>) -> Option<String>) -> Outcome {
     bench.step(step);
     let Some(pool) = bench.pool() else { return Outcome::Fail("the pool is gone".to_owned()) };
     for round in 0..bench.rounds() {
@@ -23,13 +23,13 @@ fn on_pool(bench: &Bench, step: &'static str, probe: impl Fn(&Ref<ThreadPool>) -
             return Outcome::Fail(format!("{wrong}, in round {round}"));
         }
     }
-    // Helpers may come later still: they find their region over.
+    // Helpers may still come later: they find their region over.
     bench.seen_unless_refused(0, format!("{} times", bench.rounds()))
 }
 
 /// A region that fills an array without atomics of its own, and its caller that reads it.
 fn filled(pool: &Ref<ThreadPool>) -> Option<String> {
-    // ORDERING: Relaxed; that the region's own synchronisation is enough is what is tried here.
+    // ORDERING: Relaxed; the test is that the region's own synchronisation is enough.
     let cells: Vec<AtomicU64> = (0..ITEMS).map(|_| AtomicU64::new(0)).collect();
     let body = |claim: Claim| -> Result<()> {
         for (i, cell) in cells.iter().enumerate().take(claim.end()).skip(claim.begin()) {
@@ -87,13 +87,13 @@ fn failing(pool: &Ref<ThreadPool>) -> Option<String> {
     }
 }
 
-pub fn regions(subject: &Subject) {
+pub fn regions(subject: &PoolSubject) {
     subject.probe("W2", "a region ends, whether tasks come or not", |bench| {
         let ended = on_pool(bench, "a region", |pool| {
             let empty = parallel_for(Some(pool), &span(bench.width() + 1), &|_| Ok(()));
             empty.err().map(|error| error.message().to_owned())
         });
-        // That is promised of a pool that runs nothing too.
+        // The promise holds for a pool that runs nothing, too.
         if let Outcome::NotMet(_) = ended { Outcome::Pass(format!("{} times", bench.rounds())) } else { ended }
     });
     subject.probe("W6", "a region does each item once, and its caller sees it", |bench| {

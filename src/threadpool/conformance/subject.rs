@@ -2,7 +2,7 @@
 
 use crate::base::Ref;
 use crate::base::time::Deadline;
-use crate::sync::thread::{self, Group, Origin};
+use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
 use crate::threadpool::ThreadPool;
 use crate::threadpool::host::{Checks, HostVtable};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// A probe that takes so many budgets is left behind.
+/// A probe that takes so many budgets is abandoned.
 const PROBE_BUDGETS: u64 = 5;
 
 /// How much to try, and how long to wait.
@@ -30,30 +30,29 @@ impl Default for Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClauseVerdict {
     Pass,
     Fail,
     /// The pool lacks the function.
     NotOffered,
-    /// Nothing wrong: what the pool is like.
+    /// Nothing wrong: an observation.
     Note,
-    /// An earlier probe did not come back, or there was nothing to see: a pool that refuses all work runs nothing
-    /// wrong.
+    /// An earlier probe did not return, or there was nothing to see: a pool that refuses all work breaks no clause.
     NotChecked,
 }
 
-/// What is said of a clause.
+/// The report on a clause.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ReportLine {
     pub clause: &'static str,
     pub title: &'static str,
-    pub verdict: Verdict,
+    pub verdict: ClauseVerdict,
     pub text: String,
 }
 
-/// What all probes together have seen of the pool.
+/// All probes' observations of the pool.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct PoolObservations {
     pub offered: AtomicU64,
     pub refused: AtomicU64,
     /// Tasks that ran inside schedule.
@@ -66,13 +65,13 @@ pub struct Seen {
     pub bulk: AtomicU64,
     /// Nanoseconds from the call to the task.
     pub hops: Mutex<Vec<u64>>,
-    /// Most tasks at once.
+    /// Maximum of concurrent tasks.
     pub at_once: AtomicUsize,
-    /// How many of the tasks that were submitted last of two were begun first, of how many.
+    /// Of pairs of tasks: how many began in reverse order, of how many.
     pub overtaken: Mutex<(usize, usize)>,
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Pass(String),
@@ -82,27 +81,27 @@ pub enum Outcome {
     NotMet(String),
 }
 
-/// What a probe sees of the pool.
-pub struct Bench {
+/// A probe's access to the pool.
+pub struct ProbeBench {
     pub(super) checks: Arc<Checks>,
     pub(super) options: Options,
-    pub(super) seen: Seen,
+    pub(super) seen: PoolObservations,
     pool: Mutex<Option<Ref<ThreadPool>>>,
-    threads: Arc<Group>,
+    threads: Arc<ThreadGroup>,
     random: AtomicU64,
     /// The pool was seen to lose tasks.
     loses: AtomicBool,
-    /// What the running probe is at.
+    /// The running probe's current step.
     step: Mutex<&'static str>,
 }
 
-impl Bench {
+impl ProbeBench {
     /// The pool, with all of weir on top of it.
     pub fn pool(&self) -> Option<Ref<ThreadPool>> {
         self.pool.lock().clone()
     }
 
-    /// For a wait for tasks. It is shorter once it is known that the pool loses some.
+    /// For a wait for tasks. Shorter once the pool is known to lose some.
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.patience_ns())
     }
@@ -115,7 +114,7 @@ impl Bench {
         self.loses.store(true, Relaxed);
     }
 
-    /// When nobody waits for a probe any more.
+    /// When to abandon a probe.
     pub(super) fn left_behind(&self) -> Deadline {
         Deadline::after(self.options.budget_ns.saturating_mul(PROBE_BUDGETS + 1))
     }
@@ -137,12 +136,12 @@ impl Bench {
         (z ^ (z >> 31)) % n.max(1)
     }
 
-    /// Starts a thread that is none of the pool's.
+    /// Starts a thread that does not belong to the pool.
     pub(super) fn start(&self, index: Option<usize>, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         thread::spawn(&self.threads, index, run)
     }
 
-    /// What is tried now, for the case that it does not come back.
+    /// Notes the current step, in case it does not return.
     pub fn step(&self, what: &'static str) {
         *self.step.lock() = what;
     }
@@ -156,84 +155,87 @@ pub(super) fn seconds(ns: u64) -> String {
     }
 }
 
-/// A pool and what has been said of it.
-pub struct Subject {
-    pub(super) bench: Arc<Bench>,
-    lines: Mutex<Vec<Line>>,
-    /// A probe did not come back.
+/// A pool and the report on it.
+pub struct PoolSubject {
+    pub(super) bench: Arc<ProbeBench>,
+    lines: Mutex<Vec<ReportLine>>,
+    /// A probe did not return.
     stuck: AtomicBool,
 }
 
-impl Subject {
-    pub(super) fn new(vtable: HostVtable, options: Options) -> Subject {
+impl PoolSubject {
+    pub(super) fn new(vtable: HostVtable, options: Options) -> PoolSubject {
         let (pool, checks) = ThreadPool::observed(vtable);
         let (name, owner) = ("weir-probe".to_owned(), String::new());
-        let bench = Bench {
-            threads: Arc::new(Group { origin: Origin::Conformance, name, owner, pool: 0 }),
+        let bench = ProbeBench {
+            threads: Arc::new(ThreadGroup { origin: ThreadOrigin::Conformance, name, owner, pool: 0 }),
             checks,
             options,
-            seen: Seen::default(),
+            seen: PoolObservations::default(),
             pool: Mutex::new(Some(pool)),
             random: AtomicU64::new(options.seed),
             loses: AtomicBool::new(false),
             step: Mutex::new(""),
         };
-        Subject { bench: Arc::new(bench), lines: Mutex::default(), stuck: AtomicBool::new(false) }
+        PoolSubject { bench: Arc::new(bench), lines: Mutex::default(), stuck: AtomicBool::new(false) }
     }
 
-    /// Runs `probe` in a thread of its own and keeps what it found of `clause`.
+    /// Runs `probe` in a thread of its own and records its result for `clause`.
     pub fn probe(
         &self,
         clause: &'static str,
         title: &'static str,
-        probe: impl FnOnce(&Bench) -> Outcome + Send + 'static,
+        probe: impl FnOnce(&ProbeBench) -> Outcome + Send + 'static,
     ) {
         let (verdict, text) = match self.run(probe) {
-            Ok(Outcome::Pass(text)) => (Verdict::Pass, text),
-            Ok(Outcome::Fail(text)) => (Verdict::Fail, text),
-            Ok(Outcome::NotOffered(text)) => (Verdict::NotOffered, text),
-            Ok(Outcome::NotMet(text)) => (Verdict::NotChecked, text),
+            Ok(Outcome::Pass(text)) => (ClauseVerdict::Pass, text),
+            Ok(Outcome::Fail(text)) => (ClauseVerdict::Fail, text),
+            Ok(Outcome::NotOffered(text)) => (ClauseVerdict::NotOffered, text),
+            Ok(Outcome::NotMet(text)) => (ClauseVerdict::NotChecked, text),
             Err(line) => line,
         };
-        self.lines.lock().push(Line { clause, title, verdict, text });
+        self.lines.lock().push(ReportLine { clause, title, verdict, text });
     }
 
-    fn run(&self, probe: impl FnOnce(&Bench) -> Outcome + Send + 'static) -> Result<Outcome, (Verdict, String)> {
+    fn run(
+        &self,
+        probe: impl FnOnce(&ProbeBench) -> Outcome + Send + 'static,
+    ) -> Result<Outcome, (ClauseVerdict, String)> {
         if self.stuck.load(Relaxed) {
-            return Err((Verdict::NotChecked, "a call before this one has not returned".to_owned()));
+            return Err((ClauseVerdict::NotChecked, "a call before this one has not returned".to_owned()));
         }
         let report = Arc::new((Mutex::new(None), EventCount::new()));
         let (done, bench) = (Arc::clone(&report), Arc::clone(&self.bench));
         bench.step("a call of the pool");
         let started = self.bench.start(None, move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| probe(&bench)));
-            // What the pool has not begun by now is lost, and must not disturb the next probe.
+            // Tasks that the pool has not begun by now are lost, and must not disturb the next probe.
             bench.checks.take_back(bench.patience_ns());
             drop(bench);
             *done.0.lock() = outcome.ok();
             done.1.advance(1);
         });
         if let Err(error) = started {
-            return Err((Verdict::NotChecked, format!("no thread could be started: {error}")));
+            return Err((ClauseVerdict::NotChecked, format!("no thread could be started: {error}")));
         }
         // The probe's waits have their own limit; this one is for a call that does not return.
         let limit_ns = self.bench.options.budget_ns.saturating_mul(PROBE_BUDGETS);
         if !report.1.wait(1, 0, Deadline::after(limit_ns)) {
             self.stuck.store(true, Relaxed);
             let step = *self.bench.step.lock();
-            return Err((Verdict::Fail, format!("{step} has not returned in {}", seconds(limit_ns))));
+            return Err((ClauseVerdict::Fail, format!("{step} has not returned in {}", seconds(limit_ns))));
         }
         let outcome = report.0.lock().take();
-        outcome.ok_or_else(|| (Verdict::Fail, "a defect of weir: the probe panicked".to_owned()))
+        outcome.ok_or_else(|| (ClauseVerdict::Fail, "a defect of weir: the probe panicked".to_owned()))
     }
 
-    /// Releases the pool, looks whether that was right, and settles the verdicts.
-    pub(super) fn finish(self, notes: Vec<Line>) -> Vec<Line> {
+    /// Releases the pool, checks that, and settles the verdicts.
+    pub(super) fn finish(self, notes: Vec<ReportLine>) -> Vec<ReportLine> {
         self.probe("H13", "release ends the pool", |bench| {
             bench.settle(bench.deadline());
             bench.checks.take_back(0);
             bench.step("release");
-            // The last reference goes here, in a thread that is none of the pool's.
+            // Drops the last reference, in a thread that does not belong to the pool.
             drop(bench.pool.lock().take());
             let deadline = bench.deadline();
             while !bench.checks.is_released() && !deadline.is_past() {
@@ -247,10 +249,10 @@ impl Subject {
             Outcome::Pass("nothing was run after it".to_owned())
         });
         let released = self.bench.checks.is_released();
-        let verdict = if released { Verdict::Pass } else { Verdict::NotChecked };
+        let verdict = if released { ClauseVerdict::Pass } else { ClauseVerdict::NotChecked };
         let text = if released { "once, and not inside a task" } else { "the pool was not released" };
         let mut lines = std::mem::take(&mut *self.lines.lock());
-        lines.push(Line {
+        lines.push(ReportLine {
             clause: "W5",
             title: "release comes once, after the last task",
             verdict,
@@ -258,12 +260,12 @@ impl Subject {
         });
         for line in &mut lines {
             if let Some(finding) = self.bench.checks.of_clause(line.clause) {
-                if line.verdict != Verdict::Fail {
+                if line.verdict != ClauseVerdict::Fail {
                     line.text = finding.text;
                 } else if !line.text.contains(&finding.text) {
                     line.text = format!("{}; {}", finding.text, line.text);
                 }
-                line.verdict = Verdict::Fail;
+                line.verdict = ClauseVerdict::Fail;
             }
         }
         lines.sort_by_key(|line| (&line.clause[..1], line.clause[1..].parse::<u32>().unwrap_or(0)));

@@ -1,13 +1,13 @@
-//! Tasks for probes, and what they notice on their way.
+//! Tasks for probes, and their measurements.
 
-use super::subject::{Bench, Outcome};
+use super::subject::{Outcome, ProbeBench};
 use crate::base::time::{Deadline, now_ns};
 use crate::sync::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// A short, busy while.
+/// Busy-waits.
 pub fn spin(ns: u64) {
     let start = now_ns();
     while now_ns() - start < ns {
@@ -15,7 +15,7 @@ pub fn spin(ns: u64) {
     }
 }
 
-impl Bench {
+impl ProbeBench {
     /// Schedules `work`. False = refused.
     pub(super) fn schedule(&self, work: impl Fn() + Send + Sync + 'static) -> bool {
         let caller = thread::me();
@@ -60,8 +60,7 @@ impl Bench {
         accepted
     }
 
-    /// Hands one task over in whichever way does not wait for it. None if there is none; else whether it was
-    /// accepted.
+    /// Hands one task over in a way that does not wait for it. `None` if there is none; else whether it was accepted.
     pub(super) fn hand_over(&self, work: impl Fn() + Send + Sync + 'static) -> Option<bool> {
         if self.checks.has_schedule() {
             Some(self.schedule(work))
@@ -72,7 +71,7 @@ impl Bench {
         }
     }
 
-    /// Waits until no task is with the pool; gives how many are, when the time is over.
+    /// Waits until the pool has no task; gives how many it has at the deadline.
     pub(super) fn settle(&self, deadline: Deadline) -> usize {
         loop {
             let open = self.checks.open();
@@ -87,7 +86,7 @@ impl Bench {
         }
     }
 
-    /// A moment in which tasks that are run once more may come.
+    /// Waits a moment for tasks that run again.
     pub(super) fn linger(&self) {
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -97,7 +96,7 @@ impl Bench {
         self.seen.offered.load(Relaxed) - self.seen.refused.load(Relaxed)
     }
 
-    /// What is said where the pool has accepted no call but so many.
+    /// The outcome if the pool has accepted no more calls than `before`.
     pub(super) fn seen_unless_refused(&self, before: u64, text: String) -> Outcome {
         if self.accepted() > before {
             return Outcome::Pass(text);
@@ -112,13 +111,13 @@ impl Bench {
 
 /// Tasks that wait for one another, for a bounded time, and see how many there are at once.
 #[derive(Debug, Default)]
-pub struct Meeting {
+pub struct TaskBarrier {
     here: AtomicUsize,
     most: AtomicUsize,
 }
 
-impl Meeting {
-    /// Comes, and leaves when `wanted` are here or the time is over.
+impl TaskBarrier {
+    /// Arrives, and leaves when `wanted` have arrived or at the deadline.
     pub fn attend(&self, wanted: usize, deadline: Deadline) {
         let now = self.here.fetch_add(1, SeqCst) + 1;
         self.most.fetch_max(now, SeqCst);

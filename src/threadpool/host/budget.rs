@@ -1,10 +1,10 @@
-//! How many helpers are out, and a promise that there are never more than there are threads for them.
+//! The number of helpers out, never more than there are threads for them.
 //!
-//! One word counts the closures of a pool that are queued or running. Those that are only worth having while a thread
-//! is free (helpers of regions and runs) are *taken*: a compare and swap that grants no more than the limit leaves.
-//! Those that must go out in any case (a stream's work) are *added*. Both are given back one by one.
+//! One word counts the closures of a pool that are queued or running. Closures that only help while a thread is free
+//! (helpers of regions and runs) are *taken*: a compare and swap that stays within the limit. Closures that must go out
+//! in any case (a stream's work) are *added*. Both are given back one by one.
 //!
-//! A look and then an addition would not do: two regions that begin at once would both see the last free thread and
+//! A load and then an addition would not do: two regions that begin at once would both see the last free thread and
 //! both ask for it (`models_budget_is_never_exceeded` has that version as its broken twin).
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ impl Budget {
 
     /// Takes up to `wanted` while fewer than `limit` are out; gives how many were granted.
     pub fn take(&self, wanted: usize, limit: usize) -> usize {
-        // ORDERING: Relaxed; the count limits, and nothing is read on the strength of it.
+        // ORDERING: Relaxed; the count only limits, no data depends on it.
         let mut out = self.0.load(Relaxed);
         loop {
             let granted = (wanted as u64).min((limit as u64).saturating_sub(out));
@@ -41,13 +41,13 @@ impl Budget {
         }
     }
 
-    /// Counts closures that go out whatever the limit.
+    /// Counts closures that go out regardless of the limit.
     pub fn add(&self, count: usize) {
         self.0.fetch_add(count as u64, Relaxed);
     }
 
-    /// `count` have come back. ORDERING: Release pairs with the Acquire in `out`: who sees the count go down sees what
-    /// the closures did before.
+    /// Gives `count` back. ORDERING: Release pairs with the Acquire in `out`: a thread that sees the lower count sees
+    /// the closures' work.
     pub fn give_back(&self, count: usize) {
         let before = self.0.fetch_sub(count as u64, Release);
         debug_assert!(before >= count as u64, "{count} given back of {before}");

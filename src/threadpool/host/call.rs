@@ -10,7 +10,7 @@ pub struct HostCall {
     arg: *mut c_void,
 }
 
-// SAFETY: whoever makes a HostCall promises that it may run on any thread.
+// SAFETY: by the contract of `new` it may run on any thread.
 unsafe impl Send for HostCall {}
 // SAFETY: as above.
 unsafe impl Sync for HostCall {}
@@ -23,7 +23,7 @@ impl HostCall {
         HostCall { f, arg }
     }
 
-    /// The error for a status other than OK that it gave.
+    /// The error for a status other than OK.
     #[cold]
     pub fn failed(self, status: i32) -> Error {
         Error::from_status(status, "the host's function")

@@ -1,23 +1,23 @@
-//! A host's pool with a watch between it and weir. `checks` says what is watched, and how.
+//! A host's pool with a checker between it and weir (see `checks`).
 
 use super::checks::{Checks, Conduct};
 use super::keys::{self, Watched};
-use super::record::Owner;
+use super::record::TaskOwner;
 use super::vtable::width;
-use super::{HostVtable, Life, Task, frame};
+use super::{HostVtable, PoolLife, RawTask, frame};
 use crate::sync::ambient;
 use crate::threadpool::backend::Backend;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// Pools in checking mode that are alive.
+/// Live pools in checking mode.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
-/// A watched pool.
+/// A checked pool.
 #[derive(Debug)]
 pub struct Checked {
     checks: Arc<Checks>,
-    /// None only while it is being dropped.
+    /// `None` only during the drop.
     host: Option<HostVtable>,
     conduct: Conduct,
 }
@@ -57,11 +57,11 @@ impl Backend for Checked {
         self.host.iter().for_each(Backend::adopt);
     }
 
-    fn watch_through(&self, life: &Arc<Life>) {
+    fn watch_through(&self, life: &Arc<PoolLife>) {
         self.checks.watch_through(Arc::clone(life));
     }
 
-    /// The pool was closed: what it has not begun is nobody's any more.
+    /// The pool was closed: tasks that have not begun are dropped.
     fn end(&self) {
         self.checks.take_back(0);
         self.checks.releasing();
@@ -86,18 +86,18 @@ impl Backend for Checked {
         self.checks.has_schedule()
     }
 
-    fn schedule(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
+    fn schedule(&self, task: RawTask, cost_ns: u64, priority: i32) -> bool {
         let body = Arc::new(move |index| task.run(index));
-        !self.checks.is_shut() && self.checks.schedule(body, Owner::Weir, cost_ns, priority)
+        !self.checks.is_shut() && self.checks.schedule(body, TaskOwner::Weir, cost_ns, priority)
     }
 
     fn has_bulk(&self) -> bool {
         self.checks.has_parallel_for()
     }
 
-    fn bulk(&self, n: usize, task: Task) -> bool {
+    fn bulk(&self, n: usize, task: RawTask) -> bool {
         let body = Arc::new(move |index| task.run(index));
-        !self.checks.is_shut() && self.checks.parallel_for(n, body, Owner::Weir)
+        !self.checks.is_shut() && self.checks.parallel_for(n, body, TaskOwner::Weir)
     }
 
     fn in_parallel(&self) -> bool {
@@ -134,7 +134,7 @@ mod tests {
     use crate::base::Ref;
     use crate::base::time::Deadline;
     use crate::sync::Mutex;
-    use crate::threadpool::{Job, PoolAttr, ThreadPool};
+    use crate::threadpool::{Job, ThreadPool, ThreadPoolAttr};
     use std::ffi::c_void;
     use std::sync::atomic::AtomicU32;
 
@@ -183,7 +183,7 @@ mod tests {
             };
             // SAFETY: the functions do what the contract asks for, but for the end of tasks.
             let host = unsafe { HostVtable::new(vtable, std::ptr::from_ref(self).cast_mut().cast()) }.unwrap();
-            ThreadPool::host(host, &PoolAttr { checking: true, ..PoolAttr::default() })
+            ThreadPool::host(host, &ThreadPoolAttr { checking: true, ..ThreadPoolAttr::default() })
         }
 
         fn run_all(&self) {

@@ -1,19 +1,19 @@
-//! What a watched pool is held to, and what it was found to break.
+//! The clauses that a checked pool must keep, and those that it broke.
 //!
-//! Each call of the pool is a `Record`. The pool gets the record's *key*, a number that is never given twice, where
-//! it expects a pointer. So a pool may call a task too often, too late, or after the end of everything: the key is
-//! looked up, the call is found to be wrong, and no memory of weir's is touched. The last records that ended are
-//! kept, so that the clause can be named; of older ones only the key's pool is known.
+//! Each call of the pool is a `Record`. The pool gets the record's *key*, a number that is never reused, instead of a
+//! pointer. So a pool may call a task too often, too late, or after the end of everything: the lookup of the key finds
+//! the call wrong, and no memory of weir's is touched. The last records that ended are kept, so that the clause can be
+//! named; of older ones only the key's pool is known.
 //!
-//! An index is claimed under its record's lock, by the pool's call or by whoever takes it away from the pool. That
-//! makes "exactly once" true for weir's own task whatever the pool does: duplicates are dropped, and what a
-//! `parallel_for` that waits has left out, or what a pool has not begun for `OVERDUE_NS`, is run by weir.
+//! An index is claimed under its record's lock, by the pool's call or by a thread that takes it back from the pool.
+//! That makes "exactly once" true for weir's own task whatever the pool does: duplicates are dropped, and weir runs the
+//! indices that a blocking `parallel_for` has left out, or that a pool has not begun for `OVERDUE_NS`.
 #![forbid(unsafe_code)]
 
 use super::keys::{self, Watched};
-use super::record::{Begin, Body, Finding, Function, Owner, Record};
+use super::record::{Body, Finding, Function, IndexVerdict, Record, TaskOwner};
 use super::vtable::{HostCalls, width};
-use super::{Life, frame};
+use super::{PoolLife, frame};
 use crate::base::time::now_ns;
 use crate::sync::{Mutex, OnceLock, ambient, thread};
 use std::collections::{BTreeMap, HashMap};
@@ -23,21 +23,21 @@ use std::time::Duration;
 
 /// A task that the pool accepted and has not begun after this time counts as lost.
 pub const OVERDUE_NS: u64 = 5_000_000_000;
-/// How long an index may come after its `parallel_for` returned, to be called late rather than lost.
+/// An index that comes within this time after its `parallel_for` returned is late rather than lost.
 const GRACE_NS: u64 = 500_000_000;
 /// Records that are kept after their end.
 const KEPT: usize = 4096;
-/// So many calls of help in a row may run tasks of others only, while weir's wait.
+/// So many calls of help in a row may run only foreign tasks while weir's wait.
 const STREAK: u32 = 100_000;
 /// Threads whose index is remembered.
 const KNOWN: usize = 4096;
 
-/// What happens after a finding.
+/// The reaction to a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conduct {
     /// The pool gets no more work.
     Guard,
-    /// Everything goes on as before, to see what else there is.
+    /// Everything continues, to collect further findings.
     Observe,
 }
 
@@ -48,7 +48,7 @@ struct Records {
     ended: BTreeMap<usize, Arc<Record>>,
 }
 
-/// Who runs tasks of the pool now.
+/// The threads that run tasks of the pool now.
 #[derive(Default)]
 struct Threads {
     /// Thread and index; not those that are inside a call of the pool.
@@ -59,8 +59,8 @@ struct Threads {
 pub struct Checks {
     number: usize,
     calls: HostCalls,
-    /// Of the pool: the threads of a closed one are not asked who they are.
-    life: OnceLock<Arc<Life>>,
+    /// Of the pool: the threads of a closed one are not asked for their identity.
+    life: OnceLock<Arc<PoolLife>>,
     conduct: Conduct,
     max_threads: Option<i32>,
     /// Most that num_threads ever said.
@@ -70,11 +70,11 @@ pub struct Checks {
     /// The first of each clause, in the order in which they came.
     findings: Mutex<Vec<Finding>>,
     broken: AtomicBool,
-    /// What looks like a mistake of the host's and breaks no clause.
+    /// A likely mistake of the host's that breaks no clause.
     remark: Mutex<Option<String>>,
     /// When a task was begun last, in nanoseconds of `now_ns`.
     begun_ns: AtomicU64,
-    /// Calls of help in a row that ran, as they say, a task of somebody else.
+    /// Calls of help in a row that claimed to run a foreign task.
     streak: AtomicU32,
     releasing: AtomicBool,
     released: AtomicBool,
@@ -107,7 +107,7 @@ impl Checks {
         }
     }
 
-    pub(super) fn watch_through(&self, life: Arc<Life>) {
+    pub(super) fn watch_through(&self, life: Arc<PoolLife>) {
         self.life.get_or_init(|| life);
     }
 
@@ -126,7 +126,7 @@ impl Checks {
         self.broken.load(Acquire)
     }
 
-    /// Whether the pool is asked for nothing any more.
+    /// Whether the pool gets no more work.
     pub(super) fn is_shut(&self) -> bool {
         self.conduct == Conduct::Guard && self.is_broken()
     }
@@ -181,7 +181,7 @@ impl Checks {
         self.calls.knows_its_threads()
     }
 
-    /// A task begins on this thread, which is no caller of the pool: it must be one of the pool's.
+    /// A task begins on this thread, which does not call the pool: it must belong to the pool.
     fn enter_thread(&self) {
         let thread = thread::me();
         if self.calls.in_parallel() == Some(false) {
@@ -198,7 +198,7 @@ impl Checks {
         drop(threads);
         on_pool.sort_unstable();
         on_pool.dedup();
-        // It may have grown since somebody asked last.
+        // It may have grown since the last query.
         if on_pool.len() > width(most) && on_pool.len() > width(self.num_threads()) {
             let text = format!("{} threads run tasks at once, num_threads never said more than {most}", on_pool.len());
             self.find(Finding::new("H2", text));
@@ -257,15 +257,15 @@ impl Checks {
 
     /// Hands over a probe's task. False = refused.
     pub(in crate::threadpool) fn probe_schedule(self: &Arc<Self>, body: Body) -> bool {
-        self.schedule(body, Owner::Probe, 0, 0)
+        self.schedule(body, TaskOwner::Probe, 0, 0)
     }
 
     /// Hands over a probe's tasks. False = refused.
     pub(in crate::threadpool) fn probe_parallel_for(self: &Arc<Self>, n: usize, body: Body) -> bool {
-        self.parallel_for(n, body, Owner::Probe)
+        self.parallel_for(n, body, TaskOwner::Probe)
     }
 
-    pub(super) fn schedule(self: &Arc<Self>, body: Body, owner: Owner, cost_ns: u64, priority: i32) -> bool {
+    pub(super) fn schedule(self: &Arc<Self>, body: Body, owner: TaskOwner, cost_ns: u64, priority: i32) -> bool {
         let (key, record) = self.add(Record::new(Function::Schedule, 1, body, owner, true));
         let accepted = {
             let _call = frame::call(self.number);
@@ -274,7 +274,7 @@ impl Checks {
         self.settle(key, &record, accepted)
     }
 
-    pub(super) fn parallel_for(self: &Arc<Self>, n: usize, body: Body, owner: Owner) -> bool {
+    pub(super) fn parallel_for(self: &Arc<Self>, n: usize, body: Body, owner: TaskOwner) -> bool {
         let (key, record) = self.add(Record::new(Function::ParallelFor, n, body, owner, !self.waits()));
         let accepted = {
             let _call = frame::call(self.number);
@@ -295,7 +295,7 @@ impl Checks {
         (key, record)
     }
 
-    /// The pool has answered. True if weir must take it for accepted.
+    /// Handles the pool's answer. True if weir must treat it as accepted.
     fn settle(&self, key: usize, record: &Record, accepted: bool) -> bool {
         if accepted {
             record.accept(now_ns());
@@ -332,11 +332,11 @@ impl Checks {
         }
     }
 
-    /// Runs what the pool has not begun (or gives it up, if it is a probe's). The first such index.
+    /// Runs the indices that the pool has not begun (a probe's are given up). Returns the first one.
     fn take_over(&self, key: usize, record: &Record) -> Option<i32> {
         let (taken, body) = record.take_waiting();
         for &index in &taken {
-            if let Some(body) = body.as_ref().filter(|_| record.owner == Owner::Weir) {
+            if let Some(body) = body.as_ref().filter(|_| record.owner == TaskOwner::Weir) {
                 body(index);
             }
             if record.end(index) {
@@ -357,7 +357,7 @@ impl Checks {
         drop(oldest);
     }
 
-    /// What the pool was asked to run has come. Called on any thread, by a pool that may be wrong about it.
+    /// A task arrives. Called on any thread, by a pool that may be wrong about it.
     pub(super) fn came(&self, key: usize, index: i32) {
         let inside = frame::came(self.number);
         let record = {
@@ -369,8 +369,8 @@ impl Checks {
                 .find_stray(Finding::new("H4", "a task was run that had ended long before, or was none of weir's"));
         };
         let (body, index) = match record.begin(index) {
-            Begin::Ignore(finding) => return self.find_stray(finding),
-            Begin::Run(body, index, wrong) => {
+            IndexVerdict::Ignore(finding) => return self.find_stray(finding),
+            IndexVerdict::Run(body, index, wrong) => {
                 if let Some(finding) = wrong {
                     self.find(finding);
                 }
@@ -398,9 +398,9 @@ impl Checks {
         }
     }
 
-    /// A call of a task that ran before. Since release was called nothing of weir's is with the pool.
+    /// A repeated call of a task. Since release was called the pool has no task of weir's.
     fn find_stray(&self, finding: Finding) {
-        // What a closed pool has not begun was taken back, and may come still.
+        // Tasks that a closed pool had not begun were taken back, and may still come.
         if finding.clause == "H9" && self.life.get().is_some_and(|life| life.door.is_closed()) {
             return;
         }
@@ -410,7 +410,7 @@ impl Checks {
         self.find(finding);
     }
 
-    /// Runs one queued task here, as the pool says, and how many it ran as far as can be seen.
+    /// Calls `help`: its answer, and how many of weir's tasks it ran.
     pub(in crate::threadpool) fn help(&self) -> (bool, u32) {
         let call = frame::call(self.number);
         let said = self.calls.help();
@@ -435,14 +435,14 @@ impl Checks {
 
     // ---- The end
 
-    /// Tasks that are with the pool.
+    /// Tasks that the pool has.
     pub fn open(&self) -> usize {
         let records: Vec<_> = self.records.lock().open.values().cloned().collect();
         records.iter().map(|record| record.open()).sum()
     }
 
-    /// Takes back what the pool accepted at least `age_ns` ago and has not begun; gives how many tasks. Those of weir's
-    /// are run here.
+    /// Takes back tasks that the pool accepted at least `age_ns` ago and has not begun; gives their number. Runs weir's
+    /// here.
     pub fn take_back(&self, age_ns: u64) -> usize {
         let now = now_ns();
         let open: Vec<_> = self.records.lock().open.iter().map(|(&key, record)| (key, Arc::clone(record))).collect();
@@ -465,19 +465,19 @@ impl Checks {
         self.take_back(OVERDUE_NS);
     }
 
-    /// What looks like a mistake.
+    /// A likely mistake of the host's.
     pub fn remark(&self) -> Option<String> {
         self.remark.lock().clone()
     }
 
-    /// By a thread that has slept for `slept_ns` in a wait for work of weir's: tells if the pool has begun nothing of
-    /// what it was given in that time, and does nothing of it now.
+    /// By a thread that has slept for `slept_ns` in a wait for weir's work: notes if the pool has begun no task in that
+    /// time, and runs none now.
     pub fn looked_at_by_sleeper(&self, slept_ns: u64) {
         let now = now_ns();
         let open: Vec<_> = self.records.lock().open.values().cloned().collect();
         let waiting = open.iter().filter(|record| record.is_overdue(now, slept_ns)).count();
         let is_running = open.iter().any(|record| record.is_running());
-        // ORDERING: Relaxed, as where it is set; a figure to look at.
+        // ORDERING: Relaxed, as where it is set; a figure for people.
         if waiting == 0 || is_running || now.saturating_sub(self.begun_ns.load(Relaxed)) < slept_ns {
             return;
         }
@@ -488,7 +488,10 @@ impl Checks {
         };
         let seconds = slept_ns / 1_000_000_000;
         self.remark.lock().get_or_insert_with(|| {
-            format!("H9: a wait has slept for {seconds} s, and the pool has begun none of {waiting} calls that it had accepted: it is late or busy{missing}")
+            format!(
+                "H9: a wait has slept for {seconds} s, and the pool has begun none of {waiting} calls that it \
+                had accepted: it is late or busy{missing}"
+            )
         });
     }
 
@@ -506,7 +509,7 @@ impl Checks {
 
     fn open_of_weir(&self) -> usize {
         let records: Vec<_> = self.records.lock().open.values().cloned().collect();
-        records.iter().filter(|record| record.owner == Owner::Weir && record.is_waiting()).count()
+        records.iter().filter(|record| record.owner == TaskOwner::Weir && record.is_waiting()).count()
     }
 
     /// The host's release has returned.

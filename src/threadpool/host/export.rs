@@ -1,6 +1,6 @@
-//! A pool of weir's as others see it: a vtable over a reference to it.
+//! A pool of weir's exported as a vtable over a reference to it.
 
-use super::Task;
+use super::RawTask;
 use crate::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};
 use crate::base::{Object, Ref};
 use crate::threadpool::ThreadPool;
@@ -12,7 +12,7 @@ pub fn into_ctx(pool: Ref<ThreadPool>) -> *mut c_void {
     Arc::into_raw(pool).cast_mut().cast()
 }
 
-/// The pool's functions. What it does not have is NULL.
+/// The pool's functions; NULL for those that it lacks.
 pub fn vtable_of(pool: &Object<ThreadPool>) -> weir_threadpool_vtable {
     let backend = pool.backend();
     weir_threadpool_vtable {
@@ -53,7 +53,7 @@ unsafe extern "C" fn max_threads(ctx: *mut c_void) -> i32 {
 unsafe extern "C" fn parallel_for(ctx: *mut c_void, n: i32, task: weir_task_fn, arg: *mut c_void) -> i32 {
     let (Some(run), Ok(n)) = (task, usize::try_from(n)) else { return 1 };
     // SAFETY: the caller's context, and its task, which it promises to be callable on any thread.
-    i32::from(!unsafe { pool(ctx).offer_bulk(Task::new(run, arg), n) })
+    i32::from(!unsafe { pool(ctx).offer_bulk(RawTask::new(run, arg), n) })
 }
 
 unsafe extern "C" fn schedule(
@@ -66,7 +66,7 @@ unsafe extern "C" fn schedule(
     // SAFETY: the caller's context, task and hint (NULL or readable).
     unsafe {
         let (cost_ns, priority) = hint.as_ref().map_or((0, 0), |hint| (hint.cost_ns, hint.priority));
-        i32::from(!pool(ctx).offer(Task::new(run, arg), cost_ns, priority))
+        i32::from(!pool(ctx).offer(RawTask::new(run, arg), cost_ns, priority))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the calling thread is doing with a watched pool: in a call of the pool, or in a task of it.
+//! Whether the calling thread is in a call, or in a task, of a checked pool.
 //!
 //! A task that runs inside a call (`schedule`, `parallel_for`, `help`) runs on a thread that need not be the pool's.
 #![forbid(unsafe_code)]
@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 #[derive(Clone, Copy)]
-struct Frame {
+struct PoolFrame {
     /// The pool whose function this thread is in; 0 = none.
     call: usize,
     /// Tasks that this call has run here.
@@ -16,19 +16,19 @@ struct Frame {
 }
 
 thread_local! {
-    static FRAME: Cell<Frame> = const { Cell::new(Frame { call: 0, ran: 0, task: 0 }) };
+    static FRAME: Cell<PoolFrame> = const { Cell::new(PoolFrame { call: 0, ran: 0, task: 0 }) };
 }
 
-/// Goes back to what was before when dropped.
-pub(super) struct Restore(Frame);
+/// Restores the previous frame when dropped.
+pub(super) struct FrameRestore(PoolFrame);
 
-impl Drop for Restore {
+impl Drop for FrameRestore {
     fn drop(&mut self) {
         FRAME.set(self.0);
     }
 }
 
-impl Restore {
+impl FrameRestore {
     /// Tasks that ran here since the call began.
     pub(super) fn ran(&self) -> u32 {
         FRAME.get().ran
@@ -36,24 +36,24 @@ impl Restore {
 }
 
 /// This thread calls pool `number`.
-pub(super) fn call(number: usize) -> Restore {
+pub(super) fn call(number: usize) -> FrameRestore {
     let before = FRAME.get();
-    FRAME.set(Frame { call: number, ran: 0, ..before });
-    Restore(before)
+    FRAME.set(PoolFrame { call: number, ran: 0, ..before });
+    FrameRestore(before)
 }
 
 /// This thread runs a task of pool `number`, outside of all calls.
-pub(super) fn task(number: usize) -> Restore {
+pub(super) fn task(number: usize) -> FrameRestore {
     let before = FRAME.get();
-    FRAME.set(Frame { call: 0, ran: 0, task: number });
-    Restore(before)
+    FRAME.set(PoolFrame { call: 0, ran: 0, task: number });
+    FrameRestore(before)
 }
 
-/// A task of pool `number` has come; true if it came inside a call of that pool.
+/// A task of pool `number` arrives; true if inside a call of that pool.
 pub(super) fn came(number: usize) -> bool {
     let frame = FRAME.get();
     if frame.call == number {
-        FRAME.set(Frame { ran: frame.ran + 1, ..frame });
+        FRAME.set(PoolFrame { ran: frame.ran + 1, ..frame });
     }
     frame.call == number
 }

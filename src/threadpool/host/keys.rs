@@ -1,13 +1,13 @@
-//! What a watched pool gets instead of pointers: keys, numbers that are never given twice.
+//! Keys, which a checked pool gets instead of pointers: numbers that are never reused.
 
-use super::Task;
+use super::RawTask;
 use crate::sync::{Global, MutexGuard};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
-/// Who is told that a watched pool has brought a key.
+/// Receives the keys that a checked pool brings.
 pub(super) trait Watched: Send + Sync {
     fn came(&self, key: usize, index: i32);
     /// Looks for tasks that the pool has lost.
@@ -23,22 +23,22 @@ fn pools() -> MutexGuard<'static, BTreeMap<usize, Weak<dyn Watched>>> {
     POOLS.lock()
 }
 
-/// What the pool gets for a pointer.
+/// The key that the pool gets in place of a pointer.
 pub(super) fn key(pool: usize, call: usize) -> usize {
     (pool << CALL_BITS) | (call & ((1 << CALL_BITS) - 1))
 }
 
 /// The closure with this key.
-pub(super) fn task(key: usize) -> Task {
+pub(super) fn task(key: usize) -> RawTask {
     // SAFETY: `run` takes any key on any thread, any number of times, and does not unwind.
-    unsafe { Task::new(run, std::ptr::without_provenance_mut(key)) }
+    unsafe { RawTask::new(run, std::ptr::without_provenance_mut(key)) }
 }
 
-/// The one C function that a watched pool gets. Its argument is a key and never followed.
+/// The one C function that a checked pool gets. Its argument is a key and never dereferenced.
 unsafe extern "C" fn run(key: *mut c_void, index: i32) {
     let came = || {
         let key = key.addr();
-        // Tasks of a pool that is gone are nobody's.
+        // Tasks of a dead pool are ignored.
         let pool = pools().get(&(key >> CALL_BITS)).and_then(Weak::upgrade);
         if let Some(pool) = pool {
             pool.came(key, index);
@@ -50,17 +50,17 @@ unsafe extern "C" fn run(key: *mut c_void, index: i32) {
     }
 }
 
-/// A pool gets this number.
+/// Registers a pool under this number.
 pub(super) fn add(number: usize, pool: Weak<dyn Watched>) {
     pools().insert(number, pool);
 }
 
-/// All pools that are watched.
+/// All checked pools.
 pub(super) fn all() -> Vec<Arc<dyn Watched>> {
     pools().values().filter_map(Weak::upgrade).collect()
 }
 
-/// The pool's number is nobody's any more.
+/// Frees the pool's number.
 pub(super) fn forget(number: usize) {
     pools().remove(&number);
 }

@@ -1,7 +1,6 @@
-//! What crosses the border to the host's pool: its vtable, and the closures (a C function and a pointer) that weir
-//! hands over.
+//! The border to the host's pool: its vtable, and the closures (a C function and a pointer) that weir hands over.
 //!
-//! `checked`, `checks`, `keys`, `record` and `frame` are the watch that can be put between weir and a host's pool.
+//! `checked`, `checks`, `keys`, `record` and `frame` are the checker that can be put between weir and a host's pool.
 
 mod budget;
 mod call;
@@ -28,11 +27,11 @@ pub use call::HostCall;
 pub use checked::{Checked, any_guarded, sweep};
 pub use checks::{Checks, Conduct};
 pub use export::{into_ctx, vtable_of};
-pub use life::Life;
+pub use life::PoolLife;
 pub use parallel::{lend_a_hand, parallel_for, parallel_for_then};
-pub use region::{Epilogue, Regions};
-pub use shell::{Shell, Store};
-pub use task::Task;
-pub use ticket::{Want, Wanted};
+pub use region::{Epilogue, ParallelRegions};
+pub use shell::{Shell, ShellStore};
+pub use task::RawTask;
+pub use ticket::{HelpAnswer, HelpRequest};
 pub use tickets::Tickets;
 pub use vtable::HostVtable;

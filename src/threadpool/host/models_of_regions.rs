@@ -1,18 +1,18 @@
-//! loom models of what a region is made of: the division of its units, its join, and the budget of helpers. Each has
+//! loom models of the parts of a region: the division of its units, its join, and the budget of helpers. Each has
 //! broken twins, which loom must find.
 
 use super::budget::Budget;
 use super::help_wanted::HelpWanted;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::*;
-use crate::sync::event_count::{self, Count};
+use crate::sync::event_count::{self, CountWord};
 use crate::sync::lock::Word;
 use crate::sync::models::Futex;
-use crate::sync::{Entry, Exit, RunLatch};
+use crate::sync::{Exit, RunEntry, RunLatch};
 use crate::threadpool::ranges::{Draw, Ranges};
 use loom::cell::UnsafeCell;
 use loom::thread;
-// What unwinds in a model that fails must not be loom's.
+// The panic of a failing model unwinds through these values, so they must not be loom's.
 use std::sync::Arc;
 
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
@@ -21,7 +21,7 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Two threads draw from their homes and steal from each other, until each finds nothing: each unit was drawn once.
+/// Two threads draw from their homes and steal from each other until each finds nothing: each unit is drawn once.
 fn draw_all(units: u32, draw: fn(&Ranges, usize) -> Option<(u32, u32)>) {
     let ranges = Arc::new(Ranges::new(2));
     let drawn: Arc<Vec<UnsafeCell<u32>>> = Arc::new((0..units).map(|_| UnsafeCell::new(0)).collect());
@@ -55,7 +55,7 @@ fn models_ranges_give_each_unit_once() {
     }
 }
 
-/// A thread that takes from its home without comparing takes what was stolen in between.
+/// Taking from the home without comparing takes units that were stolen in between.
 #[test]
 #[should_panic(expected = "unit")]
 fn models_broken_ranges_take_without_comparing() {
@@ -69,14 +69,14 @@ fn models_broken_ranges_take_without_comparing() {
         word.store(u64::from(begin + 1) << 32 | u64::from(end), Relaxed);
         Some((begin, begin + 1))
     }
-    // Where two threads draw the same unit, loom sees them touch it unordered, or the count is wrong.
+    // If two threads draw the same unit, loom sees unordered accesses, or the count is wrong.
     let found = std::panic::catch_unwind(|| bounded(|| draw_all(4, draw)));
     assert!(found.is_ok(), "a unit was drawn twice");
 }
 
-/// A region with one home, for which two come: the caller and a helper.
-struct Home {
-    tokens: RunLatch,
+/// A region with one home and two threads: the caller and a helper.
+struct HomeModel {
+    latch: RunLatch,
     free: AtomicU64,
     ranges: Ranges,
     drawn: Vec<UnsafeCell<u32>>,
@@ -84,17 +84,17 @@ struct Home {
 
 const UNITS: u32 = 2;
 
-fn two_come_for_one_home(draw: fn(&Home) -> u32) {
-    let home = Arc::new(Home {
-        tokens: RunLatch::new(),
+fn two_come_for_one_home(draw: fn(&HomeModel) -> u32) {
+    let home = Arc::new(HomeModel {
+        latch: RunLatch::new(),
         free: AtomicU64::new(1),
         ranges: Ranges::new(1),
         drawn: (0..UNITS).map(|_| UnsafeCell::new(0)).collect(),
     });
     home.ranges.fill(1, UNITS);
-    let generation = home.tokens.open(UNITS);
-    // True if this one comes out last.
-    let come = move |home: &Home| {
+    let generation = home.latch.open(UNITS);
+    // True if this thread leaves last.
+    let come = move |home: &HomeModel| {
         let done = if home.free.fetch_and(0, Acquire) == 1 {
             let done = draw(home);
             home.free.fetch_or(1, Release);
@@ -102,11 +102,11 @@ fn two_come_for_one_home(draw: fn(&Home) -> u32) {
         } else {
             0
         };
-        home.tokens.leave(done) == Exit::Closed
+        home.latch.leave(done) == Exit::Closed
     };
     let helper = {
         let home = Arc::clone(&home);
-        thread::spawn(move || home.tokens.enter(generation) == Entry::Inside && come(&home))
+        thread::spawn(move || home.latch.enter(generation) == RunEntry::Inside && come(&home))
     };
     let last = come(&home);
     assert!(last != helper.join().unwrap(), "the region is closed once");
@@ -116,7 +116,7 @@ fn two_come_for_one_home(draw: fn(&Home) -> u32) {
     }
 }
 
-fn draw_one(home: &Home) -> u32 {
+fn draw_one(home: &HomeModel) -> u32 {
     let Some((begin, end)) = home.ranges.draw(0, Draw { team: 1, parts: 2, least: 1 }) else { return 0 };
     for unit in begin..end {
         // SAFETY: drawn once, which loom checks here.
@@ -125,65 +125,65 @@ fn draw_one(home: &Home) -> u32 {
     end - begin
 }
 
-/// Whoever finds no home leaves, be it the caller: the holder of the home does all that there is.
+/// A thread that finds no home leaves, even the caller: the holder of the home does all the work.
 #[test]
 fn models_homes_are_left_empty() {
-    fn draw(home: &Home) -> u32 {
+    fn draw(home: &HomeModel) -> u32 {
         std::iter::from_fn(|| Some(draw_one(home)).filter(|&done| done > 0)).sum()
     }
     bounded(|| two_come_for_one_home(draw));
 }
 
-/// A holder that gives its home back with units in it: the other one may have left already.
+/// A holder that gives its home back with units in it: the other thread may have left already.
 #[test]
 #[should_panic(expected = "the region is closed once")]
 fn models_broken_homes_are_left_with_units() {
     bounded(|| two_come_for_one_home(draw_one));
 }
 
-/// A region's join: the caller and a helper each do a unit; the last one out tells the caller.
-struct Join {
-    tokens: RunLatch,
+/// A region's join: the caller and a helper each do a unit; the last one out wakes the caller.
+struct JoinModel {
+    latch: RunLatch,
     reached: AtomicU64,
     sleepers: Futex,
     epoch: Futex,
     /// Written by the helper, read by the caller after the join.
     result: UnsafeCell<u32>,
-    /// Written by whoever closes.
+    /// Written by the closer.
     epilogue: UnsafeCell<u32>,
 }
 
-fn join(wait: fn(&Join), leave: fn(&RunLatch) -> Exit) {
-    let region = Arc::new(Join {
-        tokens: RunLatch::new(),
+fn join(wait: fn(&JoinModel), leave: fn(&RunLatch) -> Exit) {
+    let region = Arc::new(JoinModel {
+        latch: RunLatch::new(),
         reached: AtomicU64::new(0),
         sleepers: Futex::new(),
         epoch: Futex::new(),
         result: UnsafeCell::new(0),
         epilogue: UnsafeCell::new(0),
     });
-    let generation = region.tokens.open(2);
-    let close = |region: &Join| {
-        // SAFETY: the one that closes is alone, which loom checks.
+    let generation = region.latch.open(2);
+    let close = |region: &JoinModel| {
+        // SAFETY: the closer is alone, which loom checks.
         region.epilogue.with_mut(|epilogue| unsafe { *epilogue += 1 });
     };
     let helper = {
         let region = Arc::clone(&region);
         thread::spawn(move || {
-            if region.tokens.enter(generation) == Entry::Over {
+            if region.latch.enter(generation) == RunEntry::Over {
                 return false;
             }
             // SAFETY: its own unit.
             region.result.with_mut(|result| unsafe { *result = 7 });
-            if leave(&region.tokens) == Exit::Closed {
+            if leave(&region.latch) == Exit::Closed {
                 close(&region);
                 event_count::advance(&region.reached, &region.sleepers, &region.epoch, 1);
             }
             true
         })
     };
-    // The helper's unit is left to it, or done by the caller if it never comes: here it always comes in time.
-    if leave(&region.tokens) == Exit::Closed {
+    // The helper does its unit, or the caller if it never comes: here it always comes in time.
+    if leave(&region.latch) == Exit::Closed {
         close(&region);
     } else {
         wait(&region);
@@ -195,24 +195,24 @@ fn join(wait: fn(&Join), leave: fn(&RunLatch) -> Exit) {
     assert!(helper.join().unwrap());
 }
 
-fn wait_asleep(region: &Join) {
+fn wait_asleep(region: &JoinModel) {
     event_count::sleep_until(&region.reached, &region.sleepers, &region.epoch, 1, |epoch| {
         region.epoch.sleep(epoch);
         true
     });
 }
 
-/// Whoever comes out last: the caller goes on, once, and sees what the helper did.
+/// Whichever leaves last: the caller continues once, and sees the helper's work.
 #[test]
 fn models_join_wakes_the_caller_after_the_last_one_out() {
-    bounded(|| join(wait_asleep, |tokens| tokens.leave(1)));
+    bounded(|| join(wait_asleep, |latch| latch.leave(1)));
 }
 
 /// A caller that looks at the count before it counts itself among the sleepers sleeps for ever.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_broken_join_looks_too_early() {
-    fn wait(region: &Join) {
+    fn wait(region: &JoinModel) {
         let epoch = region.epoch.load(SeqCst);
         if region.reached.look() == 0 {
             region.sleepers.fetch_add(1, SeqCst);
@@ -220,22 +220,22 @@ fn models_broken_join_looks_too_early() {
             region.sleepers.fetch_add(u32::MAX, SeqCst);
         }
     }
-    bounded(|| join(wait, |tokens| tokens.leave(1)));
+    bounded(|| join(wait, |latch| latch.leave(1)));
 }
 
-/// Who tells the others before it leaves may close a region that somebody is still inside of.
+/// A thread that reports its units before it leaves may close a region with another one inside.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_broken_join_closes_by_two_steps() {
     // Both count their units first and then look whether all are done: either may find so while the other is inside.
-    fn leave(tokens: &RunLatch) -> Exit {
-        tokens.finish(1);
-        if tokens.is_finished() { Exit::Closed } else { Exit::Open }
+    fn leave(latch: &RunLatch) -> Exit {
+        latch.finish(1);
+        if latch.is_finished() { Exit::Closed } else { Exit::Open }
     }
     bounded(|| {
         join(
             |region| {
-                while region.reached.look() == 0 && region.tokens.inside() > 0 && !region.tokens.is_finished() {
+                while region.reached.look() == 0 && region.latch.inside() > 0 && !region.latch.is_finished() {
                     thread::yield_now()
                 }
             },
@@ -260,7 +260,7 @@ fn take_the_last(take: fn(&Budget) -> usize) {
 #[test]
 fn models_budget_is_never_exceeded() {
     loom::model(|| take_the_last(|budget| budget.take(1, 1)));
-    // A helper that comes back while two ask: never more than one is out.
+    // A helper returns while two ask: never more than one is out.
     loom::model(|| {
         let budget = Arc::new(Budget::new());
         assert_eq!(budget.take(1, 1), 1);
@@ -274,7 +274,7 @@ fn models_budget_is_never_exceeded() {
     });
 }
 
-/// A look and then an addition grants the last thread twice.
+/// A load and then an addition grants the last thread twice.
 #[test]
 #[should_panic(expected = "granted 1 and 1 of 1")]
 fn models_broken_budget_looks_and_then_adds() {
@@ -287,7 +287,7 @@ fn models_broken_budget_looks_and_then_adds() {
     });
 }
 
-/// A region begins while the only helper is on its way out: the region gets the budget, or the helper sees the board.
+/// A region begins while the only helper is on its way out: the region gets the budget, or the helper sees the bit.
 fn begin_while_one_leaves() {
     let shared = Arc::new((HelpWanted::new(), Budget::new()));
     assert_eq!(shared.1.take(1, 1), 1);
@@ -298,21 +298,21 @@ fn begin_while_one_leaves() {
             shared.0.wanted_now() != 0
         })
     };
-    shared.0.put_up(3);
+    shared.0.set(3);
     let found = shared.1.take(1, 1) == 1;
     let seen = helper.join().unwrap();
     assert!(found || seen, "the region is left alone");
 }
 
 #[test]
-fn models_board_misses_nobody() {
+fn models_help_wanted_misses_nobody() {
     loom::model(begin_while_one_leaves);
 }
 
-/// A helper that looks at the board before it gives back its part of the budget.
+/// A helper that reads the bits before it gives back its part of the budget.
 #[test]
 #[should_panic(expected = "left alone")]
-fn models_broken_board_looks_too_early() {
+fn models_broken_help_wanted_looks_too_early() {
     loom::model(|| {
         let shared = Arc::new((HelpWanted::new(), Budget::new()));
         assert_eq!(shared.1.take(1, 1), 1);
@@ -324,7 +324,7 @@ fn models_broken_board_looks_too_early() {
                 seen
             })
         };
-        shared.0.put_up(3);
+        shared.0.set(3);
         let found = shared.1.take(1, 1) == 1;
         let seen = helper.join().unwrap();
         assert!(found || seen, "the region is left alone");

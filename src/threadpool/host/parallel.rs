@@ -1,79 +1,79 @@
 //! Regions: a loop shared among the calling thread and helpers from a pool.
 //!
-//! The caller plans (`plan`: alone, or how many helpers), opens a region, asks for the helpers, and works itself.
-//! Whoever comes in claims a slot, which is its home in the loop too, and draws pieces (`Ranges`) until none is left.
-//! `RunLatch` says when all units are done *and* no helper touches the region any more; the last one out closes it,
-//! runs the epilogue if there is one, and, if that is a helper, opens the gate on which the caller waits. There is no
-//! barrier: nobody waits inside a region, and what comes after all pieces is done by whoever comes out last.
+//! The caller plans (`plan`: alone, or how many helpers), opens a region, asks for the helpers, and works itself. An
+//! entering thread claims a slot, which is also its home in the loop, and draws pieces (`Ranges`) until none is left.
+//! `RunLatch` tells when all units are done *and* no helper touches the region any more; the last one out closes it,
+//! runs the epilogue if there is one, and, if it is a helper, advances the event count on which the caller waits. There
+//! is no barrier: nobody waits inside a region, and the last one out runs whatever follows all pieces.
 //!
-//! | state  | what may be touched                               | who leads to the next one                 |
-//! |--------|---------------------------------------------------|-------------------------------------------|
-//! | free   | nothing                                           | the caller claims the place               |
+//! | state  | access                                            | step to the next one                        |
+//! |--------|---------------------------------------------------|---------------------------------------------|
+//! | free   | nothing                                           | the caller claims the place                 |
 //! | set up | everything, by the caller                         | the caller: `RunLatch::open`                |
 //! | open   | `work` (to read), ranges and slots, by all inside | the last one out: `RunLatch::leave` says so |
-//! | closed | everything, by that last one                      | it: the epilogue, then the gate           |
-//! | over   | everything, by the caller                         | the caller gives the place back           |
+//! | closed | everything, by that last one                      | it: the epilogue, then the event count      |
+//! | over   | everything, by the caller                         | the caller gives the place back             |
 //!
-//! *Who may come in.* Anybody, while units are left: a helper is sent to a place, not to a loop. One that comes late
-//! for its own region finds the place closed, or the next region open there and serves that one, be it shared by
-//! `schedule` or by a `parallel_for` that waits. Nothing in a region depends on who comes, or on the index that the
-//! pool calls a task with: what a helper may touch hangs on its slot, and that is nobody else's until it gives it
-//! back.
+//! *Entering.* Any thread may enter while units are left: a helper is sent to a place, not to a loop. One that comes
+//! late for its own region finds the place closed, or serves the next region open there, be it shared by `schedule` or
+//! by a blocking `parallel_for`. Nothing in a region depends on which threads come, or on the index that the pool calls
+//! a task with: a helper's access depends on its slot alone, which it owns until it gives it back.
 //!
 //! *More may come than were asked for.* The lowest free slot is claimed, and the slots below `team` are the homes of
-//! the loop. Who gets a slot of `team` or above, or none since all are taken, draws nothing and leaves; so no piece
-//! sees a slot that the plan did not allow. That may happen to the caller itself, and the work is done all the same:
+//! the loop. A thread that gets a slot of `team` or above, or none since all are taken, draws nothing and leaves; so no
+//! piece sees a slot that the plan did not allow. That may happen to the caller itself, and the work is done all the
+//! same:
 //!
-//! - Whoever gets such a slot, or none, has found all slots below `team` claimed. Their holders are inside this very
-//!   region (a slot is given back before its holder leaves, and a region closes when all have left), and each draws
-//!   until it has seen all homes empty before it gives its slot back.
-//! - Then no unit is left. A home that nobody holds only shrinks, so it stays empty once it was seen empty; one that
-//!   somebody holds is left empty by that holder, who alone may fill it (`Ranges`).
-//! - So a region in which somebody has held a home is done when all have left (`models_homes_are_left_empty`). And in
-//!   each somebody has, before the caller leaves: the caller, or those whom it found there.
+//! - A thread that gets such a slot, or none, has found all slots below `team` claimed. Their holders are inside this
+//!   very region (a slot is given back before its holder leaves, and a region closes when all have left), and each
+//!   draws until it has seen all homes empty before it gives its slot back.
+//! - Then no unit is left. A home without a holder only shrinks, so it stays empty once it was seen empty; a held one
+//!   is left empty by its holder, which alone may fill it (`Ranges`).
+//! - So a region in which a home was held is done when all have left (`models_homes_are_left_empty`). In each region
+//!   one is, before the caller leaves: by the caller, or by the threads that it found there.
 //!
-//! The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come.
-//! A piece that opens a region waits for what is done in that one, which is younger; so no two regions wait for each
-//! other. Hence a region ends on any pool, also one that runs nothing, and may be opened inside another one. The
-//! caller's wait looks at the gate for a bounded time and then sleeps. (In a `parallel_for` that waits it is the pool
-//! that holds the caller, for tasks that it has accepted.)
+//! The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come. A
+//! piece that opens a region waits for that region's work, which is younger; so no two regions wait for each other.
+//! Hence a region ends on any pool, even one that runs nothing, and may be nested. The caller's wait spins for a
+//! bounded time and then sleeps. (In a blocking `parallel_for` the pool holds the caller, for tasks that it has
+//! accepted.)
 //!
-//! A region that is worth more helpers than the budget has goes onto the board: closures that are done with what they
-//! came for look there before they leave, and helpers that come too late for their own region do too.
+//! A region that is worth more helpers than the budget has sets its bit in `HelpWanted`: closures that are done with
+//! their own work look there before they leave, and so do helpers that come too late for their own region.
 //!
 //! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
 //!
-//! # The doors
+//! # Entry points
 //!
-//! What is planned to be alone runs here, the rest in a region.
+//! Loops planned to run alone run here, the rest in a region.
 //!
-//! A loop whose items cost nobody knows what is planned by what its function took before (`Sites`), if that is clear.
-//! Else it begins alone, in pieces that double; when it has taken as long as a helper would take to come, what is
-//! left is planned with the cost that was seen.
+//! A loop of unknown cost is planned by its function's past cost (`Sites`), if that is clear. Else it begins alone, in
+//! pieces that double; when it has taken as long as a helper would take to come, the rest is planned with the observed
+//! cost.
 
-use super::Task;
-use super::region::{Body, Epilogue, PLACES, Region, Work};
+use super::RawTask;
+use super::region::{Body, Epilogue, PLACES, ParallelRegion, RegionWork};
 use super::ticket::serve;
 use super::tickets::Need;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Object, Ref, Result};
 use crate::sync::{Claim, ambient};
 use crate::threadpool::ThreadPool;
-use crate::threadpool::costs::{Plan, Sample, Way};
+use crate::threadpool::costs::{DispatchKind, LoopPlan, Sample};
 use crate::threadpool::plan;
 use crate::threadpool::sites;
-use crate::threadpool::span::{Span, Units};
-use crate::threadpool::trials::Next;
+use crate::threadpool::span::{LoopUnits, Span};
+use crate::threadpool::trials::NextRun;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// How long the caller looks at the gate before it sleeps: the pieces it waits for are running.
+/// How long the caller spins before it sleeps: the pieces that it waits for are running.
 const JOIN_SPIN_NS: u64 = 20_000;
 
-/// A loop that is too small to be shared is measured again once in so many calls; and where it is smaller by this factor
-/// than one that could be, more seldom.
+/// A loop that is too small to be shared is measured again once in so many calls; if it is smaller by this factor than
+/// a sharable one, more rarely.
 const OFTEN: u32 = 16;
 const SELDOM: u32 = 256;
 const FAR: f32 = 16.0;
@@ -84,7 +84,7 @@ pub fn parallel_for(pool: Option<&Ref<ThreadPool>>, span: &Span, body: Body<'_>)
     parallel_for_then(pool, span, body, None)
 }
 
-/// As `parallel_for`; then the epilogue, once, in the thread that comes out last. Not if a piece has failed.
+/// As `parallel_for`; then the epilogue, once, in the last thread to leave. Not if a piece has failed.
 #[inline]
 pub fn parallel_for_then(
     pool: Option<&Ref<ThreadPool>>,
@@ -104,8 +104,8 @@ pub fn parallel_for_then(
     epilogue.map_or(Ok(()), |epilogue| epilogue())
 }
 
-/// A loop whose items cost about `cost_ns`: as the plan says, unless it was tried and proved wrong. `otherwise` is what
-/// to do if the plan asks for nobody.
+/// A loop whose items cost about `cost_ns`: follows the plan, unless trials proved it wrong. `otherwise` runs if the
+/// plan asks for no helpers.
 #[inline]
 fn planned(
     pool: &Ref<ThreadPool>,
@@ -124,7 +124,7 @@ fn planned(
             known.cost_ns = alone_ns / span.items as f32;
         }
         match trial.next(known.total_ns() < worth) {
-            Next::Alone { timed: true } => {
+            NextRun::Alone { timed: true } => {
                 let begin = now_ns();
                 alone(span, 0, body, epilogue)?;
                 let ns = (now_ns() - begin) as f32;
@@ -132,8 +132,8 @@ fn planned(
                 seen(pool, span, ns);
                 return Ok(());
             }
-            Next::Alone { timed: false } => return alone(span, 0, body, epilogue),
-            Next::Shared { timed: wanted } => timed = wanted,
+            NextRun::Alone { timed: false } => return alone(span, 0, body, epilogue),
+            NextRun::Shared { timed: wanted } => timed = wanted,
         }
     }
     let Some(plan) = plan::plan(pool, &known) else { return otherwise() };
@@ -147,8 +147,7 @@ fn planned(
     Ok(())
 }
 
-/// What a loop without an estimate took, in the time of one thread: the next one of its function may cost something
-/// else.
+/// Records the single-thread time of a loop without an estimate: the next one of its function may cost something else.
 fn seen(pool: &Ref<ThreadPool>, span: &Span, ns: f32) {
     if span.cost_ns <= 0.0 {
         pool.learned().sites.put(span.site, ns / span.items as f32);
@@ -163,7 +162,7 @@ fn alone(span: &Span, first: usize, body: Body<'_>, epilogue: Option<Epilogue<'_
     epilogue.map_or(Ok(()), |epilogue| epilogue())
 }
 
-/// A loop whose items cost nobody knows: by what its function took before, if that is clear, and else as it turns out.
+/// A loop of unknown cost: by its function's past cost, if that is clear, and else by exploring.
 #[cold]
 fn unknown(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
     if let Some(cost_ns) = pool.learned().sites.get(span.site) {
@@ -179,7 +178,7 @@ fn unknown(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option
     explore(pool, span, body, epilogue)
 }
 
-/// Begins alone, in pieces that double, until it is known what an item costs.
+/// Begins alone, in pieces that double, until the cost of an item is known.
 fn explore(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
     let grain = span.grain.max(1);
     let (begin, enough) = (now_ns(), (pool.learned().costs.worth_ns() / 2.0) as u64);
@@ -208,12 +207,12 @@ fn explore(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option
     }
 }
 
-/// The items from `first` on, in this thread and with helpers that were taken from the budget.
+/// The items from `first` on, in this thread and with helpers taken from the budget.
 fn shared(
     pool: &Ref<ThreadPool>,
     span: &Span,
     first: usize,
-    plan: Plan,
+    plan: LoopPlan,
     body: Body<'_>,
     epilogue: Option<Epilogue<'_>>,
 ) -> Result<()> {
@@ -226,11 +225,13 @@ fn shared(
     let draw = plan::draw(pool, plan.helpers + 1, units.count, units.items as f32 * span.cost_ns, span.coarse);
     let sampled = plan.sampled;
     // SAFETY: the place was claimed and its last use is over, so nobody is inside. The lifetimes are erased: body and
-    // epilogue are used only by those inside and by who closes, and `run` does not return before the region is closed.
+    // epilogue are used only by threads inside and by the closer, and `run` does not return before the region is
+    // closed.
     unsafe {
         let body = std::mem::transmute::<Body<'_>, Body<'static>>(body);
         let epilogue = std::mem::transmute::<Option<Epilogue<'_>>, Option<Epilogue<'static>>>(epilogue);
-        *region.work.get() = Some(Work { body, epilogue, first, end: span.items, unit: units.items, draw, sampled });
+        *region.work.get() =
+            Some(RegionWork { body, epilogue, first, end: span.items, unit: units.items, draw, sampled });
     }
     if let Some(item_ns) = run(pool, place, plan, units, span.cost_ns) {
         pool.learned().sites.put(span.site, item_ns);
@@ -241,10 +242,10 @@ fn shared(
     result
 }
 
-/// Opens a region that is set up, works in it, and returns when it is over; gives what an item took if that was
+/// Opens a region that is set up, works in it, and returns when it is over; gives the cost of an item if it was
 /// measured.
-fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_ns: f32) -> Option<f32> {
-    let (region, board) = (&pool.regions().all[place], &pool.regions().board);
+fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: LoopPlan, units: LoopUnits, item_ns: f32) -> Option<f32> {
+    let (region, help_wanted) = (&pool.regions().all[place], &pool.regions().help_wanted);
     let team = plan.helpers + 1;
     // SAFETY: nobody is inside yet.
     let sampled = region.is_sampled();
@@ -255,23 +256,23 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
         region.stamps.last_arrival.store(0, Relaxed);
         region.stamps.last_end.store(0, Relaxed);
     }
-    let closed = region.gate.reached() + 1;
+    let closed = region.closings.reached() + 1;
     region.pool.store(Arc::as_ptr(pool).cast_mut().cast(), Relaxed);
     region.lineage.note();
-    region.tokens.open(units.count);
-    let wanting = plan.taken < plan.helpers && plan.way == Way::Single;
+    region.latch.open(units.count);
+    let wanting = plan.taken < plan.helpers && plan.way == DispatchKind::Single;
     if wanting {
-        board.put_up(place);
+        help_wanted.set(place);
         plan.taken += pool.take_helpers(plan.helpers - plan.taken, plan.width);
     }
     let (asked, took);
     match plan.way {
-        Way::Single => {
-            // Before it asks, so that its home is the first as a rule.
+        DispatchKind::Single => {
+            // Before asking, so that its home is usually the first.
             let slot = region.slots.claim();
             let share_ns = (units.count as f32 * units.items as f32 * item_ns / team as f32) as u64;
             let mut taken = plan.taken;
-            while taken > 0 && !region.tokens.is_finished() {
+            while taken > 0 && !region.latch.is_finished() {
                 taken -= 1;
                 if !ask(pool, region, share_ns) {
                     break;
@@ -281,20 +282,20 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
             asked = if sampled { now_ns() } else { 0 };
             took = finish(region, slot, closed, asked);
         }
-        Way::Bulk => {
+        DispatchKind::Bulk => {
             asked = begin;
-            // Blocks until its closures have returned; refused or not, what is left is done below.
+            // Blocks until its closures have returned; refused or not, the rest is done below.
             if plan.taken > 0 {
                 ask_in_bulk(pool, region, plan.taken);
             }
-            // As a rule they have left nothing.
-            let slot = if region.tokens.is_finished() { None } else { region.slots.claim() };
+            // Usually they have left nothing.
+            let slot = if region.latch.is_finished() { None } else { region.slots.claim() };
             finish(region, slot, closed, 0);
             took = None;
         }
     }
     if wanting {
-        board.take_down(place);
+        help_wanted.clear(place);
     }
     if sampled && plan.taken > 0 {
         refine(pool, region, plan, begin, asked);
@@ -302,9 +303,9 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
     took.map(|unit_ns| unit_ns / units.items as f32)
 }
 
-/// The caller's own part, and its wait for the end. Gives what a unit took, if the region is sampled and the part began
-/// at `begin`.
-fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Option<f32> {
+/// The caller's own part, and its wait for the end. Gives the cost of a unit, if the region is sampled and the part
+/// began at `begin`.
+fn finish(region: &ParallelRegion, slot: Option<usize>, closed: u64, begin: u64) -> Option<f32> {
     let done = slot.map_or(0, |slot| region.drain_and_give_back(slot));
     let mut took = None;
     if region.is_sampled() {
@@ -313,20 +314,20 @@ fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Opti
         took = (begin > 0 && done > 0).then(|| (now - begin) as f32 / done as f32);
     }
     if !region.leave(done) {
-        region.gate.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+        region.closings.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
     }
     took
 }
 
-/// Tells the pool's costs what a sampled region has shown.
-fn refine(pool: &ThreadPool, region: &Region, plan: Plan, begin: u64, asked: u64) {
+/// Refines the pool's costs by a sampled region.
+fn refine(pool: &ThreadPool, region: &ParallelRegion, plan: LoopPlan, begin: u64, asked: u64) {
     let end = now_ns();
     let (arrival, last_end) = (region.stamps.last_arrival.load(Relaxed), region.stamps.last_end.load(Relaxed));
     let old = pool.learned().costs.get(plan.way, plan.hot);
     let submit = match plan.way {
-        Way::Single => asked.saturating_sub(begin) as f32 / plan.taken as f32,
-        // The first to arrive was not stamped apart.
-        Way::Bulk => old.submit,
+        DispatchKind::Single => asked.saturating_sub(begin) as f32 / plan.taken as f32,
+        // The first arrival has no time stamp of its own.
+        DispatchKind::Bulk => old.submit,
     };
     let arrive = (arrival > 0).then(|| arrival.saturating_sub(begin) as f32);
     let join = end.saturating_sub(last_end) as f32;
@@ -338,7 +339,7 @@ fn refine(pool: &ThreadPool, region: &Region, plan: Plan, begin: u64, asked: u64
 unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
     // SAFETY: `ask` gave the region, which lives in its pool, and this closure one reference to the pool.
     let (region, pool): (_, Ref<ThreadPool>) = unsafe {
-        let region = &*region.cast_const().cast::<Region>();
+        let region = &*region.cast_const().cast::<ParallelRegion>();
         (region, Arc::from_raw(region.pool.load(Relaxed).cast_const().cast()))
     };
     serve(pool, Need::Wanted, |_| {
@@ -346,26 +347,26 @@ unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
     });
 }
 
-/// One of those whom a `parallel_for` that waits brings, the caller among them as a rule.
+/// A thread of a blocking `parallel_for`, usually also the caller.
 unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
     // SAFETY: `ask_in_bulk` gave the region, and holds the pool while its closures run; its call is inside of the door.
     let (region, pool) = unsafe {
-        let region = &*region.cast_const().cast::<Region>();
+        let region = &*region.cast_const().cast::<ParallelRegion>();
         (region, &*region.pool.load(Relaxed).cast::<Object<ThreadPool>>())
     };
-    let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+    let _frame = ambient::enter(ambient::ActiveWork::Pool(pool.id()));
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| region.help())) {
         std::mem::forget(payload);
     }
 }
 
-/// Asks for one helper that was taken from the budget. False if it is refused; then it is given back.
-fn ask(pool: &Ref<ThreadPool>, region: &Region, cost_ns: u64) -> bool {
+/// Asks for one helper taken from the budget. If it is refused, gives it back and returns false.
+fn ask(pool: &Ref<ThreadPool>, region: &ParallelRegion, cost_ns: u64) -> bool {
     // SAFETY: the caller's reference keeps the count above zero; `come` gives this one back.
     unsafe { Arc::increment_strong_count(Arc::as_ptr(pool)) }
     pool.closures_went_out(1);
     // SAFETY: `come` may run on any thread, once, and does not unwind.
-    let accepted = pool.offer(unsafe { Task::new(come, std::ptr::from_ref(region).cast_mut().cast()) }, cost_ns, 0);
+    let accepted = pool.offer(unsafe { RawTask::new(come, std::ptr::from_ref(region).cast_mut().cast()) }, cost_ns, 0);
     if !accepted {
         pool.life().closure_left();
         // SAFETY: refused means that `come` has not and will not run, so its reference is this thread's again.
@@ -375,22 +376,22 @@ fn ask(pool: &Ref<ThreadPool>, region: &Region, cost_ns: u64) -> bool {
     accepted
 }
 
-/// Asks for so many helpers, which were taken from the budget, through a `parallel_for` that waits, and takes part.
-/// Refused or not, they are given back.
-fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &Region, helpers: usize) {
+/// Asks for helpers taken from the budget through a blocking `parallel_for`, and takes part. Refused or not, they are
+/// given back.
+fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &ParallelRegion, helpers: usize) {
     pool.add_to_budget(1);
     // SAFETY: `come_in_bulk` may run on any thread, once for each index, and does not unwind.
-    let task = unsafe { Task::new(come_in_bulk, std::ptr::from_ref(region).cast_mut().cast()) };
+    let task = unsafe { RawTask::new(come_in_bulk, std::ptr::from_ref(region).cast_mut().cast()) };
     pool.offer_bulk(task, helpers + 1);
     pool.give_back_helpers(helpers + 1);
 }
 
-/// By a closure that is done with what it came for and has given back its part of the budget: helps regions that want
-/// hands. True if it had a part of the budget for that.
+/// By a closure that is done with its own work and has given back its part of the budget: helps regions that want more
+/// helpers. True if it had a part of the budget for that.
 pub fn lend_a_hand(pool: &Ref<ThreadPool>) -> bool {
     let mut had_some = false;
     loop {
-        let wanted = pool.regions().board.wanted_now();
+        let wanted = pool.regions().help_wanted.wanted_now();
         if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
             return had_some;
         }

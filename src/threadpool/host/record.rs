@@ -1,4 +1,4 @@
-//! One call of a watched pool's `schedule` or `parallel_for`: which of its indices wait, run, and have ended.
+//! One call of a checked pool's `schedule` or `parallel_for`: which of its indices wait, run, and have ended.
 #![forbid(unsafe_code)]
 
 use crate::sync::{Mutex, MutexGuard};
@@ -23,7 +23,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// What a record runs for an index.
+/// The function that a record runs for an index.
 pub(in crate::threadpool) type Body = Arc<dyn Fn(i32) + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,32 +41,32 @@ impl Function {
     }
 }
 
-/// Whose task it is: one of weir's must be run even if the pool does not, one of a probe's may be given up.
+/// The task's owner: weir's tasks must run even if the pool does not run them, a probe's may be given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum TaskOwner {
     Weir,
     Probe,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Index {
+enum IndexState {
     Waiting,
     Running,
     Ended,
-    /// The pool may not run it any more.
+    /// Taken back from the pool.
     Taken,
 }
 
 pub(super) struct Record {
     pub(super) function: Function,
-    pub(super) owner: Owner,
+    pub(super) owner: TaskOwner,
     /// Whether `parallel_for` may return early.
     asynchronous: bool,
-    state: Mutex<State>,
+    state: Mutex<RecordState>,
 }
 
-struct State {
-    indices: Vec<Index>,
+struct RecordState {
+    indices: Vec<IndexState>,
     waiting: usize,
     /// Neither ended nor taken.
     open: usize,
@@ -75,22 +75,22 @@ struct State {
     accepted_ns: Option<u64>,
     /// parallel_for has returned.
     returned: bool,
-    /// Let go when nothing is open.
+    /// Dropped when nothing is open.
     body: Option<Body>,
 }
 
-/// What to do with an index that the pool brings.
-pub(super) enum Begin {
-    /// Run it as this index; the second part is wrong all the same.
+/// The reaction to an index that the pool brings.
+pub(super) enum IndexVerdict {
+    /// Run it as this index, and report the finding, if any.
     Run(Body, i32, Option<Finding>),
-    /// Weir's task must not see it.
+    /// Do not run weir's task.
     Ignore(Finding),
 }
 
 impl Record {
-    pub(super) fn new(function: Function, n: usize, body: Body, owner: Owner, asynchronous: bool) -> Record {
-        let indices = vec![Index::Waiting; n];
-        let state = State {
+    pub(super) fn new(function: Function, n: usize, body: Body, owner: TaskOwner, asynchronous: bool) -> Record {
+        let indices = vec![IndexState::Waiting; n];
+        let state = RecordState {
             indices,
             waiting: n,
             open: n,
@@ -102,7 +102,7 @@ impl Record {
         Record { function, owner, asynchronous, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecordState> {
         self.state.lock()
     }
 
@@ -123,11 +123,14 @@ impl Record {
     }
 
     /// The pool runs an index.
-    pub(super) fn begin(&self, given: i32) -> Begin {
+    pub(super) fn begin(&self, given: i32) -> IndexVerdict {
         let mut state = self.state();
         let n = state.indices.len();
         if state.refused {
-            return Begin::Ignore(Finding::new("H7", format!("{}, and had refused the call", self.ran(given, n))));
+            return IndexVerdict::Ignore(Finding::new(
+                "H7",
+                format!("{}, and had refused the call", self.ran(given, n)),
+            ));
         }
         let (index, mut wrong) = match (self.function, given) {
             (Function::Schedule, given) if given != 0 => {
@@ -136,37 +139,43 @@ impl Record {
             (_, given) => (given, None),
         };
         let Some(place) = usize::try_from(index).ok().filter(|&place| place < n) else {
-            return Begin::Ignore(Finding::new("H5", format!("parallel_for of {n} tasks ran index {given}")));
+            return IndexVerdict::Ignore(Finding::new("H5", format!("parallel_for of {n} tasks ran index {given}")));
         };
         match state.indices[place] {
-            Index::Waiting => {}
-            Index::Running | Index::Ended => {
-                return Begin::Ignore(Finding::new(self.once(), format!("{} twice", self.ran(index, n))));
+            IndexState::Waiting => {}
+            IndexState::Running | IndexState::Ended => {
+                return IndexVerdict::Ignore(Finding::new(self.once(), format!("{} twice", self.ran(index, n))));
             }
-            Index::Taken if state.returned && !self.asynchronous => {
-                return Begin::Ignore(Finding::new("H6", format!("{} after it had returned", self.ran(index, n))));
+            IndexState::Taken if state.returned && !self.asynchronous => {
+                return IndexVerdict::Ignore(Finding::new(
+                    "H6",
+                    format!("{} after it had returned", self.ran(index, n)),
+                ));
             }
-            Index::Taken => {
-                return Begin::Ignore(Finding::new("H9", format!("{} long after it was given up", self.ran(index, n))));
+            IndexState::Taken => {
+                return IndexVerdict::Ignore(Finding::new(
+                    "H9",
+                    format!("{} long after it was given up", self.ran(index, n)),
+                ));
             }
         }
         if state.returned && !self.asynchronous {
             wrong = Some(Finding::new("H6", format!("{} after it had returned", self.ran(index, n))));
         }
         let Some(body) = state.body.clone() else {
-            return Begin::Ignore(Finding::new(self.once(), format!("{} too often", self.ran(index, n))));
+            return IndexVerdict::Ignore(Finding::new(self.once(), format!("{} too often", self.ran(index, n))));
         };
-        state.indices[place] = Index::Running;
+        state.indices[place] = IndexState::Running;
         state.waiting -= 1;
-        Begin::Run(body, index, wrong)
+        IndexVerdict::Run(body, index, wrong)
     }
 
     /// An index that was begun, or taken and then run, has ended. True if nothing is open any more.
     pub(super) fn end(&self, index: i32) -> bool {
         let mut state = self.state();
         if let Some(place) = usize::try_from(index).ok().filter(|&place| place < state.indices.len()) {
-            if state.indices[place] == Index::Running {
-                state.indices[place] = Index::Ended;
+            if state.indices[place] == IndexState::Running {
+                state.indices[place] = IndexState::Ended;
             }
             state.open -= 1;
         }
@@ -177,7 +186,7 @@ impl Record {
         done
     }
 
-    /// The pool says no. False if that is too late, because it has begun to run the call.
+    /// The pool refuses. False if that is too late, because it has begun to run the call.
     pub(super) fn refuse(&self) -> bool {
         let mut state = self.state();
         if state.waiting < state.indices.len() {
@@ -194,15 +203,15 @@ impl Record {
         self.state().accepted_ns = Some(now_ns);
     }
 
-    /// A parallel_for that waits has returned: an index that runs still, and whether one waits still.
+    /// A blocking parallel_for has returned: an index that still runs, and whether one still waits.
     pub(super) fn come_back(&self) -> (Option<usize>, bool) {
         let mut state = self.state();
         state.returned = true;
-        (state.indices.iter().position(|&index| index == Index::Running), state.waiting > 0)
+        (state.indices.iter().position(|&index| index == IndexState::Running), state.waiting > 0)
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.state().indices.contains(&Index::Running)
+        self.state().indices.contains(&IndexState::Running)
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -215,13 +224,13 @@ impl Record {
         state.waiting > 0 && state.accepted_ns.is_some_and(|at| now_ns.saturating_sub(at) >= age_ns)
     }
 
-    /// Takes the waiting indices away from the pool, with what they run. Each must be given to `end`.
+    /// Takes the waiting indices back from the pool, with their body. Each must be given to `end`.
     pub(super) fn take_waiting(&self) -> (Vec<i32>, Option<Body>) {
         let mut state = self.state();
-        let waiting = |(_, index): &(usize, &Index)| **index == Index::Waiting;
+        let waiting = |(_, index): &(usize, &IndexState)| **index == IndexState::Waiting;
         let taken: Vec<usize> = state.indices.iter().enumerate().filter(waiting).map(|(at, _)| at).collect();
         for &at in &taken {
-            state.indices[at] = Index::Taken;
+            state.indices[at] = IndexState::Taken;
         }
         state.waiting = 0;
         (taken.into_iter().map(|at| at as i32).collect(), state.body.clone())

@@ -1,10 +1,10 @@
-//! A pool's regions: where those who share a loop draw its pieces. `parallel` says how a region comes and goes.
+//! A pool's regions, in which threads share a loop. `parallel` describes a region's life.
 
 use super::help_wanted::HelpWanted;
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
 use crate::sync::ambient::Lineage;
-use crate::sync::{Claim, Entry, EventCount, Exit, Mutex, RunLatch, Slots};
+use crate::sync::{Claim, EventCount, Exit, Mutex, RunEntry, RunLatch, Slots};
 use crate::threadpool::ranges::{Draw, Ranges};
 use crate::threadpool::span::MAX_SLOTS;
 use std::cell::UnsafeCell;
@@ -12,25 +12,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
 
 pub(super) type Body<'a> = &'a (dyn Fn(Claim) -> Result<()> + Sync);
-/// What runs once, after all pieces.
+/// Runs once, after all pieces.
 pub type Epilogue<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
-/// The first members are what everybody who comes and goes writes: one line of the cache.
+/// The first members are written by every thread that enters or leaves: one cache line.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub(super) struct Region {
-    pub(super) tokens: RunLatch,
-    /// What the caller is inside of.
+pub(super) struct ParallelRegion {
+    pub(super) latch: RunLatch,
+    /// The work that the caller is inside of.
     pub(super) lineage: Lineage,
     pub(super) slots: Slots,
-    pub(super) gate: EventCount,
+    pub(super) closings: EventCount,
     /// The pool whose region it is (`parallel`), set when it is first opened.
     pub(super) pool: AtomicPtr<()>,
     pub(super) failed: AtomicBool,
     pub(super) ranges: Ranges,
     pub(super) error: Mutex<Option<Error>>,
     pub(super) stamps: Stamps,
-    pub(super) work: UnsafeCell<Option<Work>>,
+    pub(super) work: UnsafeCell<Option<RegionWork>>,
 }
 
 /// Times of a sampled region, of `now_ns`.
@@ -41,7 +41,7 @@ pub(super) struct Stamps {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Work {
+pub(super) struct RegionWork {
     pub(super) body: Body<'static>,
     pub(super) epilogue: Option<Epilogue<'static>>,
     /// The items `first..end`, in units of `unit` items from `first` on.
@@ -52,24 +52,24 @@ pub(super) struct Work {
     pub(super) sampled: bool,
 }
 
-impl std::fmt::Debug for Work {
+impl std::fmt::Debug for RegionWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Work(items {}..{} by {}, {:?})", self.first, self.end, self.unit, self.draw)
     }
 }
 
-// SAFETY: `work` is written by the caller before `open` and read by those inside (`RunLatch`); the body is Sync.
-unsafe impl Sync for Region {}
+// SAFETY: `work` is written by the caller before `open` and read by threads inside (`RunLatch`); the body is Sync.
+unsafe impl Sync for ParallelRegion {}
 // SAFETY: as above.
-unsafe impl Send for Region {}
+unsafe impl Send for ParallelRegion {}
 
-impl Region {
-    fn new(most_threads: usize) -> Region {
-        Region {
-            tokens: RunLatch::new(),
+impl ParallelRegion {
+    fn new(most_threads: usize) -> ParallelRegion {
+        ParallelRegion {
+            latch: RunLatch::new(),
             lineage: Lineage::default(),
             slots: Slots::new(most_threads),
-            gate: EventCount::new(),
+            closings: EventCount::new(),
             pool: AtomicPtr::new(std::ptr::null_mut()),
             ranges: Ranges::new(most_threads),
             failed: AtomicBool::new(false),
@@ -79,19 +79,19 @@ impl Region {
         }
     }
 
-    /// What a thread does that is inside and has claimed this slot.
+    /// The work of a thread that is inside and has claimed this slot.
     pub(super) fn drain_and_give_back(&self, slot: usize) -> u32 {
         let done = self.drain(slot);
         self.slots.give_back(slot);
         done
     }
 
-    /// Draws and runs pieces until none is left; gives how many units that were.
+    /// Draws and runs pieces until none is left; gives their number of units.
     fn drain(&self, slot: usize) -> u32 {
         // SAFETY: the calling thread is inside, so the region is open and `work` is not written.
         let Some(work) = (unsafe { &*self.work.get() }) else { return 0 };
         if slot >= work.draw.team {
-            // One more than the plan has homes for. Those below are all held, by threads that do the work.
+            // More threads than the plan has homes for. All homes are held, by threads that do the work.
             return 0;
         }
         let mut done = 0;
@@ -123,12 +123,12 @@ impl Region {
         self.failed.store(true, Release);
     }
 
-    /// Leaves, with so many units done. The last one out runs the epilogue; true if that was this thread.
+    /// Leaves, with `done` units done. The last one out runs the epilogue; true if that was this thread.
     pub(super) fn leave(&self, done: u32) -> bool {
-        if self.tokens.leave(done) == Exit::Open {
+        if self.latch.leave(done) == Exit::Open {
             return false;
         }
-        // SAFETY: the region is closed, and by this thread: `work` is its alone until it opens the gate or returns.
+        // SAFETY: this thread has closed the region: `work` is its alone until it advances the event count or returns.
         let epilogue = unsafe { (*self.work.get()).as_ref().and_then(|work| work.epilogue) };
         if let Some(epilogue) = epilogue.filter(|_| !self.failed.load(Acquire)) {
             match catch_unwind(AssertUnwindSafe(epilogue)) {
@@ -150,10 +150,10 @@ impl Region {
     }
 }
 
-impl Region {
-    /// A helper's part in whatever is open here; false if there was nothing left for it to do.
+impl ParallelRegion {
+    /// A helper's part in the region open here; false if there was nothing left to do.
     pub(super) fn help(&self) -> bool {
-        if self.tokens.enter(self.tokens.generation()) == Entry::Over {
+        if self.latch.enter(self.latch.generation()) == RunEntry::Over {
             return false;
         }
         let _lineage = self.lineage.enter();
@@ -166,7 +166,7 @@ impl Region {
             self.stamps.last_end.fetch_max(now_ns(), Relaxed);
         }
         if self.leave(done) {
-            self.gate.advance(1);
+            self.closings.advance(1);
         }
         done > 0
     }
@@ -174,27 +174,27 @@ impl Region {
 
 /// A pool's regions.
 #[derive(Debug)]
-pub struct Regions {
+pub struct ParallelRegions {
     pub(super) free: Slots,
-    pub(super) all: Box<[Region]>,
-    /// Regions that were worth more helpers than there were.
-    pub(super) board: HelpWanted,
+    pub(super) all: Box<[ParallelRegion]>,
+    /// Regions that are worth more helpers than they got.
+    pub(super) help_wanted: HelpWanted,
     pub(super) most_threads: usize,
 }
 
 pub(super) const PLACES: usize = 32;
 
-/// The largest team that there can be, if so many threads are wanted.
+/// The largest possible team, if so many threads are wanted.
 pub(super) fn most_threads(wanted: usize) -> usize {
     wanted.clamp(2, MAX_SLOTS)
 }
 
-impl Regions {
+impl ParallelRegions {
     /// For teams of up to so many threads, the caller among them.
-    pub fn new(wanted: usize) -> Regions {
+    pub fn new(wanted: usize) -> ParallelRegions {
         let most_threads = most_threads(wanted);
-        let all = (0..PLACES).map(|_| Region::new(most_threads)).collect();
-        Regions { free: Slots::new(PLACES), all, board: HelpWanted::new(), most_threads }
+        let all = (0..PLACES).map(|_| ParallelRegion::new(most_threads)).collect();
+        ParallelRegions { free: Slots::new(PLACES), all, help_wanted: HelpWanted::new(), most_threads }
     }
 
     /// Largest team.

@@ -4,21 +4,21 @@ use std::ffi::c_void;
 
 /// A C function and its argument.
 #[derive(Clone, Copy, Debug)]
-pub struct Task {
+pub struct RawTask {
     run: unsafe extern "C" fn(*mut c_void, i32),
     arg: *mut c_void,
 }
 
-// SAFETY: whoever makes a Task promises that it may run on any thread.
-unsafe impl Send for Task {}
+// SAFETY: by the contract of `new` it may run on any thread.
+unsafe impl Send for RawTask {}
 // SAFETY: as above.
-unsafe impl Sync for Task {}
+unsafe impl Sync for RawTask {}
 
-impl Task {
+impl RawTask {
     /// # Safety
     /// `run(arg, i)` may be called from any thread, once for each call that was agreed on, and does not unwind.
-    pub unsafe fn new(run: unsafe extern "C" fn(*mut c_void, i32), arg: *mut c_void) -> Task {
-        Task { run, arg }
+    pub unsafe fn new(run: unsafe extern "C" fn(*mut c_void, i32), arg: *mut c_void) -> RawTask {
+        RawTask { run, arg }
     }
 
     /// Runs it.

@@ -1,20 +1,20 @@
 //! Closures on their way through a pool.
 //!
-//! A pool gets a C function and one pointer. The pointer is a ticket: which job to run, with which tag, how many
-//! times, for which pool. Tickets come from a fixed set in the pool, and from the heap when all are out, so that
-//! handing work to a pool allocates nothing as a rule.
+//! A pool gets a C function and one pointer. The pointer is a ticket: which job to run, with which tag, how many times,
+//! for which pool. Tickets come from a fixed set in the pool, and from the heap when all are out, so that handing work
+//! to a pool usually allocates nothing.
 //!
-//! Life of a ticket: filled by the sender (who claimed it), then read by as many closures as were sent (`left`),
-//! freed by the last of them before it runs its job, so that the job itself can send again. Each closure out holds
-//! one reference to the pool, so the set outlives them. A refused ticket is freed by its sender.
+//! Life of a ticket: filled by the sender (which claimed it), then read by as many closures as were sent (`left`),
+//! freed by the last of them before it runs its job, so that the job itself can send again. Each closure out holds one
+//! reference to the pool, so the set outlives them. A refused ticket is freed by its sender.
 //!
-//! A job that finds the budget used up may say that it wants a thread all the same (`Want`): a closure that is done with
-//! what it came for, and has given back its part of the budget, does such a job before it leaves the pool's thread. So
-//! a run that begins while the helpers of the last one are on their way out is not left alone. Nobody is missed, as on
-//! the board of regions (`sync::HelpWanted`).
+//! A job that finds the budget used up may register that it wants a thread (`HelpRequest`): a closure that is done with
+//! its own work, and has given back its part of the budget, does such a job before it leaves the pool's thread. So a
+//! run that begins while the helpers of the last one are on their way out is not left alone. No job is missed, as with
+//! regions (`help_wanted`).
 
-use super::Task;
-use super::tickets::{Body, MOST_WANTS, Need, Ticket, Wants};
+use super::RawTask;
+use super::tickets::{MOST_WANTS, Need, Ticket, TicketBody, Wants};
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::{Object, Ref};
 use crate::sync::ambient;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::AcqRel;
 
 impl Object<ThreadPool> {
-    /// Asks the pool to run `job.run(tag, 0)` once. False if it refuses or cannot: then it will not be run.
+    /// Asks the pool to run `job.run(tag, 0)` once. False if it refuses or cannot: then it will not run.
     pub fn spawn(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
         if !self.door().owe() {
             return false;
@@ -38,7 +38,7 @@ impl Object<ThreadPool> {
         accepted
     }
 
-    /// As `spawn`, for a helper that was taken from the budget before. If it is refused, it is given back.
+    /// As `spawn`, for a helper taken from the budget before. If it is refused, it is given back.
     pub fn spawn_taken(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64) -> bool {
         self.send_one((job, tag, Need::Wanted), cost_ns, 0)
     }
@@ -51,9 +51,9 @@ impl Object<ThreadPool> {
         accepted
     }
 
-    /// Asks the pool to run `job.run(tag, i)` for each `i <= helpers`, through `parallel_for`: so many helpers, which
-    /// were taken from the budget, and one more, as a rule the caller. Blocks until all ran, unless the pool is
-    /// ASYNCHRONOUS. False if refused: then none will be run, and the helpers are given back.
+    /// Asks the pool to run `job.run(tag, i)` for each `i <= helpers`, through `parallel_for`: the helpers, taken from
+    /// the budget, and one more, usually the caller. Blocks until all ran, unless the pool is ASYNCHRONOUS. False if
+    /// refused: then none will run, and the helpers are given back.
     pub fn spawn_bulk_taken(&self, job: Arc<dyn Job>, tag: u64, helpers: usize) -> bool {
         self.add_to_budget(1);
         let need = if self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) { Need::Wanted } else { Need::Within };
@@ -71,16 +71,16 @@ impl Object<ThreadPool> {
         &self,
         (job, tag, need): (Arc<dyn Job>, u64, Need),
         count: usize,
-        offer: impl FnOnce(Task) -> bool,
+        offer: impl FnOnce(RawTask) -> bool,
     ) -> bool {
         let pool = std::ptr::from_ref(self);
         // SAFETY: pools are shared objects (made by Object::shared), and the caller's reference keeps the count above
         // zero while it is raised; each closure gives one reference back in `run`.
         (0..count).for_each(|_| unsafe { Arc::increment_strong_count(pool) });
         self.closures_went_out(count);
-        let ticket = self.tickets().fill(Body { job, tag, need, pool: pool.cast() }, count);
+        let ticket = self.tickets().fill(TicketBody { job, tag, need, pool: pool.cast() }, count);
         // SAFETY: `run` may be called on any thread, `count` times, and does not unwind.
-        let accepted = offer(unsafe { Task::new(run, ticket.cast_mut().cast()) });
+        let accepted = offer(unsafe { RawTask::new(run, ticket.cast_mut().cast()) });
         if !accepted {
             // SAFETY: refused means that no closure came or will come, so the ticket and its references are this
             // thread's again. The budget is the caller's to give back.
@@ -94,72 +94,72 @@ impl Object<ThreadPool> {
     }
 }
 
-/// The answer to a job that wants a thread.
+/// The result of `want`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// The next closure that is done does it.
+pub enum HelpAnswer {
+    /// The next closure that finishes does it.
     Now,
-    /// The budget has a thread after all: it is taken, and the caller's to send.
+    /// The budget has a thread after all: it is taken, and the caller sends it.
     Granted,
-    /// Nothing: it is wanted already, or too many jobs want one.
+    /// Not registered: it is registered already, or too many jobs are.
     Not,
 }
 
-/// A place among the jobs that want a thread. Dropped, the job does not want one any more.
-pub struct Want {
+/// A place among the jobs that want a thread. Dropping it withdraws the job.
+pub struct HelpRequest {
     pool: Ref<ThreadPool>,
     place: usize,
 }
 
-impl Want {
-    /// None if all places are taken.
-    pub fn claim(pool: &Ref<ThreadPool>) -> Option<Want> {
+impl HelpRequest {
+    /// `None` if all places are taken.
+    pub fn claim(pool: &Ref<ThreadPool>) -> Option<HelpRequest> {
         let place = pool.tickets().wants.free.claim()?;
-        Some(Want { pool: Arc::clone(pool), place })
+        Some(HelpRequest { pool: Arc::clone(pool), place })
     }
 
-    /// Wants a thread for this job, once. `width`: how many threads the pool has.
-    pub fn want(&self, job: Arc<dyn Job>, tag: u64, width: usize) -> Wanted {
+    /// Registers that this job wants a thread, once. `width`: the pool's number of threads.
+    pub fn want(&self, job: Arc<dyn Job>, tag: u64, width: usize) -> HelpAnswer {
         let wants = &self.pool.tickets().wants;
         if wants.jobs[self.place].put((job, tag)).is_err() {
-            // It was wanted before, and nobody has come since, or comes just now.
-            return Wanted::Not;
+            // It is registered already, or a closure is taking it just now.
+            return HelpAnswer::Not;
         }
-        wants.board.put_up(self.place);
+        wants.help_wanted.set(self.place);
         if self.pool.take_helpers(1, width) == 0 {
-            return Wanted::Now;
+            return HelpAnswer::Now;
         }
-        // Some closure may have it already.
+        // A closure may have taken it already.
         if wants.jobs[self.place].take().is_some() {
-            return Wanted::Granted;
+            return HelpAnswer::Granted;
         }
         self.pool.give_back_helpers(1);
-        Wanted::Now
+        HelpAnswer::Now
     }
 }
 
-impl Drop for Want {
+impl Drop for HelpRequest {
     fn drop(&mut self) {
         let wants = &self.pool.tickets().wants;
-        wants.board.take_down(self.place);
+        wants.help_wanted.clear(self.place);
         drop(wants.jobs[self.place].take());
         wants.free.give_back(self.place);
     }
 }
 
 impl Wants<dyn Job> {
-    /// Takes a job that wants a thread, and a part of the budget for it. The caller has given back the part that it had.
-    /// A part that was taken in vain is given back, and the board is looked at once more after that. None: no job wants
-    /// a thread, or others have the budget.
+    /// Takes a job that wants a thread, and a part of the budget for it. The caller has given back its own part. A part
+    /// taken in vain is given back, and then the bits are read once more. `None`: no job wants a thread, or others have
+    /// the budget.
     fn next(&self, pool: &Ref<ThreadPool>) -> Option<(Arc<dyn Job>, u64)> {
         loop {
-            let wanted = self.board.wanted_now();
+            let wanted = self.help_wanted.wanted_now();
             if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
                 return None;
             }
-            // First the bit, and then the job: one that is put there between the two has its bit up.
+            // First the bit, then the job: a job put there in between has its bit set.
             let next = (0..MOST_WANTS).filter(|place| wanted & (1 << place) != 0).find_map(|place| {
-                self.board.take_down(place);
+                self.help_wanted.clear(place);
                 self.jobs[place].take()
             });
             if next.is_some() {
@@ -170,7 +170,7 @@ impl Wants<dyn Job> {
     }
 }
 
-/// By a closure that is done with what it came for and has given back its part of the budget; true if it did something.
+/// By a closure that is done with its own work and has given back its part of the budget; true if it did something.
 fn do_what_is_wanted(pool: &Ref<ThreadPool>) -> bool {
     let mut any = false;
     while let Some((job, tag)) = pool.tickets().wants.next(pool) {
@@ -181,7 +181,7 @@ fn do_what_is_wanted(pool: &Ref<ThreadPool>) -> bool {
     any
 }
 
-/// What pools call for a ticket.
+/// The C function that pools call for a ticket.
 unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     let ticket = arg.cast_const().cast::<Ticket<dyn Job>>();
     // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here,
@@ -200,13 +200,13 @@ unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     serve(pool, need, |pool| job.run(tag, usize::try_from(index).unwrap_or(0), pool));
 }
 
-/// What every closure does that holds a reference to the pool and a part of its budget: the work, then whatever else is
-/// wanted, and out.
+/// The steps of every closure that holds a reference to the pool and a part of its budget: its own work, then other
+/// pending work, and out.
 pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<ThreadPool>)) {
     let life = pool.life();
     {
         let inside = life.door.enter();
-        let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+        let _frame = ambient::enter(ambient::ActiveWork::Pool(pool.id()));
         if (inside.is_some() || need != Need::Wanted)
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(&pool)))
         {
@@ -217,11 +217,11 @@ pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<Th
             life.door.settle();
         }
         pool.give_back_helpers(1);
-        // Not on top of other work of the library's, which would have to wait for it.
+        // Not on top of other library work, which would have to wait for it.
         if inside.is_some() && ambient::depth() == 1 {
             loop {
                 do_what_is_wanted(&pool);
-                // While it had a part of the budget for these, a run may have found that none was left.
+                // While it had a part of the budget for these, a run may have found none left.
                 let had_some = pool.hands().iter().fold(false, |had_some, hand| hand(&pool) | had_some);
                 if !had_some || !do_what_is_wanted(&pool) {
                     break;

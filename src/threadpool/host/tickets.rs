@@ -1,4 +1,4 @@
-//! Where a pool keeps its tickets, and the jobs that want a thread. `ticket` says what they are. `J` is what they bring.
+//! A pool's storage of tickets, and of jobs that want a thread (see `ticket`). `J` is their job.
 
 use super::help_wanted::HelpWanted;
 use crate::sync::{Mailbox, Slots};
@@ -6,30 +6,30 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Whether a closure's work has to be done.
+/// Whether a closure's work must be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Others do it if the closure does not come, or comes too late: then it does nothing. That is so once the pool is
-    /// closed (`weir_threadpool_close`): it may come when the host's pool is no more, and all that it touches is the
-    /// library's.
+    /// Optional: others do it if the closure does not come, or comes too late and does nothing. After the pool is
+    /// closed (`weir_threadpool_close`) it may come when the host's pool is gone, and touches only the library's
+    /// memory.
     Wanted,
-    /// The same, and the call that brings it does not return before it has: it is inside of the door.
+    /// Optional, and inside the door: the call that brings it does not return before it.
     Within,
-    /// Nobody else does it. A pool is not closed before it is done.
+    /// Nobody else does it. Closing the pool waits for it.
     Owed,
 }
 
-/// What a closure's pointer points to.
+/// The target of a closure's pointer.
 pub(super) struct Ticket<J: ?Sized> {
-    /// Closures that have not come yet.
+    /// Closures that have not arrived yet.
     pub(super) left: AtomicUsize,
-    body: UnsafeCell<Option<Body<J>>>,
+    body: UnsafeCell<Option<TicketBody<J>>>,
     /// Index in the fixed set; None = from the heap.
     place: Option<usize>,
 }
 
-/// What a ticket brings: `job` with this tag, for a pool of which each closure has a counted reference.
-pub(super) struct Body<J: ?Sized> {
+/// A ticket's content: `job` with this tag, for a pool to which each closure has a counted reference.
+pub(super) struct TicketBody<J: ?Sized> {
     pub(super) job: Arc<J>,
     pub(super) tag: u64,
     pub(super) need: Need,
@@ -45,11 +45,11 @@ impl<J: ?Sized> Ticket<J> {
         Ticket { left: AtomicUsize::new(0), body: UnsafeCell::new(None), place }
     }
 
-    /// What it brings.
+    /// Its content.
     ///
     /// # Safety
-    /// It was filled, and not all of its closures have come.
-    pub(super) unsafe fn body(&self) -> Option<&Body<J>> {
+    /// It was filled, and not all of its closures have arrived.
+    pub(super) unsafe fn body(&self) -> Option<&TicketBody<J>> {
         // SAFETY: as demanded of the caller: it is only read now.
         unsafe { (*self.body.get()).as_ref() }
     }
@@ -82,8 +82,8 @@ impl<J: ?Sized> Default for Tickets<J> {
 }
 
 impl<J: ?Sized> Tickets<J> {
-    /// A ticket for so many closures.
-    pub(super) fn fill(&self, body: Body<J>, count: usize) -> *const Ticket<J> {
+    /// A ticket for `count` closures.
+    pub(super) fn fill(&self, body: TicketBody<J>, count: usize) -> *const Ticket<J> {
         let ticket: *const Ticket<J> = match self.free.claim() {
             Some(place) => &raw const self.fixed[place],
             None => Box::into_raw(Box::new(Ticket::new(None))),
@@ -100,7 +100,7 @@ impl<J: ?Sized> Tickets<J> {
     ///
     /// # Safety
     /// The calling thread is the only one that can still reach the ticket.
-    pub(super) unsafe fn take(&self, ticket: *const Ticket<J>) -> Option<Body<J>> {
+    pub(super) unsafe fn take(&self, ticket: *const Ticket<J>) -> Option<TicketBody<J>> {
         // SAFETY: as demanded of the caller.
         let body = unsafe { (*(*ticket).body.get()).take() };
         // SAFETY: as demanded of the caller; a ticket without a place came from Box::into_raw in `fill`.
@@ -119,11 +119,15 @@ impl<J: ?Sized> Tickets<J> {
 pub(super) struct Wants<J: ?Sized> {
     pub(super) free: Slots,
     pub(super) jobs: [Mailbox<(Arc<J>, u64)>; MOST_WANTS],
-    pub(super) board: HelpWanted,
+    pub(super) help_wanted: HelpWanted,
 }
 
 impl<J: ?Sized> Default for Wants<J> {
     fn default() -> Self {
-        Wants { free: Slots::new(MOST_WANTS), jobs: [const { Mailbox::new() }; MOST_WANTS], board: HelpWanted::new() }
+        Wants {
+            free: Slots::new(MOST_WANTS),
+            jobs: [const { Mailbox::new() }; MOST_WANTS],
+            help_wanted: HelpWanted::new(),
+        }
     }
 }

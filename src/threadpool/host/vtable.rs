@@ -1,6 +1,6 @@
 //! The host's pool: a copied vtable and its context.
 
-use super::Task;
+use super::RawTask;
 use crate::abi::{weir_task_hint, weir_threadpool_flags as F, weir_threadpool_vtable};
 use crate::base::{Error, Result};
 use crate::sync::{ambient, fork};
@@ -8,8 +8,8 @@ use crate::threadpool::backend::Backend;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// The host's functions with their context, and what they answer, as it is. A copy may be used as long as the
-/// `HostVtable` that it came from lives.
+/// The host's functions with their context, and their raw answers. A copy may be used as long as its `HostVtable`
+/// lives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostCalls {
     table: weir_threadpool_vtable,
@@ -32,7 +32,7 @@ impl HostCalls {
         unsafe { (self.num_threads)(self.ctx) }
     }
 
-    /// None if the host has no such function; so below.
+    /// `None` if the host has no such function; so below.
     pub(super) fn max_threads(&self) -> Option<i32> {
         // SAFETY: the host's function, with its own context.
         self.table.max_threads.map(|max| unsafe { max(self.ctx) })
@@ -43,7 +43,7 @@ impl HostCalls {
     }
 
     /// False = refused.
-    pub(super) fn schedule(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
+    pub(super) fn schedule(&self, task: RawTask, cost_ns: u64, priority: i32) -> bool {
         let Some(schedule) = self.table.schedule else { return false };
         let (run, arg) = task.parts();
         let hint = weir_task_hint { struct_size: size_of::<weir_task_hint>(), cost_ns, priority, flags: 0 };
@@ -56,7 +56,7 @@ impl HostCalls {
     }
 
     /// False = refused.
-    pub(super) fn parallel_for(&self, n: usize, task: Task) -> bool {
+    pub(super) fn parallel_for(&self, n: usize, task: RawTask) -> bool {
         let (Some(parallel_for), Ok(n)) = (self.table.parallel_for, i32::try_from(n)) else { return false };
         let (run, arg) = task.parts();
         // SAFETY: the host's function.
@@ -91,12 +91,12 @@ impl HostCalls {
 #[derive(Debug)]
 pub struct HostVtable {
     calls: HostCalls,
-    /// Whether the context is the library's to release.
+    /// Whether the library owns the context.
     adopted: AtomicBool,
 }
 
 impl HostVtable {
-    /// Checks that the vtable can serve at all. The context is not the library's until the pool exists (`Drop`).
+    /// Checks that the vtable is usable. The library does not own the context until the pool exists (`Drop`).
     ///
     /// # Safety
     /// The functions follow the contract of `weir_threadpool_vtable`.
@@ -107,7 +107,8 @@ impl HostVtable {
         }
         if table.flags & F::WEIR_THREADPOOL_OWN_THREADS_ONLY as u64 != 0 && table.in_parallel.is_none() {
             return Err(Error::invalid(
-                "vtable->flags has WEIR_THREADPOOL_OWN_THREADS_ONLY, which requires vtable->in_parallel: without it weir cannot tell the pool's threads from others",
+                "vtable->flags has WEIR_THREADPOOL_OWN_THREADS_ONLY, which requires vtable->in_parallel: without it \
+                 weir cannot tell the pool's threads from others",
             ));
         }
         Ok(HostVtable { adopted: AtomicBool::new(false), calls: HostCalls { table, ctx, num_threads } })
@@ -117,7 +118,7 @@ impl HostVtable {
         self.calls
     }
 
-    /// The addresses of the functions that work passes through.
+    /// The addresses of the functions that transport work.
     pub fn functions(&self) -> [usize; 7] {
         let table = &self.calls.table;
         [
@@ -160,7 +161,7 @@ impl Backend for HostVtable {
         self.calls.has_schedule()
     }
 
-    fn schedule(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
+    fn schedule(&self, task: RawTask, cost_ns: u64, priority: i32) -> bool {
         self.calls.schedule(task, cost_ns, priority)
     }
 
@@ -168,7 +169,7 @@ impl Backend for HostVtable {
         self.calls.has_parallel_for()
     }
 
-    fn bulk(&self, n: usize, task: Task) -> bool {
+    fn bulk(&self, n: usize, task: RawTask) -> bool {
         self.calls.parallel_for(n, task)
     }
 
@@ -188,8 +189,8 @@ impl Backend for HostVtable {
         // In a forked child the host's threads do not exist: a release that joins them would never return.
         let is_ours = self.adopted.swap(false, AcqRel) && !fork::forked();
         if let Some(release) = self.calls.table.release.filter(|_| is_ours) {
-            // SAFETY: the host's function, with its own context, called once: the swap finds it once. Nobody calls the
-            // pool any more: closures hold references to it, or it was closed and all have left.
+            // SAFETY: the host's function, with its own context, called once, by the swap. Nobody calls the pool any
+            // more: closures hold references to it, or it was closed and all have left.
             ambient::call(|| unsafe { release(self.calls.ctx) });
         }
     }

@@ -17,8 +17,8 @@ use weir::abi::{weir_matmul_desc, weir_matmul_flags, weir_matmul_int8_desc};
 use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::cuda::CudaDevice;
-use weir::device::{Accelerator, DeviceStream, Launch, StreamAttr};
-use weir::engine::{BoundKernel, EngineAttr, KernelAttr, Operation, Stream, Tensor};
+use weir::device::{Accelerator, DeviceStream, DeviceStreamAttr, Launch};
+use weir::engine::{BoundKernel, EngineAttr, KernelAttr, KernelIdentity, Stream, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::builtin::Matmul;
 use weir::kernel::vector::activation::Activation;
@@ -98,7 +98,7 @@ pub fn matmul(bench: &Bench, flags: &[weir_matmul_flags]) -> Result<Ref<BoundKer
     };
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc)) };
-    let operation = Operation { name: "matmul", attributes, is_bound: false };
+    let operation = KernelIdentity { name: "matmul", attributes, ..KernelIdentity::default() };
     BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelAttr::default())
 }
 
@@ -182,7 +182,7 @@ fn device(bench: &Bench) -> &dyn Accelerator {
 }
 
 fn stream(bench: &Bench) -> Box<dyn DeviceStream> {
-    device(bench).stream(&StreamAttr { name: "s", priority: 0 }).unwrap()
+    device(bench).stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap()
 }
 
 fn wait(bench: &Bench, stream: &dyn DeviceStream) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Products in recordings, and what comes of it where the library or a capture fails.
 
 use super::*;
-use weir::device::{Executable, Recording, Step, Work};
+use weir::device::{Executable, RecordedStep, RecordedWork, Recording};
 
 /// What is recorded: two products side by side, the product of what they give, and a sum with one of them that no edge
 /// orders.
@@ -46,8 +46,8 @@ impl Recorded {
     fn record(&self, bench: &Bench) -> Result<Arc<dyn Executable>> {
         let views = self.views();
         let after: [&[usize]; 4] = [&[], &[], &[0, 1], &[0]];
-        let steps = views.iter().zip(after).enumerate().map(|(i, ((inputs, outputs), after))| Step {
-            work: Work::Launch(launch(self.kernel(i), inputs, outputs)),
+        let steps = views.iter().zip(after).enumerate().map(|(i, ((inputs, outputs), after))| RecordedStep {
+            work: RecordedWork::Launch(launch(self.kernel(i), inputs, outputs)),
             after,
         });
         device(bench).record(&Recording { name: "products", steps: &steps.collect::<Vec<_>>() })
@@ -95,7 +95,7 @@ fn in_recordings_they_are_children_of_the_graph() {
             // form.
             all.results[0] = Matrix::new(&bench, [20, 20], 0, 9);
             for (step, (inputs, outputs)) in all.views().iter().enumerate() {
-                executable.update(step, &Work::Launch(launch(all.kernel(step), inputs, outputs))).unwrap();
+                executable.update(step, &RecordedWork::Launch(launch(all.kernel(step), inputs, outputs))).unwrap();
             }
             assert!(fake::counted("cuGraphExecChildGraphNodeSetParams") == 4 || !is_fake());
             stream.replay(&executable).unwrap();
@@ -108,7 +108,8 @@ fn in_recordings_they_are_children_of_the_graph() {
             all.a = Matrix::new(&bench, [20, 20], 1, 7);
             let views = all.views();
             let (inputs, outputs) = &views[1];
-            let refused = executable.update(1, &Work::Launch(launch(&all.kernel, inputs, outputs))).unwrap_err();
+            let refused =
+                executable.update(1, &RecordedWork::Launch(launch(&all.kernel, inputs, outputs))).unwrap_err();
             assert!(refused.message().contains("cuGraphExecChildGraphNodeSetParams"), "{refused}");
             drop(executable);
             let anew = all.record(&bench).unwrap();
@@ -151,7 +152,7 @@ fn each_call_of_the_library_may_fail() {
             c.check(&bench, &a, &b);
             // In a capture, which ends all the same.
             let views = ([a.view(), b.view()], [c.view()]);
-            let steps = [Step { work: Work::Launch(launch(&kernel, &views.0, &views.1)), after: &[] }];
+            let steps = [RecordedStep { work: RecordedWork::Launch(launch(&kernel, &views.0, &views.1)), after: &[] }];
             let record = || device(&bench).record(&Recording { name: "r", steps: &steps });
             if function == "cublasLtMatmul" {
                 blas::fail(function, 1, 14);
@@ -207,7 +208,7 @@ fn the_default_stream_of_each_thread_gets_the_built_in_kernels() {
         let kernel = matmul(&bench, &[]).unwrap();
         let [a, b, c] = triple(&bench, [7, 9, 40], 1);
         // It is as many streams as there are threads.
-        let each = device(&bench).wrap_stream(&StreamAttr { name: "each", priority: 0 }, 2).unwrap();
+        let each = device(&bench).wrap_stream(&DeviceStreamAttr { name: "each", priority: 0 }, 2).unwrap();
         multiply(&*each, &kernel, &a, &b, &c).unwrap();
         wait(&bench, &*each).unwrap();
         assert_eq!(blas::count("cublasLtMatmul"), 0);

@@ -1,32 +1,31 @@
-//! RecordedProducts in recordings: what the library puts into a stream is captured, and becomes a child of the recording's
-//! graph.
+//! Products in recordings: the library's work is captured from a stream, and becomes a child of the recording's graph.
 //!
-//! The capture is in a stream of its own and forbids nobody anything (RELAXED): neither other threads nor the library,
-//! which may load its kernels as they are captured.
+//! The capture uses a stream of its own and is RELAXED: it restricts neither other threads nor the library, which may
+//! load its kernels during the capture.
 //!
-//! *Workspaces.* A product that needs one shares it with those that the recording's edges put before or behind it;
-//! products that may run side by side have one each. Who is before whom is known by clocks: of each workspace, how many
-//! of its users are over when a step begins.
+//! *Workspaces.* A product that needs one shares it with products that the recording's edges order before or behind it;
+//! products that may run concurrently have one each. The order is tracked by clocks: for each workspace, how many of
+//! its users are over when a step begins.
 //!
-//! *Other addresses*: the product is captured anew, and the child replaced. A child of another form is refused by the
-//! driver; then a recording is made anew.
+//! *Other addresses*: the product is captured again, and the child replaced. The driver refuses a child of another
+//! form; then the recording is made again.
 
 use super::plan::Prepared;
 use super::{Blas, Workspace};
 use crate::base::{Code, Error, Result};
 use crate::device::cuda::context::{Context, Handle};
 use crate::device::cuda::kernel::CudaKernel;
-use crate::device::cuda::table::{CUgraph, CUgraphExec, CUgraphNode, CUstream, Status, Table};
-use crate::device::{Recording, Step, Work};
+use crate::device::cuda::table::{CUgraph, CUgraphExec, CUgraphNode, CUstream, DriverTable, Status};
+use crate::device::{RecordedStep, RecordedWork, Recording};
 use cudarc::driver::sys::{CUstream_flags_enum as F, CUstreamCaptureMode_enum as M};
 use smallvec::SmallVec;
 use std::ffi::{c_int, c_uint};
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// What captures take, where the driver has all of it.
+/// The driver's functions for captures, if it has all of them.
 #[derive(Clone, Copy)]
-struct Functions {
+struct CaptureFunctions {
     begin: unsafe extern "C" fn(CUstream, c_int) -> Status,
     end: unsafe extern "C" fn(CUstream, *mut CUgraph) -> Status,
     destroy: unsafe extern "C" fn(CUgraph) -> Status,
@@ -34,9 +33,9 @@ struct Functions {
     set: unsafe extern "C" fn(CUgraphExec, CUgraphNode, CUgraph) -> Status,
 }
 
-impl Functions {
-    fn of(table: &Table) -> Option<Functions> {
-        Some(Functions {
+impl CaptureFunctions {
+    fn of(table: &DriverTable) -> Option<CaptureFunctions> {
+        Some(CaptureFunctions {
             begin: table.stream_begin_capture?,
             end: table.stream_end_capture?,
             destroy: table.graph_destroy?,
@@ -49,9 +48,9 @@ impl Functions {
 /// For each workspace, how many of its users are over.
 type Clock = SmallVec<[u32; 4]>;
 
-/// What one of them has to be, and how many users it has so far.
+/// The requirements of a workspace, and its number of users so far.
 #[derive(Debug, Default)]
-struct Wanted {
+struct WantedWorkspace {
     bytes: usize,
     users: u32,
 }
@@ -60,33 +59,33 @@ struct Wanted {
 #[derive(Debug, Default)]
 pub(in crate::device::cuda) struct RecordedProducts {
     workspaces: Vec<Workspace>,
-    /// Which of them each product has, in the order of the list.
+    /// The workspace of each product, in the order of the list.
     of: Vec<Option<usize>>,
     /// The nodes of those that were added.
     nodes: Vec<Handle<CUgraphNode>>,
 }
 
 /// A graph that was captured.
-struct Captured<'a> {
+struct CapturedGraph<'a> {
     blas: &'a Blas,
-    functions: Functions,
+    functions: CaptureFunctions,
     graph: CUgraph,
 }
 
-impl Drop for Captured<'_> {
+impl Drop for CapturedGraph<'_> {
     fn drop(&mut self) {
-        // SAFETY: the driver's function with a graph that nobody uses any more.
+        // SAFETY: the driver's function with an unused graph.
         self.blas.context.take_back("cuGraphDestroy", |_| unsafe { (self.functions.destroy)(self.graph) });
     }
 }
 
 impl RecordedProducts {
-    /// Prepares the products of a recording, and their workspaces. `add` is called for each of them then, in the same
+    /// Prepares the products of a recording, and their workspaces. Then `add` is called for each of them, in the same
     /// order: that of the list, and of lists in it.
     pub fn of(context: &Arc<Context>, recording: &Recording<'_>) -> Result<RecordedProducts> {
-        let mut planned = Planned { context, wanted: Vec::new(), of: Vec::new(), blas: None };
+        let mut planned = WorkspacePlan { context, wanted: Vec::new(), of: Vec::new(), blas: None };
         planned.list(recording.steps, &Clock::new())?;
-        let Planned { wanted, of, blas, .. } = planned;
+        let WorkspacePlan { wanted, of, blas, .. } = planned;
         let what = format!("recording '{}': a workspace for products", recording.name);
         let workspaces = match &blas {
             Some(blas) => {
@@ -117,7 +116,7 @@ impl RecordedProducts {
         Ok(node)
     }
 
-    /// Other addresses for a product that was added.
+    /// Sets other addresses of an added product.
     pub fn set(&self, prepared: &Prepared<'_>, exec: CUgraphExec, node: CUgraphNode, what: &str) -> Result<()> {
         let Some(number) = self.nodes.iter().position(|other| other.0 == node) else {
             return Err(Error::precondition("the step is a product now, and was none"));
@@ -129,9 +128,9 @@ impl RecordedProducts {
         })
     }
 
-    fn capture<'a>(&self, number: usize, prepared: &'a Prepared<'_>, what: &dyn Display) -> Result<Captured<'a>> {
+    fn capture<'a>(&self, number: usize, prepared: &'a Prepared<'_>, what: &dyn Display) -> Result<CapturedGraph<'a>> {
         let blas = prepared.blas();
-        let Some(functions) = Functions::of(blas.context.table()) else {
+        let Some(functions) = CaptureFunctions::of(blas.context.table()) else {
             return Err(Error::new(Code::Unimplemented, "the driver has not all that products in recordings take"));
         };
         let workspace = self.of.get(number).copied().flatten().map(|at| &self.workspaces[at]);
@@ -162,14 +161,14 @@ impl RecordedProducts {
             // SAFETY: as above, and a place for the answer.
             unsafe { (functions.end)(stream.0, &raw mut graph) }
         });
-        let captured = (!graph.is_null()).then(|| Captured { blas, functions, graph });
+        let captured = (!graph.is_null()).then(|| CapturedGraph { blas, functions, graph });
         if ended.is_err() {
-            // Whether it captures still is not known: it is ended once more, and there is another stream the next time.
+            // It may still be capturing: the capture is ended again, and the next one uses another stream.
             let mut left = std::ptr::null_mut();
             // SAFETY: as above.
             blas.context.take_back("cuStreamEndCapture", |_| unsafe { (functions.end)(stream.0, &raw mut left) });
             if !left.is_null() {
-                drop(Captured { blas, functions, graph: left });
+                drop(CapturedGraph { blas, functions, graph: left });
             }
             let raw = std::mem::replace(&mut stream.0, std::ptr::null_mut());
             // SAFETY: as above.
@@ -181,37 +180,37 @@ impl RecordedProducts {
     }
 }
 
-/// Who uses which workspace.
-struct Planned<'a> {
+/// The assignment of workspaces.
+struct WorkspacePlan<'a> {
     context: &'a Arc<Context>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<WantedWorkspace>,
     of: Vec<Option<usize>>,
     blas: Option<Arc<Blas>>,
 }
 
-impl Planned<'_> {
-    /// Goes through a list that begins when what `start` knows is over; gives what is over when all of it is.
-    fn list(&mut self, steps: &[Step<'_>], start: &Clock) -> Result<Clock> {
+impl WorkspacePlan<'_> {
+    /// Plans a list that begins at clock `start`; returns the clock at its end.
+    fn list(&mut self, steps: &[RecordedStep<'_>], start: &Clock) -> Result<Clock> {
         let mut clocks: Vec<Clock> = Vec::with_capacity(steps.len());
         let mut end = start.clone();
         for step in steps {
             let mut clock = start.clone();
             step.after.iter().filter_map(|&before| clocks.get(before)).for_each(|before| join(&mut clock, before));
             match &step.work {
-                Work::Launch(launch) => {
+                RecordedWork::Launch(launch) => {
                     CudaKernel::of(launch, self.context)?.product(launch, &mut |prepared| {
                         self.product(prepared, &mut clock);
                         Ok(())
                     })?;
                 }
-                Work::Branch(branch) => {
+                RecordedWork::Branch(branch) => {
                     let before = clock.clone();
                     for list in branch.branches {
                         join(&mut clock, &self.list(list, &before)?);
                     }
                 }
-                Work::Loop(again) => clock = self.list(again.body, &clock)?,
-                Work::Copy(_) | Work::Fill(_) => {}
+                RecordedWork::Loop(again) => clock = self.list(again.body, &clock)?,
+                RecordedWork::Copy(_) | RecordedWork::Fill(_) => {}
             }
             join(&mut end, &clock);
             clocks.push(clock);
@@ -229,7 +228,7 @@ impl Planned<'_> {
         let at = match self.wanted.iter().enumerate().position(|(at, wanted)| wanted.users == over(at)) {
             Some(at) => at,
             None => {
-                self.wanted.push(Wanted::default());
+                self.wanted.push(WantedWorkspace::default());
                 self.wanted.len() - 1
             }
         };

@@ -1,6 +1,6 @@
-//! Descriptors of the library's: an operation, the layout of a matrix, a preference. They are the host's memory alone.
+//! The library's descriptors: an operation, the layout of a matrix, a preference. They are in host memory only.
 
-use super::library::{Destroy, Library, Pointer, Set};
+use super::library::{BlasLibrary, Destroy, Pointer, Set};
 use crate::base::Result;
 use crate::device::cuda::context::Handle;
 use cudarc::cublaslt::sys::cublasLtMatmulDescAttributes_t as O;
@@ -11,14 +11,14 @@ use std::ffi::c_int;
 /// A descriptor, until it is dropped.
 #[derive(Debug)]
 struct Descriptor {
-    library: &'static Library,
+    library: &'static BlasLibrary,
     raw: Handle<Pointer>,
     destroy: Destroy,
 }
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the library's function with a descriptor that nobody uses any more.
+        // SAFETY: the library's function with an unused descriptor.
         unsafe { (self.destroy)(self.raw.0) };
     }
 }
@@ -33,18 +33,18 @@ impl Descriptor {
     }
 }
 
-/// What is computed.
+/// The computation of a product.
 #[derive(Debug)]
-pub(super) struct Operation(Descriptor);
+pub(super) struct MatmulDescriptor(Descriptor);
 
-impl Operation {
+impl MatmulDescriptor {
     /// `compute` and `scale` are cublasComputeType_t and cudaDataType_t.
-    pub fn new(library: &'static Library, compute: c_int, scale: c_int) -> Result<Operation> {
+    pub fn new(library: &'static BlasLibrary, compute: c_int, scale: c_int) -> Result<MatmulDescriptor> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the library's function, and a place for the answer.
         let status = unsafe { (library.operation_create)(&raw mut raw, compute, scale) };
         library.check("cublasLtMatmulDescCreate", status)?;
-        Ok(Operation(Descriptor { library, raw: Handle(raw), destroy: library.operation_destroy }))
+        Ok(MatmulDescriptor(Descriptor { library, raw: Handle(raw), destroy: library.operation_destroy }))
     }
 
     pub fn raw(&self) -> Pointer {
@@ -60,7 +60,7 @@ impl Operation {
         self.set(O::CUBLASLT_MATMUL_DESC_TRANSB, c_int::from(b))
     }
 
-    /// A number for each row of the result is added.
+    /// Adds a number to each row of the result.
     pub fn add_bias(&self) -> Result<()> {
         const BIAS: u32 = 4;
         self.set(O::CUBLASLT_MATMUL_DESC_EPILOGUE, BIAS)
@@ -73,16 +73,16 @@ impl Operation {
 
 /// A matrix, column by column.
 #[derive(Debug)]
-pub(super) struct Layout(Descriptor);
+pub(super) struct MatrixLayout(Descriptor);
 
-impl Layout {
+impl MatrixLayout {
     /// Without gaps between columns; so many, `stride` elements apart.
-    pub fn new(library: &'static Library, dtype: c_int, rows: usize, columns: usize) -> Result<Layout> {
+    pub fn new(library: &'static BlasLibrary, dtype: c_int, rows: usize, columns: usize) -> Result<MatrixLayout> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the library's function, and a place for the answer.
         let status = unsafe { (library.layout_create)(&raw mut raw, dtype, rows as u64, columns as u64, rows as i64) };
         library.check("cublasLtMatrixLayoutCreate", status)?;
-        Ok(Layout(Descriptor { library, raw: Handle(raw), destroy: library.layout_destroy }))
+        Ok(MatrixLayout(Descriptor { library, raw: Handle(raw), destroy: library.layout_destroy }))
     }
 
     pub fn raw(&self) -> Pointer {
@@ -93,19 +93,19 @@ impl Layout {
         self.0.set("cublasLtMatrixLayoutSetAttribute", self.0.library.layout_set, attribute as c_int, value)
     }
 
-    /// There are so many, and so many elements from one to the next.
+    /// Makes it a batch of `count` matrices, `stride` elements apart.
     pub fn repeat(&self, count: usize, stride: i64) -> Result<()> {
         self.set(L::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count as i32)?;
         self.set(L::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride)
     }
 }
 
-/// What an algorithm may use.
+/// The constraints on an algorithm.
 #[derive(Debug)]
 pub(super) struct Preference(Descriptor);
 
 impl Preference {
-    pub fn new(library: &'static Library) -> Result<Preference> {
+    pub fn new(library: &'static BlasLibrary) -> Result<Preference> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the library's function, and a place for the answer.
         let status = unsafe { (library.preference_create)(&raw mut raw) };
@@ -125,13 +125,13 @@ impl Preference {
         self.set(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most as u64)
     }
 
-    /// Parts of a sum are added in the type of sums: those in the type of the result would be rounded before the end.
+    /// Requires partial sums in the type of sums: in the type of the result they would be rounded early.
     pub fn whole_sums(&self) -> Result<()> {
         const COMPUTE_TYPE: u32 = 2;
         self.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, COMPUTE_TYPE)
     }
 
-    /// What all addresses are multiples of.
+    /// The alignment of all addresses.
     pub fn alignment(&self, bytes: u32) -> Result<()> {
         self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes)?;
         self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes)?;

@@ -1,7 +1,7 @@
-//! cuBLASLt, where it is installed: a library of its own, found when somebody first makes a product.
+//! cuBLASLt, if it is installed: a separate library, found on the first product.
 //!
-//! It is asked for everything in plain numbers: its enums have other values in each version. Its functions are resolved
-//! once; those of the bindings are not called, since they panic where something is missing.
+//! It is called with plain numbers, since its enums differ between versions. Its functions are resolved once; those of
+//! the bindings are not called, since they panic where one is missing.
 
 use crate::base::{Code, Error, Result};
 use crate::device::cuda::table::CUstream;
@@ -9,13 +9,13 @@ use crate::sync::OnceLock;
 use cudarc::cublaslt::sys;
 use std::ffi::{c_int, c_void};
 
-/// What a function of the library returns.
+/// The status of a library function.
 pub(super) type Status = i32;
 /// A handle, a descriptor of some sort.
 pub(super) type Pointer = *mut c_void;
 
 pub(super) const SUCCESS: Status = 0;
-/// Statuses that say: not with this driver, this device, this licence; not this product.
+/// Statuses for: not with this driver, this device, this licence; not this product.
 pub(super) const NOT_INITIALIZED: Status = 1;
 pub(super) const ARCH_MISMATCH: Status = 8;
 pub(super) const NOT_SUPPORTED: Status = 15;
@@ -31,7 +31,7 @@ pub(super) struct Algorithm {
     data: [u64; 8],
 }
 
-/// What the library proposes for a product.
+/// The library's proposal for a product.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Proposal {
@@ -49,9 +49,9 @@ pub(super) type Destroy = unsafe extern "C" fn(Pointer) -> Status;
 /// Descriptor, attribute, value, bytes of it.
 pub(super) type Set = unsafe extern "C" fn(Pointer, c_int, *const c_void, usize) -> Status;
 
-/// What is used of it.
+/// The functions used.
 #[derive(Debug)]
-pub(super) struct Library {
+pub(super) struct BlasLibrary {
     /// 120304 = CUDA 12.3, update 4.
     pub version: usize,
     pub create: Create,
@@ -102,15 +102,15 @@ pub(super) struct Library {
     ) -> Status,
 }
 
-static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<BlasLibrary, String>> = OnceLock::new();
 
-impl Library {
-    /// The library, or why it is not used.
-    pub(super) fn get() -> Result<&'static Library, &'static str> {
-        LIBRARY.get_or_init(Library::load).as_ref().map_err(String::as_str)
+impl BlasLibrary {
+    /// The library, or the reason why it is not used.
+    pub(super) fn get() -> Result<&'static BlasLibrary, &'static str> {
+        LIBRARY.get_or_init(BlasLibrary::load).as_ref().map_err(String::as_str)
     }
 
-    fn load() -> Result<Library, String> {
+    fn load() -> Result<BlasLibrary, String> {
         // SAFETY: libraries of these names are cuBLASLt, or do nothing when they are opened.
         if !unsafe { sys::is_culib_present() } {
             return Err("there is no library libcublasLt.so".to_owned());
@@ -128,7 +128,7 @@ impl Library {
         let version: unsafe extern "C" fn() -> usize = find!("cublasLtGetVersion");
         // SAFETY: the library's function.
         let version = unsafe { version() };
-        let library = Library {
+        let library = BlasLibrary {
             version,
             create: find!("cublasLtCreate"),
             destroy: find!("cublasLtDestroy"),

@@ -1,13 +1,13 @@
-//! What is prepared for a product once for each shape, and the products of a kernel that were prepared.
+//! The plan of a product, made once for each shape, and the plans of a kernel.
 //!
-//! The library knows matrices column by column. Row by row they are the transposed ones, so a product is asked for with
-//! its factors in the other order: the columns of B A are the rows of A B.
+//! The library's matrices are column-major. Row-major ones are their transposes, so a product is requested with its
+//! factors swapped: the columns of B A are the rows of A B.
 
 use super::Blas;
-use super::descriptor::{Layout, Operation, Preference};
+use super::descriptor::{MatmulDescriptor, MatrixLayout, Preference};
 use super::library::{Algorithm, NOT_SUPPORTED, Proposal, SUCCESS};
 use crate::base::{Error, Result, dtype};
-use crate::device::cuda::product::{Product, Shape};
+use crate::device::cuda::product::{MatrixProduct, ProductShape};
 use crate::device::cuda::table::{CUdeviceptr, CUstream};
 use crate::sync::Mutex;
 use std::ffi::{c_int, c_void};
@@ -34,19 +34,19 @@ fn data_type(of: u32) -> Option<c_int> {
 }
 
 #[derive(Debug)]
-struct Plan {
-    operation: Operation,
+struct ProductPlan {
+    operation: MatmulDescriptor,
     /// In the library's order: B, A, and C.
-    first: Layout,
-    second: Layout,
-    result: Layout,
+    first: MatrixLayout,
+    second: MatrixLayout,
+    result: MatrixLayout,
     algorithm: Algorithm,
     workspace_bytes: usize,
 }
 
-impl Plan {
-    /// None: the library has nothing for this.
-    fn new(blas: &Blas, product: &Product) -> Result<Option<Plan>> {
+impl ProductPlan {
+    /// `None`: the library cannot do this.
+    fn new(blas: &Blas, product: &MatrixProduct) -> Result<Option<ProductPlan>> {
         let (library, shape) = (blas.library, &product.shape);
         let (Some(from), Some(to)) = (data_type(shape.dtype), data_type(shape.to)) else { return Ok(None) };
         let (compute, scale) = match shape.dtype {
@@ -54,19 +54,19 @@ impl Plan {
             dtype::F32 if shape.tf32 => (COMPUTE_TF32, dtype::F32),
             _ => (COMPUTE_F32, dtype::F32),
         };
-        let operation = Operation::new(library, compute, data_type(scale).unwrap_or(0))?;
+        let operation = MatmulDescriptor::new(library, compute, data_type(scale).unwrap_or(0))?;
         operation.transpose(shape.transpose_b, shape.transpose_a)?;
         if shape.bias {
             operation.add_bias()?;
-            // Not used, but it has to be there.
+            // Not used, but required.
             operation.set_bias(product.bias)?;
         }
         let stored = |rows, columns, transposed| if transposed { (rows, columns) } else { (columns, rows) };
         let (rows, columns) = stored(shape.k, shape.n, shape.transpose_b);
-        let first = Layout::new(library, from, rows, columns)?;
+        let first = MatrixLayout::new(library, from, rows, columns)?;
         let (rows, columns) = stored(shape.m, shape.k, shape.transpose_a);
-        let second = Layout::new(library, from, rows, columns)?;
-        let result = Layout::new(library, to, shape.n, shape.m)?;
+        let second = MatrixLayout::new(library, from, rows, columns)?;
+        let result = MatrixLayout::new(library, to, shape.n, shape.m)?;
         if shape.batch > 1 {
             first.repeat(shape.batch, shape.strides[1])?;
             second.repeat(shape.batch, shape.strides[0])?;
@@ -102,16 +102,16 @@ impl Plan {
         if workspace_bytes > blas.most_workspace {
             return Err(Error::internal(format!("cuBLASLt wants a workspace of {workspace_bytes} bytes")));
         }
-        Ok(Some(Plan { operation, first, second, result, algorithm, workspace_bytes }))
+        Ok(Some(ProductPlan { operation, first, second, result, algorithm, workspace_bytes }))
     }
 }
 
-/// A product that is ready to be put into a stream.
+/// A product ready for a stream.
 #[derive(Debug)]
 pub(in crate::device::cuda) struct Prepared<'a> {
     blas: &'a Arc<Blas>,
-    plan: &'a Plan,
-    product: &'a Product,
+    plan: &'a ProductPlan,
+    product: &'a MatrixProduct,
 }
 
 impl Prepared<'_> {
@@ -119,12 +119,12 @@ impl Prepared<'_> {
         self.blas
     }
 
-    /// What it needs, for itself while it runs; 0 = nothing.
+    /// The workspace that it uses exclusively while it runs; 0 = none.
     pub fn workspace_bytes(&self) -> usize {
         self.plan.workspace_bytes
     }
 
-    /// Puts it into a stream of the context that is current, with a workspace of so many bytes at least. Gives the
+    /// Puts it into a stream of the current context, with a workspace of at least `workspace_bytes`. Returns the
     /// library's status.
     pub(super) fn enqueue(&self, stream: CUstream, workspace: CUdeviceptr) -> Result<i32> {
         let (Blas { library, handle, .. }, plan, product) = (&**self.blas, self.plan, self.product);
@@ -144,7 +144,7 @@ impl Prepared<'_> {
         let at = std::ptr::with_exposed_provenance_mut::<c_void>;
         let addend = if product.shape.addend { product.addend } else { product.c };
         // SAFETY: the library's function with objects of its own, a stream of the context, and scalars that live during
-        // the call. What the addresses are of is the caller's duty.
+        // the call. The validity of the addresses is the caller's duty.
         Ok(unsafe {
             (library.multiply)(
                 handle.0,
@@ -172,24 +172,28 @@ impl Prepared<'_> {
 #[derive(Debug)]
 pub(in crate::device::cuda) struct Plans {
     blas: Arc<Blas>,
-    known: Mutex<Known>,
+    known: Mutex<KnownPlan>,
 }
 
 #[derive(Debug)]
-struct Known {
-    plans: Vec<(Shape, Option<Plan>, u64)>,
+struct KnownPlan {
+    plans: Vec<(ProductShape, Option<ProductPlan>, u64)>,
     /// Counts the uses.
     time: u64,
 }
 
 impl Plans {
     pub fn new(blas: &Arc<Blas>) -> Plans {
-        let known = Known { plans: Vec::with_capacity(MOST_PLANS), time: 0 };
+        let known = KnownPlan { plans: Vec::with_capacity(MOST_PLANS), time: 0 };
         Plans { blas: Arc::clone(blas), known: Mutex::new(known) }
     }
 
-    /// Has `issue` take a product; None if the library has nothing for it. A shape that is known costs no memory.
-    pub fn issue<T>(&self, product: &Product, issue: impl FnOnce(&Prepared<'_>) -> Result<T>) -> Result<Option<T>> {
+    /// Passes a product to `issue`; `None` if the library cannot do it. A known shape does not allocate.
+    pub fn issue<T>(
+        &self,
+        product: &MatrixProduct,
+        issue: impl FnOnce(&Prepared<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         // A descriptor is for one thread at a time: the lock is kept to the end.
         let mut known = self.known.lock();
         known.time += 1;
@@ -197,7 +201,7 @@ impl Plans {
         let at = match known.plans.iter().position(|(shape, ..)| *shape == product.shape) {
             Some(at) => at,
             None => {
-                let plan = Plan::new(&self.blas, product)?;
+                let plan = ProductPlan::new(&self.blas, product)?;
                 if known.plans.len() == MOST_PLANS {
                     let oldest = known.plans.iter().enumerate().min_by_key(|(_, (.., used))| *used);
                     let oldest = oldest.map_or(0, |(at, _)| at);

@@ -3,23 +3,23 @@
 
 use crate::base::Result;
 use crate::device::cuda::context::Handle;
-use crate::device::cuda::memory::Memory;
+use crate::device::cuda::memory::CudaMemory;
 use crate::device::cuda::table::CUstream;
 use std::sync::Arc;
 
 /// Memory that one product at a time uses.
 #[derive(Debug)]
 pub(in crate::device::cuda) struct Workspace {
-    memory: Arc<Memory>,
+    memory: Arc<CudaMemory>,
     pub(super) address: usize,
     pub(super) bytes: usize,
-    /// It is given back behind what lies in this stream; else nothing that was issued uses it then.
+    /// It is freed in order behind this stream's work; without a stream, no issued work uses it then.
     stream: Option<Handle<CUstream>>,
 }
 
 impl Workspace {
     pub(in crate::device::cuda) fn new(
-        memory: &Arc<Memory>,
+        memory: &Arc<CudaMemory>,
         bytes: usize,
         stream: Option<Handle<CUstream>>,
         what: &str,
@@ -28,7 +28,7 @@ impl Workspace {
         Ok(Workspace { memory: Arc::clone(memory), address, bytes, stream })
     }
 
-    /// Nothing that was issued uses it any more.
+    /// No issued work uses it any more.
     pub(in crate::device::cuda) fn is_out_of_use(&mut self) {
         self.stream = None;
     }

@@ -1,4 +1,4 @@
-//! Where the system is not Linux nothing is kept: what `disk` promises is shown for Linux alone.
+//! Nothing is kept on systems other than Linux: the promises of `disk` are verified for Linux only.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const LIMIT: u64 = 1 << 20;
-/// Says that a process is the child of a test, and where it is to work.
+/// Marks a process as the child of a test, and names its folder.
 const CHILD: &str = "WEIR_TEST_DISK";
 /// nobody.
 const SOMEBODY: u32 = 65534;
 
-/// A folder that goes with the test, and is not there at first.
-struct Place(PathBuf);
+/// A folder that is removed with the test, and does not exist at first.
+struct TestFolder(PathBuf);
 
-impl Place {
-    fn new(test: &str) -> Place {
+impl TestFolder {
+    fn new(test: &str) -> TestFolder {
         let path = std::env::temp_dir().join(format!("weir-disk-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
-        Place(path)
+        TestFolder(path)
     }
 
     fn open(&self) -> Disk {
@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -70,8 +70,8 @@ fn child(test: &str, program: &Path, place: &Path) -> String {
 
 #[test]
 fn folders_and_files_are_the_users_alone() {
-    let place = Place::new("modes");
-    let inner = Place(place.0.join("some").join("deep"));
+    let place = TestFolder::new("modes");
+    let inner = TestFolder(place.0.join("some").join("deep"));
     inner.open().write(b"key", b"image").unwrap();
     for folder in [&place.0, &place.0.join("some"), &inner.0] {
         assert_eq!(mode(folder), 0o700, "{folder:?}");
@@ -86,16 +86,16 @@ fn folders_and_files_are_the_users_alone() {
 
 #[test]
 fn a_folder_that_others_can_write_is_refused() {
-    let place = Place::new("folder");
+    let place = TestFolder::new("folder");
     place.open().write(b"key", b"image").unwrap();
     for mode in [0o720, 0o702, 0o777, 0o1777] {
         set_mode(&place.0, mode);
         assert!(Disk::open(&place.0, LIMIT).is_err(), "{mode:o}");
     }
-    // What others may only read they cannot have changed.
+    // Others cannot have changed a folder that they may only read.
     set_mode(&place.0, 0o755);
     assert_eq!(place.open().read(b"key").unwrap(), b"image");
-    let link = Place(place.0.with_extension("link"));
+    let link = TestFolder(place.0.with_extension("link"));
     let _ = fs::remove_file(&link.0);
     symlink(&place.0, &link.0).unwrap();
     assert!(Disk::open(&link.0, LIMIT).is_err(), "a link");
@@ -109,10 +109,10 @@ fn a_folder_that_others_can_write_is_refused() {
     }
 }
 
-/// What was put in the place of a file is not read, does not stop anybody, and goes when the file is written again.
+/// Anything put in the place of a file is not read, blocks nobody, and is replaced when the file is written again.
 #[test]
 fn what_is_no_file_of_the_users_alone_is_not_taken() {
-    let place = Place::new("files");
+    let place = TestFolder::new("files");
     let disk = place.open();
     let (file, elsewhere) = (place.file(b"key"), place.0.with_extension("elsewhere"));
     type Attack<'a> = (&'a str, Box<dyn Fn() + 'a>);
@@ -166,7 +166,7 @@ fn what_is_no_file_of_the_users_alone_is_not_taken() {
 
 #[test]
 fn a_file_counts_only_whole_unchanged_and_under_its_own_name() {
-    let place = Place::new("whole");
+    let place = TestFolder::new("whole");
     let disk = place.open();
     disk.write(b"key", b"image").unwrap();
     disk.write(b"yek", b"other").unwrap();
@@ -197,7 +197,7 @@ fn a_file_counts_only_whole_unchanged_and_under_its_own_name() {
 
 #[test]
 fn files_together_stay_within_the_limit_and_the_longest_unused_goes() {
-    let place = Place::new("limit");
+    let place = TestFolder::new("limit");
     let disk = Disk::open(&place.0, 10_000).unwrap();
     let content = [7; 2000];
     let key = |i: u8| [b'k', i];
@@ -233,7 +233,7 @@ fn files_together_stay_within_the_limit_and_the_longest_unused_goes() {
 
 #[test]
 fn many_writers_at_once_leave_whole_files_and_no_drafts() {
-    let place = Place::new("writers");
+    let place = TestFolder::new("writers");
     let _ = place.open();
     let content = |writer: u8, round: u8| vec![writer ^ round; 3000];
     std::thread::scope(|scope| {
@@ -265,12 +265,12 @@ fn many_writers_at_once_leave_whole_files_and_no_drafts() {
 fn a_full_disk_leaves_nothing_half_written() {
     let test = "a_full_disk_leaves_nothing_half_written";
     let Some(path) = std::env::var_os(CHILD) else {
-        let place = Place::new("full");
+        let place = TestFolder::new("full");
         fs::create_dir(&place.0).unwrap();
         print!("{}", child(test, &std::env::current_exe().unwrap(), &place.0));
         return;
     };
-    let place = Place(PathBuf::from(path));
+    let place = TestFolder(PathBuf::from(path));
     // SAFETY: a process of its own; a text that ends with a NUL for each text, and no data where none is needed.
     unsafe {
         let target = CString::new(place.0.to_str().unwrap()).unwrap();
@@ -306,13 +306,13 @@ fn a_full_disk_leaves_nothing_half_written() {
 fn a_process_with_more_rights_than_its_user_reads_no_variables() {
     let test = "a_process_with_more_rights_than_its_user_reads_no_variables";
     if std::env::var_os(CHILD).is_some() {
-        // SAFETY: only reads what the system has told the process about itself.
+        // SAFETY: only reads the auxiliary vector.
         let has_more_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
         println!("secure: {has_more_rights}");
         assert_eq!(variable(CHILD).is_none(), has_more_rights);
         return;
     }
-    let place = Place::new("secure");
+    let place = TestFolder::new("secure");
     let program = std::env::current_exe().unwrap();
     assert!(child(test, &program, &place.0).contains("secure: false"));
     if is_root() {

@@ -1,11 +1,11 @@
 //! The descriptor of an operation, member by member: `offset_of!` says where each is.
 #![forbid(unsafe_code)]
 
-/// A descriptor's bytes. What is beyond their end reads as zero.
+/// A descriptor's bytes. Members beyond their end read as zero.
 #[derive(Clone, Copy, Debug)]
-pub struct Attributes<'a>(pub &'a [u8]);
+pub struct DescriptorBytes<'a>(pub &'a [u8]);
 
-impl Attributes<'_> {
+impl DescriptorBytes<'_> {
     fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
         self.0.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
     }

@@ -5,18 +5,18 @@ use crate::base::{Desc, Error, Result};
 
 /// A shape seen from one of its axes: blocks of `len` rows of `inner` elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Columns {
+pub(super) struct AxisView {
     pub(super) outer: usize,
     pub(super) len: usize,
     pub(super) inner: usize,
 }
 
-impl Columns {
-    pub(super) fn new(axis: i32, desc: &Desc) -> Result<Columns> {
+impl AxisView {
+    pub(super) fn new(axis: i32, desc: &Desc) -> Result<AxisView> {
         let axis = place(axis, desc)?;
         let product = |dims: &[i64]| dims.iter().product::<i64>() as usize;
         let shape = desc.shape();
-        Ok(Columns { outer: product(&shape[..axis]), len: shape[axis] as usize, inner: product(&shape[axis + 1..]) })
+        Ok(AxisView { outer: product(&shape[..axis]), len: shape[axis] as usize, inner: product(&shape[axis + 1..]) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recurrent cells.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
+use super::attributes::DescriptorBytes;
 use crate::abi::weir_gate_order_value::WEIR_GATES_ONNX;
 use crate::abi::weir_gru_flags::{WEIR_GRU_BIAS, WEIR_GRU_LINEAR_BEFORE_RESET};
 use crate::abi::{weir_gru_desc, weir_lstm_desc};
@@ -39,7 +39,7 @@ fn cell(inputs: &[View], outputs: &[View], states: usize, bias: bool, gates: [u3
 }
 
 impl Lstm {
-    pub fn new(attributes: Attributes<'_>) -> Lstm {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Lstm {
         let onnx = attributes.u32(offset_of!(weir_lstm_desc, gate_order)) == WEIR_GATES_ONNX as u32;
         Lstm {
             bias: attributes.u64(offset_of!(weir_lstm_desc, flags)) != 0,
@@ -66,7 +66,7 @@ pub struct Gru {
 }
 
 impl Gru {
-    pub fn new(attributes: Attributes<'_>) -> Gru {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Gru {
         let onnx = attributes.u32(offset_of!(weir_gru_desc, gate_order)) == WEIR_GATES_ONNX as u32;
         let flags = attributes.u64(offset_of!(weir_gru_desc, flags));
         Gru {

@@ -1,7 +1,7 @@
 //! Convolution and pooling.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
+use super::attributes::DescriptorBytes;
 use super::reduce::Reduce;
 use crate::abi::weir_pooling_op_value::WEIR_POOLING_MAX;
 use crate::abi::weir_reduce_op_value::{WEIR_REDUCE_MAX, WEIR_REDUCE_MEAN};
@@ -14,14 +14,14 @@ use std::mem::offset_of;
 
 /// Windows along both axes; of signals the first one counts.
 #[derive(Clone, Copy, Debug)]
-struct Windows {
+struct ConvWindows {
     strides: [i64; 2],
     dilations: [i64; 2],
     begin: [i64; 2],
     reflect: bool,
 }
 
-impl Windows {
+impl ConvWindows {
     /// One axis for the kernels: sizes in and out, and taps.
     fn axis(&self, params: &mut Params, i: usize, sizes: [i64; 3]) -> Result<()> {
         let [input, output, taps] = sizes;
@@ -34,7 +34,7 @@ impl Windows {
 
     /// Rows and columns.
     fn axes(&self, params: &mut Params, x: &Desc, y: &Desc, taps: &[i64]) -> Result<()> {
-        const ONE: Windows = Windows { strides: [1; 2], dilations: [1; 2], begin: [0; 2], reflect: false };
+        const ONE: ConvWindows = ConvWindows { strides: [1; 2], dilations: [1; 2], begin: [0; 2], reflect: false };
         if x.shape().len() == 3 {
             ONE.axis(params, 0, [1; 3])?;
             return self.axis(params, 0, [x.dims[2], y.dims[2], taps[0]]);
@@ -47,7 +47,7 @@ impl Windows {
 /// Filters over windows, then the bias and the activation.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
-    windows: Windows,
+    windows: ConvWindows,
     groups: i64,
     activation: u32,
 }
@@ -59,8 +59,8 @@ const FEW_WINDOWS: usize = 8;
 const ENOUGH: usize = 128;
 
 impl Conv {
-    pub fn new(attributes: Attributes<'_>) -> Conv {
-        let windows = Windows {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Conv {
+        let windows = ConvWindows {
             strides: attributes.i64s(offset_of!(weir_conv_desc, strides)),
             dilations: attributes.i64s(offset_of!(weir_conv_desc, dilations)),
             begin: attributes.i64s(offset_of!(weir_conv_desc, padding_begin)),
@@ -89,7 +89,7 @@ impl Operator for Conv {
         }
         params.word(self.activation).word(0);
         self.windows.axes(&mut params, x, y, &weights.shape()[2..])?;
-        // What the kernels count.
+        // The kernels' counts must fit.
         small(&[windows])?;
         small(&[weights.shape()[1..].iter().product::<i64>() as usize])?;
         let planes = small(&[groups, filters])? as usize;
@@ -105,21 +105,21 @@ impl Operator for Conv {
     }
 }
 
-/// What is made of each window of a channel.
+/// The function of each window of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Pooling {
     op: u32,
-    windows: Windows,
+    windows: ConvWindows,
     kernel: [i64; 2],
     /// Windows as large as the input.
     whole: bool,
 }
 
 impl Pooling {
-    pub fn new(attributes: Attributes<'_>) -> Pooling {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Pooling {
         Pooling {
             op: attributes.u32(offset_of!(weir_pooling_desc, op)),
-            windows: Windows {
+            windows: ConvWindows {
                 strides: attributes.i64s(offset_of!(weir_pooling_desc, strides)),
                 dilations: attributes.i64s(offset_of!(weir_pooling_desc, dilations)),
                 begin: attributes.i64s(offset_of!(weir_pooling_desc, padding_begin)),

@@ -1,18 +1,18 @@
 //! Functions of each element, of two, and a choice.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
+use super::attributes::DescriptorBytes;
 use crate::abi::weir_binary_op_value::{WEIR_BINARY_ADD, WEIR_BINARY_EQ};
 use crate::abi::weir_eltwise_op_value::*;
 use crate::abi::{weir_binary_desc, weir_eltwise_desc, weir_eltwise_op_value};
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::{BINARY, BINARY_INTEGERS, ELTWISE, SELECT};
 use crate::device::cuda::plan::{Emit, Operator, Params, count};
-use crate::device::cuda::walk::Walk;
+use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
 use std::mem::offset_of;
 
-/// A function as the kernel has it (`kernels/elements.cu`).
+/// A function as the kernel has it (`gpu/kernels/elements.cu`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eltwise {
     op: u32,
@@ -20,7 +20,7 @@ pub struct Eltwise {
     beta: f32,
 }
 
-// What parameters make of functions.
+// Parametrised functions.
 const LEAKY: u32 = 32;
 const CONSTANT: u32 = 33;
 const LEVEL: u32 = 34;
@@ -39,7 +39,7 @@ impl Eltwise {
         Eltwise { op: op as u32, alpha: 0.0, beta: 0.0 }
     }
 
-    pub fn new(attributes: Attributes<'_>) -> Eltwise {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Eltwise {
         let op = attributes.u32(offset_of!(weir_eltwise_desc, op));
         let alpha = attributes.f32(offset_of!(weir_eltwise_desc, alpha));
         let beta = attributes.f32(offset_of!(weir_eltwise_desc, beta));
@@ -94,7 +94,7 @@ impl Binary {
         Binary { op: WEIR_BINARY_ADD as u32 }
     }
 
-    pub fn new(attributes: Attributes<'_>) -> Binary {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Binary {
         Binary { op: attributes.u32(offset_of!(weir_binary_desc, op)) }
     }
 }
@@ -112,7 +112,7 @@ impl Operator for Binary {
         let count = count(y)?;
         let mut params = Params::new();
         params.view(&inputs[0]).view(&inputs[1]).view(&outputs[0]).word(count).word(a.dtype).word(self.op).word(0);
-        params.walk(&Walk::broadcast([a, b], y));
+        params.walk(&StrideWalk::broadcast([a, b], y));
         params.launch_each(emit, if a.dtype == dtype::S32 { &BINARY_INTEGERS } else { &BINARY }, count)
     }
 }
@@ -128,7 +128,7 @@ impl Operator for Select {
         let mut params = Params::new();
         inputs.iter().for_each(|input| _ = params.view(input));
         params.view(&outputs[0]).word(count).word(dtype::size(y.dtype)? as u32);
-        params.walk(&Walk::broadcast([inputs[0].desc(), inputs[1].desc(), inputs[2].desc()], y));
+        params.walk(&StrideWalk::broadcast([inputs[0].desc(), inputs[1].desc(), inputs[2].desc()], y));
         params.launch_each(emit, &SELECT, count)
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of a table by their numbers.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
+use super::attributes::DescriptorBytes;
 use super::axis::place;
 use crate::abi::weir_gather_desc;
 use crate::base::{Result, dtype};
@@ -10,15 +10,14 @@ use crate::device::cuda::plan::{Check, Emit, Operator, Params, count, small};
 use crate::memory::View;
 use std::mem::offset_of;
 
-/// As the processor's, but that rows of zeros stand where an index is none of the table's; the failure is told behind
-/// it.
+/// As on the CPU, except that an index out of range gives a row of zeros; the failure is reported later.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather {
     axis: i32,
 }
 
 impl Gather {
-    pub fn new(attributes: Attributes<'_>) -> Gather {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Gather {
         Gather { axis: attributes.i32(offset_of!(weir_gather_desc, axis)) }
     }
 }
@@ -46,7 +45,7 @@ impl Operator for Gather {
         };
         let units = small(&[elements * bytes / unit])?;
         let mut params = Params::new();
-        // Who launches it fills in the first three.
+        // The launcher fills in the first three.
         params.address(0).long(0).word(0).word(0);
         params.view(table).view(indices).view(y);
         params.word(units).word(small(&[row / unit])?).word(num_indices).word(small(&[shape[axis] as usize])?);

@@ -1,7 +1,7 @@
 //! A tensor with a margin.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
+use super::attributes::DescriptorBytes;
 use crate::abi::weir_pad_desc;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Result, dtype};
@@ -19,7 +19,7 @@ pub struct Pad {
 }
 
 impl Pad {
-    pub fn new(attributes: Attributes<'_>) -> Pad {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Pad {
         Pad {
             before: attributes.i64s(offset_of!(weir_pad_desc, before)),
             mode: attributes.u32(offset_of!(weir_pad_desc, mode)),

@@ -1,7 +1,7 @@
 //! Matrix products.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
+use super::attributes::DescriptorBytes;
 use super::elements::Eltwise;
 use crate::abi::weir_activation_value::*;
 use crate::abi::weir_eltwise_op_value::*;
@@ -10,8 +10,10 @@ use crate::abi::weir_matmul_int8_flags::*;
 use crate::abi::{weir_matmul_desc, weir_matmul_int8_desc};
 use crate::base::{Desc, Result, dtype};
 use crate::device::cuda::images::*;
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, Product, Shape, count, small, unimplemented};
-use crate::device::cuda::walk::Walk;
+use crate::device::cuda::plan::{
+    Emit, KernelEntry, MatrixProduct, Operator, Params, ProductShape, count, small, unimplemented,
+};
+use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -43,7 +45,7 @@ fn packed() -> crate::base::Error {
 }
 
 impl Matmul {
-    pub fn new(attributes: Attributes<'_>) -> Result<Matmul> {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Result<Matmul> {
         if !attributes.is_null(offset_of!(weir_matmul_desc, weights)) {
             return Err(packed());
         }
@@ -64,8 +66,8 @@ impl Matmul {
     }
 
     /// The matrices of a batch.
-    fn batch(a: &Desc, b: &Desc, c: &Desc) -> Walk<2> {
-        let mut walk = Walk::new();
+    fn batch(a: &Desc, b: &Desc, c: &Desc) -> StrideWalk<2> {
+        let mut walk = StrideWalk::new();
         let leading = |desc: &Desc, i: usize| desc.shape().iter().rev().nth(2 + i).map_or(1, |&size| size);
         let matrix = |desc: &Desc| desc.shape().iter().rev().take(2).product::<i64>();
         let mut next = [matrix(a), matrix(b)];
@@ -96,26 +98,39 @@ impl Matmul {
         }))
     }
 
-    /// What is asked for besides the activation, with the shape in terms of the kernels and of libraries.
-    fn shape(&self, a: &Desc, b: &Desc, c: &Desc) -> (Shape, Walk<2>) {
+    /// The product without its activation: the shape in terms of the kernels and of libraries.
+    fn shape(&self, a: &Desc, b: &Desc, c: &Desc) -> (ProductShape, StrideWalk<2>) {
         let ((mut m, k), (_, n)) = (sides(a, self.transpose_a), sides(b, self.transpose_b));
         let mut walk = Matmul::batch(a, b, c);
         if !self.transpose_a && walk.rank() == 1 && walk.strides()[1][0] == 0 && walk.strides()[0][0] == (m * k) as i64
         {
             // One B for all: the matrices of A are more rows.
             m *= walk.places();
-            walk = Walk::new();
+            walk = StrideWalk::new();
         }
         let strides = [walk.strides()[0][0], walk.strides()[1][0]];
         let (Matmul { transpose_a, transpose_b, bias, sum: addend, tf32, .. }, batch) = (*self, walk.places());
         let (dtype, to) = (a.dtype, c.dtype);
-        let shape =
-            Shape { dtype, to, m, n, k, batch, strides, transpose_a, transpose_b, bias, addend, tf32, alignment: 0 };
+        let shape = ProductShape {
+            dtype,
+            to,
+            m,
+            n,
+            k,
+            batch,
+            strides,
+            transpose_a,
+            transpose_b,
+            bias,
+            addend,
+            tf32,
+            alignment: 0,
+        };
         (shape, walk)
     }
 
     /// The kernel whose tiles fill a device and leave little of themselves out. All give the same bits.
-    fn entry(of: u32, m: usize, n: usize, batch: usize) -> (&'static Entry, usize) {
+    fn entry(of: u32, m: usize, n: usize, batch: usize) -> (&'static KernelEntry, usize) {
         const ENOUGH: usize = 128;
         let tiles = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch;
         let wide = m.min(n) > 32;
@@ -145,7 +160,7 @@ impl Operator for Matmul {
         }
         // Rows of a matrix of A as it is stored: more of them in one product make no difference to steps.
         let (rows, _) = sides(a, self.transpose_a);
-        let (Shape { m, n, k, .. }, walk) = self.shape(a, b, c);
+        let (ProductShape { m, n, k, .. }, walk) = self.shape(a, b, c);
         let ((a_row, a_k), (b_k, b_column)) = (steps(rows, k, self.transpose_a), steps(k, n, self.transpose_b));
         let batch = small(&[walk.places()])?;
         let mut params = Params::new();
@@ -161,7 +176,7 @@ impl Operator for Matmul {
         true
     }
 
-    fn product(&self, inputs: &[View], outputs: &[View]) -> Result<Option<Product>> {
+    fn product(&self, inputs: &[View], outputs: &[View]) -> Result<Option<MatrixProduct>> {
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         // A function of a number that was rounded to 16 bits is another one, but for that which leaves it or makes it
         // zero.
@@ -177,7 +192,7 @@ impl Operator for Matmul {
         let bias = address(self.bias.then(|| &inputs[2]));
         let addend = address(self.sum.then(|| &inputs[inputs.len() - 1]));
         let [a, b, c] = [&inputs[0], &inputs[1], &outputs[0]].map(|view| address(Some(view)));
-        Ok(Some(Product::new(shape, [a, b, c, bias, addend])))
+        Ok(Some(MatrixProduct::new(shape, [a, b, c, bias, addend])))
     }
 
     fn after_product(&self, outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
@@ -197,7 +212,7 @@ pub struct MatmulInt8 {
 }
 
 impl MatmulInt8 {
-    pub fn new(attributes: Attributes<'_>) -> Result<MatmulInt8> {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Result<MatmulInt8> {
         if !attributes.is_null(offset_of!(weir_matmul_int8_desc, weights)) {
             return Err(packed());
         }
@@ -248,7 +263,7 @@ impl Operator for MatmulInt8 {
     }
 
     /// Sums of signed bytes as they are, which fit in 32 bits whatever they are of.
-    fn product(&self, inputs: &[View], outputs: &[View]) -> Result<Option<Product>> {
+    fn product(&self, inputs: &[View], outputs: &[View]) -> Result<Option<MatrixProduct>> {
         /// As many times (-128)^2 leave 32 bits.
         const TOO_MANY: usize = 1 << 17;
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
@@ -262,7 +277,7 @@ impl Operator for MatmulInt8 {
         if !has_form || k == 0 || k >= TOO_MANY {
             return Ok(None);
         }
-        let shape = Shape {
+        let shape = ProductShape {
             dtype: dtype::S8,
             to: dtype::S32,
             m,
@@ -278,7 +293,7 @@ impl Operator for MatmulInt8 {
             alignment: 0,
         };
         let [a, b, c] = [&inputs[0], &inputs[1], &outputs[0]].map(|view| view.data().addr());
-        let product = Product::new(shape, [a, b, c, 0, 0]);
+        let product = MatrixProduct::new(shape, [a, b, c, 0, 0]);
         // Its kernels of integers take nothing else.
         Ok((product.shape.alignment >= 16).then_some(product))
     }

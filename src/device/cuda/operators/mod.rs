@@ -1,9 +1,8 @@
 //! The built-in operations as launches of the library's own kernels.
 //!
-//! An operation is known by its name and its descriptor, both as the interface in C has them. Tensors were compared
-//! with what the operation takes before anything is launched (room `kernel`), so what is looked at here is what the
-//! kernels can do. What they cannot is UNIMPLEMENTED, when the kernel is made if its settings say so, else when it is
-//! launched.
+//! An operation is identified by its name and its descriptor, both as in the C interface. The room `kernel` has checked
+//! the tensors against the operation before a launch, so only the kernels' limits are checked here. Beyond them is
+//! UNIMPLEMENTED: when the kernel is made if its settings suffice to tell, else when it is launched.
 #![forbid(unsafe_code)]
 
 mod attributes;
@@ -22,11 +21,11 @@ mod reduce;
 use super::plan::{Operator, unimplemented};
 use crate::base::Result;
 use crate::device::Recipe;
-use attributes::Attributes;
+use attributes::DescriptorBytes;
 
 /// The operation of a recipe.
 pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
-    let attributes = Attributes(recipe.attributes);
+    let attributes = DescriptorBytes(recipe.attributes);
     Ok(match recipe.operation {
         "matmul" => Box::new(matmul::Matmul::new(attributes)?),
         "matmul_int8" => Box::new(matmul::MatmulInt8::new(attributes)?),

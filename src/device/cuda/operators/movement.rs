@@ -1,14 +1,14 @@
-//! Elements in other places.
+//! Moving elements.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
+use super::attributes::DescriptorBytes;
 use super::axis::place;
 use crate::abi::{weir_concat_desc, weir_slice_desc, weir_transpose_desc};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
-use crate::device::cuda::walk::Walk;
+use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -16,16 +16,16 @@ use std::mem::offset_of;
 const WORTH_SQUARES: usize = 8;
 
 /// A copy of elements of so many bytes: x and y are addresses, the walk goes over both.
-struct Copy {
+struct ElementCopy {
     x: usize,
     y: usize,
     bytes: usize,
-    walk: Walk<2>,
+    walk: StrideWalk<2>,
 }
 
-impl Copy {
+impl ElementCopy {
     /// Units as large as rows and addresses allow.
-    fn units(&self) -> (Walk<2>, usize) {
+    fn units(&self) -> (StrideWalk<2>, usize) {
         let fits = |unit: usize| {
             let aligned = self.x.is_multiple_of(unit) && self.y.is_multiple_of(unit);
             (aligned && unit > self.bytes)
@@ -83,15 +83,15 @@ impl Copy {
     }
 }
 
-/// The same bytes elsewhere; nothing if that is where they are.
+/// The same bytes elsewhere; nothing if source and target are equal.
 pub fn copy_bytes(x: &View, y: &View, emit: &mut Emit<'_>) -> Result<()> {
     let (elements, bytes) = (count(y.desc())? as usize, dtype::size(y.desc().dtype)?);
     if elements == 0 || x.data() == y.data() {
         return Ok(());
     }
-    let mut walk = Walk::new();
+    let mut walk = StrideWalk::new();
     walk.push(elements, [1, 1]);
-    Copy { x: x.data().addr(), y: y.data().addr(), bytes, walk }.launch(emit)
+    ElementCopy { x: x.data().addr(), y: y.data().addr(), bytes, walk }.launch(emit)
 }
 
 /// Elements from one to the next along each dimension.
@@ -109,12 +109,12 @@ fn moved(x: &View, first: i64, steps: &[i64; MAX_RANK], y: &View, emit: &mut Emi
         return Ok(());
     }
     let (bytes, of_y) = (dtype::size(y.desc().dtype)?, strides(y.desc()));
-    let mut walk = Walk::new();
+    let mut walk = StrideWalk::new();
     for (i, &size) in y.desc().shape().iter().enumerate().rev() {
         walk.push(size as usize, [steps[i], of_y[i]]);
     }
     let from = x.data().addr() + first as usize * bytes;
-    Copy { x: from, y: y.data().addr(), bytes, walk }.launch(emit)
+    ElementCopy { x: from, y: y.data().addr(), bytes, walk }.launch(emit)
 }
 
 /// Another order of dimensions.
@@ -126,7 +126,7 @@ pub struct Transpose {
 }
 
 impl Transpose {
-    pub fn new(attributes: Attributes<'_>) -> Transpose {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Transpose {
         Transpose {
             rank: attributes.u32(offset_of!(weir_transpose_desc, rank)) as usize,
             permutation: attributes.i32s(offset_of!(weir_transpose_desc, permutation)),
@@ -153,7 +153,7 @@ pub struct Concat {
 }
 
 impl Concat {
-    pub fn new(attributes: Attributes<'_>) -> Concat {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Concat {
         Concat { axis: attributes.i32(offset_of!(weir_concat_desc, axis)) }
     }
 }
@@ -172,10 +172,10 @@ impl Operator for Concat {
         for input in inputs {
             let len = tail(input.desc());
             if len > 0 {
-                let mut walk = Walk::new();
+                let mut walk = StrideWalk::new();
                 walk.push(len as usize, [1, 1]);
                 walk.push(outer, [len, tail(y)]);
-                Copy { x: input.data().addr(), y: at, bytes, walk }.launch(emit)?;
+                ElementCopy { x: input.data().addr(), y: at, bytes, walk }.launch(emit)?;
             }
             at += len as usize * bytes;
         }
@@ -191,7 +191,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    pub fn new(attributes: Attributes<'_>) -> Slice {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Slice {
         let step: [i64; MAX_RANK] = attributes.i64s(offset_of!(weir_slice_desc, step));
         let begin = attributes.i64s(offset_of!(weir_slice_desc, begin));
         Slice { begin, step: step.map(|step| if step == 0 { 1 } else { step }) }
@@ -207,7 +207,7 @@ impl Operator for Slice {
         let of_x = strides(x);
         let (mut first, mut steps) = (0, [0; MAX_RANK]);
         for (i, (&size, &kept)) in x.shape().iter().zip(y.shape()).enumerate() {
-            // Going backwards the places are -1 to size - 1. Where any are left, they begin at one that is inside.
+            // Going backwards the places are -1 to size - 1. If any are left, they begin at one that is inside.
             let (low, high) = if self.step[i] > 0 { (0, size) } else { (-1, size - 1) };
             let begin = self.begin[i];
             let begin = (if begin < 0 { begin.saturating_add(size) } else { begin }).clamp(low, high);

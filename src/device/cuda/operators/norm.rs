@@ -1,8 +1,8 @@
 //! Normalisations.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
-use super::axis::Columns;
+use super::attributes::DescriptorBytes;
+use super::axis::AxisView;
 use crate::abi::weir_norm_desc;
 use crate::abi::weir_norm_flags::{WEIR_NORM_SCALE, WEIR_NORM_SHIFT};
 use crate::abi::weir_norm_op_value::{WEIR_NORM_BATCH, WEIR_NORM_GROUP, WEIR_NORM_RMS};
@@ -24,7 +24,7 @@ pub struct Norm {
 }
 
 impl Norm {
-    pub fn new(attributes: Attributes<'_>) -> Norm {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Norm {
         let flags = attributes.u64(offset_of!(weir_norm_desc, flags));
         Norm {
             op: attributes.u32(offset_of!(weir_norm_desc, op)),
@@ -48,7 +48,7 @@ impl Operator for Norm {
         if elements == 0 {
             return Ok(());
         }
-        let columns = Columns::new(self.axis, x)?;
+        let columns = AxisView::new(self.axis, x)?;
         // Rows with one mean, elements with one scale, and rows until scales begin again.
         let (len, inner, cycle) = match () {
             () if self.is(WEIR_NORM_BATCH) => (columns.len * columns.inner, columns.inner, 1),

@@ -1,8 +1,8 @@
 //! Storage types, and integers that stand for floats.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
-use super::axis::Columns;
+use super::attributes::DescriptorBytes;
+use super::axis::AxisView;
 use super::movement::copy_bytes;
 use crate::abi::{weir_convert_desc, weir_dequantize_desc, weir_quantize_desc};
 use crate::base::{Result, dtype};
@@ -19,7 +19,7 @@ pub struct Convert {
 }
 
 impl Convert {
-    pub fn new(attributes: Attributes<'_>) -> Convert {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Convert {
         let scale = attributes.f32(offset_of!(weir_convert_desc, scale));
         let shift = attributes.f32(offset_of!(weir_convert_desc, shift));
         Convert { scale: if scale == 0.0 { 1.0 } else { scale }, shift }
@@ -49,11 +49,11 @@ pub struct Quantization {
 }
 
 impl Quantization {
-    pub fn quantize(attributes: Attributes<'_>) -> Quantization {
+    pub fn quantize(attributes: DescriptorBytes<'_>) -> Quantization {
         Quantization { forth: true, axis: attributes.i32(offset_of!(weir_quantize_desc, axis)) }
     }
 
-    pub fn dequantize(attributes: Attributes<'_>) -> Quantization {
+    pub fn dequantize(attributes: DescriptorBytes<'_>) -> Quantization {
         Quantization { forth: false, axis: attributes.i32(offset_of!(weir_dequantize_desc, axis)) }
     }
 }
@@ -64,7 +64,7 @@ impl Operator for Quantization {
         let count = count(y)?;
         let (channels, inner) = match inputs[1].desc().elements()? {
             1 => (1, 1),
-            _ => Columns::new(self.axis, x).map(|columns| (columns.len, columns.inner))?,
+            _ => AxisView::new(self.axis, x).map(|columns| (columns.len, columns.inner))?,
         };
         debug_assert!(dtype::size(x.dtype).is_ok());
         let mut params = Params::new();

@@ -1,15 +1,15 @@
 //! Reductions over any dimensions, and softmax.
 #![forbid(unsafe_code)]
 
-use super::attributes::Attributes;
-use super::axis::{Columns, place};
+use super::attributes::DescriptorBytes;
+use super::axis::{AxisView, place};
 use crate::abi::weir_reduce_op_value::{WEIR_REDUCE_ARGMAX, WEIR_REDUCE_ARGMIN};
 use crate::abi::{weir_argmax_desc, weir_reduce_desc, weir_softmax_desc};
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{Emit, Operator, Params, count, row_threads, small};
-use crate::device::cuda::walk::Walk;
+use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -33,7 +33,7 @@ pub struct Reduce {
 }
 
 impl Reduce {
-    pub fn new(attributes: Attributes<'_>) -> Reduce {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Reduce {
         Reduce {
             op: attributes.u32(offset_of!(weir_reduce_desc, op)),
             axes: attributes.i32s(offset_of!(weir_reduce_desc, axes)),
@@ -43,7 +43,7 @@ impl Reduce {
         }
     }
 
-    pub fn argmax(attributes: Attributes<'_>) -> Reduce {
+    pub fn argmax(attributes: DescriptorBytes<'_>) -> Reduce {
         let mut axes = [0; MAX_RANK];
         axes[0] = attributes.i32(offset_of!(weir_argmax_desc, axis));
         Reduce { op: WEIR_REDUCE_ARGMAX as u32, axes, num_axes: 1, squares: false, eps: 0.0 }
@@ -69,7 +69,7 @@ impl Operator for Reduce {
         for &axis in &self.axes[..self.num_axes] {
             is_reduced[place(axis, x)?] = true;
         }
-        let (mut kept, mut runs): (Walk<1>, Walk<1>) = (Walk::new(), Walk::new());
+        let (mut kept, mut runs): (StrideWalk<1>, StrideWalk<1>) = (StrideWalk::new(), StrideWalk::new());
         let (mut stride, mut reduced, mut side_by_side) = (1, 1, None);
         for (&size, is_reduced) in x.shape().iter().zip(is_reduced).rev() {
             if is_reduced {
@@ -103,7 +103,7 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    pub fn new(attributes: Attributes<'_>) -> Softmax {
+    pub fn new(attributes: DescriptorBytes<'_>) -> Softmax {
         Softmax {
             axis: attributes.i32(offset_of!(weir_softmax_desc, axis)),
             log: attributes.u64(offset_of!(weir_softmax_desc, flags)) != 0,
@@ -117,7 +117,7 @@ impl Operator for Softmax {
         if count(x)? == 0 {
             return Ok(());
         }
-        let Columns { outer, len, inner } = Columns::new(self.axis, x)?;
+        let AxisView { outer, len, inner } = AxisView::new(self.axis, x)?;
         let rows = small(&[outer, inner])?;
         let mut params = Params::new();
         params.view(&inputs[0]).view(&outputs[0]).word(x.dtype).flag(self.log);

@@ -1,11 +1,11 @@
-//! What a run has on one engine: memory, streams and events, and where values are in them.
+//! The state of a run on one engine: memory, streams and events, and where values are in them.
 
-use super::frame_stream::{Clock, FrameStream, Mark, mark_of};
+use super::frame_stream::{EventMark, FrameClock, FrameStream, mark_of};
 use super::replays::{OfSegment, RunCounts};
 use super::timing::{Timed, Timing};
 use crate::base::time::now_ns;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Executable, Reached, StreamAttr};
+use crate::device::{DeviceStreamAttr, Executable, Reached};
 use crate::engine::Engine;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest};
 use crate::memory::{MemoryBlock, Tag, View};
@@ -13,15 +13,15 @@ use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What a program needs on one engine.
+/// The requirements of a program on one engine.
 #[derive(Debug)]
-pub(in crate::graph) struct Needs {
+pub(in crate::graph) struct EngineNeeds {
     pub engine: Ref<Engine>,
     pub arena_bytes: usize,
     pub num_streams: usize,
     /// For each piece of work: whether it records an event.
     pub records: Vec<bool>,
-    /// For each segment: whether it records one.
+    /// For each segment: whether it records an event.
     pub segments: Vec<bool>,
     /// For each segment: the streams that it is spread over.
     pub spread: Vec<Vec<usize>>,
@@ -29,44 +29,44 @@ pub(in crate::graph) struct Needs {
     pub controls: Vec<[usize; 2]>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
-    /// Loops that the host does not wait in.
+    /// The number of loops in which the host does not wait.
     pub num_paces: usize,
-    /// For each thing on the stream of fetches: the bytes from or to the host's memory.
+    /// For each use of the stream of fetches: the bytes from or to the host's memory.
     pub fetches: Vec<usize>,
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Source {
-    /// In the run's memory there, so many bytes in.
+pub(in crate::graph) enum ValuePlace {
+    /// In the run's memory there, at this offset.
     Arena(usize),
     /// At an address that stays.
     Fixed(usize),
-    /// Where the node's own input or output with this number is.
+    /// At the node's own input or output with this number.
     Input(usize),
     Output(usize),
 }
 
-impl Source {
-    pub fn address(self, on: &DeviceFrame, context: &KernelContext<'_>) -> usize {
+impl ValuePlace {
+    pub fn address(self, device_frame: &DeviceFrame, context: &KernelContext<'_>) -> usize {
         match self {
-            Source::Arena(_) | Source::Fixed(_) => self.lasting(on),
-            Source::Input(input) => context.inputs()[input].data() as usize,
-            Source::Output(output) => context.output_data(output) as usize,
+            ValuePlace::Arena(_) | ValuePlace::Fixed(_) => self.lasting(device_frame),
+            ValuePlace::Input(input) => context.inputs()[input].data() as usize,
+            ValuePlace::Output(output) => context.output_data(output) as usize,
         }
     }
 
-    /// The address of what is no run's own.
-    pub fn lasting(self, on: &DeviceFrame) -> usize {
+    /// The address, for places other than a run's own tensors.
+    pub fn lasting(self, device_frame: &DeviceFrame) -> usize {
         match self {
-            Source::Arena(offset) => on.arena.data() as usize + offset,
-            Source::Fixed(address) => address,
-            Source::Input(_) | Source::Output(_) => 0,
+            ValuePlace::Arena(offset) => device_frame.arena.data() as usize + offset,
+            ValuePlace::Fixed(address) => address,
+            ValuePlace::Input(_) | ValuePlace::Output(_) => 0,
         }
     }
 }
 
-/// What a stream waits for first.
+/// A predecessor for which a stream waits first.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum Before {
     Piece(usize),
@@ -77,21 +77,21 @@ pub(in crate::graph) enum Before {
 }
 
 impl Before {
-    pub fn mark(self, on: &DeviceFrame) -> Result<&Arc<Mark>> {
+    pub fn mark(self, device_frame: &DeviceFrame) -> Result<&Arc<EventMark>> {
         match self {
-            Before::Piece(piece) => mark_of(&on.events[piece]),
-            Before::Segment(segment) => mark_of(&on.segments[segment].event),
-            Before::Upload(upload) | Before::Constant(upload) => Ok(&on.uploads[upload].event),
+            Before::Piece(piece) => mark_of(&device_frame.events[piece]),
+            Before::Segment(segment) => mark_of(&device_frame.segments[segment].event),
+            Before::Upload(upload) | Before::Constant(upload) => Ok(&device_frame.uploads[upload].event),
         }
     }
 }
 
-/// What runs of a frame do with its streams.
+/// How runs of a frame use its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Way {
-    /// The host's executor issues to streams of the frame's.
+pub(in crate::graph) enum FrameUse {
+    /// The host's executor issues to streams of the frame.
     Streams,
-    /// All goes to a stream of the caller's (`direct`).
+    /// All work goes to a stream of the caller's (`direct`).
     Direct,
 }
 
@@ -100,58 +100,58 @@ pub(in crate::graph) struct DeviceFrame {
     pub engine: Ref<Engine>,
     pub arena: MemoryBlock,
     pub streams: Vec<FrameStream>,
-    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are
+    /// Copies to the engine and from it have streams of their own: they wait only for their own bytes. `None`: runs are
     /// on a stream of the caller's.
     copies: Option<[FrameStream; 2]>,
-    pub events: Vec<Option<Arc<Mark>>>,
+    pub events: Vec<Option<Arc<EventMark>>>,
     pub segments: Vec<OfSegment>,
-    /// If the program's runs are still timed.
+    /// Set while the program's runs are timed.
     pub timing: Option<Timing>,
-    /// Recordings of branches and loops as a whole, but for the copies of the runs' own tensors.
+    /// Recordings of branches and loops as a whole, without the copies of the runs' own tensors.
     pub wholes: Vec<Mutex<Option<Arc<dyn Executable>>>>,
-    pub uploads: Vec<Upload>,
+    pub uploads: Vec<UploadState>,
     pub fetched: Vec<Arc<Fetched>>,
-    /// Iterations of loops that the host does not wait in.
+    /// Iterations of loops in which the host does not wait.
     pub paces: Vec<AtomicU64>,
-    /// How far the device is known to have got.
-    pub done: Arc<Clock>,
+    /// The known progress of the device.
+    pub done: Arc<FrameClock>,
     pub counts: Arc<RunCounts>,
 }
 
-/// A node's call, the event of the work that it waits for, and what is left to do on the host.
-pub(in crate::graph) struct Call {
+/// A node's call, the event of the work for which it waits, and the work that is left to the host.
+pub(in crate::graph) struct AwaitedCall {
     pub done: Completion,
-    pub written: Option<Arc<Mark>>,
+    pub written: Option<Arc<EventMark>>,
     pub rest: Option<Arc<dyn Rest>>,
 }
 
-impl std::fmt::Debug for Call {
+impl std::fmt::Debug for AwaitedCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Call")
     }
 }
 
-/// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
+/// A copy from the engine, or the end of a piece of work, for which a node of the host waits.
 #[derive(Debug)]
 pub(in crate::graph) struct Fetched {
-    pub event: Mark,
-    pub call: Mutex<Option<Call>>,
-    /// Pinned memory that the bytes come through, if the device knows such memory: the host's own may be any.
+    pub event: EventMark,
+    pub call: Mutex<Option<AwaitedCall>>,
+    /// Pinned memory through which the bytes go, if the device has such memory: the host's own may be any.
     pub staging: Option<MemoryBlock>,
     engine: Ref<Engine>,
-    done: Arc<Clock>,
+    done: Arc<FrameClock>,
 }
 
 impl Reached for Fetched {
     fn reached(&self) {
-        let Some(Call { done, written, rest }) = self.call.lock().take() else { return };
+        let Some(AwaitedCall { done, written, rest }) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
         let written = written.map_or(Ok(()), |mark| mark.event.is_reached().map(drop));
-        // A run tells of what failed first, not of the stream that waited for it.
+        // A run reports the first failure, not that of the stream that waited for it.
         let result = written.and_then(|()| self.event.event.is_reached().map(drop)).map_err(Error::as_origin);
         if result.is_ok() {
             self.event.tell(&self.done);
-            // The host's part is for a thread that may be held up.
+            // The host's part may block, so it is not for this thread.
             done.leave(rest);
         }
         let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.engine.label()))));
@@ -176,33 +176,33 @@ impl Rest for Fetched {
 }
 
 #[derive(Debug)]
-pub(in crate::graph) struct Upload {
-    pub event: Arc<Mark>,
-    /// The bytes on their way: so the host's own may change as soon as the copy was issued.
+pub(in crate::graph) struct UploadState {
+    pub event: Arc<EventMark>,
+    /// Holds the bytes during the copy, so the host's own may change as soon as the copy was issued.
     pub staging: MemoryBlock,
-    /// A constant is copied once: by whoever comes first to the graph that it is in, which may be inside of a branch.
+    /// A constant is copied once: by the first use of the graph that it is in, which may be inside of a branch.
     pub is_there: AtomicBool,
-    /// It was copied when the run came to it last.
+    /// It was copied by this run.
     pub is_new: AtomicBool,
 }
 
 impl DeviceFrame {
-    pub fn make(needs: &Needs, owner: &str, way: Way, counts: &Arc<RunCounts>) -> Result<DeviceFrame> {
+    pub fn make(needs: &EngineNeeds, owner: &str, way: FrameUse, counts: &Arc<RunCounts>) -> Result<DeviceFrame> {
         let engine = &needs.engine;
         let Some(accelerator) = engine.accelerator() else {
             return Err(Error::internal("a frame on the host's engine"));
         };
-        let has_streams = way == Way::Streams;
-        // Those for work, that for copies to the engine and that for copies from it.
-        let lines = if has_streams { needs.num_streams + 2 } else { 0 };
+        let has_streams = way == FrameUse::Streams;
+        // One for each stream of work, one for copies to the engine and one for copies from it.
+        let num_streams = if has_streams { needs.num_streams + 2 } else { 0 };
         let stream = |what: &str, number: usize| {
             let name = format!("{owner} {what}");
-            let stream = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
-            Ok::<_, Error>(FrameStream::new(stream, (number, lines)))
+            let stream = accelerator.stream(&DeviceStreamAttr { name: &name, priority: 0 })?;
+            Ok::<_, Error>(FrameStream::new(stream, (number, num_streams)))
         };
-        let mark = || Mark::new(accelerator, lines);
+        let mark = || EventMark::new(accelerator, num_streams);
         let shared = || mark().map(Arc::new);
-        let done = Arc::new(Clock::new(lines));
+        let done = Arc::new(FrameClock::new(num_streams));
         let is_staged = accelerator.pinning().is_some();
         let fetched = |&bytes: &usize| {
             let tag = || Tag::text(format!("copies of {owner} from the engine"));
@@ -220,7 +220,12 @@ impl DeviceFrame {
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging =
                 engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
-            Ok(Upload { event: shared()?, staging, is_there: AtomicBool::new(false), is_new: AtomicBool::new(false) })
+            Ok(UploadState {
+                event: shared()?,
+                staging,
+                is_there: AtomicBool::new(false),
+                is_new: AtomicBool::new(false),
+            })
         });
         Ok(DeviceFrame {
             arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
@@ -243,7 +248,7 @@ impl DeviceFrame {
         })
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = &FrameStream> {
+    pub fn all_streams(&self) -> impl Iterator<Item = &FrameStream> {
         self.streams.iter().chain(self.copies.iter().flatten())
     }
 
@@ -263,8 +268,8 @@ impl DeviceFrame {
         self.copies.as_ref().map(|[_, fetches]| fetches).ok_or_else(without_streams)
     }
 
-    /// Asks the engine for something, as part of a run that may be timed. `segment` is what it belongs to behind which
-    /// an event comes, and the stream if that is one.
+    /// Calls the engine, as part of a run that may be timed. `segment` is the segment of the call, behind which an
+    /// event is recorded, and the stream if it is one.
     pub fn timed(
         &self,
         run: &Timed,

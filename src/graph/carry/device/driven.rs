@@ -1,26 +1,28 @@
-//! A branch or a loop that the host drives on the device's data: where the device does not decide by itself, the
-//! predicate alone is brought back.
+//! A branch or a loop that the host drives on the device's data: where the device does not decide by itself, only the
+//! predicate is copied back.
 //!
-//! *Blocks.* What is inside is a program of jumps (`jumps`).
+//! *Blocks.* The inside is a program of jumps (`jumps`).
 //!
-//! *Going on.* Who issues a block in front of a decision asks to be told when it is done, and leaves; no thread is
-//! held. Who is told looks at the predicate and issues what follows. That may be the same thread, if the device is
-//! fast: then it goes on in its own loop, and nothing nests.
+//! *Continuation.* The thread that issues a block in front of a decision arms a callback for its end, and leaves; no
+//! thread is held. The callback reads the predicate and issues the next block. It may run in the same thread, if the
+//! device is fast: then that thread continues in its own loop, and nothing nests.
 //!
-//! | turn  | meaning                                           | next                                                    |
-//! |-------|---------------------------------------------------|---------------------------------------------------------|
-//! | ARMED | somebody has asked to be told, and is not gone yet | TOLD by `reached`: the asker goes on; LEFT by the asker |
-//! | TOLD  | it was told while the asker was there             | ARMED by the asker, in front of the next decision       |
-//! | LEFT  | the asker is gone                                 | ARMED by who is told, who goes on                       |
+//! | phase | meaning                                       | next                                                   |
+//! |-------|-----------------------------------------------|--------------------------------------------------------|
+//! | ARMED | a callback is armed, the asker is still there | TOLD by `reached`; LEFT by the asker                   |
+//! | TOLD  | the callback ran while the asker was there    | ARMED at the next decision by the asker, which goes on |
+//! | LEFT  | the asker is gone                             | ARMED by the callback, which goes on                   |
 
-use super::control::Control;
+use super::control::DeviceControl;
 use super::device_frame::DeviceFrame;
-use super::frame_stream::{Giving, Mark, of};
+use super::frame_stream::{EventMark, Giving, of};
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Place, Reached, Then, Transfer};
+use crate::device::{
+    Comparison, DeviceEvent, DeviceStream, Executable, HostAddress, Location, Reached, Then, Transfer,
+};
 use crate::engine::Engine;
 use crate::graph::plan::actions::{Selector, Test, Where};
-use crate::graph::plan::jumps::{Op, Section};
+use crate::graph::plan::jumps::{JumpOp, Section};
 use crate::kernel::{Completion, Rest, Stop};
 use crate::memory::{MemoryBlock, Tag, View};
 use crate::sync::{Mutex, OnceLock};
@@ -28,44 +30,44 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// Fewest steps, with the copy of the predicate, of a block that is worth a recording.
+/// The fewest steps, with the copy of the predicate, of a block that is worth a recording.
 const FEWEST: usize = 3;
 
-/// Bytes of a predicate or an index, at most: there are so many for each in pinned memory.
+/// The most bytes of a predicate or an index; each has a slot of this size in pinned memory.
 const SLOT: usize = 16;
 
 const ARMED: u32 = 0;
 const TOLD: u32 = 1;
 const LEFT: u32 = 2;
 
-/// What a frame has for it.
+/// A frame's state for a driven branch or loop.
 #[derive(Debug)]
 pub(in crate::graph) struct Driven {
     event: Arc<dyn DeviceEvent>,
-    /// Where predicates and indices come to.
+    /// Receives predicates and indices.
     staging: MemoryBlock,
     engine: Ref<Engine>,
-    /// Each block's recording; None inside: it is issued.
+    /// Each block's recording; `None` inside: the block is issued.
     recorded: Vec<OnceLock<Option<Arc<dyn Executable>>>>,
     going: Mutex<Option<Going>>,
-    turn: AtomicU32,
+    phase: AtomicU32,
     me: Weak<Driven>,
 }
 
 /// One run's way through it.
 pub(in crate::graph) struct Going {
-    pub on: Arc<DeviceFrame>,
-    pub control: Arc<Control>,
+    pub device_frame: Arc<DeviceFrame>,
+    pub control: Arc<DeviceControl>,
     pub stream: usize,
-    /// What is recorded behind all of it.
-    pub records: Option<Arc<Mark>>,
+    /// Recorded behind all of it.
+    pub records: Option<Arc<EventMark>>,
     pub done: Completion,
-    /// What is left to do for the node.
+    /// The rest of the node's work.
     pub rest: Option<Arc<dyn Rest>>,
     pub stop: Option<Arc<Stop>>,
     /// The next operation.
     pub at: usize,
-    /// Where outputs go that are a run's own.
+    /// Addresses of outputs that are a run's own tensors.
     pub outputs: SmallVec<[usize; 4]>,
 }
 
@@ -76,12 +78,12 @@ impl std::fmt::Debug for Going {
 }
 
 impl Going {
-    /// Issues the run's own outputs, and what says that all is done.
+    /// Issues the copies of the run's own outputs, and the event behind all of it.
     fn end(&self, stream: &Giving<'_>) -> Result<()> {
         let control = &self.control;
         for (&(output, bytes), &to) in control.copied_out.iter().zip(&self.outputs) {
-            let from = Place::Device(control.address(&self.on, Where::Output(output)));
-            stream.copy(&Transfer { name: &control.name, to: Place::Device(to), from, bytes })?;
+            let from = Location::Device(control.address(&self.device_frame, Where::Output(output)));
+            stream.copy(&Transfer { name: &control.name, to: Location::Device(to), from, bytes })?;
         }
         self.records.as_ref().map_or(Ok(()), |mark| stream.mark(mark))
     }
@@ -101,7 +103,7 @@ impl Driven {
             engine: Ref::clone(engine),
             recorded: (0..blocks).map(|_| OnceLock::new()).collect(),
             going: Mutex::new(None),
-            turn: AtomicU32::new(LEFT),
+            phase: AtomicU32::new(LEFT),
             me: Weak::clone(me),
         }))
     }
@@ -112,7 +114,7 @@ impl Driven {
         self.go();
     }
 
-    /// Goes on until there is something to wait for, and has itself told of that; or to the end.
+    /// Continues until there is something to wait for, and arms the callback for that; or to the end.
     fn go(self: &Arc<Self>) {
         loop {
             let Some(mut going) = self.going.lock().take() else { return };
@@ -121,38 +123,39 @@ impl Driven {
                 return self.finish(going, is_over.map(drop));
             };
             *self.going.lock() = Some(going);
-            // ORDERING: Relaxed; nobody else looks until the device was asked, which orders the two.
-            self.turn.store(ARMED, Relaxed);
+            // ORDERING: Relaxed; no other thread looks until the device was asked, which orders the two.
+            self.phase.store(ARMED, Relaxed);
             accelerator.when_reached(&self.event, Then::shared(Arc::clone(self) as Arc<dyn Reached>));
-            // ORDERING: AcqRel pairs with that of `reached`: who goes on has seen what the other one did.
-            if self.turn.compare_exchange(ARMED, LEFT, AcqRel, Acquire).is_ok() {
+            // ORDERING: AcqRel pairs with that of `reached`: the thread that goes on has seen the writes of the other
+            // one.
+            if self.phase.compare_exchange(ARMED, LEFT, AcqRel, Acquire).is_ok() {
                 return;
             }
         }
     }
 
-    /// Issues what comes next; true if that is all. If not, the event is behind it.
+    /// Issues the next operations; true if those were the last. If not, the event is behind them.
     fn issue(&self, going: &mut Going) -> Result<bool> {
-        let (on, control) = (Arc::clone(&going.on), Arc::clone(&going.control));
+        let (device_frame, control) = (Arc::clone(&going.device_frame), Arc::clone(&going.control));
         if going.at > 0 {
             self.event.is_reached().map_err(Error::as_origin)?;
             if going.stop.as_ref().is_some_and(|stop| stop.is_set() || stop.is_late()) {
                 return Err(Error::new(Code::Cancelled, format!("{}: cancelled", control.name)));
             }
         }
-        let stream = on.streams[going.stream].lock();
+        let stream = device_frame.streams[going.stream].lock();
         while let Some(op) = control.plan.ops.get(going.at) {
             going.at = match op {
-                Op::Do(block) => {
-                    self.block(&on, &control, *block, &*stream)?;
+                JumpOp::Do(block) => {
+                    self.block(&device_frame, &control, *block, &*stream)?;
                     going.at + 1
                 }
-                Op::Go(to) => *to,
-                Op::Unless(test, slot, to) => match self.holds(test, *slot) {
+                JumpOp::Go(to) => *to,
+                JumpOp::Unless(test, slot, to) => match self.holds(test, *slot) {
                     true => going.at + 1,
                     false => *to,
                 },
-                Op::Choose { selector, slot, is_cond, to } => match (self.integer(selector, *slot), is_cond) {
+                JumpOp::Choose { selector, slot, is_cond, to } => match (self.integer(selector, *slot), is_cond) {
                     (0, true) => to[0],
                     (_, true) => to[1],
                     (index, false) => {
@@ -161,7 +164,7 @@ impl Driven {
                     }
                 },
             };
-            if matches!(op, Op::Do(block) if !control.plan.blocks[*block].fetch.is_empty()) {
+            if matches!(op, JumpOp::Do(block) if !control.plan.blocks[*block].fetch.is_empty()) {
                 stream.record(&self.event)?;
                 return Ok(false);
             }
@@ -170,7 +173,7 @@ impl Driven {
         Ok(true)
     }
 
-    /// What was brought to a slot.
+    /// The value that was copied to a slot.
     fn view(&self, selector: &Selector, slot: usize) -> View {
         let (at, bytes) = (self.slot(slot), selector.desc.bytes().unwrap_or(0));
         self.engine.host_uses(at, bytes, false, "predicate");
@@ -204,15 +207,21 @@ impl Driven {
         }
     }
 
-    fn block(&self, on: &DeviceFrame, control: &Control, number: usize, stream: &dyn DeviceStream) -> Result<()> {
+    fn block(
+        &self,
+        device_frame: &DeviceFrame,
+        control: &DeviceControl,
+        number: usize,
+        stream: &dyn DeviceStream,
+    ) -> Result<()> {
         let Section { list, fetch } = &control.plan.blocks[number];
         let fetch: SmallVec<[Transfer<'_>; 2]> = fetch
             .iter()
             .map(|(selector, slot)| Transfer {
                 name: &control.name,
                 // SAFETY: this keeps the block, and looks at the slot when the copy is done.
-                to: Place::Host(unsafe { HostAddress::new(self.slot(*slot)) }),
-                from: Place::Device(control.address(on, selector.at)),
+                to: Location::Host(unsafe { HostAddress::new(self.slot(*slot)) }),
+                from: Location::Device(control.address(device_frame, selector.at)),
                 bytes: selector.desc.bytes().unwrap_or(0),
             })
             .collect();
@@ -220,20 +229,20 @@ impl Driven {
         if is_worth_it {
             let recorded = &self.recorded[number];
             if recorded.get().is_none() {
-                let _ = recorded.set(control.record(on, list, &fetch)?);
+                let _ = recorded.set(control.record(device_frame, list, &fetch)?);
             }
             if let Some(Some(executable)) = recorded.get() {
                 return stream.replay(executable);
             }
         }
-        control.issue(on, stream, list)?;
+        control.issue(device_frame, stream, list)?;
         fetch.iter().try_for_each(|transfer| stream.copy(transfer))
     }
 
     fn finish(&self, going: Going, result: Result<()>) {
-        let Going { on, control, done, rest, .. } = going;
-        // Behind the end of the call the program may go, and this thread is not to be the last to have it.
-        drop((on, control));
+        let Going { device_frame, control, done, rest, .. } = going;
+        // After the call has ended the program may be dropped, and this thread must not hold the last reference to it.
+        drop((device_frame, control));
         if result.is_ok() {
             done.leave(rest);
         }
@@ -244,7 +253,7 @@ impl Driven {
 impl Reached for Driven {
     fn reached(&self) {
         // ORDERING: AcqRel pairs with that of `go`.
-        if self.turn.compare_exchange(ARMED, TOLD, AcqRel, Acquire).is_err()
+        if self.phase.compare_exchange(ARMED, TOLD, AcqRel, Acquire).is_err()
             && let Some(me) = self.me.upgrade()
         {
             me.go();

@@ -1,14 +1,15 @@
-//! A frame's streams, and how far a device is known to have got in each: so the end of a run looks at what the streams
-//! were given, and not at who says that he is done.
+//! A frame's streams, and the known progress of a device in each: so the end of a run checks the work that the streams
+//! were given, and does not rely on reports.
 //!
-//! Whoever gives a stream work locks its *line*, which counts that. A line keeps a *clock*: for every line of the
-//! engine, behind how much of it this one is. An event takes the clock of the line that records it (`Mark`), and a line
-//! that waits for it takes the event's. When a node is told that an event was reached, the event's clock says what is
-//! over (`Clock` of `DeviceFrame`). So a line is done when all that it counted is over, whoever gave it, and whether or
-//! not somebody waited for that very piece.
+//! A thread that gives a stream work locks its `FrameStream`, which counts the work. A frame stream keeps a *clock*:
+//! for every frame stream of the engine, how much of that one's work comes before its own end. An event takes the clock
+//! of the frame stream that records it (`EventMark`), and a frame stream that waits for it merges the event's. When a
+//! node is told that an event was reached, the event's clock says which work is over (`FrameClock` of `DeviceFrame`).
+//! So a frame stream is done when all work that it counted is over, whichever thread gave it, and whether or not that
+//! very piece was waited for.
 //!
-//! ORDERING: Relaxed throughout; a line's clock changes under its lock, the edges of a run order a record and who waits
-//! for its event, and whoever was told that an event was reached comes before the end of the run.
+//! ORDERING: Relaxed throughout; a frame stream's clock changes under its lock, the edges of a run order a record and
+//! the wait for its event, and the report that an event was reached comes before the end of the run.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -18,41 +19,41 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// For each line of an engine, how much that was given to it.
+/// For each frame stream of an engine, the amount of its work.
 #[derive(Debug)]
-pub(in crate::graph) struct Clock(Box<[AtomicU64]>);
+pub(in crate::graph) struct FrameClock(Box<[AtomicU64]>);
 
-impl Clock {
-    pub fn new(lines: usize) -> Clock {
-        Clock((0..lines).map(|_| AtomicU64::new(0)).collect())
+impl FrameClock {
+    pub fn new(num_streams: usize) -> FrameClock {
+        FrameClock((0..num_streams).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Takes over what the other one is behind.
-    pub fn merge(&self, other: &Clock) {
+    /// Takes the maximum with the other clock.
+    pub fn merge(&self, other: &FrameClock) {
         for (mine, theirs) in self.0.iter().zip(&other.0) {
             mine.fetch_max(theirs.load(Relaxed), Relaxed);
         }
     }
 
-    fn at(&self, line: usize) -> u64 {
-        self.0[line].load(Relaxed)
+    fn at(&self, number: usize) -> u64 {
+        self.0[number].load(Relaxed)
     }
 }
 
-/// An event, and what the device has done when it is reached.
+/// An event, and the work that is over when it is reached.
 #[derive(Debug)]
-pub(in crate::graph) struct Mark {
+pub(in crate::graph) struct EventMark {
     pub event: Arc<dyn DeviceEvent>,
-    clock: Clock,
+    clock: FrameClock,
 }
 
-impl Mark {
-    pub fn new(accelerator: &dyn Accelerator, lines: usize) -> Result<Mark> {
-        Ok(Mark { event: accelerator.event(false)?, clock: Clock::new(lines) })
+impl EventMark {
+    pub fn new(accelerator: &dyn Accelerator, num_streams: usize) -> Result<EventMark> {
+        Ok(EventMark { event: accelerator.event(false)?, clock: FrameClock::new(num_streams) })
     }
 
-    /// It was reached.
-    pub fn tell(&self, done: &Clock) {
+    /// The event was reached.
+    pub fn tell(&self, done: &FrameClock) {
         done.merge(&self.clock);
     }
 }
@@ -61,15 +62,15 @@ impl Mark {
 #[derive(Debug)]
 pub(in crate::graph) struct FrameStream {
     stream: Mutex<Box<dyn DeviceStream>>,
-    /// Among those of the engine.
+    /// Its number among those of the engine.
     number: usize,
-    clock: Clock,
+    clock: FrameClock,
 }
 
-/// A line whose stream is given work.
+/// A frame stream that is locked to give it work.
 pub(in crate::graph) struct Giving<'a> {
     stream: MutexGuard<'a, Box<dyn DeviceStream>>,
-    clock: &'a Clock,
+    clock: &'a FrameClock,
 }
 
 impl Deref for Giving<'_> {
@@ -81,13 +82,13 @@ impl Deref for Giving<'_> {
 }
 
 impl Giving<'_> {
-    pub fn wait_for(&self, mark: &Mark) -> Result<()> {
+    pub fn wait_for(&self, mark: &EventMark) -> Result<()> {
         self.stream.wait(&mark.event)?;
         self.clock.merge(&mark.clock);
         Ok(())
     }
 
-    pub fn mark(&self, mark: &Mark) -> Result<()> {
+    pub fn mark(&self, mark: &EventMark) -> Result<()> {
         self.stream.record(&mark.event)?;
         mark.clock.merge(self.clock);
         Ok(())
@@ -95,31 +96,31 @@ impl Giving<'_> {
 }
 
 impl FrameStream {
-    /// `number` of so many.
-    pub fn new(stream: Box<dyn DeviceStream>, (number, lines): (usize, usize)) -> FrameStream {
-        FrameStream { stream: Mutex::new(stream), number, clock: Clock::new(lines) }
+    /// Number `number` of `streams`.
+    pub fn new(stream: Box<dyn DeviceStream>, (number, num_streams): (usize, usize)) -> FrameStream {
+        FrameStream { stream: Mutex::new(stream), number, clock: FrameClock::new(num_streams) }
     }
 
-    /// For who may give it work.
+    /// For a thread that may give it work.
     pub fn lock(&self) -> Giving<'_> {
         let stream = self.stream.lock();
         self.clock.0[self.number].fetch_add(1, Relaxed);
         Giving { stream, clock: &self.clock }
     }
 
-    /// For who gives it no work, and at most records an event.
+    /// For a thread that gives it no work, and at most records an event.
     pub fn look(&self) -> MutexGuard<'_, Box<dyn DeviceStream>> {
         self.stream.lock()
     }
 
-    /// Whether a device that has got so far has done all of it.
-    pub fn is_done(&self, done: &Clock) -> bool {
+    /// Whether a device with this progress has done all of its work.
+    pub fn is_done(&self, done: &FrameClock) -> bool {
         self.clock.at(self.number) <= done.at(self.number)
     }
 
-    /// An event behind all of it; `clears` has the stream work again after a failure first.
-    pub fn behind(&self, accelerator: &dyn Accelerator, clears: bool) -> Result<Mark> {
-        let mark = Mark::new(accelerator, self.clock.0.len())?;
+    /// An event behind all of its work; `clears` first has the stream work again after a failure.
+    pub fn behind(&self, accelerator: &dyn Accelerator, clears: bool) -> Result<EventMark> {
+        let mark = EventMark::new(accelerator, self.clock.0.len())?;
         let stream = self.stream.lock();
         if clears {
             stream.clear_error();
@@ -130,45 +131,45 @@ impl FrameStream {
     }
 }
 
-/// Puts the engine in front of what went wrong.
+/// Prefixes an error with the engine.
 pub(in crate::graph) fn of(label: &str) -> impl FnOnce(Error) -> Error {
     move |error| error.within(format_args!("engine {label}"))
 }
 
-pub(in crate::graph) fn mark_of(mark: &Option<Arc<Mark>>) -> Result<&Arc<Mark>> {
+pub(in crate::graph) fn mark_of(mark: &Option<Arc<EventMark>>) -> Result<&Arc<EventMark>> {
     mark.as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::StreamAttr;
+    use crate::device::DeviceStreamAttr;
     use crate::device::emulated::{Emulated, Emulation};
 
     #[test]
     fn a_line_is_done_when_an_event_behind_it_was_reached_and_not_before() {
         let device = Emulated::new(7, Emulation::default()).unwrap();
         let accelerator = &*device;
-        let line = |number| {
-            let stream = accelerator.stream(&StreamAttr { name: "line", priority: 0 }).unwrap();
+        let stream = |number| {
+            let stream = accelerator.stream(&DeviceStreamAttr { name: "line", priority: 0 }).unwrap();
             FrameStream::new(stream, (number, 3))
         };
-        let lines = [line(0), line(1), line(2)];
-        let (done, marks) = (Clock::new(3), [0, 1].map(|_| Mark::new(accelerator, 3).unwrap()));
-        assert!(lines.iter().all(|line| line.is_done(&done)));
-        // The second is behind the first, the third by itself; and the first goes on.
-        lines[0].lock().mark(&marks[0]).unwrap();
-        let second = lines[1].lock();
+        let streams = [stream(0), stream(1), stream(2)];
+        let (done, marks) = (FrameClock::new(3), [0, 1].map(|_| EventMark::new(accelerator, 3).unwrap()));
+        assert!(streams.iter().all(|stream| stream.is_done(&done)));
+        // The second is behind the first, the third by itself; and the first gets more work.
+        streams[0].lock().mark(&marks[0]).unwrap();
+        let second = streams[1].lock();
         second.wait_for(&marks[0]).unwrap();
         second.mark(&marks[1]).unwrap();
         drop(second);
-        drop(lines[2].lock());
-        assert!(!lines.iter().any(|line| line.is_done(&done)));
+        drop(streams[2].lock());
+        assert!(!streams.iter().any(|stream| stream.is_done(&done)));
         marks[1].tell(&done);
-        assert_eq!([0, 1, 2].map(|at: usize| lines[at].is_done(&done)), [true, true, false]);
-        drop(lines[0].lock());
-        assert!(!lines[0].is_done(&done));
-        lines[0].behind(accelerator, false).unwrap().tell(&done);
-        assert!(lines[0].is_done(&done));
+        assert_eq!([0, 1, 2].map(|at: usize| streams[at].is_done(&done)), [true, true, false]);
+        drop(streams[0].lock());
+        assert!(!streams[0].is_done(&done));
+        streams[0].behind(accelerator, false).unwrap().tell(&done);
+        assert!(streams[0].is_done(&done));
     }
 }

@@ -1,27 +1,28 @@
-//! What the runs of a program have on engines that work on their own: memory, streams and events. One *frame* for each
-//! step instance, so that runs side by side do not meet; it is made by the first run and kept.
+//! The frames of a program: the memory, streams and events that its runs have on accelerators. There is one *frame* for
+//! each run state, so that concurrent runs do not meet; it is made by the first run and kept.
 //!
-//! Kernels are handed the frame of their run by their context (`KernelContext::frame`).
+//! Kernels get the frame of their run from their context (`KernelContext::frame`).
 //!
-//! | state | meaning                                                  | next                                             |
-//! |-------|----------------------------------------------------------|--------------------------------------------------|
-//! | CLEAN | its streams are done with all that they were given       | USED by `begin`                                  |
-//! | USED  | a run has it                                             | CLEAN by `end`, the last node of a run that went well |
+//! | state | meaning                            | next                                                  |
+//! |-------|------------------------------------|-------------------------------------------------------|
+//! | CLEAN | its streams are done with all work | USED by `begin`                                       |
+//! | USED  | a run has it                       | CLEAN by `end`, the last node of a run that succeeded |
 //!
-//! The end of a run looks at the streams themselves (`line`), and waits, without holding a thread, for what no node has
-//! waited for. So work that was issued is never behind a frame that counts as clean, nor hidden from a wait for
+//! The end of a run checks the streams themselves (`frame_stream`), and waits, without holding a thread, for work that
+//! no node has waited for. So no work in flight is left behind a frame that counts as clean, nor hidden from a wait for
 //! everything.
 //!
-//! A run that fails does not come to its end, and devices may still be at its work when the next one takes the frame, in
-//! the same streams, with the same staging memory. So who finds a frame USED waits for its streams first, without
+//! A run that fails does not come to its end, and devices may still do its work when the next one takes the frame, in
+//! the same streams, with the same staging memory. So a run that finds its frame USED first waits for its streams,
+//! without holding a thread.
 //! holding a thread.
 #![forbid(unsafe_code)]
 
-use super::device_frame::{DeviceFrame, Needs, Way};
+use super::device_frame::{DeviceFrame, EngineNeeds, FrameUse};
 use super::driven::Driven;
-use super::frame_stream::{FrameStream, Mark, mark_of, of};
+use super::frame_stream::{EventMark, FrameStream, mark_of, of};
 use super::pick::Path;
-use super::replays::{Recorded, RunCounts, Writer};
+use super::replays::{RunCounts, SegmentRecording, ValueWriter};
 use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, Then};
@@ -35,13 +36,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-/// What all nodes of a program's that have to do with devices share.
+/// State that all device nodes of a program share.
 #[derive(Debug)]
 pub(in crate::graph) struct DeviceFrames {
     /// "program 'digits'"
     owner: String,
     /// Known once all of the program has been placed.
-    pub(in crate::graph) needs: OnceLock<Vec<Needs>>,
+    pub(in crate::graph) needs: OnceLock<Vec<EngineNeeds>>,
     frames: Mutex<Vec<Arc<RunFrame>>>,
     pub(in crate::graph) counts: Arc<RunCounts>,
     /// Constants in the engines' memory. Nodes have their addresses.
@@ -51,18 +52,18 @@ pub(in crate::graph) struct DeviceFrames {
 #[derive(Debug)]
 pub(in crate::graph) struct RunFrame {
     pub engines: Vec<Arc<DeviceFrame>>,
-    /// By engine: what the host drives branches and loops with.
+    /// By engine: the state of branches and loops that the host drives.
     pub driven: Vec<Vec<Arc<Driven>>>,
     is_used: AtomicBool,
-    /// A run has come to its end, and none has failed since: constants are where they belong.
+    /// A run has come to its end, and none has failed since: the constants are there.
     is_warm: AtomicBool,
     /// The run submits segments.
     is_replay: AtomicBool,
     pub timed: Timed,
     counts: Arc<RunCounts>,
     owner: String,
-    /// Recordings that were replaced, and that a device may still be at.
-    retired: Mutex<Vec<Recorded>>,
+    /// Recordings that were replaced, and that a device may still run.
+    retired: Mutex<Vec<SegmentRecording>>,
     has_retired: AtomicBool,
 }
 
@@ -77,21 +78,21 @@ impl DeviceFrames {
         }
     }
 
-    /// The thread that does an engine's part, if it has one. Known once all has been placed.
+    /// The thread that issues an engine's work, if it has one. Known once all has been placed.
     pub(in crate::graph) fn launcher(&self, engine: usize) -> Option<&Ref<ThreadPool>> {
         self.needs.get()?.get(engine)?.engine.launcher()
     }
 
-    /// What the work of a run on engines may still use, which has failed, goes when the engines have done all that they
-    /// were asked for: its own tensors, and the program with its constants and kernels.
+    /// Holds the objects that work of a failed run may still use until the engines are done with all work that they
+    /// were given: the run's own tensors, and the program with its constants and kernels.
     pub fn keep(&self, held: Arc<dyn Any + Send + Sync>) {
         for frame in self.frames.lock().iter().filter(|frame| frame.is_busy()) {
-            for on in &frame.engines {
-                let Some(accelerator) = on.engine.accelerator() else { continue };
-                for line in on.lines() {
-                    // A device that takes no event is lost, and touches nothing any more.
+            for device_frame in &frame.engines {
+                let Some(accelerator) = device_frame.engine.accelerator() else { continue };
+                for stream in device_frame.all_streams() {
+                    // A device that takes no event is lost, and no longer touches memory.
                     let Ok(event) = accelerator.event(false) else { continue };
-                    if line.look().record(&event).is_ok() {
+                    if stream.look().record(&event).is_ok() {
                         let held = Arc::clone(&held);
                         accelerator.when_reached(&event, Then::once(move || drop(held)));
                     }
@@ -100,14 +101,14 @@ impl DeviceFrames {
         }
     }
 
-    pub(in crate::graph) fn make(&self, way: Way) -> Result<RunFrame> {
+    pub(in crate::graph) fn make(&self, way: FrameUse) -> Result<RunFrame> {
         let needs = self.needs.get().map_or(&[][..], |needs| needs);
         let (mut engines, mut driven) = (Vec::new(), Vec::new());
         for needs in needs {
-            let made = DeviceFrame::make(needs, &self.owner, way, &self.counts).and_then(|on| {
+            let made = DeviceFrame::make(needs, &self.owner, way, &self.counts).and_then(|device_frame| {
                 let make = |&sizes: &[usize; 2]| Driven::make(&needs.engine, sizes, &self.owner);
                 driven.push(needs.controls.iter().map(make).collect::<Result<_>>()?);
-                Ok(Arc::new(on))
+                Ok(Arc::new(device_frame))
             });
             engines.push(made.map_err(of(&needs.engine.label()))?);
         }
@@ -129,10 +130,11 @@ impl DeviceFrames {
 impl Frames for DeviceFrames {
     fn make(&self) -> Result<Arc<Frame>> {
         // Not under the lock: devices may be slow.
-        let frame = Arc::new(self.make(Way::Streams).map_err(|error| error.within(format_args!("{}", self.owner)))?);
-        frame.engines.iter().for_each(|on| on.engine.account().add_aside(&frame));
+        let frame =
+            Arc::new(self.make(FrameUse::Streams).map_err(|error| error.within(format_args!("{}", self.owner)))?);
+        frame.engines.iter().for_each(|device_frame| device_frame.engine.account().add_aside(&frame));
         let mut frames = self.frames.lock();
-        // Others, of which the runs' memory is gone.
+        // Frames whose run states are gone.
         let gone = frames.extract_if(.., |frame| Arc::strong_count(frame) == 1 && !frame.is_busy()).collect::<Vec<_>>();
         frames.push(Arc::clone(&frame));
         drop(frames);
@@ -141,7 +143,7 @@ impl Frames for DeviceFrames {
     }
 }
 
-/// The program goes. What devices may still be at, behind a run that failed, keeps its frame until it is done.
+/// The program is dropped. Frames that devices may still use, after a failed run, stay until the devices are done.
 impl Drop for DeviceFrames {
     fn drop(&mut self) {
         for frame in self.frames.lock().drain(..) {
@@ -152,31 +154,34 @@ impl Drop for DeviceFrames {
             if let Err(error) = frame.begin(move |_| drop(kept))
                 && error.code() != Code::DeviceLost
             {
-                // Nobody will say when.
+                // There will be no notification.
                 std::mem::forget(frame);
             }
         }
     }
 }
 
-/// A wait for everything covers what a frame's streams were given: a run that failed has left that behind, and one under
-/// way in another thread may wait for it.
+/// A wait for everything covers the work of a frame's streams: a failed run has left it behind, and a run in flight in
+/// another thread may wait for it.
 impl Aside for RunFrame {
     fn owner(&self) -> &str {
         &self.owner
     }
 
     fn is_busy(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `end`; who was told of a run that has begun sees that, too.
+        // ORDERING: Acquire pairs with the Release in `end`; a thread that knows of a run that has begun sees that,
+        // too.
         self.is_used.load(Acquire)
     }
 
     fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>> {
         let mut events = Vec::new();
-        for on in self.engines.iter().filter(|on| std::ptr::eq(&raw const **on.engine.account(), account)) {
-            let Some(accelerator) = on.engine.accelerator() else { continue };
-            for line in on.lines() {
-                events.push(line.behind(accelerator, false)?.event);
+        for device_frame in
+            self.engines.iter().filter(|device_frame| std::ptr::eq(&raw const **device_frame.engine.account(), account))
+        {
+            let Some(accelerator) = device_frame.engine.accelerator() else { continue };
+            for stream in device_frame.all_streams() {
+                events.push(stream.behind(accelerator, false)?.event);
             }
         }
         Ok(events)
@@ -184,7 +189,7 @@ impl Aside for RunFrame {
 }
 
 impl RunFrame {
-    /// A run begins: `then` is told when the frame is free for it, maybe at once and in this call.
+    /// A run begins: `then` is called when the frame is free for it, maybe at once and in this call.
     pub fn begin(&self, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         // ORDERING: Acquire pairs with the Release in `end`; one run at a time has the step, and so the frame.
         let is_clean = !self.is_used.swap(true, Acquire);
@@ -193,15 +198,15 @@ impl RunFrame {
             then(Ok(()));
             return Ok(());
         }
-        for on in &self.engines {
-            on.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
+        for device_frame in &self.engines {
+            device_frame.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
         }
-        // What went wrong is told already, by the run that left this behind.
+        // The failure was reported already, by the run that left this behind.
         self.when_done(|_, _| true, true, move |_| then(Ok(())))
     }
 
-    /// Has `then` told when the devices are done with all that these lines were given until now, maybe at once and in
-    /// this call; with the first failure among them. `clears` has their streams work again after one.
+    /// Calls `then` when the devices are done with all work that these streams were given until now, maybe at once and
+    /// in this call; with the first failure among them. `clears` has the streams work again after one.
     fn when_done(
         &self,
         which: impl Fn(&DeviceFrame, &FrameStream) -> bool,
@@ -209,11 +214,11 @@ impl RunFrame {
         then: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
         let mut marks = Vec::new();
-        for on in &self.engines {
-            let Some(accelerator) = on.engine.accelerator() else { continue };
-            for line in on.lines().filter(|line| which(on, line)) {
-                let mark = line.behind(accelerator, clears).map_err(of(&on.engine.label()))?;
-                marks.push((Ref::clone(&on.engine), Arc::clone(&on.done), mark));
+        for device_frame in &self.engines {
+            let Some(accelerator) = device_frame.engine.accelerator() else { continue };
+            for stream in device_frame.all_streams().filter(|stream| which(device_frame, stream)) {
+                let mark = stream.behind(accelerator, clears).map_err(of(&device_frame.engine.label()))?;
+                marks.push((Ref::clone(&device_frame.engine), Arc::clone(&device_frame.done), mark));
             }
         }
         if marks.is_empty() {
@@ -227,7 +232,7 @@ impl RunFrame {
             let behind = Arc::clone(&behind);
             let told = move || {
                 let (then, left) = &*behind;
-                // ORDERING: AcqRel; the last one is behind what the others were told.
+                // ORDERING: AcqRel; the last callback is ordered behind the others.
                 if left.fetch_sub(1, AcqRel) > 1 {
                     return;
                 }
@@ -237,8 +242,8 @@ impl RunFrame {
                     let reached = mark.event.is_reached().map(|_| mark.tell(done));
                     result = result.and(reached.map_err(|error| of(&engine.label())(error.as_origin())));
                 }
-                // Behind the end of the run the program may go, and this thread is not to be the last to have an
-                // engine.
+                // After the end of the run the program may be dropped, and this thread must not hold the last reference
+                // to an engine.
                 drop(marks);
                 then(result);
             };
@@ -249,9 +254,9 @@ impl RunFrame {
         Ok(())
     }
 
-    /// How the run goes that begins.
+    /// Chooses the way of the run that begins.
     fn choose(&self, is_clean: bool) {
-        if self.engines.iter().all(|on| on.segments.is_empty()) {
+        if self.engines.iter().all(|device_frame| device_frame.segments.is_empty()) {
             return;
         }
         // ORDERING: Relaxed, here and in `end`; one run at a time has the frame, `is_used` orders them, and edges order
@@ -274,35 +279,39 @@ impl RunFrame {
     }
 
     /// The event that this run records behind a value's writer.
-    pub fn mark_behind(&self, engine: usize, writer: Writer) -> Result<&Arc<Mark>> {
-        let on = &self.engines[engine];
+    pub fn mark_behind(&self, engine: usize, writer: ValueWriter) -> Result<&Arc<EventMark>> {
+        let device_frame = &self.engines[engine];
         let event = match writer.segment.filter(|_| self.is_replay()) {
-            Some(segment) => &on.segments[segment].event,
-            None => &on.events[writer.piece],
+            Some(segment) => &device_frame.segments[segment].event,
+            None => &device_frame.events[writer.piece],
         };
         mark_of(event)
     }
 
-    /// A recording is replaced, whose launches may be under way.
-    pub fn retire(&self, recorded: Recorded) {
+    /// A recording is replaced; its launches may be in flight.
+    pub fn retire(&self, recorded: SegmentRecording) {
         self.retired.lock().push(recorded);
         self.has_retired.store(true, Relaxed);
     }
 
-    /// No launch of what was replaced is under way.
+    /// No launch of a replaced recording is in flight.
     pub fn drop_retired(&self) {
-        // ORDERING: Relaxed; by who has the frame.
+        // ORDERING: Relaxed; by the owner of the frame.
         if self.has_retired.load(Relaxed) {
             self.has_retired.store(false, Relaxed);
             drop(std::mem::take(&mut *self.retired.lock()));
         }
     }
 
-    /// A run has come to its end: `then` is told when the devices are done with all of it, maybe at once and in this
-    /// call. As a rule the run's nodes have waited for all of it, and no device is asked.
+    /// A run has come to its end: `then` is called when the devices are done with all of it, maybe at once and in this
+    /// call. Usually the run's nodes have waited for all of it, and no device is asked.
     pub fn end(self: &Arc<Self>, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
-        let is_left = |on: &DeviceFrame, line: &FrameStream| !line.is_done(&on.done);
-        if !self.engines.iter().any(|on| on.lines().any(|line| is_left(on, line))) {
+        let is_left = |device_frame: &DeviceFrame, stream: &FrameStream| !stream.is_done(&device_frame.done);
+        if !self
+            .engines
+            .iter()
+            .any(|device_frame| device_frame.all_streams().any(|stream| is_left(device_frame, stream)))
+        {
             self.is_clean();
             then(Ok(()));
             return Ok(());
@@ -325,8 +334,8 @@ impl RunFrame {
         self.is_used.store(false, Release);
     }
 
-    /// Whether the run that begins submits recordings, which it may if `can_replay`. The devices are done with the
-    /// frame's last run if it `is_clean`.
+    /// Whether the run that begins submits recordings, which it may if `can_replay`. If `is_clean`, the devices are
+    /// done with the frame's last run.
     pub(in crate::graph) fn pick(&self, is_clean: bool, can_replay: bool) -> bool {
         let pick = &self.counts().pick;
         self.timed.is_timed.store(false, Relaxed);
@@ -344,23 +353,23 @@ impl RunFrame {
         let has_replayed = self.timed.has_replayed.swap(true, Relaxed);
         let (true, true, Some(number)) = (has_replayed, is_free, alone) else { return true };
         let Some(path) = pick.next() else { return true };
-        self.engines.iter().filter_map(|on| on.timing.as_ref()).for_each(Timing::reset);
+        self.engines.iter().filter_map(|device_frame| device_frame.timing.as_ref()).for_each(Timing::reset);
         self.timed.number.store(number, Relaxed);
         *self.timed.path.lock() = Some(path);
         self.timed.is_timed.store(true, Relaxed);
         path == Path::Recording
     }
 
-    /// Takes the times of the frame's last run. Whether its events are free for the next one.
+    /// Takes the times of the frame's last run. Returns whether its events are free for the next one.
     fn look_back(&self, is_clean: bool) -> bool {
         let mut path = self.timed.path.lock();
         let Some(took) = *path else { return true };
         if !is_clean {
-            // It failed: the device may still be at these events, and they say nothing.
+            // It failed: the device may still use these events, and they say nothing.
             *path = None;
             return false;
         }
-        let timings = || self.engines.iter().filter_map(|on| on.timing.as_ref());
+        let timings = || self.engines.iter().filter_map(|device_frame| device_frame.timing.as_ref());
         match timings().map(Timing::span).sum::<Result<Option<i64>>>() {
             Ok(None) => return false,
             Ok(Some(device_ns)) if device_ns >= 0 && self.timed.is_alone.load(Relaxed) => {

@@ -1,28 +1,31 @@
-//! The nodes that stand in a program for work on other engines. To the executor they are kernels of the host's like any
-//! others: cheap ones that issue something, and some that complete when a device has got there.
+//! The nodes of a program that stand for work on other engines. To the executor they are host kernels like any others:
+//! cheap ones that issue something, and some that complete when a device is done.
 //!
-//! | node   | waits for (edges)                              | does                                                     |
-//! |--------|------------------------------------------------|----------------------------------------------------------|
-//! | Begin  | nothing                                        | waits until the run's frame is clean                      |
-//! | Upload | the value, on the host                         | stages it, issues the copy, records                      |
-//! | Issue  | what it reads to be *issued*, and the piece before it on its stream | has its stream wait, launches, records |
-//! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`); later, if the host decides in one (`driven`) |
-//! | Carry  | the piece that writes the value to be issued   | issues the copy; completes when it is there (`carry`)    |
-//! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
-//! | End    | all of the above                               | completes when the frame's streams are done with all that they were given: the frame is clean |
+//! | node    | predecessors                                | action                                                  |
+//! |---------|---------------------------------------------|---------------------------------------------------------|
+//! | Begin   | none                                        | waits until the run's frame is clean                    |
+//! | Upload  | the value, on the host                      | stages it, issues the copy, records                     |
+//! | Issue   | its inputs, *issued*; the last piece before | its stream waits; launches, records                     |
+//! | Segment | those of its pieces                         | issues them or submits their recording (`segment`)      |
+//! | Carry   | the piece that writes the value, *issued*   | issues the copy; completes when it is there             |
+//! | Done    | a piece of work, *issued*                   | completes when that is done: for edges without data     |
+//! | End     | all of the above                            | completes when the streams are done: the frame is clean |
 //!
-//! Carry, Issue and Segment are called though nobody uses what they make (`is_relied_on`): others count on their having
-//! been, as `ends` does.
+//! The piece before an Issue is the one on the same stream. A Segment completes later if the host decides in one
+//! (`driven`). For Carry see `to_host`. End waits for all that the frame's streams were given.
 //!
-//! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node
-//! knows their addresses.
+//! Carry, Issue and Segment are called even if their outputs are not used (`is_relied_on`): others rely on their having
+//! run, as `ends` does.
+//!
+//! A run's own tensors on engines are inputs and outputs of these nodes, as of any kernel: so a node knows their
+//! addresses.
 
-use super::control::Control;
-use super::device_frame::{Before, DeviceFrame, Source};
-use super::frame_stream::{Giving, Mark, mark_of, of};
+use super::control::DeviceControl;
+use super::device_frame::{Before, DeviceFrame, ValuePlace};
+use super::frame_stream::{EventMark, Giving, mark_of, of};
 use super::frames::{DeviceFrames, RunFrame, lane_of};
 use crate::base::{Desc, Error, Ref, Result};
-use crate::device::{HostAddress, Place, Transfer};
+use crate::device::{HostAddress, Location, Transfer};
 use crate::engine::BoundKernel;
 use crate::graph::plan::actions::Where;
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs};
@@ -31,10 +34,10 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What issuing something is thought to cost.
+/// The estimated cost of issuing something.
 pub(in crate::graph) const ISSUE_NS: u64 = 2_000;
 
-/// The parts of a kernel that these have in common.
+/// The common parts of these kernels.
 macro_rules! shape {
     ($name:literal, $inputs:literal, $outputs:literal) => {
         shape!($name, of self: $inputs, $outputs);
@@ -55,8 +58,8 @@ macro_rules! shape {
     };
 }
 
-/// Those that do an engine's work.
-macro_rules! device_frame {
+/// For nodes that do an engine's work.
+macro_rules! device_node {
     () => {
         fn engine(&self) -> Option<&str> {
             Some(&self.label)
@@ -67,7 +70,7 @@ macro_rules! device_frame {
     };
 }
 
-/// Those that complete later: `compute` is not for use.
+/// For nodes that complete later: `compute` is not for use.
 macro_rules! later {
     () => {
         fn is_async(&self) -> bool {
@@ -79,7 +82,7 @@ macro_rules! later {
     };
 }
 
-pub(in crate::graph) use {device_frame, later, shape};
+pub(in crate::graph) use {device_node, later, shape};
 
 pub(in crate::graph) struct Begin;
 
@@ -115,21 +118,21 @@ impl Kernel for End {
 pub(in crate::graph) struct Upload {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
     pub number: usize,
     pub to: usize,
     pub desc: Desc,
     /// The value is always the same.
     pub is_constant: bool,
-    /// A segment copies what is staged.
+    /// A segment copies the staged bytes.
     pub is_recorded: bool,
     pub name: String,
 }
 
 impl Kernel for Upload {
     shape!("copy to a device", 1, 0);
-    device_frame!();
+    device_node!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(Vec::new())
@@ -137,8 +140,8 @@ impl Kernel for Upload {
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let frame = lane_of(context)?;
-        let on = &frame.engines[self.engine];
-        let upload = &on.uploads[self.number];
+        let device_frame = &frame.engines[self.engine];
+        let upload = &device_frame.uploads[self.number];
         // ORDERING: Relaxed; one run at a time has the frame, and edges order its nodes.
         let is_old = self.is_constant && upload.is_there.swap(true, Relaxed);
         upload.is_new.store(!is_old, Relaxed);
@@ -146,9 +149,9 @@ impl Kernel for Upload {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
-        let line = on.upload_stream()?;
-        let copied = on.timed(&frame.timed, None, || {
-            on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
+        let upload_stream = device_frame.upload_stream()?;
+        let copied = device_frame.timed(&frame.timed, None, || {
+            device_frame.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
             // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the frame.
             let staging = unsafe { View::new(upload.staging.data(), bytes, self.desc) };
             // SAFETY: as above.
@@ -156,12 +159,12 @@ impl Kernel for Upload {
             if self.is_recorded && frame.is_replay() {
                 return Ok(());
             }
-            let to = Source::Arena(self.to).address(on, context);
+            let to = ValuePlace::Arena(self.to).address(device_frame, context);
             // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
             let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
-            let stream = line.lock();
-            let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
-            on.within(&mut || {
+            let stream = upload_stream.lock();
+            let copy = Transfer { name: &self.name, to: Location::Device(to), from: Location::Host(from), bytes };
+            device_frame.within(&mut || {
                 let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
                 copied.and_then(|()| stream.mark(&upload.event))
             })
@@ -170,31 +173,31 @@ impl Kernel for Upload {
     }
 }
 
-/// A kernel on its engine. Inputs: values that are a run's own tensors. Outputs: those of the kernel that are.
+/// A kernel on its engine. Inputs: its inputs that are a run's own tensors. Outputs: those that are.
 pub(in crate::graph) struct Issue {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
     pub stream: usize,
     pub piece: usize,
     pub before: Vec<Before>,
     pub records: bool,
     pub kernel: Ref<BoundKernel>,
-    /// What issues it, if that is not one launch.
+    /// Issues it, if it is not a single launch.
     pub issuer: Option<Arc<dyn Issuer>>,
     /// If it is a branch or a loop.
-    pub control: Option<Arc<Control>>,
-    pub inputs: Vec<(Source, Desc)>,
-    pub outputs: Vec<(Source, Desc)>,
-    /// How many inputs the node has.
+    pub control: Option<Arc<DeviceControl>>,
+    pub inputs: Vec<(ValuePlace, Desc)>,
+    pub outputs: Vec<(ValuePlace, Desc)>,
+    /// The number of the node's inputs.
     pub num_inputs: usize,
-    /// What its outputs look like.
+    /// The descriptors of its outputs.
     pub given: Vec<Desc>,
     pub name: String,
 }
 
-/// What a call's tensors are, where they are.
+/// Views of a call's tensors.
 type Views = SmallVec<[View; 4]>;
 
 impl Issue {
@@ -204,21 +207,21 @@ impl Issue {
         self.records(frame)?.map_or(Ok(()), |mark| stream.mark(mark))
     }
 
-    /// Has the stream wait for what comes before.
+    /// Has the stream wait for the predecessors.
     pub fn wait(&self, frame: &RunFrame, stream: &Giving<'_>) -> Result<()> {
-        let on = &frame.engines[self.engine];
-        self.before.iter().try_for_each(|before| stream.wait_for(before.mark(on)?))
+        let device_frame = &frame.engines[self.engine];
+        self.before.iter().try_for_each(|before| stream.wait_for(before.mark(device_frame)?))
     }
 
-    /// What is recorded behind it.
-    pub fn records<'a>(&self, frame: &'a RunFrame) -> Result<Option<&'a Arc<Mark>>> {
+    /// The event that is recorded behind it.
+    pub fn records<'a>(&self, frame: &'a RunFrame) -> Result<Option<&'a Arc<EventMark>>> {
         self.records.then(|| mark_of(&frame.engines[self.engine].events[self.piece])).transpose()
     }
 
     /// Inputs and outputs.
     pub fn views(&self, frame: &RunFrame, context: &KernelContext<'_>) -> Result<(Views, Views)> {
-        let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
-            // SAFETY: the device's memory, which the frame or the run keeps; the host only hands the address on.
+        let view = |&(source, desc): &(ValuePlace, Desc)| -> Result<View> {
+            // SAFETY: the device's memory, which the frame or the run keeps; the host only passes the address on.
             Ok(unsafe {
                 View::new(source.address(&frame.engines[self.engine], context) as *mut u8, desc.bytes()?, desc)
             })
@@ -232,26 +235,26 @@ impl Issue {
     /// The copies of the run's own tensors before and behind a branch or a loop.
     pub fn copies_in<'a>(
         &'a self,
-        control: &'a Control,
-        on: &'a DeviceFrame,
+        control: &'a DeviceControl,
+        device_frame: &'a DeviceFrame,
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_in.iter().map(move |&(input, bytes)| {
-            let from = Place::Device(self.inputs[input].0.address(on, context));
-            let to = Place::Device(control.address(on, Where::Input(input)));
+            let from = Location::Device(self.inputs[input].0.address(device_frame, context));
+            let to = Location::Device(control.address(device_frame, Where::Input(input)));
             Transfer { name: &control.name, to, from, bytes }
         })
     }
 
     pub fn copies_out<'a>(
         &'a self,
-        control: &'a Control,
-        on: &'a DeviceFrame,
+        control: &'a DeviceControl,
+        device_frame: &'a DeviceFrame,
         context: &'a KernelContext<'_>,
     ) -> impl Iterator<Item = Transfer<'a>> {
         control.copied_out.iter().map(move |&(output, bytes)| {
-            let from = Place::Device(control.address(on, Where::Output(output)));
-            let to = Place::Device(self.outputs[output].0.address(on, context));
+            let from = Location::Device(control.address(device_frame, Where::Output(output)));
+            let to = Location::Device(self.outputs[output].0.address(device_frame, context));
             Transfer { name: &control.name, to, from, bytes }
         })
     }
@@ -259,7 +262,7 @@ impl Issue {
 
 impl Kernel for Issue {
     shape!("launch on a device", of self: self.num_inputs, self.given.len());
-    device_frame!();
+    device_node!();
 
     fn effects(&self) -> &[Effect] {
         self.kernel.kernel().effects()
@@ -275,10 +278,10 @@ impl Kernel for Issue {
 
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let frame = lane_of(context)?;
-        let on = &frame.engines[self.engine];
-        let stream = on.streams[self.stream].lock();
+        let device_frame = &frame.engines[self.engine];
+        let stream = device_frame.streams[self.stream].lock();
         let mut issue = || self.issue(&frame, &stream, context);
-        let issued = if self.issuer.is_some() { issue() } else { on.within(&mut issue) };
+        let issued = if self.issuer.is_some() { issue() } else { device_frame.within(&mut issue) };
         issued.map_err(of(&self.label))
     }
 }

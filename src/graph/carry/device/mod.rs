@@ -1,4 +1,4 @@
-//! Devices carry a part of a run: their streams, their recordings, or the host by their data.
+//! Devices carry a part of a run: by streams, by recordings, or driven by the host on their data.
 
 pub(in crate::graph) mod control;
 pub(in crate::graph) mod device_frame;
@@ -20,12 +20,12 @@ use direct::Direct;
 use frames::DeviceFrames;
 use std::sync::Arc;
 
-/// What a program has of engines that work on their own.
+/// A program's accelerators.
 #[derive(Default)]
-pub(in crate::graph) struct Devices {
+pub(in crate::graph) struct ProgramDevices {
     pub engines: Vec<Ref<Engine>>,
-    /// What runs have there.
+    /// The frames of its runs.
     pub frames: Option<Arc<DeviceFrames>>,
-    /// If runs can be issued to a stream of the caller's.
+    /// Set if runs can be issued to a stream of the caller's.
     pub direct: Option<Arc<Direct>>,
 }

@@ -1,5 +1,4 @@
-//! A piece of an engine's work in a run that is a stream's own (`direct`): issued to that stream with the run's
-//! tensors.
+//! A piece of an engine's work in a run that is issued to a stream (`direct`), with the run's tensors.
 
 use super::frame_stream::of;
 use super::frames::RunFrame;
@@ -14,68 +13,68 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A node that stands for pieces of an engine's.
+/// A node that stands for one or more pieces of an engine's work.
 #[derive(Clone)]
-pub(in crate::graph) enum Piece {
+pub(in crate::graph) enum PieceNode {
     Issue(Arc<Issue>),
     Segment(Arc<Segment>),
 }
 
-/// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those that no other
-/// node's work depends on: begin, end, and ends of pieces.
+/// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those on whose work no
+/// other node depends: begin, end, and ends of pieces.
 #[derive(Default)]
-pub(in crate::graph) struct Made {
-    pub pieces: Vec<Piece>,
+pub(in crate::graph) struct DeviceNodes {
+    pub pieces: Vec<PieceNode>,
     pub uploads: Vec<Arc<Upload>>,
     pub bounds: Vec<Arc<dyn Kernel>>,
 }
 
-impl Piece {
+impl PieceNode {
     pub fn engine(&self) -> usize {
         match self {
-            Piece::Issue(issue) => issue.engine,
-            Piece::Segment(segment) => segment.engine,
+            PieceNode::Issue(issue) => issue.engine,
+            PieceNode::Segment(segment) => segment.engine,
         }
     }
 
-    /// Whether issuing it may take memory.
+    /// Whether issuing it may allocate.
     pub fn has_issuer(&self) -> bool {
         match self {
-            Piece::Issue(issue) => issue.issuer.is_some(),
-            Piece::Segment(segment) => segment.issues.iter().any(|issue| issue.issuer.is_some()),
+            PieceNode::Issue(issue) => issue.issuer.is_some(),
+            PieceNode::Segment(segment) => segment.issues.iter().any(|issue| issue.issuer.is_some()),
         }
     }
 
     /// Whether the host decides in it.
     pub fn is_by_host(&self) -> bool {
         let is_by_host = |issue: &Issue| issue.control.as_ref().is_some_and(|control| !control.by_device);
-        matches!(self, Piece::Segment(segment) if segment.issues.iter().any(is_by_host))
+        matches!(self, PieceNode::Segment(segment) if segment.issues.iter().any(is_by_host))
     }
 
-    /// Of its kernel.
+    /// The address of its kernel.
     pub fn address(&self) -> *const () {
         match self {
-            Piece::Issue(issue) => Arc::as_ptr(issue).cast(),
-            Piece::Segment(segment) => Arc::as_ptr(segment).cast(),
+            PieceNode::Issue(issue) => Arc::as_ptr(issue).cast(),
+            PieceNode::Segment(segment) => Arc::as_ptr(segment).cast(),
         }
     }
 }
 
-/// A piece, and which of a run's tensors its node is given: inputs, then outputs. A run's tensors are its
-/// inputs, then its outputs.
-pub(in crate::graph) struct Part {
-    pub piece: Piece,
+/// A piece, and which of a run's tensors its node is given: inputs, then outputs. A run's tensors are its inputs, then
+/// its outputs.
+pub(in crate::graph) struct DirectPiece {
+    pub piece: PieceNode,
     pub tensors: Vec<usize>,
     pub num_inputs: usize,
-    /// A stream had no form of it that it keeps. ORDERING: Relaxed; who is wrong asks once more.
+    /// A stream could not prepare it. ORDERING: Relaxed; a stale read asks once more.
     pub never_prepared: AtomicBool,
 }
 
-impl Part {
-    /// If it has branches or loops.
+impl DirectPiece {
+    /// The segment, if it has branches or loops.
     pub fn control(&self) -> Option<&Segment> {
         match &self.piece {
-            Piece::Segment(segment) if segment.has_control() => Some(segment),
+            PieceNode::Segment(segment) if segment.has_control() => Some(segment),
             _ => None,
         }
     }
@@ -87,7 +86,7 @@ impl Part {
         tensors: &[Option<Ref<Tensor>>],
         has_run: bool,
     ) -> Result<()> {
-        if let Piece::Segment(segment) = &self.piece {
+        if let PieceNode::Segment(segment) = &self.piece {
             let given = self.tensors.iter().map(|&at| tensors[at].as_ref());
             let addresses = given.map(|tensor| tensor.map_or(0, |tensor| tensor.data() as usize));
             if let Some(replayed) = segment.replay_again(frame, stream, addresses) {
@@ -96,10 +95,10 @@ impl Part {
         }
         self.with(tensors, |context| {
             let (issued, label) = match &self.piece {
-                Piece::Issue(issue) => {
+                PieceNode::Issue(issue) => {
                     (issue.launch(frame, stream, context).map_err(|error| error.within(&issue.name)), &issue.label)
                 }
-                Piece::Segment(segment) => {
+                PieceNode::Segment(segment) => {
                     let issued = match has_run {
                         _ if self.control().is_some() => segment.submit_as_one(frame, Some(stream), context),
                         true => segment.submit(frame, stream, context),
@@ -112,8 +111,8 @@ impl Part {
         })
     }
 
-    /// A kernel's call with these tensors, as the stream prepares it (`DeviceStream::prepare`). None if it is no such
-    /// call, or is none that can be prepared.
+    /// A kernel's call with these tensors, as prepared by the stream (`DeviceStream::prepare`). `None` if it is no
+    /// kernel's call, or cannot be prepared.
     #[cold]
     pub fn prepare(
         &self,
@@ -122,12 +121,12 @@ impl Part {
         tensors: &[Option<Ref<Tensor>>],
         before: Option<Box<dyn PreparedLaunch>>,
     ) -> Option<Box<dyn PreparedLaunch>> {
-        let Piece::Issue(issue) = &self.piece else { return None };
+        let PieceNode::Issue(issue) = &self.piece else { return None };
         if self.never_prepared.load(Relaxed) {
             return None;
         }
         let mut prepared = None;
-        // A tensor that is missing is told of where it is launched.
+        // A missing tensor is reported at the launch.
         let _ = self.with(tensors, |context| {
             prepared = issue.prepare(frame, stream, context, before);
             Ok(())
@@ -136,14 +135,16 @@ impl Part {
         prepared
     }
 
-    /// Launches what `prepare` gave.
+    /// Launches the result of `prepare`.
     pub fn launch_prepared(&self, stream: &dyn DeviceStream, prepared: &dyn PreparedLaunch) -> Result<()> {
-        let Piece::Issue(issue) = &self.piece else { return Err(Error::internal("a part that cannot be prepared")) };
+        let PieceNode::Issue(issue) = &self.piece else {
+            return Err(Error::internal("a part that cannot be prepared"));
+        };
         let launched = stream.launch_prepared(prepared, &issue.name);
         launched.map_err(|error| of(&issue.label)(error.within(&issue.name)))
     }
 
-    /// What its node would be called with.
+    /// The context with which its node would be called.
     pub fn with(
         &self,
         tensors: &[Option<Ref<Tensor>>],
@@ -155,7 +156,7 @@ impl Part {
             views.push(tensors[at].as_ref().ok_or_else(missing)?.view().clone());
         }
         let (inputs, outputs) = views.split_at(self.num_inputs);
-        // SAFETY: of the run's tensors, whose addresses alone are looked at.
+        // SAFETY: of the run's tensors; only their addresses are looked at.
         call(&unsafe { KernelContext::new(inputs, outputs, None, Scratch::none(1), &NEVER) })
     }
 }

@@ -1,24 +1,22 @@
-//! Whether the segments of a program are better issued to several streams or submitted as recordings, found out by
-//! timing both.
+//! Whether the segments of a program are faster issued to several streams or submitted as recordings, decided by timing
+//! both.
 //!
-//! A recording has the whole order of its steps and costs the host one call, and a device may yet be slower with it: it
-//! takes its time to begin a recording, or spreads the steps worse than streams would. What a device does with which
-//! graph nobody knows beforehand. So where the work of a segment is spread over several streams, the first runs go both
-//! ways in turns, `SAMPLES` times each, and are timed on the device's own clock (`timing`). The least of each counts:
-//! what disturbs a run makes it longer, and nothing makes it shorter. The recording is what is taken by default;
-//! streams take its place if they are faster by more than `MARGIN` in a hundred. Equals are a recording's, which leaves
-//! more of the calling thread's time.
+//! A recording has the whole order of its steps and costs the host one call, and a device may still be slower with it:
+//! it is slow to begin a recording, or spreads the steps worse than streams would. How a device runs a given graph is
+//! not known beforehand. So if the work of a segment is spread over several streams, the first runs alternate between
+//! both ways, `SAMPLES` times each, and are timed on the device's own clock (`timing`). The least time of each counts:
+//! disturbances only make a run longer. Recordings are the default; streams replace them if they are faster by more
+//! than `MARGIN` in a hundred. A draw goes to recordings, which take less of the calling thread's time.
 //!
-//! *Once.* The verdict is kept for the program's life, for all of its frames: what a device does with a graph depends on
-//! the two, and not, as on the CPU (`graph::ways`), on a pool whose threads come and go. A host that thinks otherwise
+//! *Once.* The verdict is kept for the program's life, for all of its frames: a device's time for a graph depends on
+//! the two, and not, as on the CPU (`carry::ways`), on a pool whose threads come and go. To repeat the trial, the host
 //! compiles anew.
 //!
-//! *Which runs.* One that issues because it has to, and the first of a frame that submits recordings, since it makes
-//! them, are not timed. Nor is one beside which another one of the program is under way: that goes as all runs do that
-//! nobody has timed. After `TRIES` attempts without enough times, and if the device fails to tell one, it is the
-//! default.
+//! *Which runs.* A run that issues because it has to, and the first of a frame that submits recordings, since it makes
+//! them, are not timed. Nor is a run while another one of the program is in flight: that uses the current default.
+//! After `TRIES` attempts without enough times, or if the device fails to give one, the default stays.
 //!
-//! It changes how long runs take, never what comes out: both ways are open to every run of a frame that is warm.
+//! The choice changes how long runs take, never their results: both ways are open to every run of a warm frame.
 #![forbid(unsafe_code)]
 
 use crate::base::tune::{Contest, Policy, Rate, Variant};
@@ -26,20 +24,20 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Times of each way.
 const SAMPLES: u32 = 3;
-/// Most runs that are to be timed.
+/// The most runs that are to be timed.
 const TRIES: u32 = 8 * SAMPLES;
-/// Recordings are the baseline. The least times count, and the verdict is for good.
+/// Recordings are the baseline. The least times count, and the verdict is final.
 const POLICY: Policy =
     Policy { rounds: SAMPLES, candidates: 1, cold: 0, baselines: 1, margin: 0.03, rate: Rate::LEAST, renewal: None };
 
-/// How a run's segments go.
+/// The way of a run's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Path {
     Streams,
     Recording,
 }
 
-/// Which way it is, and why.
+/// The chosen way, and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Verdict {
@@ -80,19 +78,19 @@ impl Verdict {
     }
 }
 
-/// Of a program. Statistics: ORDERING Relaxed throughout; a run that is timed has the program to itself, and nothing
-/// but time depends on the rest.
+/// State of a program's trial. Statistics: ORDERING Relaxed throughout; a timed run has the program to itself, and only
+/// time depends on the rest.
 #[derive(Debug, Default)]
 pub struct Pick {
     verdict: AtomicU32,
     tries: AtomicU32,
-    /// Runs that were begun, and those that are under way, while the verdict is open. A run that fails is under way
-    /// until the next one of its frame.
+    /// Runs that were begun, and those in flight, while the verdict is open. A failed run counts as in flight until the
+    /// next one of its frame.
     begun: AtomicU64,
-    under_way: AtomicU64,
+    in_flight: AtomicU64,
     /// By the device's time.
     contest: Contest,
-    /// What the threads needed at least that asked for streams and for recordings; 0 = not known.
+    /// The least time of the threads that issued streams and recordings; 0 = unknown.
     thread_ns: [AtomicU64; 2],
 }
 
@@ -109,34 +107,34 @@ impl Pick {
         self.verdict.load(Relaxed) == Verdict::Open as u32
     }
 
-    /// Whether a run may submit its segments as recordings, as far as that was not left open.
+    /// Whether a run may submit its segments as recordings, as far as decided.
     pub(in crate::graph) fn is_recording(&self) -> bool {
         self.verdict.load(Relaxed) != Verdict::Streams as u32
     }
 
-    /// There is nothing to be timed: the default remains.
+    /// There is nothing to time: the default stays.
     pub(in crate::graph) fn give_up(&self) {
         let _ = self.verdict.compare_exchange(Verdict::Open as u32, Verdict::Untold as u32, Relaxed, Relaxed);
     }
 
-    /// A run begins; on a frame whose last run did not come to its end it takes that one's place. Gives its number if no
-    /// other one is under way.
+    /// A run begins; on a frame whose last run did not come to its end it takes that one's place. Returns its number if
+    /// no other run is in flight.
     pub(in crate::graph) fn begin(&self, is_clean: bool) -> Option<u64> {
         let number = self.begun.fetch_add(1, Relaxed) + 1;
         let before = match is_clean {
-            true => self.under_way.fetch_add(1, Relaxed),
-            false => self.under_way.load(Relaxed).saturating_sub(1),
+            true => self.in_flight.fetch_add(1, Relaxed),
+            false => self.in_flight.load(Relaxed).saturating_sub(1),
         };
         (before == 0).then_some(number)
     }
 
-    /// A run is over. Whether none was begun since that with this number.
+    /// A run is over. Returns whether none has begun since that with this number.
     pub(in crate::graph) fn end(&self, number: u64) -> bool {
-        self.under_way.fetch_sub(1, Relaxed);
+        self.in_flight.fetch_sub(1, Relaxed);
         self.begun.load(Relaxed) == number
     }
 
-    /// The way of the next run that is to be timed, if there is to be one.
+    /// The way of the next run that is to be timed, if there is one.
     pub(in crate::graph) fn next(&self) -> Option<Path> {
         if self.tries.fetch_add(1, Relaxed) >= TRIES {
             self.give_up();
@@ -148,8 +146,7 @@ impl Pick {
         })
     }
 
-    /// What a timed run took: the device from the first thing that it was asked for to the last, and the threads that
-    /// asked.
+    /// Records a timed run: the device's time from the first call to the last, and the time of the issuing threads.
     pub(in crate::graph) fn took(&self, path: Path, device_ns: u64, thread_ns: u64) {
         match path {
             Path::Streams => self.contest.took_candidate(&POLICY, device_ns as f32),
@@ -163,7 +160,7 @@ impl Pick {
         }
     }
 
-    /// The least times known of streams and of recordings: the device's, then the calling thread's.
+    /// The least known times of streams and of recordings: the device's, then the calling thread's.
     pub fn times(&self) -> [Option<u64>; 4] {
         let of = |time: &AtomicU64| Some(time.load(Relaxed)).filter(|&ns| ns > 0);
         let device = [self.contest.candidate_ns(), self.contest.baseline_ns()].map(|ns| ns.map(|ns| ns as u64));
@@ -175,7 +172,7 @@ impl Pick {
 mod tests {
     use super::*;
 
-    /// The verdict over runs of which each takes what `took` says of its way and its number.
+    /// The verdict over runs, each of which takes the time that `took` gives for its way and its number.
     fn verdict(took: impl Fn(Path, u64) -> u64) -> (Verdict, u64) {
         let pick = Pick::default();
         pick.set(Verdict::Open);

@@ -1,39 +1,39 @@
-//! What a frame keeps of its segments, and what a program counts of its runs.
+//! A frame's recordings of its segments, and a program's counts of its runs.
 #![forbid(unsafe_code)]
 
-use super::frame_stream::Mark;
+use super::frame_stream::EventMark;
 use super::pick::Pick;
 use crate::device::Executable;
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// A segment of a frame's.
+/// A segment's state in a frame.
 #[derive(Debug)]
 pub(in crate::graph) struct OfSegment {
     /// Behind all of it.
-    pub event: Option<Arc<Mark>>,
-    pub recorded: Mutex<Option<Recorded>>,
+    pub event: Option<Arc<EventMark>>,
+    pub recorded: Mutex<Option<SegmentRecording>>,
 }
 
-/// What a device has made of a segment, and the addresses of the runs' own tensors that it was given last.
+/// A device's recording of a segment, and the addresses of the runs' own tensors that it was given last.
 #[derive(Debug)]
-pub(in crate::graph) struct Recorded {
+pub(in crate::graph) struct SegmentRecording {
     pub executable: Arc<dyn Executable>,
     pub given: Vec<usize>,
 }
 
-/// Who writes a value: what records an event behind it.
+/// The writer of a value: records an event behind it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::graph) struct Writer {
+pub(in crate::graph) struct ValueWriter {
     pub piece: usize,
     pub segment: Option<usize>,
 }
 
-/// What runs did, for the report.
+/// Counts of runs, for the report.
 #[derive(Debug, Default)]
 pub struct RunCounts {
-    /// Runs that issued each piece by itself, and those that submitted segments, of programs that have some.
+    /// Runs that issued each piece by itself, and runs that submitted segments, of programs that have segments.
     pub issued: AtomicU64,
     pub replayed: AtomicU64,
     /// Runs that were issued to the caller's stream.
@@ -41,8 +41,8 @@ pub struct RunCounts {
     /// Recordings made, and steps of them that were given other addresses.
     pub recordings: AtomicU64,
     pub updates: AtomicU64,
-    /// Why a device would not record: all runs issue from then on.
+    /// The device's reason for refusing to record: all runs issue from then on.
     pub refusal: OnceLock<String>,
-    /// Which of the two ways it is.
+    /// The choice between streams and recordings.
     pub pick: Pick,
 }

@@ -1,26 +1,26 @@
-//! The node that stands for a segment: several pieces of an engine's work with nothing of anybody else's between them.
+//! The node that stands for a segment: several pieces of an engine's work without other work between them.
 //!
 //! In a frame's first run it issues one piece after the other, each to its own stream, with waits and events between
-//! them: what is wrong with a piece shows there. In the second run it has the device record them, with the edges
-//! between them, and from then on a run submits the recording: one call, whatever the number of pieces, and one event
-//! if anybody waits for it. Copies to the engine that only this segment reads are in the recording, too; the run only
-//! stages their bytes.
+//! them: errors of a piece show there. In the second run it has the device record them, with the edges between them,
+//! and from then on a run submits the recording: one call, whatever the number of pieces, and one event if it is waited
+//! for. Copies to the engine that only this segment reads are in the recording, too; the run only stages their bytes.
 //!
-//! *Two ways, one order.* A run goes one way in all of its segments (`RunFrame::is_replay`), because each way has waits and
-//! events of its own: who waits for a value asks for the event of the way that the run goes. The way back is always
-//! open: a run after one that failed issues, and if a device will not record, a segment's pieces are issued one after
-//! the other on its stream, and the next runs issue all.
+//! *Two ways, one order.* A run goes one way in all of its segments (`RunFrame::is_replay`), because each way has waits
+//! and events of its own: a reader of a value waits for the event of the run's way. The way back is always open: a run
+//! after a failed one issues, and if a device refuses to record, a segment's pieces are issued one after the other on
+//! its stream, and the next runs issue all.
 
-use super::control::{Control, Made};
-use super::device_frame::{Before, DeviceFrame, Source};
+use super::control::{DeviceControl, RecordedViews};
+use super::device_frame::{Before, DeviceFrame, ValuePlace};
 use super::driven::Going;
-use super::frame_stream::{Giving, Mark, of};
+use super::frame_stream::{EventMark, Giving, of};
 use super::frames::{DeviceFrames, RunFrame, lane_of};
-use super::kernels::{Issue, device_frame, shape};
-use super::replays::Recorded;
+use super::kernels::{Issue, device_node, shape};
+use super::replays::SegmentRecording;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{
-    DeviceStream, Executable, HostAddress, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
+    DeviceStream, Executable, HostAddress, Launch, Location, PreparedLaunch, RecordedStep, RecordedWork, Recording,
+    Transfer,
 };
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
@@ -30,7 +30,7 @@ use std::sync::{Arc, Weak};
 
 /// A copy to the engine that is part of a segment.
 pub(in crate::graph) struct CopyIn {
-    /// Its number among the engine's.
+    /// Its number among the engine's uploads.
     pub upload: usize,
     pub to: usize,
     pub bytes: usize,
@@ -41,28 +41,28 @@ pub(in crate::graph) struct CopyIn {
 pub(in crate::graph) struct Segment {
     pub frames: Arc<DeviceFrames>,
     pub engine: usize,
-    /// The engine's.
+    /// The engine's label.
     pub label: Arc<str>,
-    /// Among the engine's.
+    /// Its number among the engine's segments.
     pub number: Option<usize>,
     pub name: String,
     pub issues: Vec<Issue>,
     pub num_inputs: usize,
-    /// What its outputs look like.
+    /// The descriptors of its outputs.
     pub given: Vec<Desc>,
-    /// Where it goes as one, and what that stream waits for first.
+    /// The stream for the recording, and its predecessors.
     pub stream: usize,
     pub before: Vec<Before>,
     pub copies: Vec<CopyIn>,
-    /// For each step, those of the copies and then those of each piece, the steps that come before it. None: it is too
-    /// short to be recorded.
+    /// For each step (those of the copies, then those of each piece), its predecessors. `None`: it is too short to be
+    /// recorded.
     pub after: Option<Vec<Vec<usize>>>,
     /// The pieces that use tensors of the runs' own, each with its first step.
     pub own: Vec<(usize, usize)>,
     pub me: Weak<Segment>,
 }
 
-/// What is left of a segment behind a branch or a loop that the host drives.
+/// The rest of a segment behind a branch or a loop that the host drives.
 struct Onward(Arc<Segment>, usize);
 
 impl Rest for Onward {
@@ -73,7 +73,7 @@ impl Rest for Onward {
     }
 }
 
-/// For each step of a recording those that come before it, from the same of copies and pieces.
+/// The predecessors of each step of a recording, from those of copies and pieces.
 pub(in crate::graph) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues: &[Issue]) -> Vec<Vec<usize>> {
     let mut all = Vec::with_capacity(after.len());
     let mut last: Vec<Vec<usize>> = Vec::with_capacity(after.len());
@@ -85,17 +85,17 @@ pub(in crate::graph) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues:
             last.push(vec![first]);
             continue;
         };
-        // Nobody but who reads what a copy brings has to wait for it.
+        // Only the readers of a copy's value wait for the copy.
         let (copied, others): (Vec<usize>, Vec<usize>) = after.into_iter().partition(|&before| before < copies.len());
-        let brought: Vec<(usize, Source)> =
-            copied.into_iter().map(|copy| (copy, Source::Arena(copies[copy].to))).collect();
+        let brought: Vec<(usize, ValuePlace)> =
+            copied.into_iter().map(|copy| (copy, ValuePlace::Arena(copies[copy].to))).collect();
         let before: Vec<usize> = others.iter().flat_map(|&before| last[before].iter().copied()).collect();
         last.push(control.edges(first, (before, &brought), &mut all));
     }
     all
 }
 
-/// The pieces that use tensors of the runs' own, each with its first step, behind so many copies.
+/// The pieces that use tensors of the runs' own, each with its first step, behind this many copies.
 pub(in crate::graph) fn own(copies: usize, issues: &[Issue]) -> Vec<(usize, usize)> {
     let mut step = copies;
     let mut own = Vec::new();
@@ -129,7 +129,7 @@ impl Segment {
         })
     }
 
-    /// The pieces from one on, each on its stream, with branches and loops among them.
+    /// Issues the pieces from one on, each on its stream, with branches and loops among them.
     fn go(&self, frame: &Arc<RunFrame>, from: usize, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         for (at, issue) in self.issues.iter().enumerate().skip(from) {
             let stream = frame.engines[self.engine].streams[issue.stream].lock();
@@ -153,7 +153,7 @@ impl Segment {
         done.done(Ok(()))
     }
 
-    /// All of it, as one or driven by the host.
+    /// All of it, as one recording or driven by the host.
     fn replay_later(&self, frame: &Arc<RunFrame>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         if let [issue] = &self.issues[..]
             && let Some(control) = issue.control.as_ref().filter(|control| !control.by_device)
@@ -183,22 +183,22 @@ impl Segment {
     }
 
     fn wait(&self, frame: &RunFrame, stream: &Giving<'_>) -> Result<()> {
-        let on = &frame.engines[self.engine];
+        let device_frame = &frame.engines[self.engine];
         for before in &self.before {
             // ORDERING: Relaxed; the copy's node comes before this one, by an edge.
-            if !matches!(*before, Before::Constant(upload) if !on.uploads[upload].is_new.load(Relaxed)) {
-                stream.wait_for(before.mark(on)?)?;
+            if !matches!(*before, Before::Constant(upload) if !device_frame.uploads[upload].is_new.load(Relaxed)) {
+                stream.wait_for(before.mark(device_frame)?)?;
             }
         }
         Ok(())
     }
 
-    /// What is recorded behind all of it.
-    fn event<'a>(&self, frame: &'a RunFrame) -> Option<&'a Arc<Mark>> {
+    /// The event behind all of it.
+    fn event<'a>(&self, frame: &'a RunFrame) -> Option<&'a Arc<EventMark>> {
         frame.engines[self.engine].segments[self.number?].event.as_ref()
     }
 
-    /// Submits the recording once more. None if there is none, or it was given other addresses last.
+    /// Submits the recording once more. `None` if there is none, or it was last given other addresses.
     pub fn replay_again(
         &self,
         frame: &RunFrame,
@@ -227,7 +227,7 @@ impl Segment {
         }
     }
 
-    /// By its recording or not at all, in a frame's first run too: the device decides in it, and the host has no part in
+    /// As a recording or not at all, in a frame's first run too: the device decides in it, and the host has no part in
     /// the run. Without a stream it is recorded, if it is not yet.
     pub fn submit_as_one(
         &self,
@@ -251,13 +251,13 @@ impl Segment {
         }
     }
 
-    /// Gives the recording these addresses, and has it made if need be, and unless the device has refused one before.
-    /// What it says as it refuses is kept.
+    /// Gives the recording these addresses; makes it if need be, unless the device has refused one before. The reason
+    /// of a refusal is kept.
     fn prepare(
         &self,
         frame: &RunFrame,
         after: &[Vec<usize>],
-        recorded: &mut Option<Recorded>,
+        recorded: &mut Option<SegmentRecording>,
         context: &KernelContext<'_>,
     ) -> Result<()> {
         if let Some(known) = recorded
@@ -279,7 +279,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether there is a branch or a loop in it.
+    /// Whether it contains a branch or a loop.
     pub fn has_control(&self) -> bool {
         self.issues.iter().any(|issue| issue.control.is_some())
     }
@@ -307,46 +307,53 @@ impl Segment {
     }
 
     fn transfer<'a>(&self, frame: &RunFrame, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
-        let to = Source::Arena(copy.to).address(&frame.engines[self.engine], context);
+        let to = ValuePlace::Arena(copy.to).address(&frame.engines[self.engine], context);
         let staging = &frame.engines[self.engine].uploads[copy.upload].staging;
         // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
         let from = unsafe { HostAddress::new(staging.data() as usize) };
-        Transfer { name: &copy.name, to: Place::Device(to), from: Place::Host(from), bytes: copy.bytes }
+        Transfer { name: &copy.name, to: Location::Device(to), from: Location::Host(from), bytes: copy.bytes }
     }
 
-    fn record(&self, frame: &RunFrame, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<Recorded> {
-        let on = &*frame.engines[self.engine];
-        let Some(accelerator) = on.engine.accelerator() else {
+    fn record(&self, frame: &RunFrame, after: &[Vec<usize>], context: &KernelContext<'_>) -> Result<SegmentRecording> {
+        let device_frame = &*frame.engines[self.engine];
+        let Some(accelerator) = device_frame.engine.accelerator() else {
             return Err(Error::internal("a frame on the host's engine"));
         };
         let views = self.issues.iter().map(|issue| issue.views(frame, context)).collect::<Result<Vec<_>>>()?;
-        let made = |issue: &Issue| -> Result<Option<Made<'_>>> {
-            issue.control.as_ref().map(|control| Made::new(control, on, &control.lowered.list)).transpose()
+        let made = |issue: &Issue| -> Result<Option<RecordedViews<'_>>> {
+            issue
+                .control
+                .as_ref()
+                .map(|control| RecordedViews::new(control, device_frame, &control.lowered.list))
+                .transpose()
         };
         let made = self.issues.iter().map(made).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::with_capacity(after.len());
         let mut after = after.iter();
         let mut next = || after.next().map_or(&[][..], Vec::as_slice);
         for copy in &self.copies {
-            steps.push(Step { work: Work::Copy(self.transfer(frame, copy, context)), after: next() });
+            steps.push(RecordedStep { work: RecordedWork::Copy(self.transfer(frame, copy, context)), after: next() });
         }
         for ((issue, (inputs, outputs)), made) in self.issues.iter().zip(&views).zip(&made) {
             let Some((made, control)) = made.as_ref().zip(issue.control.as_ref()) else {
-                steps.push(Step { work: Work::Launch(issue.launch_of(inputs, outputs)?), after: next() });
+                steps.push(RecordedStep {
+                    work: RecordedWork::Launch(issue.launch_of(inputs, outputs)?),
+                    after: next(),
+                });
                 continue;
             };
-            let inside = made.works(control, on, &control.lowered.list)?;
-            let works = issue.copies_in(control, on, context).map(Work::Copy).chain(inside);
-            let works = works.chain(issue.copies_out(control, on, context).map(Work::Copy));
-            steps.extend(works.map(|work| Step { work, after: next() }));
+            let inside = made.works(control, device_frame, &control.lowered.list)?;
+            let works = issue.copies_in(control, device_frame, context).map(RecordedWork::Copy).chain(inside);
+            let works = works.chain(issue.copies_out(control, device_frame, context).map(RecordedWork::Copy));
+            steps.extend(works.map(|work| RecordedStep { work, after: next() }));
         }
         let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
         frame.counts().recordings.fetch_add(1, Relaxed);
-        Ok(Recorded { executable, given: given_addresses(context).collect() })
+        Ok(SegmentRecording { executable, given: given_addresses(context).collect() })
     }
 
-    /// The runs' own tensors may be others each time.
-    fn update(&self, frame: &RunFrame, recorded: &mut Recorded, context: &KernelContext<'_>) -> Result<()> {
+    /// The runs' own tensors may differ each time.
+    fn update(&self, frame: &RunFrame, recorded: &mut SegmentRecording, context: &KernelContext<'_>) -> Result<()> {
         if given_addresses(context).eq(recorded.given.iter().copied()) {
             return Ok(());
         }
@@ -354,29 +361,29 @@ impl Segment {
         let is_changed: SmallVec<[bool; 16]> =
             known.map(|(known, address)| std::mem::replace(known, address) != address).collect();
         let (inputs, outputs) = is_changed.split_at(context.inputs().len());
-        let is_changed = |source: &Source| match *source {
-            Source::Input(input) => inputs[input],
-            Source::Output(output) => outputs[output],
-            Source::Arena(_) | Source::Fixed(_) => false,
+        let is_changed = |source: &ValuePlace| match *source {
+            ValuePlace::Input(input) => inputs[input],
+            ValuePlace::Output(output) => outputs[output],
+            ValuePlace::Arena(_) | ValuePlace::Fixed(_) => false,
         };
-        let on = &*frame.engines[self.engine];
+        let device_frame = &*frame.engines[self.engine];
         for &(at, step) in &self.own {
             let issue = &self.issues[at];
             if let Some(control) = &issue.control {
                 let behind = step + control.num_steps() - control.copied_out.len();
                 let sources = control.copied_in.iter().map(|&(input, _)| &issue.inputs[input].0);
-                let copies_in = sources.zip(issue.copies_in(control, on, context)).zip(step..);
+                let copies_in = sources.zip(issue.copies_in(control, device_frame, context)).zip(step..);
                 let sources = control.copied_out.iter().map(|&(output, _)| &issue.outputs[output].0);
-                let copies_out = sources.zip(issue.copies_out(control, on, context)).zip(behind..);
+                let copies_out = sources.zip(issue.copies_out(control, device_frame, context)).zip(behind..);
                 for ((source, transfer), step) in copies_in.chain(copies_out) {
                     if is_changed(source) {
-                        recorded.executable.update(step, &Work::Copy(transfer))?;
+                        recorded.executable.update(step, &RecordedWork::Copy(transfer))?;
                         frame.counts().updates.fetch_add(1, Relaxed);
                     }
                 }
             } else if issue.inputs.iter().chain(&issue.outputs).any(|(source, _)| is_changed(source)) {
                 let (inputs, outputs) = issue.views(frame, context)?;
-                let work = Work::Launch(issue.launch_of(&inputs, &outputs)?);
+                let work = RecordedWork::Launch(issue.launch_of(&inputs, &outputs)?);
                 recorded.executable.update(step, &work)?;
                 frame.counts().updates.fetch_add(1, Relaxed);
             }
@@ -387,7 +394,7 @@ impl Segment {
 
 impl Kernel for Segment {
     shape!("segment on a device", of self: self.num_inputs, self.given.len());
-    device_frame!();
+    device_node!();
 
     fn is_relied_on(&self) -> bool {
         true
@@ -410,13 +417,13 @@ impl Kernel for Segment {
     fn compute(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         let frame = lane_of(context)?;
         let is_replay = frame.is_replay();
-        let on = &frame.engines[self.engine];
+        let device_frame = &frame.engines[self.engine];
         let asks = || if is_replay { self.replay(&frame, context) } else { self.issue(&frame, context) };
         let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
-        let mut go = || on.timed(&frame.timed, behind, asks);
-        // What is not a launch is alone in its segment.
+        let mut go = || device_frame.timed(&frame.timed, behind, asks);
+        // A piece that is not a launch is alone in its segment.
         let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
-        let gone = if is_issued { go() } else { on.within(&mut go) };
+        let gone = if is_issued { go() } else { device_frame.within(&mut go) };
         gone.map_err(of(&self.label))
     }
 
@@ -441,7 +448,7 @@ impl Issue {
     /// Whether it uses tensors of the runs' own.
     pub fn has_given(&self) -> bool {
         let mut arguments = self.inputs.iter().chain(&self.outputs);
-        arguments.any(|(source, _)| matches!(source, Source::Input(_) | Source::Output(_)))
+        arguments.any(|(source, _)| matches!(source, ValuePlace::Input(_) | ValuePlace::Output(_)))
     }
 
     fn launch_of<'a>(&'a self, inputs: &'a [View], outputs: &'a [View]) -> Result<Launch<'a>> {
@@ -452,39 +459,40 @@ impl Issue {
     /// Begins a branch or a loop that the host drives: copies the run's own inputs first.
     fn drive(
         &self,
-        control: &Arc<Control>,
+        control: &Arc<DeviceControl>,
         frame: &RunFrame,
-        (stream, records): (usize, Option<Arc<Mark>>),
+        (stream, records): (usize, Option<Arc<EventMark>>),
         context: &KernelContext<'_>,
         (done, rest): (Completion, Option<Arc<dyn Rest>>),
     ) -> Result<()> {
-        let on = &frame.engines[control.engine];
-        let line = on.streams[stream].lock();
-        self.copies_in(control, on, context).try_for_each(|transfer| line.copy(&transfer))?;
-        drop(line);
-        let outputs = control.copied_out.iter().map(|&(output, _)| self.outputs[output].0.address(on, context));
+        let device_frame = &frame.engines[control.engine];
+        let work_stream = device_frame.streams[stream].lock();
+        self.copies_in(control, device_frame, context).try_for_each(|transfer| work_stream.copy(&transfer))?;
+        drop(work_stream);
+        let outputs =
+            control.copied_out.iter().map(|&(output, _)| self.outputs[output].0.address(device_frame, context));
         let (outputs, stop) = (outputs.collect(), context.kept_stop().cloned());
-        let (on, control) = (Arc::clone(on), Arc::clone(control));
+        let (device_frame, control) = (Arc::clone(device_frame), Arc::clone(control));
         let driven = &frame.driven[control.engine][control.number];
-        driven.begin(Going { on, control, stream, records, done, rest, stop, at: 0, outputs });
+        driven.begin(Going { device_frame, control, stream, records, done, rest, stop, at: 0, outputs });
         Ok(())
     }
 
     /// A branch or a loop that is recorded.
     fn replay(
         &self,
-        control: &Control,
+        control: &DeviceControl,
         whole: &Arc<dyn Executable>,
-        on: &DeviceFrame,
+        device_frame: &DeviceFrame,
         stream: &dyn DeviceStream,
         context: &KernelContext<'_>,
     ) -> Result<()> {
-        self.copies_in(control, on, context).try_for_each(|transfer| stream.copy(&transfer))?;
+        self.copies_in(control, device_frame, context).try_for_each(|transfer| stream.copy(&transfer))?;
         stream.replay(whole)?;
-        self.copies_out(control, on, context).try_for_each(|transfer| stream.copy(&transfer))
+        self.copies_out(control, device_frame, context).try_for_each(|transfer| stream.copy(&transfer))
     }
 
-    /// What is to be launched, as the stream prepares it (`DeviceStream::prepare`); None where that is not possible.
+    /// The launch, as prepared by the stream (`DeviceStream::prepare`); `None` if that is not possible.
     pub fn prepare(
         &self,
         frame: &RunFrame,

@@ -1,11 +1,11 @@
-//! How long the devices take for a run of a frame's, by events with timing: the run that is timed records one in front
-//! of the first thing that an engine is asked for, and one behind each segment on each of its streams. The span from
-//! the first to the last of them has the gaps in it, too, in which a device waits for the calling thread, so it is what
-//! the run is worth to somebody who waits for it.
+//! The devices' time for a run of a frame, by events with timing: the timed run records one before its first call of an
+//! engine, and one behind each segment on each of its streams. The span from the first to the last of them includes the
+//! gaps in which a device waits for the calling thread, so it is the time of the run as seen by a thread that waits for
+//! it.
 //!
-//! Nobody waits for these events: the frame's next run looks at them as it begins, and leaves them alone if the device
-//! has not got there yet. They are made with the frame, and a run that is not timed knows nothing of them but one flag.
-//! What goes wrong with them ends the trial, and no run.
+//! No thread waits for these events: the frame's next run looks at them as it begins, and leaves them alone if the
+//! device has not reached them yet. They are made with the frame, and a run that is not timed only reads one flag.
+//! Their failures end the trial, and no run.
 #![forbid(unsafe_code)]
 
 use super::frame_stream::FrameStream;
@@ -20,39 +20,40 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 #[derive(Debug)]
 pub(in crate::graph) struct Timing {
     begin: Arc<dyn DeviceEvent>,
-    /// Locked until it is recorded: what another thread asks for comes behind it.
+    /// Locked until it is recorded: calls of other threads come behind it.
     is_begun: Mutex<bool>,
     /// By segment.
-    ends: Vec<Vec<End>>,
+    ends: Vec<Vec<SegmentEnd>>,
     thread_ns: AtomicU64,
 }
 
 #[derive(Debug)]
-struct End {
+struct SegmentEnd {
     stream: usize,
     event: Arc<dyn DeviceEvent>,
     is_recorded: AtomicBool,
 }
 
-/// What a frame knows of the run that has it, or had it last. ORDERING: Relaxed; one run at a time has the frame
+/// A frame's record of the run that has it, or had it last. ORDERING: Relaxed; one run at a time has the frame
 /// (`RunFrame::begin`).
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Timed {
-    /// It is timed, or was and nobody has looked yet.
+    /// Set while it is timed, and until the times are taken.
     pub path: Mutex<Option<Path>>,
     pub is_timed: AtomicBool,
     /// The run's number among the program's, and whether it was alone with the devices until its end.
     pub number: AtomicU64,
     pub is_alone: AtomicBool,
-    /// Recordings of the frame's were submitted before.
+    /// Recordings of this frame were submitted before.
     pub has_replayed: AtomicBool,
 }
 
 impl Timing {
     /// `streams` has the streams of each segment.
     pub fn make(accelerator: &dyn Accelerator, streams: &[Vec<usize>]) -> Result<Timing> {
-        let end =
-            |&stream: &usize| Ok(End { stream, event: accelerator.event(true)?, is_recorded: AtomicBool::new(false) });
+        let end = |&stream: &usize| {
+            Ok(SegmentEnd { stream, event: accelerator.event(true)?, is_recorded: AtomicBool::new(false) })
+        };
         let ends = streams.iter().map(|streams| streams.iter().map(end).collect());
         Ok(Timing {
             begin: accelerator.event(true)?,
@@ -62,22 +63,22 @@ impl Timing {
         })
     }
 
-    fn ends(&self) -> impl Iterator<Item = &End> {
+    fn ends(&self) -> impl Iterator<Item = &SegmentEnd> {
         self.ends.iter().flatten().filter(|end| end.is_recorded.load(Relaxed))
     }
 
-    /// In front of all, on the first stream: it has nothing to do yet.
+    /// Before all work, on the first stream, which is idle.
     pub fn begin(&self, streams: &[FrameStream]) -> Result<()> {
         let mut is_begun = self.is_begun.lock();
-        if let (false, Some(line)) = (*is_begun, streams.first()) {
-            line.look().record(&self.begin)?;
+        if let (false, Some(stream)) = (*is_begun, streams.first()) {
+            stream.look().record(&self.begin)?;
             *is_begun = true;
         }
         Ok(())
     }
 
-    /// Behind a segment: on all of its streams, or on the one that it was submitted to. False: it is done more often
-    /// than once, and the device was not seen to be done with the last time.
+    /// Behind a segment: on all of its streams, or on the one that it was submitted to. False: it runs more than once,
+    /// and its last end was not seen yet.
     pub fn end(&self, streams: &[FrameStream], segment: usize, only: Option<usize>) -> Result<bool> {
         for end in self.ends[segment].iter().filter(|end| only.is_none_or(|only| end.stream == only)) {
             if end.is_recorded.load(Relaxed) && !end.event.is_reached()? {
@@ -89,8 +90,8 @@ impl Timing {
         Ok(true)
     }
 
-    /// From the first event to the last, in nanoseconds. None: the device has not got there yet. Less than 0: the two
-    /// are on streams that went apart.
+    /// From the first event to the last, in nanoseconds. `None`: the device has not reached them yet. Less than 0: the
+    /// two are on streams that diverged.
     pub fn span(&self) -> Result<Option<i64>> {
         if !*self.is_begun.lock() {
             return Ok(Some(0));
@@ -107,7 +108,7 @@ impl Timing {
         Ok(last.or(Some(0)))
     }
 
-    /// The thread that asked needed so much for it.
+    /// Adds the time of the issuing thread.
     pub fn took(&self, ns: u64) {
         self.thread_ns.fetch_add(ns, Relaxed);
     }
@@ -129,7 +130,7 @@ impl Timed {
     }
 
     pub fn spoil(&self) {
-        // No run's.
+        // The number of no run.
         self.number.store(0, Relaxed);
     }
 }

@@ -1,8 +1,9 @@
-//! Values whose shape only a run knows (`graph::dynamics`): in nodes, and at a run's two ends.
+//! Values whose shape only a run knows (`plan::dynamics`): in nodes, and at a run's two ends.
 //!
-//! A node takes what its slots hold when it begins, and nobody tells it: who made a value comes before it along edges.
-//! A run's inputs are put into their slots when it begins, with the shapes that they have then; its outputs are taken
-//! out when it has succeeded, all or none of them, so that a run that fails or was stopped leaves them as they were.
+//! A node takes the values that its slots hold when it begins, without being told: edges order it behind their
+//! producers. A run's inputs are put into their slots when it begins, with the shapes that they have then; its outputs
+//! are taken out when it has succeeded, all or none of them, so that a run that fails or was stopped leaves them as
+//! they were.
 
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Tensor;
@@ -20,7 +21,7 @@ struct OpenOutputs<'a> {
     state: &'a RunState,
     node: &'a DynamicNode,
     views: &'a [View],
-    /// The last refusal: its text is better than the status which the kernel makes of it.
+    /// The last refusal: its text is better than the status that the kernel makes of it.
     refused: Mutex<Option<Error>>,
 }
 
@@ -87,7 +88,7 @@ impl RunState {
         }
         for write in &node.writes {
             let (slot, &(desc, bytes)) = (&self.values[write.slot as usize], plan.desc(write.arg));
-            // SAFETY: this node makes the value, behind all who read the last one.
+            // SAFETY: this node makes the value, behind all readers of the last one.
             unsafe { slot.begin() };
             let mut data = std::ptr::null_mut();
             if desc.is_concrete() {
@@ -119,8 +120,8 @@ impl RunState {
         }
     }
 
-    /// A merge that has to do with slots. The value stays where it is: who reads it comes before who writes there anew,
-    /// as that is an iteration or a run later. But a value in the arena lasts only until the merge has read it.
+    /// A merge of values in slots. The value stays where it is: its readers come before the next write there, which is
+    /// an iteration or a run later. But a value in the arena lasts only until the merge has read it.
     pub(in crate::graph) fn merge_dynamic(&self, merge: &Merge, winner: usize) -> Result<()> {
         let open = &self.plan().dynamics.merges[merge.open as usize];
         let input = &self.args[merge.inputs[winner].view as usize];
@@ -131,7 +132,7 @@ impl RunState {
         }
         let made_anew = |slot: u32, output: usize, desc: Desc| {
             let slot = &self.values[slot as usize];
-            // SAFETY: this node makes the value, behind all who read the last one.
+            // SAFETY: this node makes the value, behind all readers of the last one.
             unsafe {
                 slot.begin();
                 slot.allocate(desc, &|bytes| self.grow(bytes, merge.node, output, &desc))?;
@@ -160,7 +161,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Next values become a loop's variables, and the variables' memory is that of the next values after these.
+    /// Next values become a loop's variables, and the variables' memory is reused for the next values after these.
     pub(in crate::graph) fn move_values(&self, index: usize) -> Result<()> {
         for &(from, to) in &self.plan().dynamics.moves[index] {
             // SAFETY: this node follows those that made and read the values, so it has both slots.
@@ -190,12 +191,12 @@ impl RunState {
         Ok(())
     }
 
-    /// The shape of an output whose port is open, behind a run that has succeeded; None if it is absent.
+    /// The shape of an output whose port is open, after a run that has succeeded; `None` if it is absent.
     fn made(&self, output: u32, slot: u32) -> Option<&ValueSlot> {
         (!self.is_absent(self.plan().output_bits[output as usize])).then(|| &self.values[slot as usize])
     }
 
-    /// Hands a run's outputs to their tensors, behind a run that has succeeded: all, or none if one has no room.
+    /// Hands a run's outputs to their tensors, after a run that has succeeded: all, or none if one has no room.
     ///
     /// # Safety
     /// The caller owns the state, which is closed, and nobody else uses the tensors.
@@ -219,7 +220,7 @@ impl RunState {
         Ok(())
     }
 
-    /// The same for a program inside of another one, whose kernel's outputs they are.
+    /// The same for a nested program; they are the outputs of its kernel.
     ///
     /// # Safety
     /// As of `publish`.
@@ -243,8 +244,8 @@ fn mismatch(what: &str, index: usize, port: &Port, got: &Desc) -> Error {
     Error::invalid(format!("{what} {index} '{name}': expected {}, got {}", desc.text(), got.text()))
 }
 
-/// Checks a tensor for an input or output, one of which is open. The shape that a dynamic tensor has when the run
-/// begins is looked at then.
+/// Checks a tensor for an input or output, if one of the two shapes is open. The shape of a dynamic tensor is looked at
+/// when the run begins.
 #[cold]
 pub(in crate::graph) fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<()> {
     let Some(open) = tensor.open() else {

@@ -1,10 +1,10 @@
-//! A run that finishes what does not depend on a failure: in one thread, along the array.
+//! A run that finishes the nodes that do not depend on a failure: in one thread, along the array.
 //!
-//! A node that fails, or is left out, poisons what its edges lead to; what is poisoned is left out when its turn comes.
-//! Edges are the order of things, so this holds for data and for control edges, across branches, and however compile
-//! has thinned them. A loop that something fails in ends there, and is poison as a whole: what it would have computed
-//! next depends on what failed. Such runs are for finding out what is wrong, or for batches of work that have little to
-//! do with one another; they take one thread, which keeps all other runs free of the bookkeeping.
+//! A node that fails, or is left out, poisons its successors; a poisoned node is left out when the walk comes to it.
+//! Edges order everything, so this holds for data and for control edges, across branches, and however compile has
+//! thinned them. A loop in which a node fails ends there, and is poisoned as a whole: its next iterations depend on the
+//! failure. Such runs are for diagnosis, or for batches of nearly independent work; they take one thread, which keeps
+//! all other runs free of the bookkeeping.
 #![forbid(unsafe_code)]
 
 use crate::base::time::{clock_ns, now_ns};
@@ -75,7 +75,7 @@ impl RunState {
                 let select = &plan.selects[index as usize];
                 let nodes = &self.branch(select).nodes;
                 let whole = self.go(nodes.start, nodes.end, pool, poisoned);
-                // The ends of the branches lie behind them; that of the one which ran has got its poison.
+                // The ends of the branches lie behind them; that of the branch that ran has got its poison.
                 let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
                 for end in first_end..select.end {
                     if poisoned[end as usize] {
@@ -105,7 +105,7 @@ impl RunState {
                 self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
                 match result {
                     Ok(true) => return true,
-                    // Who completed it has told.
+                    // The thread that completed it has reported the failure.
                     Ok(false) => {}
                     Err(error) => self.fail_at(node, &error),
                 }
@@ -134,7 +134,7 @@ impl RunState {
         }
     }
 
-    /// What waits for this node can't be run.
+    /// The successors of this node cannot run.
     fn poison(&self, node: u32, poisoned: &mut Poisoned) {
         self.plan().edges(node as usize).iter().for_each(|edge| poisoned[edge.target as usize] = true);
     }

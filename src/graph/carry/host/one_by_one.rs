@@ -1,9 +1,8 @@
-//! Kernels that complete later in a run that one thread does along the array: each is started in its turn and seen
-//! through to its end before the next node begins. So a run that is to be the same each time is, whatever a device's
-//! timing is.
+//! Kernels that complete later, in a run by one thread along the array: each is started when the walk comes to it and
+//! completes before the next node begins. So a deterministic run does not depend on a device's timing.
 //!
 //! The thread sleeps meanwhile, which a worker of a pool must not: such a run is refused there, and on an asynchronous
-//! stream that a pool works for.
+//! stream that a pool drains.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Ref, Result};
@@ -13,7 +12,7 @@ use crate::stream::{GRACE_NS, Queue};
 use crate::threadpool::ThreadPool;
 
 impl RunState {
-    /// Whether a call of this node ends well; its failure is the run's then.
+    /// Whether a call of this node ends well; else the run has its failure.
     pub(in crate::graph) fn see_through(&self, call: u32, pool: Option<&Ref<ThreadPool>>) -> Result<bool> {
         let Some(state) = self.invitation.state() else {
             return Err(Error::internal("a run that nobody holds"));
@@ -27,7 +26,7 @@ impl RunState {
         Ok(!self.has_failed(call))
     }
 
-    /// As the run's owner does, and nobody else is in the run: what comes back is the one call that is out.
+    /// As the run's owner does. No other thread is in the run, and one call is in flight.
     fn wait_for_a_return(&self) {
         let calls = &self.calls;
         let mut slice_ns = GRACE_NS;
@@ -51,7 +50,9 @@ pub(in crate::graph) fn check_stream(queue: &Queue, plan: &Plan) -> Result<()> {
         return Ok(());
     }
     Err(Error::precondition(format!(
-        "program '{}' has nodes that complete later (kernels, or work on a device), and a run that is deterministic, or finishes what is independent, waits for each: on stream '{}' that would block a worker of its thread pool",
+        "program '{}' has nodes that complete later (kernels, or work on a device), and a run that is \
+         deterministic, or finishes what is independent, waits for each: on stream '{}' that would block a worker of \
+         its thread pool",
         plan.name,
         queue.name()
     )))

@@ -1,4 +1,4 @@
-//! What nodes do, whoever runs them.
+//! The operations of nodes, for all carriers.
 
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::carry::merged::Fired;
@@ -12,27 +12,27 @@ use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::*;
 
-/// Where a run goes on behind a node.
+/// Where a run continues after a node.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) enum After {
     /// Along the node's edges.
     Edges,
-    /// With what it releases.
+    /// With the nodes that it releases.
     Release(Release),
-    /// With what it starts in the slots of a loop.
+    /// With the nodes that it starts in the slots of a loop.
     Start(Release),
     /// With the retirement of an iteration in the slot with this index.
     Retire(u32),
     /// With the branch of a Select that begins before all inputs are there.
     Branch(u32, u32),
-    /// Along the edges for the case that nothing inside of the node is run, with so many ends that are not reached.
+    /// Along the edges if nothing inside of the node runs, with this many ends that are not reached.
     Nothing(u32),
     /// Nowhere: the node completes later.
     Later,
 }
 
 impl RunState {
-    /// Runs a node that is not inside of the run's control: what a task or a kernel does.
+    /// Runs a task, a kernel or another node that is not part of the control flow.
     #[inline]
     pub(in crate::graph) fn compute(&self, body: Body, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         match body {
@@ -86,11 +86,11 @@ impl RunState {
     ) -> Result<()> {
         let Some(call) = node.call else { return self.compute_by_trait(node, (inputs, outputs), pool) };
         let scratch = self.scratch(node.scratch);
-        // All of it is borrowed, so nothing is left to be dropped. It is made in its place and not moved: that would
-        // read back what was just written, in larger pieces, and wait for it.
+        // All of it is borrowed, so nothing needs a drop. It is made in its place and not moved: a move would read back
+        // recent stores in larger pieces, and wait for them.
         // SAFETY: edges order the nodes. So the inputs are made, nobody else has the outputs, and nothing else is in
         // the same places of the arena, as compile has laid it out. The host keeps the run's own tensors to the run.
-        // The scratch memory is of those whose nodes do not run at once.
+        // Scratch memory is shared only by nodes that do not run at once.
         let context = ManuallyDrop::new(unsafe { KernelContext::new(inputs, outputs, pool, scratch, &self.stop) });
         // SAFETY: once.
         call.run(&context, unsafe { context.outputs() })
@@ -136,7 +136,7 @@ impl RunState {
         self.compute_with(node, views.split_at(usize::from(node.num_inputs)), pool)
     }
 
-    /// Hands on the one input that is there. Not part of the loops that call it: they are as small as they can be.
+    /// Passes on the one input that is present. Not part of the loops that call it: they are as small as they can be.
     #[inline(never)]
     fn merge(&self, index: usize) -> Result<()> {
         let merge = &self.plan().merges[index];
@@ -178,7 +178,7 @@ impl RunState {
         ))
     }
 
-    /// Whether a node is skipped because something that it needs is absent; noted for those who need it.
+    /// Whether a node is skipped because one of its inputs is absent; noted for its successors.
     pub(in crate::graph) fn skips(&self, node: usize) -> bool {
         let absence = &self.plan().absence;
         let own = absence.own[node];
@@ -201,7 +201,7 @@ impl RunState {
     }
 
     pub(in crate::graph) fn is_absent(&self, bit: u32) -> bool {
-        // ORDERING: Relaxed; whoever reads a bit was told by an arrival that its writer is done.
+        // ORDERING: Relaxed; an arrival orders the reader of a bit behind its writer.
         bit != NO_BIT && self.absent[bit as usize].load(Relaxed)
     }
 
@@ -224,12 +224,12 @@ impl RunState {
         branch
     }
 
-    /// The counters of a branch that is not taken are completed by what arrives from outside alone. Before anything
-    /// else is made known of the choice: nothing of this turn is over while there is more to drop.
+    /// Completes the counters of a branch that is not taken, up to the arrivals from outside. Called before the choice
+    /// is published: nothing of this turn is over while there is more to drop.
     pub(in crate::graph) fn drop_branch(&self, branch: &Branch) {
         for drop in &self.plan().drops[branch.drops.start as usize..branch.drops.end as usize] {
             let start = self.plan().counters[drop.counter as usize];
-            // What came from outside stays where it is: nobody counts its readers.
+            // Values from outside stay where they are: their readers are not counted.
             let _ = self.counters[drop.counter as usize].drop_branch(drop.amount, start);
         }
     }
@@ -242,7 +242,7 @@ impl RunState {
         looped
     }
 
-    /// Whether a loop goes on.
+    /// Whether a loop continues.
     pub(in crate::graph) fn goes_on(&self, looped: &Loop) -> bool {
         // SAFETY: made before this node, and one element, as verified.
         unsafe { self.args[looped.predicate as usize].integer() != 0 }
@@ -279,9 +279,9 @@ impl RunState {
         self.fail(Some(node), error.clone().within(place));
     }
 
-    /// The loops that a node is inside of, the innermost first, and how many iterations of each are over.
+    /// The loops around a node, the innermost first, and how many iterations of each are over.
     pub(in crate::graph) fn loops_around(&self, node: u32) -> impl Iterator<Item = (u32, u64)> {
-        // A loop comes before those inside of it.
+        // A loop comes before the loops nested in it.
         let loops = self.plan().loops.iter().enumerate().rev();
         let around = loops.filter(move |(_, l)| l.first < node && node < l.end);
         around.map(move |(index, _)| {
@@ -290,7 +290,7 @@ impl RunState {
         })
     }
 
-    /// Whether anything but a failure may still be begun. ORDERING: Relaxed; whoever sees it late begins a node more.
+    /// Whether the run was stopped. ORDERING: Relaxed; a thread that sees it late begins one node more.
     #[inline]
     pub(in crate::graph) fn is_stopped(&self) -> bool {
         self.stop.is_set()
@@ -302,7 +302,7 @@ pub(in crate::graph) fn cancelled() -> Error {
     Error::new(Code::Cancelled, "the run was cancelled")
 }
 
-/// A Select chooses: what the other branches will not make is made here.
+/// A Select chooses: makes the arrivals of the other branches.
 pub(in crate::graph) fn choose(state: &RunState, index: u32) -> After {
     let select = &state.plan().selects[index as usize];
     let taken = state.branch(select);

@@ -1,4 +1,4 @@
-//! Loops whose iterations overlap (`graph::overlap`), in a run.
+//! Loops whose iterations overlap (`compile::layout::overlap`), in a run.
 
 use super::independent::Poisoned;
 use super::ops::After;
@@ -34,7 +34,7 @@ impl RunState {
         self.plan().overlaps[slot.overlap as usize].slots.start + number
     }
 
-    /// ORDERING: Relaxed here and below; written by whoever opens the slot, before anything is released in it.
+    /// ORDERING: Relaxed here and below; written by the thread that opens the slot, before anything is released in it.
     fn set_iteration(&self, slot: u32, iteration: u64) {
         self.iterations[self.plan().slot_counts_at(slot)].store(iteration, Relaxed);
     }
@@ -43,8 +43,8 @@ impl RunState {
         self.iterations[self.plan().slot_counts_at(slot)].load(Relaxed)
     }
 
-    /// Takes the ready copy of a node that is of the oldest iteration before the node's own, in a loop around it: what
-    /// later iterations make may be of no use before that, and slots are given up in the order of iterations.
+    /// Takes the ready copy of a node that belongs to the oldest iteration before the node's own, in a loop around it:
+    /// values of later iterations may be of no use before that, and slots are given up in the order of iterations.
     pub(in crate::graph) fn take_older(&self, show: Show, node: u32) -> Option<u32> {
         let around = self.plan().overlaps.iter().filter(|overlap| overlap.nodes().contains(&node));
         for overlap in around {
@@ -63,7 +63,7 @@ impl RunState {
         None
     }
 
-    /// The slot behind this one is this loop's next iteration's.
+    /// The next iteration of this loop has the slot behind this one.
     fn opened(&self, index: u32) -> Release {
         let slot = &self.plan().slots[index as usize];
         let next = self.sibling(slot, self.ring(slot).after(slot.number));
@@ -84,7 +84,7 @@ impl RunState {
         }
     }
 
-    /// The walk of a run in one thread: through the slots in turn. Not a part of the walk of other loops, which is to
+    /// The walk of a run in one thread: through the slots in turn. Separate from the walk of other loops, which is to
     /// stay small.
     #[inline(never)]
     pub(in crate::graph) fn walk_slots<const MODE: u8, const ABSENCE: bool>(
@@ -113,7 +113,7 @@ impl RunState {
         self.leave::<MODE>(index);
     }
 
-    /// The same for a run that finishes what does not depend on a failure. False if any node could not be run.
+    /// The same for a run that finishes the nodes that do not depend on a failure. False if any node could not be run.
     pub(in crate::graph) fn go_through_slots(
         &self,
         overlap: &Overlap,
@@ -162,12 +162,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
         }
         match state.ring(slot).open_after(slot.number) {
             Opening::Opened => After::Start(state.opened(index)),
-            // Whoever retires the next slot does it.
+            // The retirement of the next slot does it.
             Opening::Parked => After::Later,
         }
     }
 
-    /// All of an iteration is done, and those before it are retired.
+    /// All nodes of an iteration are done, and earlier iterations are retired.
     pub(in crate::graph) fn retire(&mut self, index: u32) -> Option<u32> {
         let (state, plan) = (self.state, self.plan);
         let slot = &plan.slots[index as usize];
@@ -188,7 +188,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             }
             Retired::Last => {
                 state.leave::<MODE>(index);
-                // Nothing else of the loop runs: all that was delivered here has arrived.
+                // Nothing else of the loop runs: all deliveries here have arrived.
                 for &counter in &slot.delivered {
                     state.counters[counter as usize].reset(plan.counters[counter as usize]);
                 }

@@ -4,12 +4,13 @@
 use crate::base::Ref;
 use crate::threadpool::ThreadPool;
 
-/// How a worker came into the run, which says how it can bring others.
+/// How a worker came into the run, which decides how it can call others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Role {
-    /// The one that opened it.
+    /// The thread that opened it.
     Caller,
-    /// The one that opened it, on a pool that takes no single jobs: it asks through `parallel_for`, and blocks in it.
+    /// The thread that opened it, on a pool that takes no single jobs: it asks through `parallel_for`, and blocks in
+    /// it.
     BulkCaller,
     /// The same within that `parallel_for`.
     CallerInBulk,
@@ -17,7 +18,7 @@ pub(in crate::graph) enum Role {
     Helper,
     /// Sent by the pool within a `parallel_for`.
     BulkHelper,
-    /// A worker of the pool that waits for the run, and helps it meanwhile. Nobody asked for it.
+    /// A worker of the pool that waits for the run, and helps it meanwhile. It was not asked for.
     Visitor,
 }
 

@@ -1,8 +1,8 @@
 //! A run in one thread: along the array, without counters, lists or atomics.
 //!
-//! The array is in an order in which every node comes after what it waits for, so nothing has to be counted. A branch
-//! that is not taken is jumped over; a loop goes over its part of the array again. When the run has stopped, the rest
-//! is walked once more to note what is left out.
+//! In the array every node comes after its predecessors, so nothing has to be counted. A branch that is not taken is
+//! jumped over; a loop goes over its part of the array again. When the run has stopped, the rest is walked once more to
+//! note the nodes that are left out.
 #![forbid(unsafe_code)]
 
 use super::worker::{CAREFUL, FAST, MEASURED};
@@ -16,12 +16,12 @@ use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
-/// How a node's cost follows what is measured.
+/// How a node's cost follows its measurements.
 const COSTS: Rate = Rate { down: 1.0, up: 1.0, most_up: 0.5, least_up: 10.0 };
 
 impl RunState {
-    /// Runs everything here. While `is_late` says so at one of the plan's checkpoints, the rest from there on is left
-    /// to others: gives the first node of that.
+    /// Runs everything here. If `is_late` is true at one of the plan's checkpoints, the rest from there on is left to
+    /// others: returns its first node.
     pub(in crate::graph) fn run_alone(
         &self,
         pool: Option<&Ref<ThreadPool>>,
@@ -45,7 +45,7 @@ impl RunState {
         None
     }
 
-    /// Runs the nodes `start..end` here, and what is inside of them.
+    /// Runs the nodes `start..end` here, nested ones included.
     pub(in crate::graph) fn run_part(&self, start: u32, end: u32, pool: Option<&Ref<ThreadPool>>, mode: u8) {
         let at = AtomicU32::new(start);
         let walk = || match (mode, self.plan().absence.own.is_empty()) {
@@ -56,7 +56,8 @@ impl RunState {
             (_, true) => self.walk::<CAREFUL, false>(start, end, pool, &at),
             (_, false) => self.walk::<CAREFUL, true>(start, end, pool, &at),
         };
-        // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
+        // Caught here and not around each node: a panic is a defect of a kernel, and this costs nothing while there is
+        // none.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(walk)) {
             let error = Error::from_panic(&*payload);
             std::mem::forget(payload);
@@ -66,7 +67,7 @@ impl RunState {
         }
     }
 
-    /// Runs the nodes `node..end`, and what is inside of them. False if the run has stopped.
+    /// Runs the nodes `node..end`, nested ones included. False if the run has stopped.
     pub(in crate::graph) fn walk<const MODE: u8, const ABSENCE: bool>(
         &self,
         mut node: u32,
@@ -151,7 +152,7 @@ impl RunState {
             return self.walk_slots::<MODE, ABSENCE>(looped, overlap, pool, at);
         }
         let (condition, body) = (&looped.condition, &looped.body);
-        // Between its parts a stopped loop ends, and leaves out nothing but itself.
+        // A stopped loop ends between its parts, and leaves out only itself.
         while self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
             && self.goes_on(looped)
             && self.is_in_time::<MODE>(looped.first)
@@ -166,7 +167,7 @@ impl RunState {
         }
     }
 
-    /// Notes what the run has left out.
+    /// Notes the nodes that the run has left out.
     #[cold]
     pub(in crate::graph) fn walk_rest(&self, mut node: u32, end: u32) {
         while node < end {
@@ -192,7 +193,7 @@ impl RunState {
         {
             figures.add(u64::from(ns));
         }
-        // Who has reason to measure anew is believed.
+        // A run that measures because costs are in doubt replaces them.
         let rate = if self.believes.load(Relaxed) { Rate::BELIEVE } else { COSTS };
         cost.store(rate.moved(old as f32, ns as f32) as u32, Relaxed);
     }

@@ -1,22 +1,21 @@
-//! What workers of a run give each other: when a list is cut, how, and who is called for it.
+//! How workers of a run share their lists: when a list is cut, how, and which thread is called for it.
 //!
-//! *When.* While somebody else is in the run, a worker keeps a part of its list on offer, so that whoever runs out of
-//! work finds some without waiting for the end of a node. What nobody took it takes back when it has nothing else. If
-//! it is alone it offers only what is worth calling the caller back or asking the pool for a helper.
+//! *When.* While others are in the run, a worker keeps a part of its list on offer, so that one that runs out of work
+//! finds some without waiting for the end of a node. It takes back untaken offers when it has nothing else. If it is
+//! alone it offers only work for which it is worth calling the caller back or asking the pool for a helper.
 //!
-//! *How.* The older half of the list goes, the nodes with more behind them in a tree. Both parts are neighbours in the
-//! array as a rule, so two workers seldom write to the same cache lines. Where the newest nodes are the most urgent and
-//! others of the array lie between them (the weights that a network reads along its way), the older half would be what
-//! is needed last: there the list is dealt, in groups, and a moment's work at a time, so that both workers keep close
-//! to what is urgent.
+//! *How.* The older half of the list goes, the nodes with more behind them in a tree. Both parts are usually neighbours
+//! in the array, so two workers seldom write to the same cache lines. Where the newest nodes are the most urgent and
+//! other nodes of the array lie between them (the weights that a network reads along its way), the older half would be
+//! needed last: there the list is dealt, in groups, and a few microseconds of work at a time, so that both workers keep
+//! close to the urgent nodes.
 //!
-//! *How often.* Between two offers of a worker lies a node that it has run (`has_offered`). What it has offered it may
-//! take back itself at once, so without that rule a worker beside company that is busy would pass its list to and fro
-//! and run nothing.
+//! *How often.* Between two offers of a worker lies a node that it has run (`has_offered`). It may take back its own
+//! offer at once, so without that rule a worker beside busy workers would pass its list to and fro and run nothing.
 //!
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
-//! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts
-//! everything on offer and comes out, to go in again with all.
+//! (`Role::CallerInBulk`). When the others have left it, and the caller's work is worth it, the caller puts everything
+//! on offer and comes out, to go in again with all.
 #![forbid(unsafe_code)]
 
 use super::role::Role;
@@ -27,24 +26,24 @@ use crate::graph::carry::queue::Offer;
 use crate::sync::ambient;
 use std::sync::atomic::Ordering::*;
 
-/// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
-/// and longer than most nodes, whose end it waits for.
+/// How long a worker without work looks around before it leaves: about the cost of bringing it back when it sleeps, and
+/// longer than most nodes, whose end it waits for.
 const LOOK_NS: u64 = 50_000;
-/// How much cheap work a worker does, in nanoseconds, between two looks at what others show, and what each node counts
-/// for at least. Each worker that shows or takes something writes to the line that it looks at. Where costs are being
-/// measured, they may not be known yet.
+/// How much cheap work a worker does, in nanoseconds, between two looks at the shown nodes, and the least that each
+/// node counts for. Each worker that shows or takes something writes to the line that it looks at. While costs are
+/// being measured, they may be unknown.
 const SEE_NS: u64 = 1_000;
 const CHEAPEST_NS: u64 = 30;
-/// What is dealt at once, in nanoseconds, and in how many groups.
+/// The amount that is dealt at once, in nanoseconds, and the number of groups.
 const DEAL_NS: u64 = 32_000;
 const GROUPS: u64 = 4;
 /// A list is dealt if it reaches over more than 5 / 4 as many places of the array as it has nodes, later ones last.
 const SPARSE: (u64, u64) = (4, 5);
-/// Most nodes that are looked at to find the middle of a list.
+/// The most nodes that are looked at to find the middle of a list.
 const LONGEST_WALK: usize = 256;
 /// After a list had nothing worth sharing: how many nodes later to look again.
 const PATIENCE: u32 = 64;
-/// A helper that took less than this many hops' worth of work was not worth its waking.
+/// A helper that took less than this many hops' worth of work was not worth its wake-up.
 const WORTHWHILE_HOPS: u64 = 4;
 
 fn clamp(worth_ns: u64) -> u32 {
@@ -52,12 +51,12 @@ fn clamp(worth_ns: u64) -> u32 {
 }
 
 impl<const MODE: u8> Worker<'_, MODE> {
-    /// Offers a part of the list, if there is somebody for it.
+    /// Offers a part of the list, if a thread may take it.
     pub(in crate::graph) fn share(&mut self) -> Go {
         let state = self.state;
         let Some(queue) = self.own.map(|own| &state.queues[own]) else { return Go::On };
         if self.list.first == NONE {
-            // Worths may have been weighed anew since the nodes were put on the list: the sum is an estimate.
+            // Worths may have been recomputed since the nodes were put on the list: the sum is an estimate.
             self.list.worth_ns = 0;
             return Go::On;
         }
@@ -68,12 +67,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
         if self.has_offered {
             return Go::On;
         }
-        // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
-        let company = queue.is_empty() && state.tokens.inside() > 1;
-        let may_call = state.hands.is_away() && self.list.worth_ns > self.hop_ns();
-        let asked = state.hands.asked();
+        // ORDERING: Relaxed; all are hints, a superfluous helper finds nothing and leaves.
+        let company = queue.is_empty() && state.latch.inside() > 1;
+        let may_call = state.helpers.is_away() && self.list.worth_ns > self.hop_ns();
+        let asked = state.helpers.asked();
         let may_ask = self.list.worth_ns > state.ask_above_ns.load(Relaxed)
-            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < state.hands.width() };
+            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < state.helpers.width() };
         if !company && !may_ask && !may_call {
             return Go::On;
         }
@@ -87,16 +86,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.has_offered = queue.push(offer);
         if !self.has_offered {
             self.append(offer);
-        } else if may_call && state.hands.call_back() {
+        } else if may_call && state.helpers.call_back() {
             state.calls.news.advance(1);
-        } else if may_ask && !state.hands.is_hungry() {
+        } else if may_ask && !state.helpers.is_hungry() {
             self.ask();
         }
         Go::On
     }
 
-    /// What to go on with where a run shows nodes: `next`, or the newest of the list, unless something more urgent is
-    /// shown. `None`: there is nothing but what others offer, which `take` finds.
+    /// The next node in a run that shows nodes: `next`, or the newest of the list, unless something more urgent is
+    /// shown. `None`: there are only offers of others, which `take` finds.
     pub(in crate::graph) fn choose(&mut self, next: Option<u32>) -> Option<u32> {
         let state = self.state;
         let mut next = next;
@@ -105,7 +104,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 return next.or_else(|| self.pop_one());
             }
             let Some(node) = next.or_else(|| self.pop_one()) else {
-                // A feeder on offer may be more urgent than all that is shown.
+                // An offered feeder may be more urgent than all shown nodes.
                 let place = state.ready.first()?;
                 if self.is_offer_before(place) {
                     return None;
@@ -120,7 +119,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if !is_cheap || self.has_shown || MODE != FAST || self.unseen_ns >= SEE_NS {
                 self.unseen_ns = 0;
                 if state.calls.returns.any() {
-                    // Something may wait for what has come back that is more urgent than all of this.
+                    // A completed node may lead to something more urgent than all of this.
                     self.push(node);
                     return None;
                 }
@@ -144,7 +143,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if self.list.first != NONE && self.is_more_urgent(self.list.first, node) {
                 self.push(node);
             } else if state.place_of(self.show, node).is_some_and(|place| self.is_offer_before(place)) {
-                // A feeder on offer.
+                // An offered feeder.
                 self.push(node);
                 return None;
             } else if let Some(node) = self.go_into(node) {
@@ -153,7 +152,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         }
     }
 
-    /// Takes what is shown at this place, unless somebody else has, and goes into it.
+    /// Takes the node that is shown at this place, unless another worker has, and goes into it.
     fn takes(&mut self, place: usize) -> Option<u32> {
         if !self.state.ready.remove(place) {
             return None;
@@ -163,8 +162,8 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.go_into(node)
     }
 
-    /// Before a worker goes into a dear node: what else it has is put where others see it, and somebody is called for
-    /// it. Gives the node to run; `None`: this one was put there too, and what to do is to be seen anew.
+    /// Before a worker goes into a dear node: its other nodes are put where others see them, and a thread is called for
+    /// them. Returns the node to run; `None`: this one was put there too, and the worker must look again.
     fn go_into(&mut self, mut node: u32) -> Option<u32> {
         let state = self.state;
         if let Some(older) = state.take_older(self.show, node) {
@@ -172,12 +171,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
             node = older;
         }
         if self.list.first != NONE && !self.offers_list() {
-            // No room, or no queue: what is cheap comes first.
+            // No room, or no queue: cheap nodes come first.
             self.push(node);
             return self.pop_one();
         }
         self.has_shown = false;
-        if !state.shows_work() || !state.hands.is_missed() {
+        if !state.shows_work() || !state.helpers.is_missed() {
             return Some(node);
         }
         match self.role {
@@ -187,7 +186,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 let place = state.place_of(self.show, node)?;
                 (!self.ask() && state.ready.remove(place)).then_some(node)
             }
-            Role::CallerInBulk if state.hands.asked() == 0 => {
+            Role::CallerInBulk if state.helpers.asked() == 0 => {
                 self.push(node);
                 self.out = true;
                 None
@@ -218,16 +217,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
         first.is_some_and(|first| self.state.is_before(self.show, first, place))
     }
 
-    /// Something is shown: sees to it that somebody comes for it.
+    /// Something is shown: calls a thread for it if none looks around.
     fn call_others(&mut self) {
-        if self.state.hands.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
+        if self.state.helpers.is_missed() && !matches!(self.role, Role::BulkCaller | Role::CallerInBulk) {
             self.call_one();
         }
     }
 
     fn call_one(&mut self) {
         let state = self.state;
-        if state.hands.call_back() {
+        if state.helpers.call_back() {
             state.calls.news.advance(1);
         } else if self.role != Role::BulkHelper {
             self.ask();
@@ -246,7 +245,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
     }
 
     /// Cuts off the older half of the list (all of it if this worker asks for helpers and is about to block in
-    /// `parallel_for`). None if what would go is not worth going.
+    /// `parallel_for`). `None` if that part is not worth sharing.
     fn cut(&mut self, asks: bool) -> Option<Offer> {
         if self.role == Role::BulkCaller && asks {
             let list = std::mem::replace(&mut self.list, EMPTY);
@@ -256,7 +255,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         let mut last = self.list.first;
         let mut kept = self.worth(last);
         let mut count = 1;
-        // Not further than this: a long list may keep its worth far behind, and would be walked again and again.
+        // Not further than this: a long list may have its worth far behind, and would be walked again and again.
         for _ in 0..LONGEST_WALK {
             let next = self.next_of(last);
             if next == NONE || kept + self.worth(next) > half {
@@ -285,7 +284,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         Some(Offer { first, worth_ns: clamp(worth_ns) })
     }
 
-    /// Cuts the list in groups, of which this worker and the offer get one each by turns. None if all that counts is
+    /// Cuts the list in groups, which go to this worker and to the offer by turns. `None` if all nodes that count are
     /// far behind.
     fn deal(&mut self) -> Option<Offer> {
         let most = (self.list.worth_ns / 2).min(DEAL_NS);
@@ -333,18 +332,17 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.link(last, offer.first);
     }
 
-    /// Asks the pool for one more helper, or for all; false if nobody comes. A refusal is the last question of this
-    /// run.
+    /// Asks the pool for one more helper, or for all; false if none comes. After a refusal this run asks no more.
     fn ask(&mut self) -> bool {
         let (state, Some(pool)) = (self.state, self.pool) else { return false };
-        // A pool with `parallel_for` only is asked by who is outside of it, for all.
-        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !state.hands.take_place() {
+        // On a pool with `parallel_for` only, a worker outside of it asks for all.
+        if (self.role != Role::BulkCaller && !pool.can_spawn()) || !state.helpers.take_place() {
             return false;
         }
         if self.role == Role::BulkCaller {
             let job = state.invitation();
-            let helpers = pool.take_helpers(state.hands.width() as usize, pool.num_threads());
-            state.hands.come(helpers as u32);
+            let helpers = pool.take_helpers(state.helpers.width() as usize, pool.num_threads());
+            state.helpers.come(helpers as u32);
             if helpers == 0 {
                 self.patience = PATIENCE;
                 return false;
@@ -354,14 +352,14 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 state.owners.give_back(own);
             }
             let accepted = {
-                let _frame = ambient::enter(ambient::Work::Bulk(state.id));
+                let _frame = ambient::enter(ambient::ActiveWork::Bulk(state.id));
                 pool.spawn_bulk_taken(job, self.generation, helpers)
             };
             self.own = state.owners.claim();
-            // What comes up later is worth another region.
+            // Later work is worth another region.
             match accepted {
-                true => state.hands.come(0),
-                false => state.hands.fill_places(),
+                true => state.helpers.come(0),
+                false => state.helpers.fill_places(),
             }
             return accepted;
         }
@@ -376,12 +374,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
     pub(in crate::graph) fn may_leave(&mut self) -> bool {
         let state = self.state;
         let was_asked_for = matches!(self.role, Role::Helper | Role::BulkHelper) && !self.has_made_room;
-        let leaves = state.hands.leaves(was_asked_for, || state.shows_work());
+        let leaves = state.helpers.leaves(was_asked_for, || state.shows_work());
         self.has_made_room |= was_asked_for && leaves;
         leaves
     }
 
-    /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
+    /// A helper leaves: another one may be asked for, with a higher threshold if this one was not worth it.
     pub(in crate::graph) fn make_room(&self) {
         let state = self.state;
         if self.taken_ns < self.hop_ns().saturating_mul(WORTHWHILE_HOPS) {
@@ -389,7 +387,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             state.ask_above_ns.store(above.saturating_mul(2), Relaxed);
         }
         if !self.has_made_room {
-            state.hands.give_place();
+            state.helpers.give_place();
         }
     }
 
@@ -400,15 +398,15 @@ impl<const MODE: u8> Worker<'_, MODE> {
         (0..queues.len()).find_map(|i| queues[(own + i) % queues.len()].take())
     }
 
-    /// Reports what is done, and looks for offers for a bounded time.
+    /// Reports the ends reached, and looks for offers for a bounded time.
     pub(in crate::graph) fn look_around(&mut self) -> Option<Offer> {
         let state = self.state;
-        state.tokens.finish(std::mem::take(&mut self.done));
-        if state.tokens.is_finished() || state.tokens.inside() == 1 {
-            // Alone: nobody can offer anything.
+        state.latch.finish(std::mem::take(&mut self.done));
+        if state.latch.is_finished() || state.latch.inside() == 1 {
+            // Alone: there can be no offers.
             return self.take();
         }
-        state.hands.looks();
+        state.helpers.looks();
         let start = now_ns();
         let offer = loop {
             if let Some(offer) = self.take() {
@@ -417,12 +415,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if !state.ready.is_empty() {
                 break None;
             }
-            if state.tokens.is_finished() || state.calls.returns.any() || now_ns() - start > LOOK_NS {
+            if state.latch.is_finished() || state.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
             std::hint::spin_loop();
         };
-        state.hands.has_looked();
+        state.helpers.has_looked();
         offer
     }
 }

@@ -1,22 +1,23 @@
-//! Which ready nodes of a run everybody sees, and in which order.
+//! The ready nodes of a run that all workers see, and their order.
 //!
-//! A worker's list is its own: what is on it waits until the worker comes to it, or offers it (`share`). That is right
-//! for nodes that are cheaper than what it costs to show them. A *dear* node is long enough to be shown, and a worker
-//! that waits for it would wait for long: so the state has a set of the dear nodes that are ready (`sync::ReadySet`),
-//! by rank, and a worker that comes to an end takes the most urgent one, whichever worker has made it ready. And before
-//! a worker goes into a dear node it puts what is left of its list on offer. So while a worker is in a dear node
-//! nothing that is ready is out of the others' reach.
+//! A worker's list is its own: its nodes wait until the worker comes to them, or offers them (`share`). That is right
+//! for nodes that are cheaper than the cost of showing them. A *dear* node is long enough to be shown, and a worker
+//! that waits for it would wait for long: so the state has a set of the dear nodes that are ready (`ReadySet`), by
+//! rank, and a worker that becomes idle takes the most urgent one, whichever worker has made it ready. And before a
+//! worker goes into a dear node it offers the rest of its list. So while a worker is in a dear node all ready nodes are
+//! within reach of the others.
 //!
 //! *Order.* A node's place in the set is its place among the dear nodes, the longest path to the end first, as the
-//! state has found it when the nodes were last weighed. Paths are sorted by their logarithm, to two parts in a hundred,
-//! so it takes two passes over the nodes. A run whose costs are not known shows everything, in the order of the array,
-//! which is that of the longest paths as far as compile could tell.
+//! state has found it when ranks were last computed. Paths are sorted by their logarithm, to two parts in a hundred, so
+//! it takes two passes over the nodes. A run whose costs are unknown shows everything, in the order of the array, which
+//! is that of the longest paths as far as compile could tell.
 //!
-//! *Nobody is left waiting beside work.* Who shows something, or offers his list before he goes into a dear node, looks
-//! whether others have to be told: those who look around find it by themselves; else he calls the caller back, or asks
-//! the pool for one more worker, up to the run's width (`Worker::call_others`). Who leaves says so first and then looks
-//! once more. Between the two steps of each of them lies a fence, so that one of the two sees the other. And who takes
-//! something and sees that more is there calls the next one, so that one caller need not call all.
+//! *No thread waits beside work.* A worker that shows a node, or offers its list before it goes into a dear node,
+//! checks whether a thread must be called: those that look around find it by themselves; else it calls the caller back,
+//! or asks the pool for one more worker, up to the run's width (`Worker::call_others`). A worker that leaves first
+//! announces that and then looks once more. Between the two steps of each of them lies a fence, so that one of the two
+//! sees the other. And a worker that takes a node and sees that more is there calls the next one, so that one worker
+//! need not call all.
 #![forbid(unsafe_code)]
 
 use crate::graph::carry::figures::is_measured;
@@ -24,12 +25,12 @@ use crate::graph::carry::learned::{Class, Rank};
 use crate::graph::carry::state::RunState;
 use std::sync::atomic::Ordering::*;
 
-/// Into how many parts of an octave paths are sorted, as a power of two; and the parts of all octaves, for each class.
+/// The parts of an octave into which paths are sorted, as a power of two; and the parts of all octaves, for each class.
 const STEPS_LOG2: u32 = 5;
 const PER_CLASS: usize = 1 << 11;
 const BUCKETS: usize = PER_CLASS * Class::COUNT;
 
-/// What a run shows.
+/// The nodes that a run shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(in crate::graph) enum Show {
@@ -38,7 +39,7 @@ pub(in crate::graph) enum Show {
     /// The dear nodes, by rank, or in the order of the array.
     ByRank,
     InOrder,
-    /// All that computes something, in the order of the array.
+    /// All nodes that compute something, in the order of the array.
     All,
 }
 
@@ -56,10 +57,10 @@ impl Show {
 const NO_PLACE: u32 = u32::MAX;
 
 impl RunState {
-    /// Sees to what the next run shows. Only by the owner of a closed state.
+    /// Decides which nodes the next run shows. Only for the owner of a closed state.
     pub(in crate::graph) fn set_shown(&self, all: bool) {
-        // ORDERING: Acquire pairs with the Release in `Plan::weigh`. The rest is Relaxed: the owner's, and published
-        // to others by `open`.
+        // ORDERING: Acquire pairs with the Release in `Plan::weigh`. The rest is Relaxed: the owner's, and published to
+        // others by `open`.
         let weighed = self.learned().weighed.load(Acquire);
         if self.ranked.load(Relaxed) != weighed {
             let any = self.rank();
@@ -81,7 +82,7 @@ impl RunState {
         if self.places.is_empty() {
             return if dear().next().is_some() { Show::InOrder } else { Show::Nothing };
         }
-        // The links of a closed state are free. Others may weigh meanwhile: what was read once stays as it was read.
+        // The links of a closed state are free. Another thread may recompute ranks meanwhile: each is read only once.
         let mut longest = [0; Class::COUNT];
         for node in 0..plan.len() {
             let rank = if learned.is_dear(plan, node) { learned.rank(node as u32) } else { Rank::NONE };
@@ -116,12 +117,12 @@ impl RunState {
         Show::ByRank
     }
 
-    /// Whether others can find something to do: what is shown, or on offer.
+    /// Whether others can find work: nodes that are shown, or on offer.
     pub(in crate::graph) fn shows_work(&self) -> bool {
         !self.ready.is_empty() || self.queues.iter().any(|queue| !queue.is_empty())
     }
 
-    /// A node's place among those that are shown; None if it is not.
+    /// A node's place among those that are shown; `None` if it is not.
     #[inline]
     pub(in crate::graph) fn place_of(&self, show: Show, node: u32) -> Option<usize> {
         match show {
@@ -144,7 +145,7 @@ impl RunState {
     pub(in crate::graph) fn is_before(&self, show: Show, node: u32, place: usize) -> bool {
         match (show, self.place_of(show, node)) {
             (_, Some(own)) => own < place,
-            // Its cheap nodes only steer.
+            // Its cheap nodes only control others.
             (Show::All, None) => true,
             (_, None) => self.learned().rank(node) >= self.learned().rank(self.node_at(show, place)),
         }

@@ -1,4 +1,4 @@
-//! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the
+//! Threads that join a run that another thread has opened: helpers that the pool sends, and workers that wait for the
 //! run.
 #![forbid(unsafe_code)]
 
@@ -8,25 +8,25 @@ use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::graph::carry::state::RunState;
 use crate::kernel::BeginOutcome;
-use crate::stream::{Joinable, Joined};
-use crate::sync::{Entry, Exit, ambient};
-use crate::threadpool::{Job, ThreadPool, Want, Wanted};
+use crate::stream::{JoinOutcome, Joinable};
+use crate::sync::{Exit, RunEntry, ambient};
+use crate::threadpool::{HelpAnswer, HelpRequest, Job, ThreadPool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
+/// How long the caller spins for the end of a run before it sleeps: the last nodes are running.
 pub(in crate::graph) const JOIN_SPIN_NS: u64 = 20_000;
 
 impl RunState {
-    /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
+    /// For a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
     pub(in crate::graph) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
         // A node of the run itself must not wait for it.
-        let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
-            (self.tokens.leave(0), false)
+        let (exit, done) = if ambient::within(ambient::ActiveWork::Run(self.id)) {
+            (self.latch.leave(0), false)
         } else {
             let _lineage = self.lineage.enter();
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
-            let generation = self.tokens.generation();
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
+            let generation = self.latch.generation();
             match self.mode() {
                 CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit(),
                 MEASURED => Worker::<MEASURED>::new(self, pool, generation, Role::Visitor).visit(),
@@ -42,35 +42,35 @@ impl RunState {
     }
 }
 
-/// Who waits for the stream of a run joins in.
+/// A thread that waits for the stream of a run joins in.
 impl Joinable for RunState {
-    fn join(self: Arc<Self>, generation: u64, may_work: bool) -> Joined {
+    fn join(self: Arc<Self>, generation: u64, may_work: bool) -> JoinOutcome {
         let mut done = false;
-        if may_work && !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {
+        if may_work
+            && !ambient::within(ambient::ActiveWork::Run(self.id))
+            && self.latch.enter(generation) == RunEntry::Inside
+        {
             // The run is not over while this thread is inside.
             let pool = self.visitors.lock().clone();
             if pool.as_ref().is_none_or(|pool| pool.may_work_here()) {
                 done = self.visit(pool.as_ref());
-            } else if self.tokens.leave(0) == Exit::Closed {
+            } else if self.latch.leave(0) == Exit::Closed {
                 self.close();
             }
         }
-        // Who is about to end the run, or to bring the owner, is at it, too.
+        // A thread that is about to end the run, or to call the owner, works on it, too.
         let is_pending = || {
-            let tokens = &self.tokens;
-            tokens.generation() == generation
-                && !tokens.is_finished()
-                && tokens.inside() == 0
-                && !self.calls.returns.any()
+            let latch = &self.latch;
+            latch.generation() == generation && !latch.is_finished() && latch.inside() == 0 && !self.calls.returns.any()
         };
         match done {
-            true => Joined::Worked,
+            true => JoinOutcome::Worked,
             false if is_pending() => match self.begin_blocking() {
-                BeginOutcome::Done => Joined::Worked,
-                BeginOutcome::Later => Joined::Others,
-                BeginOutcome::Nothing => Joined::Nobody,
+                BeginOutcome::Done => JoinOutcome::Worked,
+                BeginOutcome::Later => JoinOutcome::Others,
+                BeginOutcome::Nothing => JoinOutcome::Nobody,
             },
-            false => Joined::Others,
+            false => JoinOutcome::Others,
         }
     }
 }
@@ -80,17 +80,17 @@ impl RunState {
     pub(in crate::graph) fn help(self: &Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
         let role = if ambient::within_bulk_of(self.id) {
             Role::CallerInBulk
-        } else if ambient::within(ambient::Work::Run(self.id)) || ambient::within_device() {
-            // A pool that runs tasks at once was asked by a device's thread, which is not to be kept: nothing depends
-            // on a helper.
+        } else if ambient::within(ambient::ActiveWork::Run(self.id)) || ambient::within_device() {
+            // A pool that runs tasks at once was asked by a device's thread, which must not be kept: nothing depends on
+            // a helper.
             return;
         } else {
             Role::of_helper(pool)
         };
-        let frame = ambient::enter(ambient::Work::Run(self.id));
+        let frame = ambient::enter(ambient::ActiveWork::Run(self.id));
         loop {
             let seen = self.calls.news.reached();
-            if self.tokens.enter(generation) == Entry::Over {
+            if self.latch.enter(generation) == RunEntry::Over {
                 return;
             }
             let lineage = self.lineage.enter();
@@ -111,44 +111,44 @@ impl RunState {
 }
 
 impl RunState {
-    /// The job that a pool is given to bring a thread.
+    /// The job for a pool that brings a thread.
     pub(in crate::graph) fn invitation(&self) -> Arc<dyn Job> {
         Arc::clone(&self.invitation) as Arc<dyn Job>
     }
 
-    /// Has the pool bring one worker more, for whom a place was taken: by a closure of his own, or, where other work has
-    /// the pool's threads now, by the first of them that is done. False if nobody comes; the place is given back then, or
+    /// Has the pool bring one more worker, for which a place was taken: by a closure of its own, or, if other work has
+    /// the pool's threads now, by the first of them that is done. False if none comes; the place is then given back, or
     /// all are filled because the pool refuses.
     pub(in crate::graph) fn bring_one(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64, cost_ns: u64) -> bool {
         if pool.take_helpers(1, pool.num_threads()) == 0 {
             match self.wants_thread(pool, generation) {
-                Wanted::Now => return true,
-                Wanted::Granted => {}
-                Wanted::Not => {
-                    self.hands.give_place();
+                HelpAnswer::Now => return true,
+                HelpAnswer::Granted => {}
+                HelpAnswer::Not => {
+                    self.helpers.give_place();
                     return false;
                 }
             }
         }
         let accepted = pool.spawn_taken(self.invitation(), generation, cost_ns);
         if !accepted {
-            self.hands.fill_places();
+            self.helpers.fill_places();
         }
         accepted
     }
 
-    fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> Wanted {
+    fn wants_thread(self: &Arc<Self>, pool: &Ref<ThreadPool>, generation: u64) -> HelpAnswer {
         let width = pool.num_threads();
         let mut want = self.want.lock();
         if want.is_none() {
-            *want = Want::claim(pool);
-            // ORDERING: Relaxed; read by who closes the run, after all others have left it.
+            *want = HelpRequest::claim(pool);
+            // ORDERING: Relaxed; read by the thread that closes the run, after all others have left it.
             self.has_want.store(true, Relaxed);
         }
-        want.as_ref().map_or(Wanted::Not, |want| want.want(self.invitation(), generation, width))
+        want.as_ref().map_or(HelpAnswer::Not, |want| want.want(self.invitation(), generation, width))
     }
 
-    /// Of a closed run.
+    /// For a closed run.
     pub(in crate::graph) fn wants_no_thread(&self) {
         if self.has_want.load(Relaxed) {
             self.has_want.store(false, Relaxed);
@@ -156,24 +156,24 @@ impl RunState {
         }
     }
 
-    /// The caller in its `parallel_for`, out of work: waits for news while others are in the run who may have some,
-    /// instead of at the barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news
-    /// before it went to work. The run does not close meanwhile, because the caller is in it a second time, outside of
-    /// the `parallel_for`; so each of the others tells when it leaves. Who has not come yet, or comes too late for this
-    /// run, does not count: it would tell nobody.
+    /// The caller in its `parallel_for`, out of work: waits for news while others in the run may have some, instead of
+    /// at the barrier where it cannot be reached. False if there is no reason to stay. `seen`: the news before it went
+    /// to work. The run does not close meanwhile, because the caller is in it a second time, outside of the
+    /// `parallel_for`; so each of the others tells when it leaves. A thread that has not come yet, or comes too late
+    /// for this run, does not count: it would tell nobody.
     fn stays_in_bulk(&self, seen: u64) -> bool {
-        // What completes later comes back to whoever has opened the run.
-        if self.has_calls() || self.tokens.is_finished() || self.tokens.inside() == 1 {
+        // Nodes that complete later come back to the thread that has opened the run.
+        if self.has_calls() || self.latch.is_finished() || self.latch.inside() == 1 {
             return false;
         }
-        // It has come out for those who have left this call, and will call them again.
-        if self.hands.asked() == 0 && self.shows_work() {
+        // It has come out for threads that have left this call, and will call them again.
+        if self.helpers.asked() == 0 && self.shows_work() {
             return false;
         }
-        if self.hands.goes_away(|| self.shows_work()) {
+        if self.helpers.goes_away(|| self.shows_work()) {
             self.calls.news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
         }
-        self.hands.is_back();
+        self.helpers.is_back();
         true
     }
 }

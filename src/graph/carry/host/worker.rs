@@ -1,6 +1,6 @@
-//! One thread's part in a run: run nodes, propagate, offer what is too much, take what others offer.
+//! One thread's part in a run: runs nodes, propagates, offers surplus nodes, takes offers of others.
 //!
-//! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
+//! The loop exists in three versions: as fast as possible, measuring, and careful (`orders`).
 #![forbid(unsafe_code)]
 
 mod early;
@@ -22,19 +22,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
+/// How much work must be waiting for some of it to go to a worker that looks around, in nanoseconds.
 pub(in crate::graph) const SHARE_NS: u64 = 500;
 
-/// What is left to do after `share`.
+/// The next step after `share`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Go {
     On,
-    /// Out of the `parallel_for`: what this worker has is to be put on offer.
+    /// Out of the `parallel_for`: this worker's nodes are to be put on offer.
     Out,
 }
 
-/// The versions of the loops, here and in `serial`: without a look at the clock; with two for each node; with a look at
-/// what the run was told, too.
+/// The versions of the loops, here and in `serial`: without a read of the clock; with two for each node; with checks of
+/// the run's orders, too.
 pub(in crate::graph) const FAST: u8 = 0;
 pub(in crate::graph) const MEASURED: u8 = 1;
 pub(in crate::graph) const CAREFUL: u8 = 2;
@@ -42,14 +42,14 @@ pub(in crate::graph) const CAREFUL: u8 = 2;
 /// End of a list.
 pub(in crate::graph) const NONE: u32 = u32::MAX;
 
-/// A list of ready nodes, linked through the state's links, the newest first; and what they are worth.
+/// A list of ready nodes, linked through the state's links, the newest first; and their worth.
 #[derive(Clone, Copy)]
-pub(in crate::graph) struct List {
+pub(in crate::graph) struct ReadyList {
     pub first: u32,
     pub worth_ns: u64,
 }
 
-pub(in crate::graph) const EMPTY: List = List { first: NONE, worth_ns: 0 };
+pub(in crate::graph) const EMPTY: ReadyList = ReadyList { first: NONE, worth_ns: 0 };
 
 pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     pub(in crate::graph) state: &'a Arc<RunState>,
@@ -57,30 +57,30 @@ pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     pub(in crate::graph) learned: &'a Learned,
     pub(in crate::graph) pool: Option<&'a Ref<ThreadPool>>,
     pub(in crate::graph) generation: u64,
-    /// The queue that is this worker's; None for one more worker than there are queues (it offers nothing).
+    /// This worker's queue; `None` for one more worker than there are queues (it offers nothing).
     pub(in crate::graph) own: Option<usize>,
     pub(in crate::graph) role: Role,
-    pub(in crate::graph) list: List,
-    /// What the run shows; and whether this worker has shown something that nobody was called for.
+    pub(in crate::graph) list: ReadyList,
+    /// The nodes that the run shows; and whether this worker has shown some for which no thread was called.
     pub(in crate::graph) show: Show,
     pub(in crate::graph) has_shown: bool,
     /// The cheap work done since the last look at the shown nodes, in nanoseconds.
     pub(in crate::graph) unseen_ns: u64,
-    /// It does not count as asked for any more.
+    /// It no longer counts as asked for.
     pub(in crate::graph) has_made_room: bool,
-    /// The node in hand, for the case that it panics.
+    /// The node in hand, in case it panics.
     current: u32,
     /// Ends reached and not yet reported.
     pub(in crate::graph) done: u32,
     /// How many more times not to look for something to share.
     pub(in crate::graph) patience: u32,
-    /// What all nodes were worth that this worker has taken from others.
+    /// The worth of all nodes that this worker has taken from others.
     pub(in crate::graph) taken_ns: u64,
-    /// It has put something on offer and run no node since.
+    /// It has offered something and run no node since.
     pub(in crate::graph) has_offered: bool,
-    /// To leave as soon as there is nothing in hand.
+    /// Leave as soon as there is nothing in hand.
     pub(in crate::graph) out: bool,
-    /// The last look at the clock. Careful workers alone keep it.
+    /// The last read of the clock. Only careful workers keep it.
     at_ns: Cell<u64>,
 }
 
@@ -110,7 +110,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    /// Begins with the run's roots. What lies before the node `from` is done, and makes its arrivals here.
+    /// Begins with the run's roots. The nodes before `from` are done, and make their arrivals here.
     pub fn begin(mut self, from: u32) -> Self {
         for &root in self.plan.roots.iter().filter(|&&root| root >= from) {
             self.is_ready(root);
@@ -124,7 +124,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         self
     }
 
-    /// The arrivals behind a node that is done, with all that is in it, as if that had been left out.
+    /// The arrivals behind a node that is done, nested nodes included, as if it had been left out.
     #[cold]
     fn is_done(&mut self, node: u32, from: u32) {
         let plan = self.plan;
@@ -158,13 +158,14 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     fn work_and_leave(&mut self) -> Exit {
         let mut interrupted = None;
-        // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
+        // Caught here and not around each node: a panic is a defect of a kernel, and this costs nothing while there is
+        // none.
         while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.drain(interrupted))) {
             let error = Error::from_panic(&*payload);
             std::mem::forget(payload);
             if self.current == NONE {
-                // Not in a node: the executor itself is broken. What it has lost can't be counted, so the run can't
-                // be closed, and its tensors must not be let go of while other workers may use them.
+                // Not in a node: the executor itself is broken. Its lost arrivals are unknown, so the run cannot be
+                // closed, and its tensors must not be released while other workers may use them.
                 self.state.fail(None, error);
                 break;
             }
@@ -177,10 +178,10 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         if matches!(self.role, Role::Helper | Role::BulkHelper) {
             self.make_room();
         }
-        self.state.tokens.leave(self.done)
+        self.state.latch.leave(self.done)
     }
 
-    /// Runs everything there is; begins behind the node in which it was interrupted.
+    /// Runs all nodes there are; begins behind the node in which it was interrupted.
     fn drain(&mut self, interrupted: Option<u32>) {
         if let Some(next) = interrupted.and_then(|node| self.finish(node, After::Edges)) {
             self.chain(next);
@@ -197,15 +198,15 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 return;
             }
             if self.list.first != NONE {
-                // Put back for what has returned, which others have taken up.
+                // Put back for completed nodes, which others have taken up.
                 continue;
             }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
-                    // Who was told of this one may have been meant for others, too.
+                    // The call for this one may have been meant for others, too.
                     self.has_shown |= self.state.shows_work();
-                    self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
+                    self.list = ReadyList { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
                 None if self.state.calls.returns.any() || !self.may_leave() => {}
                 None => return,
@@ -213,7 +214,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    /// Takes up what was started and has come back.
+    /// Takes up completed nodes.
     #[inline]
     fn take_up(&mut self) {
         if self.state.calls.returns.any()
@@ -234,7 +235,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             if let Body::Async(call) = self.plan.bodies[node as usize]
                 && self.state.is_under_way(call)
             {
-                // Others may have it, as any node that is ready.
+                // Others may have it, like any ready node.
                 self.push(node);
             } else if let Some(next) = self.finish(node, After::Edges) {
                 self.push(next);
@@ -257,7 +258,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    /// Makes the arrivals behind a node; gives the one to go on with.
+    /// Makes the arrivals behind a node; returns the node to continue with.
     fn finish(&mut self, node: u32, after: After) -> Option<u32> {
         let next = match after {
             After::Edges => self.propagate(node),
@@ -280,7 +281,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    /// Before going on with a node: gives something away.
+    /// Before it continues with a node: shares some of its list.
     pub(in crate::graph) fn weigh_up(&mut self, next: u32) -> Option<u32> {
         if self.role == Role::BulkCaller {
             // It may come back late.
@@ -373,13 +374,13 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         After::Edges
     }
 
-    /// A node that is not run because the run has stopped, or because something that it needs is absent.
+    /// A node that is not run because the run has stopped, or because one of its inputs is absent.
     #[cold]
     fn skip(&self, node: u32, body: Body, stopped: bool) -> After {
         if let Body::Async(call) = body
             && self.state.is_under_way(call)
         {
-            // What has begun comes to its end.
+            // A call in flight is completed.
             return self.call(call);
         }
         if stopped && self.plan.is_step(node) {
@@ -408,13 +409,13 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         self.plan.hop_ns.unwrap_or_else(|| self.pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
 
-    /// Makes a finished node's arrivals; one that nobody waits for is an end.
+    /// Makes a finished node's arrivals; one without successors is an end.
     fn propagate(&mut self, node: u32) -> Option<u32> {
         self.done += u32::from(self.plan.edges(node as usize).is_empty());
         self.follow_edges(node)
     }
 
-    /// Notes when a node has become ready, for its figures.
+    /// Notes when a node has become ready, for its statistics.
     #[inline]
     pub(in crate::graph) fn is_ready(&self, node: u32) {
         if MODE == CAREFUL {
@@ -440,7 +441,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     fn release(&mut self, release: Release) -> Option<u32> {
         let (first, rest) = self.plan.releases[release.first as usize..release.end as usize].split_first()?;
-        // The first is the most urgent; it is gone on with, and the next ones are popped first.
+        // The first is the most urgent; the worker continues with it, and the next ones are popped first.
         for &node in rest.iter().rev() {
             self.is_ready(node);
             self.push(node);
@@ -449,7 +450,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         Some(*first)
     }
 
-    /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
+    /// One arrival at a counter; true if the node is ready, and then the counter has its start value again.
     fn arrive(&self, index: u32) -> bool {
         let Some(&start) = self.plan.counters.get(index as usize) else { return self.arrive_at_merge(index) };
         if self.state.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
@@ -474,7 +475,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         self.state.links[node as usize].store(next, Relaxed);
     }
 
-    /// A node that is ready, and that this worker does not go on with at once.
+    /// A node that is ready, and with which this worker does not continue at once.
     #[inline]
     pub(in crate::graph) fn push(&mut self, node: u32) {
         match self.state.place_of(self.show, node) {
@@ -498,7 +499,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             return self.choose(None);
         }
         let node = self.pop_one()?;
-        // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
+        // The node in hand does not count: it keeps this worker busy, the rest may be worth a hop.
         if self.list.worth_ns > SHARE_NS { self.weigh_up(node) } else { Some(node) }
     }
 

@@ -5,12 +5,12 @@
 //! times, if it would become more than `MOST_NODES` nodes, if there are loops inside of it, if its condition has
 //! effects, or if a variable's memory is reserved.
 //!
-//! What has effects in an iteration waits for the whole iteration that is as many before it as may run at once.
+//! Nodes with effects wait for the whole of an earlier iteration: by as many earlier as may run at once.
 
-use super::{Work, call, has_switch, rewrite};
+use super::{Folding, call, has_switch, rewrite};
 use crate::base::Ref;
 use crate::engine::Tensor;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::{Verified, has_effects};
 use crate::graph::plan::effects::is_ordered;
@@ -26,7 +26,7 @@ const MOST_NS: u64 = 100_000;
 /// A value that is known, or not.
 type Known = Option<Ref<Tensor>>;
 
-impl Work<'_> {
+impl Folding<'_> {
     /// Writes the loop out; false if it can't be.
     pub(super) fn unroll(
         &mut self,
@@ -79,7 +79,7 @@ impl Work<'_> {
 fn may_be_written_out(condition: &Contents, body: &Contents) -> bool {
     let is_reserved =
         |(_, value): &(String, Value)| matches!(body.forwarding.get(value), Some(Forwarding::Reserved(_)));
-    let has_loop = |node: &Node| matches!(node.body, Body::While { .. });
+    let has_loop = |node: &Node| matches!(node.body, NodeBody::While { .. });
     !condition.nodes.iter().any(has_effects)
         && !has_switch(body)
         && !any(body, &has_loop)
@@ -162,9 +162,9 @@ fn values(graph: &Contents, verified: &Verified, inputs: &[Known], wanted: &[Val
     for &index in verified.order.iter().filter(|&&index| needed[index as usize]) {
         let index = index as usize;
         let outputs = match &graph.nodes[index].body {
-            Body::Input(_) => vec![inputs[ports[&index]].clone()?],
-            Body::Constant(tensor) => vec![tensor.clone()],
-            Body::Kernel { kernel, inputs, .. } if kernel.kernel().is_pure() => {
+            NodeBody::Input(_) => vec![inputs[ports[&index]].clone()?],
+            NodeBody::Constant(tensor) => vec![tensor.clone()],
+            NodeBody::Kernel { kernel, inputs, .. } if kernel.kernel().is_pure() => {
                 let from: Vec<_> = inputs.iter().map(|(node, output)| made[node][*output].clone()).collect();
                 let descs: Vec<_> = from.iter().map(|tensor| *tensor.desc()).collect();
                 let own = kernel.kernel();

@@ -1,4 +1,4 @@
-//! Who reads and writes which storage, and which graph each node is of.
+//! Reads and writes of each storage, and the graph that each node is of.
 #![forbid(unsafe_code)]
 
 use super::flat::Flat;
@@ -48,7 +48,7 @@ pub(super) fn each(flat: &Flat, mut f: impl FnMut(u32, u32, bool)) {
 
 /// A graph: the outermost, a branch, or a loop's condition or body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Region {
+pub(super) struct Subgraph {
     /// The graph around it, and the node there that this one is inside of.
     pub outer: u32,
     pub owner: u32,
@@ -56,8 +56,8 @@ pub(super) struct Region {
     pub is_loop: bool,
 }
 
-pub(super) struct Regions {
-    pub list: Vec<Region>,
+pub(super) struct Subgraphs {
+    pub list: Vec<Subgraph>,
     /// The region of each node. That of a Select, an Enter, an End, and of what tests or closes an iteration, is the
     /// one around it.
     pub of: Vec<u32>,
@@ -65,18 +65,18 @@ pub(super) struct Regions {
     speaker: Vec<u32>,
 }
 
-impl Regions {
-    pub fn new(flat: &Flat) -> Regions {
+impl Subgraphs {
+    pub fn new(flat: &Flat) -> Subgraphs {
         let n = flat.bodies.len();
-        let mut regions = Regions {
-            list: vec![Region { outer: 0, owner: 0, depth: 0, is_loop: false }],
+        let mut regions = Subgraphs {
+            list: vec![Subgraph { outer: 0, owner: 0, depth: 0, is_loop: false }],
             of: vec![0; n],
             speaker: Vec::new(),
         };
         if !flat.loops.is_empty() {
             regions.speaker = (0..n as u32).collect();
         }
-        // What is outside comes first in the array, so what is inside is marked later.
+        // An outer graph comes first in the array, so an inner one is marked later.
         for (node, body) in flat.bodies.iter().enumerate() {
             match *body {
                 Body::Select(i) => {
@@ -113,7 +113,7 @@ impl Regions {
         let outer = self.of[owner];
         let depth = self.list[outer as usize].depth + 1;
         self.of[nodes.start as usize..nodes.end as usize].fill(self.list.len() as u32);
-        self.list.push(Region { outer, owner: owner as u32, depth, is_loop });
+        self.list.push(Subgraph { outer, owner: owner as u32, depth, is_loop });
     }
 
     /// The node that stands for this one where it is: a loop's Enter for its Test and its Next.

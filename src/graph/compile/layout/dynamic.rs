@@ -1,7 +1,7 @@
 //! Values whose shape only a run knows: their slots, and the nodes that have to do with them (`graph::dynamics`).
 #![forbid(unsafe_code)]
 
-use super::flat::{Flat, Storage, StorageKind};
+use super::flat::{Flat, FlatStorage, StorageKind};
 use crate::base::{Code, Desc, Error, Result};
 use crate::graph::build::options::Forwarding;
 use crate::graph::plan::Body;
@@ -18,7 +18,7 @@ impl Flat {
             StorageKind::Output(i) => dynamics.outputs.push((i as u32, slot as u32)),
             StorageKind::Arena | StorageKind::Constant(_) | StorageKind::Slot(_) => {}
         }
-        self.storages.push(Storage { bytes: 0, kind: StorageKind::Slot(slot) });
+        self.storages.push(FlatStorage { bytes: 0, kind: StorageKind::Slot(slot) });
         storage
     }
 

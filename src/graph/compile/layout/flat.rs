@@ -4,11 +4,11 @@
 use crate::base::index::{HashIndex, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::build::contents::{Body as NodeBody, Contents, Work};
+use crate::graph::build::contents::{Contents, NodeBody, TaskWork};
 use crate::graph::build::options::Forwarding;
-use crate::graph::compile::facts::Facts;
+use crate::graph::compile::facts::CompileFacts;
 use crate::graph::plan::Dynamics;
-use crate::graph::plan::Names;
+use crate::graph::plan::NodeNames;
 use crate::graph::plan::{Absence, Body, Drop, Edge, Loop, Merge, MergeEdge, NO_BIT, Release, Select, Switch};
 use crate::graph::plan::{Overlap, Slot, Start};
 use crate::kernel::{Kernel, Task};
@@ -20,7 +20,7 @@ use super::joins::Joins;
 
 /// Memory that one value or several share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Storage {
+pub(super) struct FlatStorage {
     pub bytes: usize,
     pub kind: StorageKind,
 }
@@ -36,9 +36,9 @@ pub(super) enum StorageKind {
     Slot(usize),
 }
 
-/// Whose arrival says that a value is there.
+/// The arrival that says that a value is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
+pub(super) enum ArrivalSource {
     /// Nobody's: it is there before the graph begins.
     Nobody,
     Node(u32),
@@ -53,18 +53,18 @@ pub(super) enum Source {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Val {
     pub storage: u32,
-    pub source: Source,
+    pub source: ArrivalSource,
     /// Set in a step when the value is absent.
     pub bit: u32,
 }
 
 impl Val {
-    /// What an inner graph sees of it that begins when this is there.
+    /// The same value, as an inner graph sees it that begins when it is there.
     pub fn inside(self) -> Val {
-        Val { source: Source::Nobody, bit: NO_BIT, ..self }
+        Val { source: ArrivalSource::Nobody, bit: NO_BIT, ..self }
     }
 
-    /// The same for one that begins without it: who uses it waits.
+    /// The same for an inner graph that begins without it: its readers wait.
     pub fn late(self) -> Val {
         Val { bit: NO_BIT, ..self }
     }
@@ -84,7 +84,7 @@ pub(super) struct FlatKernel {
     pub num_inputs: u16,
     pub num_outputs: u16,
     pub node: u32,
-    /// What the graph says of outputs that take over an input's memory.
+    /// Settings of the graph's for outputs that take over an input's memory.
     pub forwarding: Vec<(u16, Forwarding)>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Into {
 }
 
 /// A node in a branch that waits for late sources.
-pub(super) struct Entry {
+pub(super) struct BranchEntry {
     pub counter: u32,
     /// All arrivals that it waits for.
     pub arrivals: u32,
@@ -108,7 +108,7 @@ pub(super) struct Entry {
 #[derive(Default)]
 pub(super) struct Flat {
     pub bodies: Vec<Body>,
-    pub names: Names,
+    pub names: NodeNames,
     pub costs: Vec<u32>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<FlatKernel>,
@@ -125,7 +125,7 @@ pub(super) struct Flat {
     /// Edges from one iteration's nodes to the next one's.
     pub deliveries: Vec<(u32, Edge)>,
     /// Arrivals of sources that are not nodes, until the loop around is laid out.
-    pub promised: Vec<(Source, Edge)>,
+    pub promised: Vec<(ArrivalSource, Edge)>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
     pub dynamics: Dynamics,
@@ -134,7 +134,7 @@ pub(super) struct Flat {
     pub has_absence: bool,
     pub args: Vec<FlatArg>,
     pub descs: Descs,
-    pub storages: Vec<Storage>,
+    pub storages: Vec<FlatStorage>,
     pub constants: Vec<Ref<Tensor>>,
     /// From which node, and the edge.
     pub edges: Vec<(u32, Edge)>,
@@ -146,14 +146,14 @@ pub(super) struct Flat {
     pub met: Vec<u32>,
     pub searches: u32,
     pub releases: Vec<u32>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BranchEntry>,
     pub guards: Vec<Edge>,
     pub drops: Vec<Drop>,
     pub joins: Joins,
     pub alternatives: Vec<Vec<u32>>,
     /// The node that waits for outputs which branches compute.
     pub end: Option<u32>,
-    pub facts: Facts,
+    pub facts: CompileFacts,
 }
 
 impl Flat {
@@ -200,8 +200,8 @@ impl Flat {
             return Vec::new();
         }
         let bodies = graph.nodes.iter().zip(live).map(|(node, live)| match &node.body {
-            NodeBody::Task { task: Work::Call(call), .. } if *live => Body::Call(*call),
-            NodeBody::Task { task: Work::Task(task), .. } if *live => {
+            NodeBody::Task { task: TaskWork::Call(call), .. } if *live => Body::Call(*call),
+            NodeBody::Task { task: TaskWork::Task(task), .. } if *live => {
                 let number = self.tasks.len() as u32;
                 self.tasks.push(Arc::clone(task));
                 task.call().map_or(Body::Task(number), Body::Call)
@@ -227,7 +227,7 @@ impl Flat {
     }
 
     /// Makes a node wait for sources. False if there are none.
-    pub fn wait_for(&mut self, node: u32, sources: &mut Vec<Source>) -> bool {
+    pub fn wait_for(&mut self, node: u32, sources: &mut Vec<ArrivalSource>) -> bool {
         self.only_needed(node, sources);
         let n = sources.len();
         self.link(node, sources, |joins, i| joins.counter(i, n));
@@ -236,8 +236,8 @@ impl Flat {
     }
 
     /// Leaves out what need not be waited for.
-    pub fn only_needed(&mut self, node: u32, sources: &mut Vec<Source>) {
-        sources.retain(|source| *source != Source::Nobody);
+    pub fn only_needed(&mut self, node: u32, sources: &mut Vec<ArrivalSource>) {
+        sources.retain(|source| *source != ArrivalSource::Nobody);
         let before = sources.len();
         sources.sort_unstable();
         sources.dedup();
@@ -247,11 +247,11 @@ impl Flat {
 
     /// Draws the edges to a node; `counter` says which counter each source's arrival goes to. Those of sources that are
     /// no nodes are promised.
-    pub fn link(&mut self, node: u32, sources: &[Source], counter: impl Fn(&Joins, usize) -> u32) {
+    pub fn link(&mut self, node: u32, sources: &[ArrivalSource], counter: impl Fn(&Joins, usize) -> u32) {
         let first = self.edges.len() as u32;
         let edge = |joins: &Joins, i: usize| Edge { target: node, counter: counter(joins, i) };
         for (i, source) in sources.iter().enumerate() {
-            if let Source::OneOf(list) = *source
+            if let ArrivalSource::OneOf(list) = *source
                 && let Some((_, branches)) = self.alternatives[list as usize].split_last()
             {
                 self.edges.extend(branches.iter().map(|&from| (from, edge(&self.joins, i))));
@@ -261,7 +261,7 @@ impl Flat {
         for (i, source) in sources.iter().enumerate() {
             let edge = edge(&self.joins, i);
             match *source {
-                Source::Carried(_) | Source::Guard => self.promised.push((*source, edge)),
+                ArrivalSource::Carried(_) | ArrivalSource::Guard => self.promised.push((*source, edge)),
                 _ => self.edges.push((self.speaks(*source), edge)),
             }
         }
@@ -269,7 +269,7 @@ impl Flat {
     }
 
     /// Leaves out sources that another one has waited for: by data or not, who waits for that one is behind them too.
-    fn leave_out_implied(&mut self, node: u32, sources: &mut Vec<Source>) {
+    fn leave_out_implied(&mut self, node: u32, sources: &mut Vec<ArrivalSource>) {
         let Some(earliest) = sources.iter().map(|source| self.speaks(*source)).min().filter(|_| sources.len() > 1)
         else {
             return;
@@ -282,7 +282,7 @@ impl Flat {
     }
 
     /// Whether who waits for these sources is behind that one as well.
-    pub fn is_implied(&mut self, source: Source, by: &[Source]) -> bool {
+    pub fn is_implied(&mut self, source: ArrivalSource, by: &[ArrivalSource]) -> bool {
         if by.contains(&source) {
             return true;
         }
@@ -292,12 +292,12 @@ impl Flat {
 
     /// Marks what these sources have waited for. Looks back over so many edges and no further, and not beyond
     /// `earliest`.
-    fn look_back(&mut self, sources: &[Source], earliest: u32) {
+    fn look_back(&mut self, sources: &[ArrivalSource], earliest: u32) {
         const MOST_EDGES: u32 = 24;
         self.searches += 1;
         let mut queue = [0u32; MOST_EDGES as usize];
         let (mut at, mut end) = (0, 0);
-        let is_node = |source: &&Source| matches!(source, Source::Node(_) | Source::OneOf(_));
+        let is_node = |source: &&ArrivalSource| matches!(source, ArrivalSource::Node(_) | ArrivalSource::OneOf(_));
         for source in sources.iter().rev().filter(is_node).take(MOST_EDGES as usize / 2) {
             queue[end] = self.speaks(*source);
             end += 1;
@@ -311,7 +311,7 @@ impl Flat {
                 let from = self.edges[edge as usize].0;
                 if from >= earliest && self.met[from as usize] != self.searches {
                     self.met[from as usize] = self.searches;
-                    // What a branch has waited for, nobody has who waits for whichever branch runs.
+                    // A node that waits for whichever branch runs is not behind the predecessors of each branch.
                     if edge >= firm && end < queue.len() {
                         queue[end] = from;
                         end += 1;
@@ -322,37 +322,37 @@ impl Flat {
     }
 
     /// Whether the last search has met it: of one of several nodes, all.
-    fn was_met(&self, source: Source) -> bool {
+    fn was_met(&self, source: ArrivalSource) -> bool {
         let met = |node: u32| self.met[node as usize] == self.searches;
         match source {
-            Source::Nobody | Source::Carried(_) | Source::Guard => false,
-            Source::Node(node) => met(node),
-            Source::OneOf(list) => self.alternatives[list as usize].iter().all(|&node| met(node)),
+            ArrivalSource::Nobody | ArrivalSource::Carried(_) | ArrivalSource::Guard => false,
+            ArrivalSource::Node(node) => met(node),
+            ArrivalSource::OneOf(list) => self.alternatives[list as usize].iter().all(|&node| met(node)),
         }
     }
 
     /// The node that a source comes behind: of one of several branches it is the Select, the last of the list.
-    pub fn speaks(&self, source: Source) -> u32 {
+    pub fn speaks(&self, source: ArrivalSource) -> u32 {
         match source {
-            Source::Nobody | Source::Carried(_) | Source::Guard => u32::MAX,
-            Source::Node(node) => node,
-            Source::OneOf(list) => self.alternatives[list as usize].last().copied().unwrap_or(u32::MAX),
+            ArrivalSource::Nobody | ArrivalSource::Carried(_) | ArrivalSource::Guard => u32::MAX,
+            ArrivalSource::Node(node) => node,
+            ArrivalSource::OneOf(list) => self.alternatives[list as usize].last().copied().unwrap_or(u32::MAX),
         }
     }
 
     /// One of several sources: whichever runs.
-    pub fn one_of(&mut self, sources: &[Source], also: &[u32]) -> Source {
+    pub fn one_of(&mut self, sources: &[ArrivalSource], also: &[u32]) -> ArrivalSource {
         let mut nodes: Vec<u32> = Vec::new();
         for source in sources {
             match *source {
-                Source::Nobody | Source::Carried(_) | Source::Guard => {}
-                Source::Node(node) => nodes.push(node),
-                Source::OneOf(list) => nodes.extend_from_slice(&self.alternatives[list as usize]),
+                ArrivalSource::Nobody | ArrivalSource::Carried(_) | ArrivalSource::Guard => {}
+                ArrivalSource::Node(node) => nodes.push(node),
+                ArrivalSource::OneOf(list) => nodes.extend_from_slice(&self.alternatives[list as usize]),
             }
         }
         nodes.extend_from_slice(also);
         self.alternatives.push(nodes);
-        Source::OneOf(self.alternatives.len() as u32 - 1)
+        ArrivalSource::OneOf(self.alternatives.len() as u32 - 1)
     }
 
     pub fn release(&mut self, nodes: &[u32]) -> Release {
@@ -377,7 +377,7 @@ impl Flat {
             return Ok(self.slot(desc, kind));
         }
         let number = self.descs.number(desc)?;
-        self.storages.push(Storage { bytes: self.descs.bytes(number), kind });
+        self.storages.push(FlatStorage { bytes: self.descs.bytes(number), kind });
         Ok(self.storages.len() as u32 - 1)
     }
 

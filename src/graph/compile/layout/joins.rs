@@ -70,7 +70,7 @@ impl Joins {
         (counters, first_leaf, self.leaf_of)
     }
 
-    /// What stands for a counter in the edge to a merge with this number.
+    /// The mark in the place of a counter, for the edge to a merge with this number.
     pub fn at_merge(edge: u32) -> u32 {
         MERGE | edge
     }

@@ -1,17 +1,17 @@
 //! Places of the storages: which share memory, and which are taken over in place.
 //!
-//! A run has an order only along edges, so two storages may share memory only if all who touch the first come before
-//! the writer of the second *by edges*. Therefore memory travels along them. In each graph, in the order of the array,
-//! a node has the blocks that its predecessors gave to it. Its outputs are cut from them; then the blocks of storages
-//! that nobody touches any more are added; then each block is given to one of the nodes that wait for this one. A block
-//! has one owner at a time, and whoever owns it comes behind all who touched it. One that reaches no further node is
-//! not used again.
+//! A run has an order only along edges, so two storages may share memory only if all nodes that touch the first come
+//! before the writer of the second *by edges*. Therefore memory travels along them. In each graph, in the order of the
+//! array, a node has the blocks that its predecessors gave to it. Its outputs are cut from them; then the blocks of
+//! storages that nobody touches any more are added; then each block is given to one of the nodes that wait for this
+//! one. A block has one owner at a time, which comes behind all nodes that touched it. One that reaches no further node
+//! is not used again.
 //!
 //! A storage with several readers is free where all of them are known to be done: each reader has a share of it, shares
-//! travel as blocks do, and who has all of them has the block.
+//! travel as blocks do, and the node with all of them has the block.
 //!
-//! Blocks stay in the graph (the outermost, a branch, a part of a loop) in which they were made. What is inside of a
-//! loop counts as done by its Enter: whoever waits for the loop waits for everything in it. Not so a cond: its outputs
+//! Blocks stay in the graph (the outermost, a branch, a part of a loop) in which they were made. The nodes inside of a
+//! loop count as done by its Enter: a node behind the loop is behind everything in it. Not so a cond: its outputs
 //! arrive one by one while the rest of the branch may still run. So a storage that a branch reads and that was made
 //! outside stays until the run is over; one that branches only write, an output of the cond, counts as written by the
 //! Select.
@@ -20,16 +20,17 @@
 //! nothing that comes with them, and they stay.
 //!
 //! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes,
-//! if the kernel is the last who touches it. If the output is one of the run's, what the input's maker writes goes
+//! if the kernel is the last that touches it. If the output is one of the run's, what the input's maker writes goes
 //! there too.
 #![forbid(unsafe_code)]
 
-use super::accesses::{self, Regions};
+use super::accesses::{self, Subgraphs};
 use super::flat::{Flat, FlatKernel, StorageKind};
-use super::held::{Block, Held, WINDOW};
+use super::held::{HeldMemory, WINDOW};
 use super::overlay::Overlay;
 use crate::base::{Error, Result};
 use crate::graph::build::options::Forwarding;
+use crate::graph::plan::arena::FreeBlock;
 use crate::graph::plan::{Body, Edge, NO_BIT, Place};
 use crate::memory::ALIGNMENT;
 
@@ -39,10 +40,10 @@ pub(super) struct Places {
     pub arena_bytes: usize,
 }
 
-/// What is known of a storage in the arena.
+/// The liveness of a storage in the arena.
 #[derive(Clone, Copy)]
-struct Life {
-    /// The innermost graph that all who touch it are in, or NONE if nobody does.
+struct Liveness {
+    /// The innermost graph that all its users are in; NONE: it has no users.
     home: u32,
     /// Its one writer there; NONE if there are several.
     writer: u32,
@@ -51,22 +52,22 @@ struct Life {
     readers: u32,
     /// Whether it is known where it ends.
     ends: bool,
-    /// Whose memory it took over.
+    /// The storage whose memory it took over.
     from: u32,
     placed: bool,
 }
 
 struct Planner<'a> {
     flat: &'a Flat,
-    regions: Regions,
-    lives: Vec<Life>,
-    /// What each node reads, in rows.
+    regions: Subgraphs,
+    lives: Vec<Liveness>,
+    /// The reads of each node, in rows.
     first_read: Vec<u32>,
     reads: Vec<u32>,
-    /// What each node writes that is in the arena.
+    /// The writes of each node to the arena, in rows.
     first_write: Vec<u32>,
     writes: Vec<u32>,
-    held: Vec<Held>,
+    held: Vec<HeldMemory>,
     /// How many edges the longest way to each node has.
     levels: Vec<u32>,
     of: Vec<Place>,
@@ -76,19 +77,19 @@ struct Planner<'a> {
 }
 
 /// The rows of edges that keep an order.
-pub(super) struct Rows<'a> {
+pub(super) struct EdgeRows<'a> {
     pub edges: &'a [Edge],
     pub starts: &'a [u32],
     pub ends: &'a [u32],
 }
 
-impl Rows<'_> {
+impl EdgeRows<'_> {
     fn of(&self, node: usize) -> &[Edge] {
         &self.edges[self.starts[node] as usize..self.ends[node] as usize]
     }
 }
 
-pub(super) fn places(flat: &mut Flat, rows: &Rows<'_>) -> Result<Places> {
+pub(super) fn places(flat: &mut Flat, rows: &EdgeRows<'_>) -> Result<Places> {
     let mut of = Vec::with_capacity(flat.storages.len());
     let (mut unshared, mut has_arena) = (0usize, false);
     for storage in &flat.storages {
@@ -153,9 +154,9 @@ fn refusal(flat: &Flat, kernel: &FlatKernel, why: &str) -> Error {
 impl<'a> Planner<'a> {
     fn new(flat: &'a Flat, of: Vec<Place>) -> Planner<'a> {
         let n = flat.bodies.len();
-        let regions = Regions::new(flat);
+        let regions = Subgraphs::new(flat);
         let untouched =
-            Life { home: NONE, writer: NONE, written: false, readers: 0, ends: true, from: NONE, placed: false };
+            Liveness { home: NONE, writer: NONE, written: false, readers: 0, ends: true, from: NONE, placed: false };
         let mut planner = Planner {
             flat,
             regions,
@@ -170,7 +171,7 @@ impl<'a> Planner<'a> {
             fresh_at: 0,
             forwarded: 0,
         };
-        planner.held.resize_with(n, Held::default);
+        planner.held.resize_with(n, HeldMemory::default);
         planner.find_homes();
         planner.find_lives();
         planner
@@ -224,7 +225,7 @@ impl<'a> Planner<'a> {
         self.first_read = self.rows(&mut all, false);
     }
 
-    /// Puts what each node writes or reads into rows, each storage once.
+    /// Puts the writes or the reads of each node into rows, each storage once.
     fn rows(&mut self, all: &mut [(u32, u32, bool)], writes: bool) -> Vec<u32> {
         let mut first = vec![0u32; self.flat.bodies.len() + 1];
         let chosen = || all.iter().filter(|access| access.2 == writes);
@@ -266,7 +267,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Finds all places; gives what the arena needs.
-    fn plan(&mut self, rows: &Rows<'_>) -> Result<usize> {
+    fn plan(&mut self, rows: &EdgeRows<'_>) -> Result<usize> {
         let n = self.flat.bodies.len();
         for node in 0..n {
             for edge in rows.of(node) {
@@ -325,7 +326,7 @@ impl<'a> Planner<'a> {
                 self.of[storage] = Place::Arena(self.fresh(bytes)?);
             }
         }
-        // What was given up for a place in an output may have been the last.
+        // The last block may have been given up for a place in an output.
         let end = |storage: usize| self.block(storage as u32).map_or(0, |block| block.at + block.bytes);
         Ok((0..self.lives.len()).map(end).max().unwrap_or(0))
     }
@@ -337,7 +338,13 @@ impl<'a> Planner<'a> {
     }
 
     /// Lets outputs take over inputs that end here; those are no longer in `ending` then.
-    fn forward(&mut self, node: usize, kernel: &FlatKernel, ending: &mut Vec<u32>, held: &mut Held) -> Result<()> {
+    fn forward(
+        &mut self,
+        node: usize,
+        kernel: &FlatKernel,
+        ending: &mut Vec<u32>,
+        held: &mut HeldMemory,
+    ) -> Result<()> {
         let inputs = usize::from(kernel.num_inputs);
         let args = &self.flat.args[kernel.args as usize..][..inputs + usize::from(kernel.num_outputs)];
         for output in 0..usize::from(kernel.num_outputs) {
@@ -399,7 +406,7 @@ impl<'a> Planner<'a> {
         None
     }
 
-    fn take_over(&mut self, from: u32, to: u32, ending: &mut Vec<u32>, held: &mut Held) {
+    fn take_over(&mut self, from: u32, to: u32, ending: &mut Vec<u32>, held: &mut HeldMemory) {
         self.forwarded += 1;
         ending.retain(|&storage| storage != from);
         if self.flat.storages[to as usize].kind == StorageKind::Arena {
@@ -422,7 +429,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Gives what a node holds to those who wait for it in the same graph.
-    fn pass_on(&mut self, node: usize, mut held: Held, edges: &[Edge]) {
+    fn pass_on(&mut self, node: usize, mut held: HeldMemory, edges: &[Edge]) {
         if held.free.is_empty() && held.shares.is_empty() {
             return;
         }
@@ -455,10 +462,10 @@ impl<'a> Planner<'a> {
     }
 
     /// The memory of a storage whose end was found; None if it has none.
-    fn block(&self, storage: u32) -> Option<Block> {
+    fn block(&self, storage: u32) -> Option<FreeBlock<()>> {
         let bytes = rounded(self.flat.storages[storage as usize].bytes).filter(|&bytes| bytes > 0)?;
         match self.of[storage as usize] {
-            Place::Arena(at) => Some(Block { at, bytes }),
+            Place::Arena(at) => Some(FreeBlock { at, bytes, users: () }),
             _ => None,
         }
     }

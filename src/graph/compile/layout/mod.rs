@@ -29,13 +29,14 @@ mod proof;
 pub(in crate::graph) mod region;
 pub(in crate::graph) mod views;
 
-use super::facts::Facts;
+use super::facts::CompileFacts;
 use super::fold;
 use crate::base::index::{HashIndex, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Engine;
 use crate::graph::build::contents::Contents;
 use crate::graph::build::options::CompileOptions;
+use crate::graph::build::shapes::Answers;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::admission::Admission;
 use crate::graph::carry::compiled::Compiled;
@@ -44,14 +45,14 @@ use crate::graph::carry::learned::Learned;
 use crate::graph::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
 use crate::graph::plan::{effects, schedule::PRIOR_NS};
 use crate::memory::heap;
-use flat::{Flat, Source, StorageKind, Val};
+use flat::{ArrivalSource, Flat, StorageKind, Val};
 use joins::Joins;
-use region::{Region, Scope, Want};
+use region::{GraphScope, LaidGraph, WantedPlace};
 use std::borrow::Cow;
 use std::sync::Arc;
-use views::{Lists, Views};
+use views::{PlanViews, ViewLists};
 
-/// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
+/// Most bytes that compile needs, per node and per edge. They are asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
 pub(in crate::graph) const BYTES_PER_NODE: usize = 512;
 
@@ -61,14 +62,17 @@ pub(in crate::graph) fn folded<'a>(
     verified: Verified,
     engines: &[Ref<Engine>],
     options: &CompileOptions,
-    facts: &mut Facts,
+    facts: &mut CompileFacts,
+    answers: &mut Answers,
 ) -> Result<(Cow<'a, Contents>, Verified)> {
-    let Some(fold::Folded { contents, nodes, unrolled }) = fold::fold(contents, &verified) else {
-        return Ok((Cow::Borrowed(contents), verified));
+    let whole = contents;
+    let Some(fold::Folded { contents, nodes, unrolled }) = fold::fold(whole, &verified) else {
+        return Ok((Cow::Borrowed(whole), verified));
     };
+    verified.keep_answers(whole, answers)?;
     (facts.folded, facts.unrolled) = (nodes, unrolled);
     heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
-    let verified = verify::verify(&contents, engines, options.allow_absent)?;
+    let verified = verify::verify(&contents, engines, options.allow_absent, answers)?;
     Ok((Cow::Owned(contents), verified))
 }
 
@@ -78,28 +82,28 @@ pub(in crate::graph) fn compile(
     verified: &Verified,
     engines: Vec<Ref<Engine>>,
     options: &CompileOptions,
-    facts: Facts,
-) -> Result<(Compiled, Facts)> {
+    facts: CompileFacts,
+) -> Result<(Compiled, CompileFacts)> {
     let mut flat = Flat { has_absence: verified.kinds.has(Kinds::SWITCH), facts, ..Flat::default() };
     let mut inputs = Vec::new();
     for (i, index) in graph.inputs().enumerate() {
         let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
-        inputs.push(Val { storage, source: Source::Nobody, bit: NO_BIT });
+        inputs.push(Val { storage, source: ArrivalSource::Nobody, bit: NO_BIT });
     }
     let mut want = Vec::new();
     for (i, (_, value)) in graph.outputs.iter().enumerate() {
-        want.push(Want::In(flat.storage(verified.desc(*value), StorageKind::Output(i))?));
+        want.push(WantedPlace::In(flat.storage(verified.desc(*value), StorageKind::Output(i))?));
     }
-    let region = region::lay(&mut flat, graph, verified, &inputs, &want, &Scope::top())?;
+    let region = region::lay(&mut flat, graph, verified, &inputs, &want, &GraphScope::top())?;
     add_end(&mut flat, &region);
     finish(flat, &region, graph, verified, engines, options)
 }
 
 /// Waits for outputs that one of several branches computes, so that a run has one end for all of them; and for what
 /// only branches use that may not run, or merges.
-fn add_end(flat: &mut Flat, region: &Region) {
-    let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
-    let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
+fn add_end(flat: &mut Flat, region: &LaidGraph) {
+    let is_one_of = |source: &ArrivalSource| matches!(source, ArrivalSource::OneOf(_));
+    let mut sources: Vec<ArrivalSource> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
     sources.extend(&region.loose);
     if !sources.is_empty() {
         let end = flat.push(Body::End, &["outputs"], 0);
@@ -110,20 +114,20 @@ fn add_end(flat: &mut Flat, region: &Region) {
 
 fn finish(
     mut flat: Flat,
-    region: &Region,
+    region: &LaidGraph,
     graph: &Contents,
     verified: &Verified,
     engines: Vec<Ref<Engine>>,
     options: &CompileOptions,
-) -> Result<(Compiled, Facts)> {
+) -> Result<(Compiled, CompileFacts)> {
     let n = flat.bodies.len();
     flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
     let counted = counters.len() as u32;
-    // What is delivered to another iteration's nodes says nothing about the order within one.
+    // Deliveries to another iteration's nodes say nothing about the order within one.
     dynamic::mark(&mut flat)?;
     let (first_edge, firm_edge, edges) = rows(n, &flat, &[], first_leaf, counted);
-    let firm = memory::Rows { edges: &edges, starts: &firm_edge, ends: &first_edge[1..] };
+    let firm = memory::EdgeRows { edges: &edges, starts: &firm_edge, ends: &first_edge[1..] };
     let places = memory::places(&mut flat, &firm)?;
     #[cfg(debug_assertions)]
     proof::check(&flat, &places);
@@ -284,11 +288,11 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
 }
 
 /// The nodes of kernels; and the scratch that some want.
-fn kernels(flat: &Flat, views: &Views) -> Result<(Vec<KernelNode>, Vec<usize>)> {
+fn kernels(flat: &Flat, views: &PlanViews) -> Result<(Vec<KernelNode>, Vec<usize>)> {
     let mut scratch = Vec::new();
-    let mut asked = Asked { flat, index: HashIndex::default(), bytes: Vec::new() };
+    let mut asked = ScratchAnswers { flat, index: HashIndex::default(), bytes: Vec::new() };
     let mut nodes = heap::room(flat.kernels.len(), "the kernels of a program")?;
-    for (number, (node, &Lists { inputs, outputs, picks })) in flat.kernels.iter().zip(&views.lists).enumerate() {
+    for (number, (node, &ViewLists { inputs, outputs, picks })) in flat.kernels.iter().zip(&views.lists).enumerate() {
         let bytes = asked.scratch_bytes(number as u32)?;
         nodes.push(KernelNode {
             call: flat.kernel_of(node).call(),
@@ -305,8 +309,8 @@ fn kernels(flat: &Flat, views: &Views) -> Result<(Vec<KernelNode>, Vec<usize>)> 
     Ok((nodes, scratch))
 }
 
-/// What kernels have said of their scratch, for nodes of which another one has the same kernel and looks the same.
-struct Asked<'a> {
+/// The scratch that kernels have asked for, for nodes with a kernel and shapes that another one has, too.
+struct ScratchAnswers<'a> {
     flat: &'a Flat,
     /// By index in the next.
     index: HashIndex,
@@ -314,7 +318,7 @@ struct Asked<'a> {
     bytes: Vec<(u32, usize)>,
 }
 
-impl Asked<'_> {
+impl ScratchAnswers<'_> {
     fn scratch_bytes(&mut self, number: u32) -> Result<usize> {
         let flat = self.flat;
         let args = |number: u32| {

@@ -8,13 +8,13 @@
 
 use super::flat::Flat;
 use super::joins::Joins;
-use crate::graph::build::contents::{Body, Contents, Value};
+use crate::graph::build::contents::{Contents, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::effects;
 use crate::graph::plan::schedule;
 use crate::graph::plan::{DIRECT, Loop, Release};
-use crate::graph::plan::{NO_OVERLAP, Why};
+use crate::graph::plan::{NO_OVERLAP, OverlapWhy};
 use std::collections::HashMap;
 
 /// Most iterations at once, whatever is asked for.
@@ -29,22 +29,22 @@ const ROUNDS: u64 = 12;
 const FIRST_ROUNDS: u64 = 4;
 
 #[derive(Clone, Copy)]
-pub(in crate::graph) struct Choice {
+pub(in crate::graph) struct OverlapChoice {
     pub parallel: u32,
     pub asked: u32,
-    pub why: Why,
+    pub why: OverlapWhy,
 }
 
-impl Choice {
+impl OverlapChoice {
     /// Of a loop whose slots are there already: placement chose as `choose` does.
-    pub(in crate::graph) fn given(slots: usize, asked: u32) -> Choice {
+    pub(in crate::graph) fn given(slots: usize, asked: u32) -> OverlapChoice {
         let parallel = slots as u32 - 1;
         let why = match parallel {
-            _ if parallel == asked => Why::AsAsked,
-            _ if parallel == busy() => Why::Processors,
-            _ => Why::Large,
+            _ if parallel == asked => OverlapWhy::AsAsked,
+            _ if parallel == busy() => OverlapWhy::Processors,
+            _ => OverlapWhy::Large,
         };
-        Choice { parallel, asked, why }
+        OverlapChoice { parallel, asked, why }
     }
 
     /// A loop of which nothing else is known yet.
@@ -77,37 +77,37 @@ pub(in crate::graph) fn choose(
     num_variables: usize,
     asked: u32,
     copies: usize,
-) -> Choice {
-    let no = |why| Choice { parallel: 1, asked, why };
+) -> OverlapChoice {
+    let no = |why| OverlapChoice { parallel: 1, asked, why };
     if asked == 1 {
-        return no(Why::AsAsked);
+        return no(OverlapWhy::AsAsked);
     }
     if body.outputs.iter().take(num_variables).any(|(_, value)| is_reserved(body, *value)) {
-        return no(Why::Reserved);
+        return no(OverlapWhy::Reserved);
     }
     if verified.iter().any(is_open) {
-        return no(Why::Open);
+        return no(OverlapWhy::Open);
     }
     if [condition, body].into_iter().any(effects::is_ordered) {
-        return no(Why::Effects);
+        return no(OverlapWhy::Effects);
     }
-    // What closes an iteration counts too.
+    // The nodes that close an iteration count too.
     let nodes = condition.num_nodes() + body.num_nodes() + 3;
     let fit = (MOST_NODES / nodes.saturating_mul(copies)).saturating_sub(1);
     let fit = asked.min(MOST_PARALLEL).min(u32::try_from(fit).unwrap_or(MOST_PARALLEL));
     let parallel = if waits(condition) || waits(body) { fit } else { fit.min(busy()) };
     if parallel <= 1 {
-        return no(Why::Large);
+        return no(OverlapWhy::Large);
     }
     if is_chain(condition, body, verified, num_variables) {
-        return no(Why::Chain);
+        return no(OverlapWhy::Chain);
     }
     let why = match parallel {
-        _ if parallel == asked => Why::AsAsked,
-        _ if parallel < fit => Why::Processors,
-        _ => Why::Large,
+        _ if parallel == asked => OverlapWhy::AsAsked,
+        _ if parallel < fit => OverlapWhy::Processors,
+        _ => OverlapWhy::Large,
     };
-    Choice { parallel, asked, why }
+    OverlapChoice { parallel, asked, why }
 }
 
 /// How many iterations keep this machine busy.
@@ -119,7 +119,7 @@ fn busy() -> u32 {
 /// Whether something in a graph takes time without a processor.
 fn waits(graph: &Contents) -> bool {
     graph.nodes.iter().any(|node| match &node.body {
-        Body::Kernel { kernel, .. } => kernel.kernel().is_async() || kernel.kernel().may_block(),
+        NodeBody::Kernel { kernel, .. } => kernel.kernel().is_async() || kernel.kernel().may_block(),
         _ => node.inner().any(|inner| waits(inner)),
     })
 }
@@ -136,7 +136,7 @@ fn is_reserved(body: &Contents, value: Value) -> bool {
 
 /// Whether iterations can't overlap by more than a twentieth of their work.
 fn is_chain(condition: &Contents, body: &Contents, verified: &[Verified], num_variables: usize) -> bool {
-    let (tests, works) = (Timing::new(condition, &verified[0]), Timing::new(body, &verified[1]));
+    let (tests, works) = (GraphTiming::new(condition, &verified[0]), GraphTiming::new(body, &verified[1]));
     let work = tests.all.saturating_add(works.all);
     let ports: Vec<usize> = body.inputs().collect();
     let mut times = vec![0u64; num_variables];
@@ -157,8 +157,8 @@ fn is_chain(condition: &Contents, body: &Contents, verified: &[Verified], num_va
     (end - late) / (ROUNDS - FIRST_ROUNDS) >= work - work / 20
 }
 
-/// What is needed to time a graph.
-struct Timing<'a> {
+/// The costs of a graph, and its order.
+struct GraphTiming<'a> {
     graph: &'a Contents,
     order: &'a [u32],
     /// How long an engine takes that works on its own is not known: as long as the host at least.
@@ -169,13 +169,14 @@ struct Timing<'a> {
     inputs: HashMap<usize, usize>,
 }
 
-impl<'a> Timing<'a> {
-    fn new(graph: &'a Contents, verified: &'a Verified) -> Timing<'a> {
+impl<'a> GraphTiming<'a> {
+    fn new(graph: &'a Contents, verified: &'a Verified) -> GraphTiming<'a> {
         let live = schedule::live(graph, verified, &vec![true; graph.outputs.len()]);
         let mut costs = schedule::costs(graph, verified, &live);
         let is_there = |&index: &usize| {
             let node = &graph.nodes[index];
-            live[index] && matches!(&node.body, Body::Kernel { kernel, .. } if kernel.engine().accelerator().is_some())
+            live[index]
+                && matches!(&node.body, NodeBody::Kernel { kernel, .. } if kernel.engine().accelerator().is_some())
         };
         let there: Vec<usize> = (0..costs.len()).filter(is_there).collect();
         let whole = costs.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost));
@@ -183,12 +184,12 @@ impl<'a> Timing<'a> {
         there.iter().for_each(|&index| costs[index] = costs[index].max(here / there.len() as u64));
         let all = costs.iter().fold(0u64, |sum, cost| sum.saturating_add(*cost));
         let inputs = graph.inputs().enumerate().map(|(i, node)| (node, i)).collect();
-        Timing { graph, order: &verified.order, costs, all, inputs }
+        GraphTiming { graph, order: &verified.order, costs, all, inputs }
     }
 
     /// When the last of the nodes that do something is done.
     fn end(&self, done: &[u64]) -> u64 {
-        let works = |(index, _): &(usize, &u64)| !matches!(self.graph.nodes[*index].body, Body::Input(_));
+        let works = |(index, _): &(usize, &u64)| !matches!(self.graph.nodes[*index].body, NodeBody::Input(_));
         done.iter().enumerate().filter(works).map(|(_, &done)| done).max().unwrap_or(0)
     }
 
@@ -199,7 +200,7 @@ impl<'a> Timing<'a> {
         for &index in self.order {
             let index = index as usize;
             let node = &self.graph.nodes[index];
-            if matches!(node.body, Body::Input(_)) {
+            if matches!(node.body, NodeBody::Input(_)) {
                 let time = self.inputs.get(&index).and_then(|input| times.get(*input));
                 done[index] = time.copied().unwrap_or(0).max(begin);
                 continue;

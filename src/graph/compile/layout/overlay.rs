@@ -1,18 +1,18 @@
 //! The memory of a cond's branches: of one cond only one branch runs, so all of them begin at the same place in the
 //! arena.
 //!
-//! What is made in a branch and used nowhere else has fresh memory there, or that of something else in the branch. In
-//! an order of one thread, which the array is, all of it lies behind what was taken before the Select; each branch
-//! begins there again, and what comes behind the cond lies behind the largest of them. Nobody else has this memory,
-//! before or after: who may write in it, and when, is a matter of the branch alone, also if it begins before its inputs
-//! are there. In the next iteration of a loop around the cond another branch may run. It begins when the iteration
-//! before is over, and with it all that ran in there.
+//! A value that is used in one branch only has fresh memory there, or that of another value of the branch. In an order
+//! of one thread, which the array is, all of it lies behind the memory that was taken before the Select. Each branch
+//! begins there again, and the nodes behind the cond begin behind the largest of them. Nobody else has this memory,
+//! before or after: its order is a matter of the branch alone, also if the branch begins before its inputs are there.
+//! In the next iteration of a loop around the cond another branch may run. It begins when the iteration before is over,
+//! and with it all that ran in there.
 #![forbid(unsafe_code)]
 
 use super::flat::Flat;
 
 /// A cond that the walk along the array is in.
-struct Open {
+struct OpenCond {
     select: usize,
     /// Branches that have begun.
     begun: usize,
@@ -24,7 +24,7 @@ struct Open {
 /// The conds around a node, in the order of the array.
 #[derive(Default)]
 pub(super) struct Overlay {
-    open: Vec<Open>,
+    open: Vec<OpenCond>,
 }
 
 impl Overlay {
@@ -48,6 +48,6 @@ impl Overlay {
 
     /// Behind a Select, which has its own.
     pub fn open(&mut self, select: usize, fresh: usize) {
-        self.open.push(Open { select, begun: 0, base: fresh, top: fresh });
+        self.open.push(OpenCond { select, begun: 0, base: fresh, top: fresh });
     }
 }

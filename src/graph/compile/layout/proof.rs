@@ -1,14 +1,14 @@
-//! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share
-//! memory, and whether the edges keep those who touch them apart, or only one of them runs. It knows nothing of how the
-//! plan was made. Of a loop whose iterations overlap, what is done in one slot is in no order with what is done in
-//! another.
+//! The proof of a plan of memory (`arena::prove`), for builds with debug assertions: whether the edges keep the nodes
+//! that touch two storages apart, or only one of them runs. It knows nothing of how the plan was made. Of a loop whose
+//! iterations overlap, what is done in one slot is in no order with what is done in another.
 #![forbid(unsafe_code)]
 
-use super::accesses::{self, Regions};
+use super::accesses::{self, Subgraphs};
 use super::flat::{Flat, StorageKind};
 use super::joins::Joins;
 use super::memory::Places;
 use crate::graph::plan::Slot;
+use crate::graph::plan::arena::prove;
 use crate::graph::plan::{Body, Loop, Place, Release};
 use std::ops::Range;
 
@@ -24,51 +24,40 @@ pub(super) fn check(flat: &Flat, places: &Places) {
     let before = before(flat);
     let touched = touched(flat);
     let range = |storage: usize| match places.of[storage] {
-        Place::Arena(at) => (u64::MAX, at, at + flat.storages[storage].bytes),
+        Place::Arena(at) => (u64::MAX, at..at + flat.storages[storage].bytes),
         // Of outputs each is a memory of its own.
-        Place::Output(i) => (i as u64, 0, flat.storages[storage].bytes),
-        Place::Constant(_) | Place::Input(_) | Place::Slot(_) => (u64::MAX, 0, 0),
+        Place::Output(i) => (i as u64, 0..flat.storages[storage].bytes),
+        Place::Constant(_) | Place::Input(_) | Place::Slot(_) => (u64::MAX, 0..0),
     };
-    for a in 0..touched.len() {
-        let (memory, start, end) = range(a);
-        assert!(memory != u64::MAX || end <= places.arena_bytes, "storage {a} lies outside of the arena");
-        for b in 0..a {
-            let other = range(b);
-            if other.0 != memory || start >= other.2 || other.1 >= end {
-                continue;
-            }
-            let in_order = |first: usize, second: usize| {
-                touched[first].iter().all(|x| {
-                    touched[second].iter().all(|y| {
-                        before[x.node as usize][y.node as usize]
-                            || brings(flat, *y, second).is_some_and(|brings| {
-                                brings.iter().all(|&d| d == x.node || before[x.node as usize][d as usize])
-                            })
-                            || is_one_or_other(flat, x.node, y.node)
-                            || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
-                    })
-                })
-            };
-            assert!(
-                in_order(a, b) || in_order(b, a),
-                "storages {a} {:?} and {b} {:?} share memory: {:?} and {:?}",
-                flat.storages[a],
-                flat.storages[b],
-                names(flat, &touched[a]),
-                names(flat, &touched[b]),
-            );
-        }
+    for storage in 0..touched.len() {
+        let (memory, at) = range(storage);
+        assert!(memory != u64::MAX || at.end <= places.arena_bytes, "storage {storage} lies outside of the arena");
     }
+    let comes_first = |first: usize, second: usize| {
+        touched[first].iter().all(|x| {
+            touched[second].iter().all(|y| {
+                before[x.node as usize][y.node as usize]
+                    || brings(flat, *y, second).is_some_and(|brings| {
+                        brings.iter().all(|&d| d == x.node || before[x.node as usize][d as usize])
+                    })
+                    || is_one_or_other(flat, x.node, y.node)
+                    || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
+            })
+        })
+    };
+    prove(touched.len(), range, comes_first, |storage| {
+        format!("{:?}, touched by {:?}", flat.storages[storage], names(flat, &touched[storage]))
+    });
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Touch {
+struct StorageTouch {
     node: u32,
     writes: bool,
 }
 
 /// A merge that does not wait for all inputs reads what it goes on with: then it comes behind who brings it.
-fn brings(flat: &Flat, touch: Touch, storage: usize) -> Option<Vec<u32>> {
+fn brings(flat: &Flat, touch: StorageTouch, storage: usize) -> Option<Vec<u32>> {
     let Body::Merge(number) = flat.bodies[touch.node as usize] else { return None };
     let merge = &flat.merges[number as usize];
     if touch.writes || merge.shape.is_none() {
@@ -92,34 +81,34 @@ fn is_one_or_other(flat: &Flat, x: u32, y: u32) -> bool {
 }
 
 /// Whether a kernel may read the one and write the other in the same memory.
-fn replaces(flat: &Flat, x: Touch, y: Touch) -> bool {
+fn replaces(flat: &Flat, x: StorageTouch, y: StorageTouch) -> bool {
     match flat.bodies[x.node as usize] {
         Body::Kernel(i) => flat.kernel_of(&flat.kernels[i as usize]).in_place() && !x.writes && y.writes,
         _ => false,
     }
 }
 
-fn names<'a>(flat: &'a Flat, touched: &[Touch]) -> Vec<&'a str> {
+fn names<'a>(flat: &'a Flat, touched: &[StorageTouch]) -> Vec<&'a str> {
     touched.iter().map(|touch| flat.names.get(touch.node as usize)).collect()
 }
 
-/// Who touches each storage. What is used inside of a loop and outside of it is touched by everything in the loop,
-/// whatever the iteration.
-fn touched(flat: &Flat) -> Vec<Vec<Touch>> {
-    let mut touched: Vec<Vec<Touch>> = vec![Vec::new(); flat.storages.len()];
-    accesses::each(flat, |node, storage, writes| touched[storage as usize].push(Touch { node, writes }));
+/// The nodes that touch each storage. A storage that is used inside of a loop and outside of it is touched by
+/// everything in the loop, whatever the iteration.
+fn touched(flat: &Flat) -> Vec<Vec<StorageTouch>> {
+    let mut touched: Vec<Vec<StorageTouch>> = vec![Vec::new(); flat.storages.len()];
+    accesses::each(flat, |node, storage, writes| touched[storage as usize].push(StorageTouch { node, writes }));
     for (storage, touches) in touched.iter_mut().enumerate() {
         if matches!(flat.storages[storage].kind, StorageKind::Constant(_) | StorageKind::Input(_)) {
             continue;
         }
         for looped in &flat.loops {
-            let inside = |touch: &Touch| looped.first < touch.node && touch.node < looped.end;
+            let inside = |touch: &StorageTouch| looped.first < touch.node && touch.node < looped.end;
             let crosses = touches.iter().any(inside) && !touches.iter().all(inside);
             // The condition is over when the body begins, but the other way round only in the next iteration.
             let touched =
                 |part: &&Range<u32>| touches.iter().any(|touch| part.contains(&touch.node) || touch.node == part.end);
             if crosses || parts(flat, looped).iter().filter(touched).count() > 1 {
-                touches.extend((looped.first..looped.end).map(|node| Touch { node, writes: true }));
+                touches.extend((looped.first..looped.end).map(|node| StorageTouch { node, writes: true }));
             }
         }
     }
@@ -177,7 +166,7 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
             (overlap.first..overlap.exit).for_each(|node| after[node as usize].push(overlap.exit));
             continue;
         }
-        // Whoever waits for the Test waits for the last iteration's Next as well.
+        // A node behind the Test is behind the last iteration's Next as well.
         let exits = after[looped.condition.end as usize].clone();
         after[looped.end as usize - 1].extend(exits.into_iter().filter(|&target| target >= looped.end));
     }
@@ -196,10 +185,10 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
     before
 }
 
-/// Who comes behind a loose edge does so only if the branch runs that it leads into: so no more than what is in there.
-/// Who comes behind a merge comes behind one of its inputs: so behind what all of them come behind.
+/// A loose edge keeps an order only if the branch runs that it leads into: so only for the nodes in there. A node
+/// behind a merge comes behind one of its inputs: so behind the nodes that all of them come behind.
 fn add_loose(flat: &Flat, mut loose: Vec<u32>, before: &mut [Vec<bool>]) {
-    let regions = Regions::new(flat);
+    let regions = Subgraphs::new(flat);
     let target_of = |edge: &u32| flat.edges[*edge as usize].1.target;
     loose.sort_by_key(target_of);
     for edges in loose.chunk_by(|a, b| target_of(a) == target_of(b)) {

@@ -7,35 +7,35 @@ mod merge;
 mod overlap;
 
 use super::entries::Waits;
-use super::flat::{Flat, FlatKernel, Source, StorageKind, Val};
+use super::flat::{ArrivalSource, Flat, FlatKernel, StorageKind, Val};
 use crate::base::{Desc, Error, Result};
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::{Kinds, Verified};
-use crate::graph::plan::copy_node::{Copy, CopyOpen};
+use crate::graph::plan::copy_node::{CopyKernel, CopyOpen};
 use crate::graph::plan::schedule;
-use crate::graph::plan::{Body as FlatBody, Edge, NO_BIT, Switch};
+use crate::graph::plan::{Body, Edge, NO_BIT, Switch};
 use crate::kernel::Kernel;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// A graph that was laid out.
-pub(super) struct Region {
+pub(super) struct LaidGraph {
     pub outputs: Vec<Val>,
     pub nodes: Range<u32>,
     pub args: Range<u32>,
-    /// What waits for nothing in here, and the edges to what waits for late values as well.
+    /// Nodes without predecessors in here, and the edges to those that wait for late values as well.
     pub roots: Vec<u32>,
     pub guards: Vec<Edge>,
-    /// What nobody waits for in here, and is no output.
-    pub dangling: Vec<Source>,
-    /// What only branches use that may not run, outputs too.
-    pub loose: Vec<Source>,
+    /// Nodes without successors in here that make no output.
+    pub dangling: Vec<ArrivalSource>,
+    /// Values that only branches use which may not run, outputs too.
+    pub loose: Vec<ArrivalSource>,
 }
 
-/// What the graph around it wants of a graph's output.
+/// The use that the graph around it has for a graph's output.
 #[derive(Clone, Copy)]
-pub(super) enum Want {
+pub(super) enum WantedPlace {
     Nothing,
     /// Wherever it is.
     Value,
@@ -44,7 +44,7 @@ pub(super) enum Want {
 }
 
 /// Where a graph lies.
-pub(super) struct Scope {
+pub(super) struct GraphScope {
     /// Of the names of its nodes: "outer/inner".
     prefix: String,
     /// Whether it is the body of a loop whose iterations overlap: what waits for nothing in it waits for the condition.
@@ -55,62 +55,67 @@ pub(super) struct Scope {
     is_outermost: bool,
 }
 
-impl Scope {
-    pub fn top() -> Scope {
-        Scope { prefix: String::new(), is_guarded: false, copies: 1, is_outermost: true }
+impl GraphScope {
+    pub fn top() -> GraphScope {
+        GraphScope { prefix: String::new(), is_guarded: false, copies: 1, is_outermost: true }
     }
 
     /// Adds the condition to what a node waits for, if nothing else says that it is true.
-    fn guard(&self, sources: &mut Vec<Source>) {
-        let is_node = |source: &Source| matches!(source, Source::Node(_) | Source::OneOf(_));
+    fn guard(&self, sources: &mut Vec<ArrivalSource>) {
+        let is_node = |source: &ArrivalSource| matches!(source, ArrivalSource::Node(_) | ArrivalSource::OneOf(_));
         if self.is_guarded && !sources.iter().any(is_node) {
-            sources.push(Source::Guard);
+            sources.push(ArrivalSource::Guard);
         }
     }
 
-    /// Whether it lies in a loop whose iterations overlap, however deep. What its values come from may be promised
+    /// Whether it lies in a loop whose iterations overlap, however deep. The sources of its values may be promised
     /// there, so nothing begins without some of them.
     fn is_copied(&self) -> bool {
         self.copies > 1
     }
 
-    fn inside(&self, name: &str) -> Scope {
-        Scope { prefix: format!("{}{name}/", self.prefix), is_guarded: false, copies: self.copies, is_outermost: false }
+    fn inside(&self, name: &str) -> GraphScope {
+        GraphScope {
+            prefix: format!("{}{name}/", self.prefix),
+            is_guarded: false,
+            copies: self.copies,
+            is_outermost: false,
+        }
     }
 }
 
-struct Work<'a> {
+struct GraphLayout<'a> {
     flat: &'a mut Flat,
     graph: &'a Contents,
     verified: &'a Verified,
-    scope: &'a Scope,
+    scope: &'a GraphScope,
     /// The first node of this graph.
     first: u32,
     costs: Vec<u64>,
     /// The body of each task that is live.
-    tasks: Vec<FlatBody>,
+    tasks: Vec<Body>,
     /// Where each node's values begin in the next two.
     first_value: Vec<u32>,
     values: Vec<Val>,
     /// Whether a live node or a wanted output uses a value.
     used: Vec<bool>,
-    /// Whose arrival says that a node is done.
-    done: Vec<Source>,
+    /// The arrival that says that a node is done.
+    done: Vec<ArrivalSource>,
     /// Nodes that somebody waits for, whatever is chosen; and of those, which values.
     awaited: Vec<bool>,
     awaited_values: Vec<bool>,
     /// Values that branches and merges begin without.
     late: Vec<Value>,
     /// Ends of branches that nobody waits for.
-    open_ends: Vec<Source>,
+    open_ends: Vec<ArrivalSource>,
     /// Nodes that others wait for without data.
     followed: Vec<bool>,
     /// Where a value must be written.
     bound: HashMap<Value, u32>,
     roots: Vec<u32>,
     guards: Vec<Edge>,
-    /// What the node at hand waits for.
-    sources: Vec<Source>,
+    /// The predecessors of the node at hand.
+    sources: Vec<ArrivalSource>,
 }
 
 /// Lays a graph out. `inputs` are the values of its inputs.
@@ -119,11 +124,11 @@ pub(super) fn lay(
     graph: &Contents,
     verified: &Verified,
     inputs: &[Val],
-    want: &[Want],
-    scope: &Scope,
-) -> Result<Region> {
+    want: &[WantedPlace],
+    scope: &GraphScope,
+) -> Result<LaidGraph> {
     let (first, first_arg) = (flat.bodies.len() as u32, flat.args.len() as u32);
-    let wanted: Vec<bool> = want.iter().map(|want| !matches!(want, Want::Nothing)).collect();
+    let wanted: Vec<bool> = want.iter().map(|want| !matches!(want, WantedPlace::Nothing)).collect();
     let live = schedule::live(graph, verified, &wanted);
     let costs = schedule::costs(graph, verified, &live);
     let order = schedule::order(graph, verified, &live, &costs);
@@ -134,10 +139,10 @@ pub(super) fn lay(
         first_value.push(sum);
         sum + node.num_outputs() as u32
     });
-    let nothing = Val { storage: 0, source: Source::Nobody, bit: NO_BIT };
+    let nothing = Val { storage: 0, source: ArrivalSource::Nobody, bit: NO_BIT };
     let tasks = flat.take_tasks(graph, &live);
     flat.reserve(order.len(), verified.kinds.has(Kinds::KERNEL));
-    let mut work = Work {
+    let mut work = GraphLayout {
         flat,
         graph,
         verified,
@@ -148,7 +153,7 @@ pub(super) fn lay(
         first_value,
         values: vec![nothing; num_values as usize],
         used: vec![false; num_values as usize],
-        done: vec![Source::Nobody; n],
+        done: vec![ArrivalSource::Nobody; n],
         awaited: vec![false; n],
         awaited_values: vec![false; num_values as usize],
         late: Vec::new(),
@@ -173,10 +178,10 @@ pub(super) fn lay(
     let (roots, guards) = (std::mem::take(&mut work.roots), std::mem::take(&mut work.guards));
     let end = work.flat.bodies.len() as u32;
     let args = first_arg..work.flat.args.len() as u32;
-    Ok(Region { outputs, nodes: first..end, args, roots, guards, dangling, loose })
+    Ok(LaidGraph { outputs, nodes: first..end, args, roots, guards, dangling, loose })
 }
 
-impl Work<'_> {
+impl GraphLayout<'_> {
     fn at(&self, (node, output): Value) -> usize {
         self.first_value[node] as usize + output
     }
@@ -209,11 +214,13 @@ impl Work<'_> {
     }
 
     /// An output that a node of this graph computes is written where it is wanted, once; others are copied there.
-    fn bind_outputs(&mut self, want: &[Want]) {
+    fn bind_outputs(&mut self, want: &[WantedPlace]) {
         for ((_, value), want) in self.graph.outputs.iter().zip(want) {
-            let computed =
-                !matches!(self.graph.nodes[value.0].body, Body::Input(_) | Body::Constant(_) | Body::Switch { .. });
-            if let (Want::In(storage), true) = (want, computed) {
+            let computed = !matches!(
+                self.graph.nodes[value.0].body,
+                NodeBody::Input(_) | NodeBody::Constant(_) | NodeBody::Switch { .. }
+            );
+            if let (WantedPlace::In(storage), true) = (want, computed) {
                 self.bound.entry(*value).or_insert(*storage);
             }
         }
@@ -223,36 +230,36 @@ impl Work<'_> {
         let (graph, verified) = (self.graph, self.verified);
         let node = &graph.nodes[index];
         match &node.body {
-            Body::Input(_) => Ok(()),
-            Body::Constant(tensor) => {
+            NodeBody::Input(_) => Ok(()),
+            NodeBody::Constant(tensor) => {
                 let constant = self.flat.constants.len();
                 self.flat.constants.push(tensor.clone());
                 let storage = self.flat.storage(tensor.desc(), StorageKind::Constant(constant))?;
-                self.set((index, 0), Val { storage, source: Source::Nobody, bit: NO_BIT });
+                self.set((index, 0), Val { storage, source: ArrivalSource::Nobody, bit: NO_BIT });
                 Ok(())
             }
-            Body::Task { .. } => {
+            NodeBody::Task { .. } => {
                 let id = self.push(self.tasks[index], index);
                 self.arrive(id, node);
                 self.skip_bit(id, index);
-                self.done[index] = Source::Node(id);
+                self.done[index] = ArrivalSource::Node(id);
                 Ok(())
             }
-            Body::Kernel { kernel, .. } => self.add_kernel(index, kernel.kernel(), &verified.descs[index]),
-            Body::Switch { inputs } => self.add_switch(index, inputs),
-            Body::Merge { inputs } => self.add_merge(index, inputs),
-            Body::Case { branches, is_cond, .. } => self.add_case(index, branches, *is_cond),
-            Body::While { num_variables, parallel_iterations, .. } => {
+            NodeBody::Kernel { kernel, .. } => self.add_kernel(index, kernel.kernel(), &verified.descs[index]),
+            NodeBody::Switch { inputs } => self.add_switch(index, inputs),
+            NodeBody::Merge { inputs } => self.add_merge(index, inputs),
+            NodeBody::Case { branches, is_cond, .. } => self.add_case(index, branches, *is_cond),
+            NodeBody::While { num_variables, parallel_iterations, .. } => {
                 self.add_while(index, *num_variables, *parallel_iterations)
             }
-            Body::Cyclic { .. } => Err(Error::internal(format!("node '{}' was not raised", node.name))),
+            NodeBody::Cyclic { .. } => Err(Error::internal(format!("node '{}' was not raised", node.name))),
         }
     }
 
-    fn push(&mut self, body: FlatBody, index: usize) -> u32 {
+    fn push(&mut self, body: Body, index: usize) -> u32 {
         let name = &self.graph.nodes[index].name;
         let cost = match body {
-            FlatBody::Call(..) | FlatBody::Task(_) | FlatBody::Kernel(_) | FlatBody::Async(_) => self.costs[index],
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) => self.costs[index],
             _ => 0,
         };
         self.flat.push(body, &[&self.scope.prefix, name], cost)
@@ -268,19 +275,19 @@ impl Work<'_> {
     }
 
     /// The same, and for other sources.
-    fn arrive_behind(&mut self, id: u32, node: &Node, mut sources: Vec<Source>) {
+    fn arrive_behind(&mut self, id: u32, node: &Node, mut sources: Vec<ArrivalSource>) {
         sources.extend(self.sources(node.inputs(), node));
         self.wait_for(id, &mut sources);
     }
 
-    /// What says that these values are there, and that what a node waits for without data is done.
-    fn sources(&mut self, values: &[Value], node: &Node) -> Vec<Source> {
+    /// The arrivals that say that these values are there, and that a node's predecessors without data are done.
+    fn sources(&mut self, values: &[Value], node: &Node) -> Vec<ArrivalSource> {
         let mut sources = Vec::with_capacity(values.len() + node.after.len());
         self.add_sources(values, node, &mut sources);
         sources
     }
 
-    fn add_sources(&mut self, values: &[Value], node: &Node, sources: &mut Vec<Source>) {
+    fn add_sources(&mut self, values: &[Value], node: &Node, sources: &mut Vec<ArrivalSource>) {
         for &value in values {
             let at = self.at(value);
             (self.awaited[value.0], self.awaited_values[at]) = (true, true);
@@ -292,7 +299,7 @@ impl Work<'_> {
         }
     }
 
-    fn wait_for(&mut self, id: u32, sources: &mut Vec<Source>) {
+    fn wait_for(&mut self, id: u32, sources: &mut Vec<ArrivalSource>) {
         self.scope.guard(sources);
         match self.flat.wait_inside(id, sources, self.first) {
             Waits::Release => self.roots.push(id),
@@ -308,7 +315,7 @@ impl Work<'_> {
         }
         let node = &self.graph.nodes[index];
         let mut needs: Vec<u32> = node.after.iter().map(|&before| self.node_bit(before)).collect();
-        if !matches!(node.body, Body::Merge { .. }) {
+        if !matches!(node.body, NodeBody::Merge { .. }) {
             needs.extend(node.inputs().iter().map(|value| self.value(*value).bit));
         }
         needs.sort_unstable();
@@ -316,16 +323,16 @@ impl Work<'_> {
         self.flat.may_be_skipped(id, &needs)
     }
 
-    /// What says that a node that is waited for without data was skipped.
+    /// The bit that says that a predecessor without data was skipped.
     fn node_bit(&self, index: usize) -> u32 {
         match self.done[index] {
-            Source::Node(id) => self.flat.absence.own.get(id as usize).copied().unwrap_or(NO_BIT),
-            Source::OneOf(list) => {
+            ArrivalSource::Node(id) => self.flat.absence.own.get(id as usize).copied().unwrap_or(NO_BIT),
+            ArrivalSource::OneOf(list) => {
                 // The node that speaks for a cond or a loop when none of its parts runs is the last of the list.
                 let last = self.flat.alternatives[list as usize].last();
                 last.and_then(|id| self.flat.absence.own.get(*id as usize)).copied().unwrap_or(NO_BIT)
             }
-            Source::Nobody | Source::Carried(_) | Source::Guard => NO_BIT,
+            ArrivalSource::Nobody | ArrivalSource::Carried(_) | ArrivalSource::Guard => NO_BIT,
         }
     }
 
@@ -335,12 +342,12 @@ impl Work<'_> {
         let kernel = resolved.as_ref().unwrap_or(kernel);
         let number = self.flat.kernels.len() as u32;
         let body = if kernel.is_async() || kernel.may_block() || kernel.launcher().is_some() {
-            FlatBody::Async(self.flat.calls.len() as u32)
+            Body::Async(self.flat.calls.len() as u32)
         } else {
-            FlatBody::Kernel(number)
+            Body::Kernel(number)
         };
         let id = self.push(body, index);
-        if let FlatBody::Async(_) = body {
+        if let Body::Async(_) = body {
             self.flat.calls.push((number, id));
         }
         self.arrive(id, node);
@@ -353,9 +360,9 @@ impl Work<'_> {
         for (output, desc) in descs.iter().enumerate() {
             let storage = self.storage_of((index, output), desc)?;
             self.flat.arg(desc, storage)?;
-            self.set((index, output), Val { storage, source: Source::Node(id), bit });
+            self.set((index, output), Val { storage, source: ArrivalSource::Node(id), bit });
         }
-        self.done[index] = Source::Node(id);
+        self.done[index] = ArrivalSource::Node(id);
         let number_of_kernel = self.flat.kernel(kernel)?;
         self.flat.kernels.push(FlatKernel {
             kernel: number_of_kernel,
@@ -377,7 +384,7 @@ impl Work<'_> {
     }
 
     fn add_switch(&mut self, index: usize, [value, predicate]: &[Value; 2]) -> Result<()> {
-        let id = self.push(FlatBody::Switch(self.flat.switches.len() as u32), index);
+        let id = self.push(Body::Switch(self.flat.switches.len() as u32), index);
         self.arrive(id, &self.graph.nodes[index]);
         self.skip_bit(id, index);
         let sides = [self.flat.bit(), self.flat.bit()];
@@ -385,27 +392,27 @@ impl Work<'_> {
         let predicate = self.flat.arg(self.verified.desc(*predicate), decides.storage)?;
         self.flat.switches.push(Switch { predicate, sides });
         for (output, bit) in sides.into_iter().enumerate() {
-            self.set((index, output), Val { storage: passed.storage, source: Source::Node(id), bit });
+            self.set((index, output), Val { storage: passed.storage, source: ArrivalSource::Node(id), bit });
         }
-        self.done[index] = Source::Node(id);
+        self.done[index] = ArrivalSource::Node(id);
         Ok(())
     }
 
     /// The outputs as they were wanted.
-    fn outputs(&mut self, want: &[Want]) -> Result<Vec<Val>> {
+    fn outputs(&mut self, want: &[WantedPlace]) -> Result<Vec<Val>> {
         let mut outputs = Vec::with_capacity(want.len());
-        let nothing = Val { storage: 0, source: Source::Nobody, bit: NO_BIT };
+        let nothing = Val { storage: 0, source: ArrivalSource::Nobody, bit: NO_BIT };
         let mut written: HashSet<u32> = HashSet::new();
         for ((name, value), want) in self.graph.outputs.iter().zip(want) {
             let have = match want {
-                Want::Nothing => nothing,
+                WantedPlace::Nothing => nothing,
                 _ => self.value(*value),
             };
             outputs.push(match *want {
-                Want::In(storage) if have.storage != storage || written.contains(&storage) => {
+                WantedPlace::In(storage) if have.storage != storage || written.contains(&storage) => {
                     self.add_copy(name, *value, have, storage)?
                 }
-                Want::In(storage) => {
+                WantedPlace::In(storage) => {
                     written.insert(storage);
                     have
                 }
@@ -424,14 +431,14 @@ impl Work<'_> {
         let desc = *self.verified.desc(value);
         let name = format!("{}{name}", self.scope.prefix);
         let number = self.flat.kernels.len() as u32;
-        let id = self.flat.push(FlatBody::Kernel(number), &[&name], Copy.cost_ns(&[desc], &[desc]));
+        let id = self.flat.push(Body::Kernel(number), &[&name], CopyKernel.cost_ns(&[desc], &[desc]));
         let at = self.at(value);
         (self.awaited[value.0], self.awaited_values[at]) = (true, true);
         self.wait_for(id, &mut vec![from.source]);
         let bit = if from.bit == NO_BIT { NO_BIT } else { self.flat.may_be_skipped(id, &[from.bit]) };
         let args = self.flat.arg(&desc, from.storage)?;
         self.flat.arg(&desc, storage)?;
-        let kernel: Arc<dyn Kernel> = if desc.is_concrete() { Arc::new(Copy) } else { Arc::new(CopyOpen) };
+        let kernel: Arc<dyn Kernel> = if desc.is_concrete() { Arc::new(CopyKernel) } else { Arc::new(CopyOpen) };
         let kernel = self.flat.kernel(&kernel)?;
         self.flat.kernels.push(FlatKernel {
             kernel,
@@ -442,33 +449,37 @@ impl Work<'_> {
             forwarding: Vec::new(),
         });
         self.flat.facts.copies += 1;
-        Ok(Val { storage, source: Source::Node(id), bit })
+        Ok(Val { storage, source: ArrivalSource::Node(id), bit })
     }
 
-    fn dangling(&self, order: &[u32], want: &[Want]) -> Vec<Source> {
+    fn dangling(&self, order: &[u32], want: &[WantedPlace]) -> Vec<ArrivalSource> {
         let mut is_output = vec![false; self.graph.nodes.len()];
         for ((_, value), want) in self.graph.outputs.iter().zip(want) {
-            is_output[value.0] |= !matches!(want, Want::Nothing);
+            is_output[value.0] |= !matches!(want, WantedPlace::Nothing);
         }
         let leads_nowhere = |&index: &usize| {
             // A cond's outputs are used, or it has ends.
-            let is_case = matches!(self.graph.nodes[index].body, Body::Case { .. });
+            let is_case = matches!(self.graph.nodes[index].body, NodeBody::Case { .. });
             !self.awaited[index] && !is_output[index] && !is_case
         };
         let nodes = order.iter().map(|&index| index as usize).filter(leads_nowhere).map(|index| self.done[index]);
-        let outputs = self.graph.outputs.iter().zip(want).filter(|(_, want)| !matches!(want, Want::Nothing));
+        let outputs = self.graph.outputs.iter().zip(want).filter(|(_, want)| !matches!(want, WantedPlace::Nothing));
         let outputs: HashSet<Value> = outputs.map(|((_, value), _)| *value).collect();
         let loose = self.loose(&|value| outputs.contains(&value));
-        nodes.chain(self.open_ends.iter().copied()).chain(loose).filter(|source| *source != Source::Nobody).collect()
+        nodes
+            .chain(self.open_ends.iter().copied())
+            .chain(loose)
+            .filter(|source| *source != ArrivalSource::Nobody)
+            .collect()
     }
 
     /// The late values of this graph's nodes that nobody waits for, but for those that something else sees to.
-    fn loose(&self, seen_to: &dyn Fn(Value) -> bool) -> Vec<Source> {
+    fn loose(&self, seen_to: &dyn Fn(Value) -> bool) -> Vec<ArrivalSource> {
         let is_loose = |value: &Value| {
             let is_awaited = match self.graph.nodes[value.0].body {
-                Body::Input(_) | Body::Constant(_) => true,
+                NodeBody::Input(_) | NodeBody::Constant(_) => true,
                 // Its outputs come one by one, but before its end.
-                Body::Case { .. } => self.awaited_values[self.at(*value)] || self.followed[value.0],
+                NodeBody::Case { .. } => self.awaited_values[self.at(*value)] || self.followed[value.0],
                 _ => self.awaited[value.0],
             };
             !is_awaited && !seen_to(*value)

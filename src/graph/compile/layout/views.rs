@@ -3,8 +3,9 @@
 //! Nodes whose inputs lie in the same places and look alike have the same views of them, and so with outputs. Since
 //! memory is used again and again (`memory`), a large graph of few shapes has few such lists, which stay in the cache
 //! while it runs. Where there are too many for that, nodes of few arguments have the numbers of single views instead,
-//! of which there are still few, and who runs such a node puts them side by side. What a run changes is not shared: the views of nodes with shapes that only a run knows, and those of
-//! a run's tensors in branches, which are pointed there when the branch is taken.
+//! of which there are still few, and the thread that runs such a node puts them side by side. Views that a run changes
+//! are not shared: those of nodes with shapes that only a run knows, and those of a run's tensors in branches, which
+//! are pointed there when the branch is taken.
 #![forbid(unsafe_code)]
 
 use super::flat::Flat;
@@ -17,7 +18,7 @@ use std::ops::Range;
 
 /// Where a kernel's inputs and outputs are, as in `KernelNode`.
 #[derive(Clone, Copy)]
-pub(super) struct Lists {
+pub(super) struct ViewLists {
     pub inputs: u32,
     pub outputs: u32,
     pub picks: u32,
@@ -29,23 +30,23 @@ const FAR: usize = 1 << 15;
 /// Arguments are picked in programs of more views than that, while there are so few single ones that they stay near.
 const MOST_SINGLES: usize = 1 << 10;
 
-pub(super) struct Views {
+pub(super) struct PlanViews {
     pub args: Vec<Arg>,
     /// Those that are inputs and outputs of a run: those outside of branches, whose number is `always`, then those of
     /// each branch.
     pub bound: Vec<u32>,
     pub always: u32,
-    pub lists: Vec<Lists>,
+    pub lists: Vec<ViewLists>,
     pub picks: Vec<u32>,
 }
 
 /// Lays out the views, and puts their numbers in the place of those of the flat form.
-pub(super) fn lay(flat: &mut Flat, places: &Places) -> Result<Views> {
-    let mut laid = Laid {
+pub(super) fn lay(flat: &mut Flat, places: &Places) -> Result<PlanViews> {
+    let mut laid = LaidViews {
         flat,
         places,
         owners: owners(flat),
-        views: Views {
+        views: PlanViews {
             args: Vec::new(),
             bound: Vec::new(),
             always: 0,
@@ -77,13 +78,13 @@ pub(super) fn lay(flat: &mut Flat, places: &Places) -> Result<Views> {
                 laid.views.picks.push(view);
                 singles.push(view);
             }
-            laid.views.lists.push(Lists { inputs: 0, outputs: 0, picks });
+            laid.views.lists.push(ViewLists { inputs: 0, outputs: 0, picks });
             continue;
         }
         let reuse = if matches!(body, Body::Dynamic(_)) { Reuse::Never } else { Reuse::Near };
         let inputs = laid.list(first..outputs, reuse)?;
         let outputs = laid.list(outputs..at, reuse)?;
-        laid.views.lists.push(Lists { inputs, outputs, picks: NOT_PICKED });
+        laid.views.lists.push(ViewLists { inputs, outputs, picks: NOT_PICKED });
         singles.extend(inputs..inputs + u32::from(kernel.num_inputs));
         singles.extend(outputs..outputs + u32::from(kernel.num_outputs));
     }
@@ -124,11 +125,11 @@ enum Reuse {
     Always,
 }
 
-struct Laid<'a> {
+struct LaidViews<'a> {
     flat: &'a Flat,
     places: &'a Places,
     owners: Vec<u32>,
-    views: Views,
+    views: PlanViews,
     /// The bound ones with their owners.
     owned: Vec<(u32, u32)>,
     /// The lists that others may have too, by index in `spans`.
@@ -138,7 +139,7 @@ struct Laid<'a> {
     singles: usize,
 }
 
-impl Laid<'_> {
+impl LaidViews<'_> {
     fn arg(&self, arg: u32) -> Arg {
         let arg = self.flat.args[arg as usize];
         Arg { desc: arg.desc, place: self.places.of[arg.storage as usize] }

@@ -9,7 +9,7 @@
 
 use crate::base::{Ref, Result};
 use crate::engine::{BoundKernel, Engine};
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Where a node is that was left open, and why.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct EngineChoice {
     /// "loop/step" for one inside of another.
     pub node: String,
     pub engine: String,
@@ -30,7 +30,7 @@ struct Chooser<'a> {
     host: usize,
     /// Whether nodes are open unless the graph says otherwise.
     by_default: bool,
-    choices: Vec<Choice>,
+    choices: Vec<EngineChoice>,
 }
 
 /// The graph with the nodes that are open on engines; None if there is none.
@@ -39,7 +39,7 @@ pub(in crate::graph) fn choose(
     verified: &Verified,
     engines: &[Ref<Engine>],
     by_default: bool,
-) -> Result<Option<(Contents, Vec<Choice>)>> {
+) -> Result<Option<(Contents, Vec<EngineChoice>)>> {
     let mut places: Vec<&Ref<Engine>> = Vec::new();
     for engine in engines {
         if !places.iter().any(|place| place.is_same_device(engine)) {
@@ -56,7 +56,7 @@ pub(in crate::graph) fn choose(
 }
 
 fn is_open(contents: &Contents, node: usize, by_default: bool) -> bool {
-    matches!(contents.nodes[node].body, Body::Kernel { .. }) && contents.homes.is_open(node).unwrap_or(by_default)
+    matches!(contents.nodes[node].body, NodeBody::Kernel { .. }) && contents.homes.is_open(node).unwrap_or(by_default)
 }
 
 fn has_open(contents: &Contents, by_default: bool) -> bool {
@@ -64,8 +64,8 @@ fn has_open(contents: &Contents, by_default: bool) -> bool {
         || contents.nodes.iter().flat_map(Node::inner).any(|inner| has_open(inner, by_default))
 }
 
-/// What is known of one graph while its nodes are looked at.
-struct Work<'a> {
+/// The state of one graph while its nodes are looked at.
+struct Choosing<'a> {
     verified: &'a Verified,
     /// Where each node's values are; None: not settled, or a constant that costs nothing.
     at: Vec<Option<usize>>,
@@ -75,7 +75,7 @@ struct Work<'a> {
     copied: HashSet<(Value, usize)>,
 }
 
-impl Work<'_> {
+impl Choosing<'_> {
     /// Bytes that cross if the node is done there.
     fn crossing(&self, index: usize, node: &Node, place: usize) -> Result<u64> {
         let mut bytes = 0;
@@ -118,14 +118,14 @@ impl Chooser<'_> {
                 }
             }
             if is_open(old, index, self.by_default)
-                && let Body::Kernel { kernel, .. } = &mut new.nodes[index].body
+                && let NodeBody::Kernel { kernel, .. } = &mut new.nodes[index].body
             {
                 let is_known = node.inputs().iter().map(|&value| verified.desc(value)).chain(&verified.descs[index]);
                 let may_move = is_known.into_iter().all(|desc| desc.is_concrete());
                 let (place, why) = self.settle(&work, index, node, kernel, may_move)?;
                 work.at[index] = Some(place);
                 let engine = self.places[place].label();
-                self.choices.push(Choice { node: format!("{prefix}{}", node.name), engine, why });
+                self.choices.push(EngineChoice { node: format!("{prefix}{}", node.name), engine, why });
             }
             let Some(here) = work.at[index] else { continue };
             for &value in node.inputs() {
@@ -137,18 +137,18 @@ impl Chooser<'_> {
         Ok(new)
     }
 
-    /// What is settled before any choice.
-    fn look<'v>(&self, graph: &Contents, verified: &'v Verified) -> Work<'v> {
+    /// The places that are settled before any choice.
+    fn look<'v>(&self, graph: &Contents, verified: &'v Verified) -> Choosing<'v> {
         let inputs: Vec<usize> = graph.inputs().collect();
         let home = |engine: Option<&Ref<Engine>>| engine.map_or(self.host, |engine| self.place_of(engine));
         let at = graph.nodes.iter().enumerate().map(|(index, node)| match &node.body {
             // They are in ascending order.
-            Body::Input(_) => {
+            NodeBody::Input(_) => {
                 Some(home(inputs.binary_search(&index).ok().and_then(|number| graph.homes.input(number))))
             }
-            Body::Constant(tensor) => Some(self.place_of(tensor.engine())).filter(|&at| at != self.host),
-            Body::Kernel { .. } if is_open(graph, index, self.by_default) => None,
-            Body::Kernel { kernel, .. } => Some(self.place_of(kernel.engine())),
+            NodeBody::Constant(tensor) => Some(self.place_of(tensor.engine())).filter(|&at| at != self.host),
+            NodeBody::Kernel { .. } if is_open(graph, index, self.by_default) => None,
+            NodeBody::Kernel { kernel, .. } => Some(self.place_of(kernel.engine())),
             _ => Some(self.host),
         });
         let at: Vec<Option<usize>> = at.collect();
@@ -162,13 +162,13 @@ impl Chooser<'_> {
         for (number, (_, value)) in graph.outputs.iter().enumerate() {
             wanted.entry(*value).or_default().insert(home(graph.homes.output(number)));
         }
-        Work { verified, at, wanted, copied: HashSet::new() }
+        Choosing { verified, at, wanted, copied: HashSet::new() }
     }
 
     /// Puts a kernel on an engine.
     fn settle(
         &self,
-        work: &Work<'_>,
+        work: &Choosing<'_>,
         index: usize,
         node: &Node,
         kernel: &mut Ref<BoundKernel>,

@@ -4,43 +4,43 @@
 use super::placer::Placer;
 use super::region::{OnDevice, Region};
 use crate::base::{Desc, Result};
-use crate::graph::build::contents::{Body, Value};
-use crate::graph::carry::device::control::Control;
-use crate::graph::carry::device::device_frame::Source;
-use crate::graph::plan::jumps::Plan;
+use crate::graph::build::contents::{NodeBody, Value};
+use crate::graph::carry::device::control::DeviceControl;
+use crate::graph::carry::device::device_frame::ValuePlace;
+use crate::graph::plan::jumps::JumpProgram;
 use std::sync::Arc;
 
 /// Alignment of the places of tensors of the runs' own in a piece's memory.
 const ALIGNMENT: usize = 256;
 
 /// Where a piece's inputs, or outputs, are.
-type Sources = [(Source, Desc)];
+type Sources = [(ValuePlace, Desc)];
 
 impl Placer {
-    /// What a piece is, if it is a branch or a loop.
+    /// The control flow of a piece that is a branch or a loop.
     pub(in crate::graph) fn control(
         &mut self,
         region: &Region<'_>,
         on: &OnDevice,
         (node, inputs, outputs): (usize, &Sources, &Sources),
-    ) -> Result<Option<Arc<Control>>> {
+    ) -> Result<Option<Arc<DeviceControl>>> {
         let Some((lowered, by_device)) = region.taken.get(&node) else { return Ok(None) };
         let old = &region.old.nodes[node];
-        // What is a run's own has a place in the piece's memory, in the order in which `memory_of` counts.
+        // A run's own tensors have places in the piece's memory, in the order in which `memory_of` counts.
         let memory = on.places.get(&(node, old.num_outputs())).copied().unwrap_or(0);
         let mut end = lowered.bytes;
-        let mut settle = |all: &Sources, copied: &mut Vec<(usize, usize)>| -> Result<Vec<Source>> {
+        let mut settle = |all: &Sources, copied: &mut Vec<(usize, usize)>| -> Result<Vec<ValuePlace>> {
             let mut sources = Vec::with_capacity(all.len());
             for (number, (source, desc)) in all.iter().enumerate() {
                 sources.push(match source {
-                    Source::Arena(_) | Source::Fixed(_) => *source,
-                    Source::Input(_) | Source::Output(_) => {
+                    ValuePlace::Arena(_) | ValuePlace::Fixed(_) => *source,
+                    ValuePlace::Input(_) | ValuePlace::Output(_) => {
                         let (place, bytes) = (end.next_multiple_of(ALIGNMENT), desc.bytes()?);
                         end = place + bytes;
                         if bytes > 0 {
                             copied.push((number, bytes));
                         }
-                        Source::Arena(memory + place)
+                        ValuePlace::Arena(memory + place)
                     }
                 });
             }
@@ -50,10 +50,10 @@ impl Placer {
         let inputs = settle(inputs, &mut copied_in)?;
         let outputs = settle(outputs, &mut copied_out)?;
         let can_record = self.devices[on.engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
-        let plan = Plan::of(&lowered.list);
+        let plan = JumpProgram::of(&lowered.list);
         let controls = &mut self.needs[on.engine].controls;
         controls.push([plan.blocks.len(), plan.slots]);
-        Ok(Some(Arc::new(Control {
+        Ok(Some(Arc::new(DeviceControl {
             engine: on.engine,
             number: controls.len() - 1,
             name: format!("node '{}'", old.name),
@@ -75,7 +75,8 @@ impl Region<'_> {
     pub fn memory_of(&self, engine: usize, node: usize) -> Result<usize> {
         let mut bytes = self.taken.get(&node).map_or(0, |(lowered, _)| lowered.bytes);
         let is_own = |value: &Value| {
-            let is_port = matches!(self.old.nodes[value.0].body, Body::Input(_)) || self.in_place.contains_key(value);
+            let is_port =
+                matches!(self.old.nodes[value.0].body, NodeBody::Input(_)) || self.in_place.contains_key(value);
             is_port && self.device[value.0] == Some(engine)
         };
         let old = &self.old.nodes[node];

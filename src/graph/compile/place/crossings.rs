@@ -1,15 +1,15 @@
 //! Edges that leave an engine: to the host, to another engine, and to a run's own tensors.
 #![forbid(unsafe_code)]
 
-use super::neighbours::Role;
+use super::neighbours::NeighbourRole;
 use super::placer::Placer;
 use super::region::Segments;
 use super::region::{OnDevice, Region};
 use crate::base::{Error, Result};
 use crate::graph::build::contents::Value;
-use crate::graph::carry::device::device_frame::Source;
-use crate::graph::carry::device::replays::Writer;
-use crate::graph::carry::device::to_host::{Carry, Done, Point};
+use crate::graph::carry::device::device_frame::ValuePlace;
+use crate::graph::carry::device::replays::ValueWriter;
+use crate::graph::carry::device::to_host::{Carry, CopyEnd, Done};
 use crate::kernel::Kernel;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Placer {
     pub(in crate::graph) fn edges_to_host(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for value in region.wanted_on_host.clone() {
             let name = format!("fetch of '{}'", region.old.nodes[value.0].name);
-            let fetch = self.carry(region, all, value, Point::Host(Source::Output(0)), true, &name)?;
+            let fetch = self.carry(region, all, value, CopyEnd::Host(ValuePlace::Output(0)), true, &name)?;
             region.fetched.insert(value, fetch);
             self.placement.fetches += 1;
         }
@@ -34,12 +34,13 @@ impl Placer {
             }
             for at in 0..region.old.nodes[index].after.len() {
                 let before = region.old.nodes[index].after[at];
-                let is_entered = self.neighbour_of(&region.old.nodes[before]).is_some_and(|of| of.role == Role::Enter);
+                let is_entered =
+                    self.neighbour_of(&region.old.nodes[before]).is_some_and(|of| of.role == NeighbourRole::Enter);
                 if region.is_piece(before) && region.device[index] != region.device[before] && !is_entered {
                     region.new[index].after[at] = self.done(region, all, before)?;
                 }
             }
-            // What is done for its effects alone is over before the run is.
+            // Work that is done for its effects alone is over before the run is.
             if region.is_piece(index) && region.old.nodes[index].num_outputs() == 0 {
                 self.done(region, all, index)?;
             }
@@ -55,9 +56,8 @@ impl Placer {
                     continue;
                 }
                 let (_, place) = on.uploads[&value];
-                let name =
-                    format!("copy of '{}' to {}", region.old.nodes[value.0].name, self.devices[on.engine].label());
-                let to = Point::Peer(on.engine, Source::Arena(place));
+                let name = region.copy_name(value, &self.devices[on.engine].label());
+                let to = CopyEnd::Peer(on.engine, ValuePlace::Arena(place));
                 let copy = self.carry(region, all, value, to, false, &name)?;
                 region.crossed.insert((value, on.engine), copy);
                 self.placement.peer_copies += 1;
@@ -98,11 +98,11 @@ impl Placer {
         name: &str,
     ) -> Result<usize> {
         self.placement.deliveries += 1;
-        let output = Source::Output(0);
+        let output = ValuePlace::Output(0);
         match region.device[value.0] {
-            Some(engine) if engine == home => self.carry(region, all, value, Point::Own(output), true, name),
+            Some(engine) if engine == home => self.carry(region, all, value, CopyEnd::Own(output), true, name),
             Some(_) if region.is_straight(self, value, home) => {
-                self.carry(region, all, value, Point::Peer(home, output), true, name)
+                self.carry(region, all, value, CopyEnd::Peer(home, output), true, name)
             }
             _ => {
                 let from = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
@@ -112,8 +112,8 @@ impl Placer {
                     engine: home,
                     label: self.label(home),
                     number,
-                    from: Point::Host(Source::Input(0)),
-                    to: Point::Own(output),
+                    from: CopyEnd::Host(ValuePlace::Input(0)),
+                    to: CopyEnd::Own(output),
                     writer: None,
                     num_inputs: 1,
                     has_output: true,
@@ -136,16 +136,16 @@ impl Placer {
         region: &mut Region<'_>,
         all: &[OnDevice],
         value: Value,
-        to: Point,
+        to: CopyEnd,
         has_output: bool,
         name: &str,
     ) -> Result<usize> {
         let engine = region.device[value.0].unwrap_or(0);
-        let staged = if matches!(to, Point::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
+        let staged = if matches!(to, CopyEnd::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
         let number = self.next_fetch(engine, staged);
         let writer = self.follow(region, all, value.0);
         let mut inputs = Vec::new();
-        let from = Point::Own(region.source_on(&all[engine], value, &mut inputs));
+        let from = CopyEnd::Own(region.source_on(&all[engine], value, &mut inputs));
         let copy = Carry {
             frames: Arc::clone(&self.frames),
             engine,
@@ -164,8 +164,8 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
-    /// Has the host wait for work, too, that it needs nothing of, as what only writes a variable: a run, or an
-    /// iteration, is over when all of it is. What is awaited covers what comes before it on the engine.
+    /// Has the host wait for work, too, that it needs nothing of, as a write to a variable: a run, or an iteration, is
+    /// over when all of it is. A piece that is awaited covers those before it on the engine.
     pub(in crate::graph) fn ends(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for on in all {
             let mut covered = Covered::new(on);
@@ -209,7 +209,7 @@ impl Placer {
     }
 
     /// Something follows a node's work: what does it, if anything does, which then records.
-    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<Writer> {
+    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<ValueWriter> {
         let engine = region.device[node].filter(|_| region.is_piece(node))?;
         let (on, at) = (&all[engine], region.position[node]);
         let piece = on.first_piece + at;
@@ -219,7 +219,7 @@ impl Placer {
         if let Some(segment) = segment {
             self.needs[engine].segments[segment] = true;
         }
-        Some(Writer { piece, segment })
+        Some(ValueWriter { piece, segment })
     }
 }
 
@@ -230,7 +230,7 @@ impl Region<'_> {
     }
 }
 
-/// What is over on an engine when some pieces are, whichever way a run goes: pieces on each stream, and segments.
+/// The pieces that are over on an engine when some are, whichever way a run goes: on each stream, and in segments.
 struct Covered {
     pieces: Vec<u32>,
     segments: Vec<u32>,

@@ -1,16 +1,16 @@
 //! Nodes taken apart so that their edges can be laid anew.
 #![forbid(unsafe_code)]
 
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Node, Value};
 
 /// Where nodes go that are made one with others: for each node the one that it becomes, and which of its outputs is the
 /// first one's.
 #[derive(Default)]
-pub(in crate::graph) struct Joined(Vec<(usize, usize)>);
+pub(in crate::graph) struct JoinedNodes(Vec<(usize, usize)>);
 
-impl Joined {
-    pub fn none(nodes: usize) -> Joined {
-        Joined((0..nodes).map(|node| (node, 0)).collect())
+impl JoinedNodes {
+    pub fn none(nodes: usize) -> JoinedNodes {
+        JoinedNodes((0..nodes).map(|node| (node, 0)).collect())
     }
 
     /// `node` is part of `into` from now on.
@@ -61,38 +61,5 @@ impl Joined {
             node.after.dedup();
         }
         number
-    }
-}
-
-impl Contents {
-    /// Has all that read a value read another one.
-    pub(in crate::graph) fn rewire(&mut self, from: Value, to: Value) {
-        self.nodes.iter_mut().for_each(|node| node.reread(from, to));
-        self.outputs.iter_mut().filter(|(_, value)| *value == from).for_each(|(_, value)| *value = to);
-    }
-}
-
-impl Node {
-    /// Has it read another value in the place of one.
-    pub(in crate::graph) fn reread(&mut self, from: Value, to: Value) {
-        self.inputs_mut().iter_mut().filter(|value| **value == from).for_each(|value| *value = to);
-    }
-
-    /// How many iterations have graphs of their own, if it is a loop.
-    pub(in crate::graph) fn num_slots(&self) -> usize {
-        match &self.body {
-            Body::While { copies, .. } => copies.len() + 1,
-            _ => 1,
-        }
-    }
-
-    /// Leaves a loop so many slots: one iteration after the other, if there are not two beside the one that ends.
-    pub(in crate::graph) fn limit_slots(&mut self, slots: usize) {
-        if let Body::While { parallel_iterations, copies, .. } = &mut self.body {
-            copies.truncate(if slots < 3 { 0 } else { slots - 1 });
-            if copies.is_empty() {
-                *parallel_iterations = 1;
-            }
-        }
     }
 }

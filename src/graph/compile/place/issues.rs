@@ -1,14 +1,14 @@
 //! The nodes of the host's that copy to an engine and issue its work.
 #![forbid(unsafe_code)]
 
-use super::copies::{Copies, Turn, order_of};
-use super::neighbours::{Role, nobodys_desc};
+use super::copies::{CopiesSeen, Turn, order_of};
+use super::neighbours::{NeighbourRole, nobodys_desc};
 use super::placer::Placer;
 use super::region::{OnDevice, Region};
-use super::segments::Issued;
+use super::segments::IssuedPiece;
 use crate::base::Result;
-use crate::graph::build::contents::{Body, Value};
-use crate::graph::carry::device::device_frame::{Before, Source};
+use crate::graph::build::contents::{NodeBody, Value};
+use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::{Issue, Upload};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Placer {
     fn variables_of(&self, region: &Region<'_>, node: usize) -> Vec<usize> {
         let node = &region.old.nodes[node];
         let read = node.inputs().iter().map(|&(maker, _)| &region.old.nodes[maker]);
-        let ports = read.filter_map(|maker| self.neighbour_of(maker)).filter(|of| of.role == Role::Port);
+        let ports = read.filter_map(|maker| self.neighbour_of(maker)).filter(|of| of.role == NeighbourRole::Port);
         let all = ports.chain(self.neighbour_of(node)).flat_map(|of| of.variables.iter().copied());
         let mut all: Vec<usize> = all.collect();
         all.sort_unstable();
@@ -31,8 +31,8 @@ impl Placer {
         let engine = on.engine;
         let label = self.devices[engine].label();
         let mut upload_nodes = HashMap::new();
-        // What is there when the graph begins is copied in one order, so that who waits for one copy need not wait for
-        // those before: inputs in one, and constants, which are copied in the first run only, in one of their own.
+        // Values that are there when the graph begins are copied in one order, so that a stream behind one copy is
+        // behind those before it: inputs in one, and constants, which are copied in the first run only, in another.
         let mut turns: HashMap<Value, Turn> = HashMap::new();
         let mut last: [Option<usize>; 2] = [None; 2];
         let mut count = [0; 2];
@@ -44,7 +44,7 @@ impl Placer {
             };
             let name = region.copy_name(value, &label);
             let is_recorded = on.segments.as_ref().is_some_and(|segments| segments.is_copy(value));
-            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+            let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
             let (frames, desc) = (Arc::clone(&self.frames), *region.verified.desc(value));
             let upload = Arc::new(Upload {
                 frames,
@@ -72,15 +72,15 @@ impl Placer {
             self.needs[engine].records[piece] |= placed.records;
         }
         let mut tails: Vec<Option<usize>> = vec![None; on.plan.num_streams];
-        let mut seen = vec![Copies::new(on.upload_values.len()); on.plan.num_streams];
-        let mut behind: Vec<Copies> = Vec::with_capacity(on.nodes.len());
+        let mut seen = vec![CopiesSeen::new(on.upload_values.len()); on.plan.num_streams];
+        let mut behind: Vec<CopiesSeen> = Vec::with_capacity(on.nodes.len());
         let mut issued = Vec::with_capacity(on.nodes.len());
         let position: HashMap<Value, usize> =
             on.upload_values.iter().enumerate().map(|(at, &value)| (value, at)).collect();
         for (at, &node) in on.nodes.iter().enumerate() {
             let (placed, piece) = (&on.plan.placed[at], on.first_piece + at);
             let old = &region.old.nodes[node];
-            let Body::Kernel { kernel, inputs, num_outputs } = &old.body else { continue };
+            let NodeBody::Kernel { kernel, inputs, num_outputs } = &old.body else { continue };
             // Edges of the host's stay; those within the engine are the stream's.
             let is_ours = |before: &usize| region.device[*before] == Some(engine) && region.is_piece(*before);
             let kept = region.new[node].after.iter().zip(&old.after).filter(|(_, before)| !is_ours(before));
@@ -97,7 +97,7 @@ impl Placer {
             copied.sort_by_key(|value| std::cmp::Reverse(turns.get(value)));
             for value in copied {
                 after.push(upload_nodes[&value]);
-                // What comes straight from another engine is there when the node is over.
+                // A value straight from another engine is there when the node is over.
                 let Some(number) = on.uploads[&value].0 else { continue };
                 if !seen[placed.stream].meet(position[&value], turns.get(&value).copied()) {
                     before.push(Before::Upload(number));
@@ -106,8 +106,8 @@ impl Placer {
             }
             behind.push(seen[placed.stream].clone());
             after.extend(tails[placed.stream].replace(node));
-            if self.neighbour_of(old).is_some_and(|of| of.role == Role::Next) {
-                // What is read from where it writes has been read.
+            if self.neighbour_of(old).is_some_and(|of| of.role == NeighbourRole::Next) {
+                // The places that it writes have been read.
                 let fetched = region.fetched.iter().map(|(value, &node)| (*value, node));
                 let crossed = region.crossed.iter().map(|(&(value, _), &node)| (value, node));
                 let places = || (0..*num_outputs).filter_map(|output| region.handed.get(&(node, output)));
@@ -125,7 +125,7 @@ impl Placer {
             let mut outputs = Vec::new();
             for output in 0..*num_outputs {
                 let (value, desc) = ((node, output), *region.verified.desc((node, output)));
-                let own = region.in_place.get(&value).map(|&(_, own)| Source::Output(own));
+                let own = region.in_place.get(&value).map(|&(_, own)| ValuePlace::Output(own));
                 given.extend(own.map(|_| desc));
                 outputs.push((own.unwrap_or_else(|| region.source_on(on, value, &mut reads)), desc));
             }
@@ -133,7 +133,7 @@ impl Placer {
                 let variables = self.variables_of(region, node);
                 let ports: Vec<usize> = region.old.inputs().collect();
                 reads.extend(variables.iter().map(|&variable| (ports[variable], 0)));
-                if self.neighbour_of(old).is_some_and(|of| of.role == Role::Next) {
+                if self.neighbour_of(old).is_some_and(|of| of.role == NeighbourRole::Next) {
                     given.extend(self.neighbour_of(old).iter().flat_map(|of| &of.variables).map(|_| nobodys_desc()));
                 }
             }
@@ -155,7 +155,7 @@ impl Placer {
                 given,
                 name: format!("node '{}'", old.name),
             };
-            issued.push(Issued { node, issue, reads, after });
+            issued.push(IssuedPiece { node, issue, reads, after });
         }
         self.join(region, on, issued, &turns)
     }

@@ -6,7 +6,8 @@
 //! are on the engine's first stream, so the stream's order is the only one that is needed:
 //!
 //! ```text
-//! Enter: first values -> places | condition, body: Port ... work ... Next: values -> the same places | Leave: places ->
+//! Enter: first values -> places | condition, body: Port ... work ... Next: values -> the same places | Leave: places
+//! ->
 //! ```
 //!
 //! *Enter* waits for all that is read inside, and copies what has a place of its own there. A *Port* is a value from
@@ -20,18 +21,18 @@
 //! there. Next makes the number, and readers of the place in the next iteration take it too (`Neighbour::variables`).
 #![forbid(unsafe_code)]
 
-use super::neighbours::{Handed, Neighbour, Port, Role, nobodys_desc};
+use super::neighbours::{Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
 use super::placer::Placer;
 use crate::base::{Desc, Result};
 use crate::engine::{BoundKernel, KernelAttr};
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::compile::layout::overlap;
 use std::sync::Arc;
 
 /// An input of a node whose value is on an engine inside.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct KeptInput {
     input: usize,
     value: Value,
     desc: Desc,
@@ -43,7 +44,7 @@ struct Held {
 
 /// An output of a node that is made on an engine.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct KeptOutput {
     output: usize,
     desc: Desc,
     place: usize,
@@ -54,7 +55,7 @@ struct Made {
 struct At {
     index: usize,
     engine: usize,
-    /// What a loop's variables are; 0 = a branch.
+    /// How many variables a loop has; 0 = a branch.
     num_variables: usize,
     /// The first input that graphs inside have.
     first: usize,
@@ -86,7 +87,7 @@ impl Placer {
             }
             let inner = &verified.inner[&index];
             let (num_variables, first, slots) = match &node.body {
-                Body::While { condition, body, num_variables, parallel_iterations, .. } => {
+                NodeBody::While { condition, body, num_variables, parallel_iterations, .. } => {
                     let asked = *parallel_iterations;
                     let choice = overlap::choose(condition, body, inner, *num_variables, asked, copies);
                     (*num_variables, 0, choice.parallel as usize + 1)
@@ -114,7 +115,7 @@ impl Placer {
     /// Has the iterations of a loop overlap where they wait for engines: by so many slots, of which each has graphs of
     /// its own.
     fn overlap(&self, node: &mut Node, slots: usize) {
-        let Body::While { condition, body, parallel_iterations, copies, .. } = &mut node.body else { return };
+        let NodeBody::While { condition, body, parallel_iterations, copies, .. } = &mut node.body else { return };
         let graphs = [&*condition, &*body];
         let constants = graphs.iter().map(|graph| constant_bytes(graph)).fold(0, usize::saturating_add);
         let fits = constants.saturating_mul(slots) <= MOST_CONSTANT_BYTES;
@@ -130,17 +131,18 @@ impl Placer {
     /// Whether a value goes from the host to an engine, or back, each time that a graph is run.
     fn crosses(&self, contents: &Contents) -> bool {
         let place = |node: usize| self.device_of(&contents.nodes[node]);
-        let is_constant = |node: usize| matches!(contents.nodes[node].body, Body::Constant(_));
+        let is_constant = |node: usize| matches!(contents.nodes[node].body, NodeBody::Constant(_));
         contents.nodes.iter().any(|node| {
             let to = self.device_of(node);
             let mut inputs = node.inputs().iter().filter(|value| !is_constant(value.0));
-            matches!(node.body, Body::Kernel { .. }) && inputs.any(|value| place(value.0) != to)
+            matches!(node.body, NodeBody::Kernel { .. }) && inputs.any(|value| place(value.0) != to)
                 || node.inner().any(|inner| self.crosses(inner))
         })
     }
 
     fn has_work_on(&self, contents: &Contents, engine: usize) -> bool {
-        let is_there = |node: &Node| matches!(node.body, Body::Kernel { .. }) && self.device_of(node) == Some(engine);
+        let is_there =
+            |node: &Node| matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node) == Some(engine);
         contents.nodes.iter().any(|node| is_there(node) || node.inner().any(|inner| self.has_work_on(inner, engine)))
     }
 
@@ -148,17 +150,17 @@ impl Placer {
         let At { index, engine, num_variables, first } = at;
         let (held, outputs) = self.what_is_kept(contents, verified, at, homes);
         let node = contents.nodes[index].clone();
-        let mut ports: Vec<(Held, Port)> = Vec::with_capacity(held.len());
+        let mut ports: Vec<(KeptInput, NeighbourPort)> = Vec::with_capacity(held.len());
         for held in held {
             let port = match held.is_entered {
-                true => Port::Own(self.place_on(engine, &held.desc)?),
-                false => Port::Outer(held.value),
+                true => NeighbourPort::Own(self.place_on(engine, &held.desc)?),
+                false => NeighbourPort::Outer(held.value),
             };
             ports.push((held, port));
         }
         let own = |input: usize| {
             ports.iter().find_map(|(held, port)| match port {
-                Port::Own(place) if held.input == input => Some(*place),
+                NeighbourPort::Own(place) if held.input == input => Some(*place),
                 _ => None,
             })
         };
@@ -169,7 +171,7 @@ impl Placer {
                 Some(place) => place,
                 None => self.place_on(engine, &desc)?,
             };
-            made.push(Made { output, desc, place });
+            made.push(KeptOutput { output, desc, place });
         }
         if !ports.is_empty() {
             let name = format!("enter '{}'", node.name);
@@ -178,7 +180,7 @@ impl Placer {
             let inputs = ports.iter().map(|(held, _)| held.value).collect();
             let entered = ports.iter().filter(|(held, _)| held.is_entered);
             let values = entered.map(|(held, port)| (held.desc, *port)).collect();
-            let enter = self.neighbour(engine, &name, Role::Enter, inputs, values, node.after.clone())?;
+            let enter = self.neighbour(engine, &name, NeighbourRole::Enter, inputs, values, node.after.clone())?;
             let number = contents.nodes.len();
             contents.nodes.push(enter);
             contents.nodes[index].after.push(number);
@@ -197,17 +199,18 @@ impl Placer {
             contents.nodes[index].inputs_mut()[held.input] = (nobodys, 0);
             for graph in &mut inner {
                 let input = graph.inputs().nth(held.input - first);
-                input.into_iter().for_each(|input| graph.nodes[input].body = Body::Input(nobodys_desc()));
+                input.into_iter().for_each(|input| graph.nodes[input].body = NodeBody::Input(nobodys_desc()));
             }
         }
         for (graph, changed) in contents.nodes[index].inner_mut().into_iter().zip(inner) {
             *graph = Arc::new(changed);
         }
-        // What is read inside is read until here.
+        // Values that are read inside are read until here.
         let read = ports.iter().filter(|(held, _)| !held.is_entered).map(|(held, _)| held.value).collect();
-        let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
+        let values = made.iter().map(|made| (made.desc, NeighbourPort::Own(made.place))).collect();
         let name = format!("leave '{}'", node.name);
-        let leave = self.neighbour(engine, &name, Role::Leave, read, values, std::iter::once(index).collect())?;
+        let leave =
+            self.neighbour(engine, &name, NeighbourRole::Leave, read, values, std::iter::once(index).collect())?;
         let number = contents.nodes.len();
         for (at, made) in made.iter().enumerate() {
             contents.rewire((index, made.output), (number, at));
@@ -228,13 +231,13 @@ impl Placer {
         verified: &Verified,
         At { index, engine, num_variables, first }: At,
         homes: &[Value],
-    ) -> (Vec<Held>, Vec<(usize, Desc)>) {
+    ) -> (Vec<KeptInput>, Vec<(usize, Desc)>) {
         let node = &contents.nodes[index];
         let inner: Vec<&Contents> = node.inner().map(|inner| &**inner).collect();
         let is_there = |value: Value| self.value_on(contents, value.0) == Some(engine);
         // Its address is known when a run is given it, and no sooner.
         let is_runs = |value: Value| {
-            homes.contains(&value) || is_there(value) && matches!(contents.nodes[value.0].body, Body::Input(_))
+            homes.contains(&value) || is_there(value) && matches!(contents.nodes[value.0].body, NodeBody::Input(_))
         };
         let (mut held, mut made) = (Vec::new(), Vec::new());
         let bodies = if num_variables > 0 { &inner[1..2] } else { &inner[..] };
@@ -248,7 +251,7 @@ impl Placer {
                 if desc_of(contents, verified, value) != Some(desc) {
                     continue;
                 }
-                held.push(Held { input: output, value, desc, is_entered: true, is_split: false });
+                held.push(KeptInput { input: output, value, desc, is_entered: true, is_split: false });
             }
             made.push((output, desc));
         }
@@ -257,7 +260,7 @@ impl Placer {
             let is_read = inner.iter().any(|graph| self.reads_on(graph, input - first, engine));
             // The host's are copied inside, where a branch may not be taken.
             if is_read && (num_variables > 0 || is_there(value)) {
-                held.push(Held { input, value, desc, is_entered: is_runs(value), is_split: !is_there(value) });
+                held.push(KeptInput { input, value, desc, is_entered: is_runs(value), is_split: !is_there(value) });
             }
         }
         (held, made)
@@ -266,7 +269,7 @@ impl Placer {
     /// The engine that a node's values are on.
     fn value_on(&self, contents: &Contents, node: usize) -> Option<usize> {
         match contents.nodes[node].body {
-            Body::Input(_) => {
+            NodeBody::Input(_) => {
                 let number = contents.inputs().position(|input| input == node)?;
                 contents.homes.input(number).and_then(|home| self.number_of(home))
             }
@@ -278,11 +281,11 @@ impl Placer {
     fn makes_on(&self, contents: &Contents, (index, output): Value, engine: usize) -> bool {
         let node = &contents.nodes[index];
         match &node.body {
-            Body::Kernel { .. } => self.device_of(node) == Some(engine),
-            Body::Case { branches, .. } => {
+            NodeBody::Kernel { .. } => self.device_of(node) == Some(engine),
+            NodeBody::Case { branches, .. } => {
                 branches.iter().all(|branch| self.makes_on(branch, branch.outputs[output].1, engine))
             }
-            Body::While { body, .. } => self.makes_on(body, body.outputs[output].1, engine),
+            NodeBody::While { body, .. } => self.makes_on(body, body.outputs[output].1, engine),
             _ => false,
         }
     }
@@ -293,8 +296,8 @@ impl Placer {
         contents.nodes.iter().any(|node| {
             let mut reads = (0..node.inputs().len()).filter(|&at| node.inputs()[at].0 == input);
             match &node.body {
-                Body::Kernel { .. } => self.device_of(node) == Some(engine) && reads.next().is_some(),
-                Body::Case { branches, .. } => reads
+                NodeBody::Kernel { .. } => self.device_of(node) == Some(engine) && reads.next().is_some(),
+                NodeBody::Case { branches, .. } => reads
                     .filter_map(|at| at.checked_sub(1))
                     .any(|at| branches.iter().any(|inner| self.reads_on(inner, at, engine))),
                 _ => reads.any(|at| node.inner().any(|inner| self.reads_on(inner, at, engine))),
@@ -303,15 +306,15 @@ impl Placer {
     }
 
     /// Puts ports into a graph. Gives the nodes that read them.
-    fn open(&mut self, graph: &mut Contents, at: At, ports: &[(Held, Port)]) -> Result<After> {
+    fn open(&mut self, graph: &mut Contents, at: At, ports: &[(KeptInput, NeighbourPort)]) -> Result<After> {
         let At { engine, num_variables, first, .. } = at;
         let inputs: Vec<usize> = graph.inputs().collect();
         let mut readers = After::new();
-        for &(Held { input, desc, is_split, .. }, port) in ports {
+        for &(KeptInput { input, desc, is_split, .. }, port) in ports {
             let from = (inputs[input - first], 0);
             let (mut here, mut others) = (Vec::new(), Vec::new());
             for (index, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.inputs().contains(&from)) {
-                if matches!(node.body, Body::Kernel { .. }) && self.device_of(node) == Some(engine) {
+                if matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node) == Some(engine) {
                     here.push(index);
                 } else if !is_split || node.inner().any(|inner| self.has_work_on(inner, engine)) {
                     others.push(index);
@@ -326,7 +329,7 @@ impl Placer {
             let node = self.neighbour(
                 engine,
                 &format!("port of '{name}'"),
-                Role::Port,
+                NeighbourRole::Port,
                 Vec::new(),
                 value.clone(),
                 After::new(),
@@ -339,7 +342,7 @@ impl Placer {
                 let mark = self.neighbour(
                     engine,
                     &format!("mark of '{name}'"),
-                    Role::Mark,
+                    NeighbourRole::Mark,
                     vec![number],
                     value,
                     After::new(),
@@ -360,13 +363,13 @@ impl Placer {
     }
 
     /// Hands on what a body or a branch has made, behind all that read what it replaces.
-    fn hand_on(&mut self, graph: &mut Contents, at: At, made: &[Made], readers: After) -> Result<()> {
+    fn hand_on(&mut self, graph: &mut Contents, at: At, made: &[KeptOutput], readers: After) -> Result<()> {
         if made.is_empty() {
             return Ok(());
         }
         let inputs = made.iter().map(|made| graph.outputs[made.output].1).collect();
-        let values = made.iter().map(|made| (made.desc, Port::Own(made.place))).collect();
-        let next = self.neighbour(at.engine, "next values", Role::Next, inputs, values, readers)?;
+        let values = made.iter().map(|made| (made.desc, NeighbourPort::Own(made.place))).collect();
+        let next = self.neighbour(at.engine, "next values", NeighbourRole::Next, inputs, values, readers)?;
         self.goes_by(made.iter().map(|made| made.output).filter(|output| *output < at.num_variables));
         graph.nodes.push(next);
         // A loop's variable, or a number, stands where nobody looks.
@@ -395,17 +398,17 @@ impl Placer {
         &mut self,
         engine: usize,
         name: &str,
-        role: Role,
+        role: NeighbourRole,
         inputs: Vec<Value>,
-        values: Vec<(Desc, Port)>,
+        values: Vec<(Desc, NeighbourPort)>,
         after: After,
     ) -> Result<Node> {
-        let (outputs, ports): (Vec<Desc>, Vec<Port>) = values.into_iter().unzip();
+        let (outputs, ports): (Vec<Desc>, Vec<NeighbourPort>) = values.into_iter().unzip();
         let num_outputs = outputs.len();
         let handed = Handed { role, num_inputs: inputs.len(), outputs };
         let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(handed), &KernelAttr::default())?;
         self.neighbours.push(Neighbour { kernel: kernel.clone(), role, ports, variables: Vec::new() });
-        Ok(Node { name: name.into(), body: Body::Kernel { kernel, inputs, num_outputs }, after })
+        Ok(Node { name: name.into(), body: NodeBody::Kernel { kernel, inputs, num_outputs }, after })
     }
 
     /// The neighbour that was made last has to do with these variables of the loop.
@@ -421,20 +424,20 @@ const MOST_CONSTANT_BYTES: usize = 1 << 20;
 
 fn constant_bytes(contents: &Contents) -> usize {
     let own = |node: &Node| match &node.body {
-        Body::Constant(tensor) if tensor.engine().accelerator().is_none() => tensor.desc().bytes().unwrap_or(0),
+        NodeBody::Constant(tensor) if tensor.engine().accelerator().is_none() => tensor.desc().bytes().unwrap_or(0),
         _ => node.inner().map(|inner| constant_bytes(inner)).fold(0, usize::saturating_add),
     };
     contents.nodes.iter().map(own).fold(0, usize::saturating_add)
 }
 
-/// What a value looks like, also one of a node that was added since the graph was verified.
+/// The shape of a value, also of a node that was added since the graph was verified.
 fn desc_of(contents: &Contents, verified: &Verified, (node, output): Value) -> Option<Desc> {
     if verified.descs.has(node) {
         return verified.descs[node].get(output).copied();
     }
     match &contents.nodes[node].body {
-        Body::Kernel { kernel, .. } => kernel.kernel().infer(&[]).ok()?.get(output).copied(),
-        Body::Constant(tensor) => Some(*tensor.desc()),
+        NodeBody::Kernel { kernel, .. } => kernel.kernel().infer(&[]).ok()?.get(output).copied(),
+        NodeBody::Constant(tensor) => Some(*tensor.desc()),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! From a branch or a loop of the graph to lists of actions (`flow`).
 //!
-//! *Values.* What a kernel computes goes into a value of the list that it is in, or straight where it is wanted: into
-//! an output of the branch, or the variable of a loop. What is passed on unchanged is copied there, or is there. Inputs
-//! and constants are read where they are.
+//! *Values.* An output of a kernel goes into a value of the list that it is in, or straight where it is wanted: into an
+//! output of the branch, or the variable of a loop. Values that are passed on unchanged are copied there, or are there.
+//! Inputs and constants are read where they are.
 //!
 //! *Loops.* A variable has one place for all iterations: the loop's output. Its first value is copied there. The next
 //! one is computed straight into it where that can be (`straight`), else it is copied there at the end of the body;
@@ -14,7 +14,7 @@ use super::straight::{Straight, order, straight};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{Comparison, Relation};
 use crate::engine::Tensor;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::actions::{Action, List, Lowered, Selector, Test, What, Where};
 use std::collections::HashMap;
@@ -61,9 +61,9 @@ struct Lowering {
 /// A copy to be made: to where, from where, what, and what it is called.
 type Move = (Where, Where, Desc, String);
 
-/// What a graph is to the node that it is in.
+/// The part that a graph has in the node that it is in.
 #[derive(Clone, Copy, Default)]
-struct Part<'a> {
+struct ListPart<'a> {
     /// The body of this loop.
     again: Option<&'a str>,
     /// Without this node.
@@ -81,7 +81,7 @@ struct Compared {
 impl Compared {
     fn of(condition: &Contents, verified: &Verified) -> Option<Compared> {
         let (_, (node, _)) = *condition.outputs.first()?;
-        let Body::Kernel { kernel, inputs, .. } = &condition.nodes[node].body else { return None };
+        let NodeBody::Kernel { kernel, inputs, .. } = &condition.nodes[node].body else { return None };
         let (relation, &[a, b]) = (kernel.kernel().comparison()?, inputs.as_slice()) else { return None };
         let is_number = |value: Value| {
             let desc = verified.desc(value);
@@ -126,27 +126,27 @@ impl Lowering {
         let desc = |value: &Value| *verified.desc(*value);
         let name = format!("node '{}'", node.name);
         match &node.body {
-            Body::Kernel { kernel, inputs: values, .. } => {
+            NodeBody::Kernel { kernel, inputs: values, .. } => {
                 self.kernels += 1;
                 let inputs = inputs.iter().copied().zip(values.iter().map(desc)).collect();
                 let outputs = outputs.iter().copied().zip(verified.descs[index].iter().copied()).collect();
                 let what = What::Launch { kernel: kernel.clone(), inputs, outputs };
                 list.actions.push(Action { name, what, after: Vec::new() });
             }
-            Body::Case { branches, inputs: values, is_cond } => {
+            NodeBody::Case { branches, inputs: values, is_cond } => {
                 self.branches += 1;
                 let mut lists = Vec::with_capacity(branches.len());
                 for (branch, verified) in branches.iter().zip(&verified.inner[&index]) {
                     let mut inside = List::default();
                     let wanted: Vec<Option<Where>> = outputs.iter().copied().map(Some).collect();
-                    self.graph(&mut inside, (branch, verified), &inputs[1..], &wanted, Part::default())?;
+                    self.graph(&mut inside, (branch, verified), &inputs[1..], &wanted, ListPart::default())?;
                     lists.push(inside);
                 }
                 let choice = Selector { at: inputs[0], desc: desc(&values[0]) };
                 let what = What::Branch { choice, is_cond: *is_cond, branches: lists };
                 list.actions.push(Action { name, what, after: Vec::new() });
             }
-            Body::While { condition, body, num_variables, .. } => {
+            NodeBody::While { condition, body, num_variables, .. } => {
                 self.loops += 1;
                 let [of_condition, of_body] = &verified.inner[&index][..] else {
                     return Err(Error::internal("a loop without its graphs"));
@@ -158,12 +158,12 @@ impl Lowering {
                 let inside: Vec<Where> = outputs.iter().chain(&inputs[*num_variables..]).copied().collect();
                 let compared = Compared::of(condition, of_condition);
                 let condition = compared.as_ref().map_or(&**condition, |compared| &compared.numbers);
-                let test = Part { skipped: compared.as_ref().map(|compared| compared.node), ..Part::default() };
+                let test = ListPart { skipped: compared.as_ref().map(|compared| compared.node), ..ListPart::default() };
                 let wanted = vec![None; condition.outputs.len()];
                 let at = self.graph(list, (condition, of_condition), &inside, &wanted, test)?;
                 let mut round = List::default();
                 let wanted: Vec<Option<Where>> = outputs.iter().copied().map(Some).collect();
-                let part = Part { again: Some(&node.name), ..Part::default() };
+                let part = ListPart { again: Some(&node.name), ..ListPart::default() };
                 self.graph(&mut round, (body, of_body), &inside, &wanted, part)?;
                 let wanted: Vec<Option<Where>> = at.iter().copied().map(Some).collect();
                 self.graph(&mut round, (condition, of_condition), &inside, &wanted, test)?;
@@ -191,7 +191,7 @@ impl Lowering {
         (contents, verified): (&Contents, &Verified),
         inputs: &[Where],
         wanted: &[Option<Where>],
-        part: Part<'_>,
+        part: ListPart<'_>,
     ) -> Result<Vec<Where>> {
         let mut at = self.given(contents, inputs)?;
         let Straight { values, edges, moved } = straight(contents, verified, &at, wanted)?;
@@ -234,7 +234,7 @@ impl Lowering {
         let mut at: HashMap<Value, Where> =
             contents.inputs().zip(inputs).map(|(node, &input)| ((node, 0), input)).collect();
         for (index, node) in contents.nodes.iter().enumerate() {
-            let Body::Constant(tensor) = &node.body else { continue };
+            let NodeBody::Constant(tensor) = &node.body else { continue };
             let place = match self.hoisted.get(&key(tensor)) {
                 Some(&input) => Where::Input(input),
                 None => {
@@ -259,8 +259,9 @@ impl Lowering {
     ) -> Result<()> {
         let mut ranges: Vec<Range<usize>> = vec![0..0; contents.nodes.len()];
         for index in order(contents, verified, edges)? {
+            let index = index as usize;
             let node = &contents.nodes[index];
-            if matches!(node.body, Body::Input(_) | Body::Constant(_)) || skipped == Some(index) {
+            if matches!(node.body, NodeBody::Input(_) | NodeBody::Constant(_)) || skipped == Some(index) {
                 continue;
             }
             let inputs: Vec<Where> = node.inputs().iter().map(|value| at[value]).collect();
@@ -283,7 +284,7 @@ impl Lowering {
     }
 }
 
-/// What a constant is known by.
+/// The key of a constant.
 pub fn key(tensor: &Ref<Tensor>) -> usize {
     std::ptr::from_ref::<Tensor>(tensor).addr()
 }

@@ -2,7 +2,7 @@
 //!
 //! A node is on the engine of its kernel. Nodes on engines that work on their own (`Accelerator`) are replaced by nodes
 //! of the host's that issue their work (`kernels`), and copies are put on edges that cross: once for each value and
-//! engine that it goes to, begun as soon as the value is there, on streams for copies alone. What is left is a graph of
+//! engine that it goes to, begun as soon as the value is there, on streams for copies alone. The result is a graph of
 //! the host's kernels, tasks, conds and loops, and all that is true of these is true of it: one executor over all
 //! engines, failures, cancelling, time limits, partial and nested runs.
 //!
@@ -13,6 +13,9 @@
 //!
 //! *Memory.* `arena` gives each value a place in the engine's memory, for each run's frame (`frame`).
 //!
+//! *Regions*, nodes of one engine that its device would do as one, are offered to it before anything else is looked at
+//! (`offer`, `convex`).
+//!
 //! *Branches and loops* with nothing inside but one engine's kernels are pieces of its work (`qualify`): lists of
 //! actions with an order and places of their own (`lower`, `flow`), which the device decides in (`control`), or the
 //! host on the device's data (`driven`). The graphs inside of all others are placed each for itself: what goes in and
@@ -22,6 +25,7 @@
 
 pub(in crate::graph) mod choose;
 pub(in crate::graph) mod controls;
+pub(in crate::graph) mod convex;
 pub(in crate::graph) mod copies;
 pub(in crate::graph) mod crossings;
 pub(in crate::graph) mod edges;
@@ -29,6 +33,7 @@ pub(in crate::graph) mod issues;
 pub(in crate::graph) mod keep;
 pub(in crate::graph) mod lower;
 pub(in crate::graph) mod neighbours;
+pub(in crate::graph) mod offer;
 pub(in crate::graph) mod pass;
 pub(in crate::graph) mod placer;
 pub(in crate::graph) mod qualify;
@@ -40,27 +45,28 @@ pub(in crate::graph) mod units;
 use super::raise;
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::{Engine, Tensor};
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::options::CompileOptions;
+use crate::graph::build::shapes::Answers;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::compiled::Frames;
-use crate::graph::carry::device::Devices;
-use crate::graph::carry::device::device_frame::Needs;
-use crate::graph::carry::device::direct::{Direct, Why};
+use crate::graph::carry::device::ProgramDevices;
+use crate::graph::carry::device::device_frame::EngineNeeds;
+use crate::graph::carry::device::direct::{Direct, DirectWhy};
 pub(in crate::graph) use crate::graph::carry::device::frames::DeviceFrames;
 use crate::graph::carry::device::kernels::{Begin, End};
-use crate::graph::carry::device::part::Made;
+use crate::graph::carry::device::part::DeviceNodes;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::plan::schedule::live;
 use crate::kernel::Kernel;
 pub(in crate::graph) use choose::choose;
 use pass::InPlace;
 pub use placer::Placement;
-use placer::Placer;
+use placer::{Placer, Regions};
 use std::sync::Arc;
 
 /// A graph for the host's executor.
-pub(in crate::graph) struct Placed {
+pub(in crate::graph) struct PlacedGraph {
     pub contents: Contents,
     /// Those of the host, and those that work on their own.
     pub engines: Vec<Ref<Engine>>,
@@ -70,13 +76,13 @@ pub(in crate::graph) struct Placed {
     pub placement: Placement,
 }
 
-impl Placed {
+impl PlacedGraph {
     pub fn frames(&self) -> Option<Arc<dyn Frames>> {
         Some(Arc::clone(&self.frames) as Arc<dyn Frames>)
     }
 
-    pub fn into_devices(self) -> Devices {
-        Devices { engines: self.devices, frames: Some(self.frames), direct: self.direct }
+    pub fn into_devices(self) -> ProgramDevices {
+        ProgramDevices { engines: self.devices, frames: Some(self.frames), direct: self.direct }
     }
 }
 
@@ -86,7 +92,8 @@ pub(in crate::graph) fn place(
     verified: &Verified,
     engines: &[Ref<Engine>],
     options: &CompileOptions,
-) -> Result<Option<Placed>> {
+    answers: &mut Answers,
+) -> Result<Option<PlacedGraph>> {
     let (devices, hosts): (Vec<_>, Vec<_>) = engines.iter().cloned().partition(|engine| engine.accelerator().is_some());
     if devices.is_empty() {
         return Ok(None);
@@ -97,7 +104,7 @@ pub(in crate::graph) fn place(
              engine does",
         ));
     };
-    let needs = |engine: &Ref<Engine>| Needs {
+    let needs = |engine: &Ref<Engine>| EngineNeeds {
         engine: Ref::clone(engine),
         arena_bytes: 0,
         num_streams: 0,
@@ -123,28 +130,33 @@ pub(in crate::graph) fn place(
         wants_segments,
         way: Verdict::NoSegments,
         wants_device_control,
+        wants_regions: !options.without_regions,
         constants: Vec::new(),
         taken: Vec::new(),
-        made: Made::default(),
+        made: DeviceNodes::default(),
         neighbours: Vec::new(),
         placement: Placement::default(),
     };
 
+    verified.keep_answers(contents, answers)?;
     let mut contents = strip(contents, verified);
     if verified.kinds.has(Kinds::SWITCH) && placer.has_work(&contents) {
-        contents = placer.structure(contents, engines)?;
+        contents = placer.structure(contents, engines, answers)?;
+    }
+    if placer.has_work(&contents) {
+        placer.regions(&mut contents, engines, answers)?;
     }
     if contents.nodes.iter().any(|node| node.inner().any(|inner| placer.has_work(inner))) {
-        let verified = verify::verify(&contents, engines, true)?;
+        let verified = verify::verify(&contents, engines, true, answers)?;
         placer.take(&mut contents, &verified, "")?;
-        let verified = verify::verify(&contents, engines, true)?;
+        let verified = verify::verify(&contents, engines, true, answers)?;
         placer.keep(&mut contents, &verified)?;
     }
     if !placer.has_work(&contents) && contents.homes.is_empty() {
         let Placer { devices, frames, placement, .. } = placer;
-        return Ok(Some(Placed { contents, engines: hosts, devices, frames, direct: None, placement }));
+        return Ok(Some(PlacedGraph { contents, engines: hosts, devices, frames, direct: None, placement }));
     }
-    let verified = verify::verify(&contents, engines, true)?;
+    let verified = verify::verify(&contents, engines, true, answers)?;
     let frames = Arc::clone(&placer.frames);
     let bounds: [Arc<dyn Kernel>; 2] = [Arc::new(Begin), Arc::new(End)];
     let [begin, end] = bounds.clone();
@@ -156,7 +168,7 @@ pub(in crate::graph) fn place(
         let zero = contents.nodes.len();
         contents.nodes.push(placer.nobodys()?);
         work.push(contents.nodes.len());
-        let body = Body::Merge { inputs: vec![(zero, 0)] };
+        let body = NodeBody::Merge { inputs: vec![(zero, 0)] };
         contents.nodes.push(Node { name: "end of what may be skipped".into(), body, after: skippable.into() });
     }
     let mut last = placer.node("end on devices", end, Vec::new(), 0)?;
@@ -165,7 +177,7 @@ pub(in crate::graph) fn place(
 
     let Placer { needs, devices, made, mut placement, way, constants, .. } = placer;
     let direct = made.direct(&contents, &devices, &needs, &frames);
-    placement.direct = direct.as_ref().map_or_else(|why| *why, |_| Why::Direct);
+    placement.direct = direct.as_ref().map_or_else(|why| *why, |_| DirectWhy::Direct);
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
     let way = if way == Verdict::Open && options.without_trial { Verdict::Fixed } else { way };
     frames.counts.pick.set(way);
@@ -174,15 +186,15 @@ pub(in crate::graph) fn place(
     needs.iter().try_for_each(|needs| needs.engine.start_launcher())?;
     let _ = frames.constants.set(constants);
     let _ = frames.needs.set(needs);
-    Ok(Some(Placed { contents, engines: hosts, devices, frames, direct: direct.ok().map(Arc::new), placement }))
+    Ok(Some(PlacedGraph { contents, engines: hosts, devices, frames, direct: direct.ok().map(Arc::new), placement }))
 }
 
 impl Placer {
     /// Has all work on engines there whenever its graph is run: switches and merges that are a cond become one, and
     /// whatever else may be skipped goes into a guard, whose values come and go by the host.
-    fn structure(&self, contents: Contents, engines: &[Ref<Engine>]) -> Result<Contents> {
-        let settled = |mut contents: Contents| {
-            let verified = verify::verify(&contents, engines, true)?;
+    fn structure(&self, contents: Contents, engines: &[Ref<Engine>], answers: &mut Answers) -> Result<Contents> {
+        let mut settled = |mut contents: Contents| {
+            let verified = verify::verify(&contents, engines, true, answers)?;
             raise::settle(&mut contents, &verified);
             Ok((contents, verified))
         };
@@ -190,9 +202,29 @@ impl Placer {
         let zero = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
         let is_work = |node: &Node| {
             let is_inside = node.inner().any(|inner| self.has_work(inner));
-            is_inside || matches!(node.body, Body::Kernel { .. }) && self.device_of(node).is_some()
+            is_inside || matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node).is_some()
         };
         Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
+    }
+
+    /// Has devices make one kernel of several nodes, where they take that.
+    fn regions(&mut self, contents: &mut Contents, engines: &[Ref<Engine>], answers: &mut Answers) -> Result<()> {
+        let takes = self.offers();
+        self.placement.regions_why = match takes {
+            _ if !self.wants_regions => Regions::Off,
+            false => Regions::NotTaken,
+            true => Regions::TooSmall,
+        };
+        if !takes {
+            return Ok(());
+        }
+        let verified = verify::verify(contents, engines, true, answers)?;
+        let program = contents.name.clone();
+        self.offer(contents, &verified, &program, None)?;
+        if self.placement.regions_offered > 0 {
+            self.placement.regions_why = self.placement.regions_why.max(Regions::Declined);
+        }
+        Ok(())
     }
 }
 
@@ -210,32 +242,11 @@ fn peers(devices: &[Ref<Engine>]) -> Vec<Vec<usize>> {
 fn strip(contents: &Contents, verified: &Verified) -> Contents {
     let mut is_kept = live(contents, verified, &vec![true; contents.outputs.len()]);
     contents.inputs().for_each(|input| is_kept[input] = true);
-    let mut number = vec![usize::MAX; contents.nodes.len()];
-    let kept: Vec<usize> = (0..contents.nodes.len()).filter(|&index| is_kept[index]).collect();
-    kept.iter().enumerate().for_each(|(new, &old)| number[old] = new);
-    let nodes = kept.iter().map(|&old| {
-        let mut node = contents.nodes[old].clone();
-        node.inputs_mut().iter_mut().for_each(|value| value.0 = number[value.0]);
-        node.after.iter_mut().for_each(|before| *before = number[*before]);
-        if let Some(inner) = verified.inner.get(&old) {
-            node.inner_mut()
-                .into_iter()
-                .zip(inner)
-                .for_each(|(graph, verified)| *graph = Arc::new(strip(graph, verified)));
-        }
-        node
-    });
-    Contents {
-        name: contents.name.clone(),
-        nodes: nodes.collect(),
-        outputs: contents.outputs.iter().map(|(name, value)| (name.clone(), (number[value.0], value.1))).collect(),
-        forwarding: contents
-            .forwarding
-            .iter()
-            .filter(|((node, _), _)| is_kept[*node])
-            .map(|((node, output), forwarding)| ((number[*node], *output), *forwarding))
-            .collect(),
-        homes: contents.homes.clone(),
-        depth: contents.depth,
+    let all: Vec<usize> = (0..contents.outputs.len()).collect();
+    let (mut part, number) = contents.part(&is_kept, &all);
+    for (&old, inner) in verified.inner.iter().filter(|(old, _)| is_kept[**old]) {
+        let graphs = part.nodes[number[old]].inner_mut().into_iter().zip(inner);
+        graphs.for_each(|(graph, verified)| *graph = Arc::new(strip(graph, verified)));
     }
+    part
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceStream, Place, Transfer};
+use crate::device::{DeviceStream, Location, Transfer};
 use crate::engine::BoundKernel;
 use crate::graph::build::contents::Value;
 use crate::kernel::{Issuer, Kernel, KernelContext, Outputs};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Where a port's value is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::graph) enum Port {
+pub(in crate::graph) enum NeighbourPort {
     /// At a place of its own, in the engine's part of each frame.
     Own(usize),
     /// Where a value of the graph around is.
@@ -21,14 +21,14 @@ pub(in crate::graph) enum Port {
 /// A kernel that was put beside a branch or a loop, or into it, and where its outputs are.
 pub(in crate::graph) struct Neighbour {
     pub kernel: Ref<BoundKernel>,
-    pub role: Role,
-    pub ports: Vec<Port>,
+    pub role: NeighbourRole,
+    pub ports: Vec<NeighbourPort>,
     /// The loop's variables that it reads, or hands on to the next iteration.
     pub variables: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::graph) enum Role {
+pub(in crate::graph) enum NeighbourRole {
     Enter,
     Port,
     Mark,
@@ -38,7 +38,7 @@ pub(in crate::graph) enum Role {
 
 /// Copies its inputs to its outputs, as many as there are of both.
 pub(in crate::graph) struct Handed {
-    pub role: Role,
+    pub role: NeighbourRole,
     pub num_inputs: usize,
     pub outputs: Vec<Desc>,
 }
@@ -46,11 +46,11 @@ pub(in crate::graph) struct Handed {
 impl Kernel for Handed {
     fn name(&self) -> &str {
         match self.role {
-            Role::Enter => "enter",
-            Role::Port => "port",
-            Role::Mark => "mark",
-            Role::Next => "next",
-            Role::Leave => "leave",
+            NeighbourRole::Enter => "enter",
+            NeighbourRole::Port => "port",
+            NeighbourRole::Mark => "mark",
+            NeighbourRole::Next => "next",
+            NeighbourRole::Leave => "leave",
         }
     }
 
@@ -71,7 +71,7 @@ impl Kernel for Handed {
     }
 
     fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
-        Ok(Some(Arc::new(Copies { is_copied: matches!(self.role, Role::Enter | Role::Next) })))
+        Ok(Some(Arc::new(HandOver { is_copied: matches!(self.role, NeighbourRole::Enter | NeighbourRole::Next) })))
     }
 
     fn is_relied_on(&self) -> bool {
@@ -87,24 +87,24 @@ impl Kernel for Handed {
     }
 }
 
-struct Copies {
+struct HandOver {
     is_copied: bool,
 }
 
-impl Issuer for Copies {
+impl Issuer for HandOver {
     fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
         for (from, to) in inputs.iter().zip(outputs).filter(|_| self.is_copied) {
             let (address, bytes) = (to.data() as usize, to.bytes());
             if bytes > 0 && from.data() != to.data() {
-                let from = Place::Device(from.data() as usize);
-                stream.copy(&Transfer { name, to: Place::Device(address), from, bytes })?;
+                let from = Location::Device(from.data() as usize);
+                stream.copy(&Transfer { name, to: Location::Device(address), from, bytes })?;
             }
         }
         Ok(())
     }
 }
 
-/// What stands on the host for a value that is an engine's.
+/// The stand-in on the host for a value that is an engine's.
 pub(in crate::graph) fn nobodys_desc() -> Desc {
     Desc::new(dtype::S32, &[1])
 }

@@ -1,20 +1,20 @@
 //! Places one graph, and those inside of its nodes: pieces of work, copies, and the nodes that stand for them.
 #![forbid(unsafe_code)]
 
-use super::edges::Joined;
-use super::neighbours::{Port, Role};
+use super::edges::JoinedNodes;
+use super::neighbours::{NeighbourPort, NeighbourRole};
 use super::placer::Placer;
 use super::region::{OnDevice, Region};
-use super::units::Units;
+use super::units::EngineUnits;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::carry::device::device_frame::{Needs, Source};
+use crate::graph::carry::device::device_frame::{EngineNeeds, ValuePlace};
 use crate::graph::carry::device::to_host::Pace;
-use crate::graph::plan::arena;
+use crate::graph::plan::arena::{self, Arena};
 use crate::graph::plan::schedule;
-use crate::graph::plan::streams::{self, Piece};
+use crate::graph::plan::streams::{self, DevicePiece};
 use crate::kernel::Kernel;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(in crate::graph) struct InPlace {
     waits: bool,
 }
 
-/// What is around a graph inside of a node.
+/// The surroundings of a graph inside of a node.
 pub(in crate::graph) struct Around<'a> {
     region: &'a Region<'a>,
     all: &'a [OnDevice],
@@ -76,6 +76,7 @@ impl Placer {
             device,
             homes,
             position: vec![usize::MAX; old.nodes.len()],
+            costs: schedule::costs(&old, verified, &vec![true; old.nodes.len()]),
             old,
             new,
             in_place: HashMap::new(),
@@ -87,9 +88,9 @@ impl Placer {
             awaited: Vec::new(),
             work: Vec::new(),
             skippable: Vec::new(),
-            joined: Joined::default(),
+            joined: JoinedNodes::default(),
         };
-        region.joined = Joined::none(region.new.len());
+        region.joined = JoinedNodes::none(region.new.len());
         self.check(&region)?;
         self.settle(&mut region, around.as_ref())?;
         region.look_at_crossings(self);
@@ -123,7 +124,7 @@ impl Placer {
             new[node].after.extend(begin);
         }
         self.hold_constants(&mut new)?;
-        let on_host = |node: usize| device[node].is_none() && matches!(&old.nodes[node].body, Body::Kernel { .. });
+        let on_host = |node: usize| device[node].is_none() && matches!(&old.nodes[node].body, NodeBody::Kernel { .. });
         let number = joined.apply(&mut new);
         let value = |value: Value| (number[joined.of(value.0)], joined.value(value).1);
         let outputs = outputs.into_iter().map(|(name, output)| (name, value(output))).collect();
@@ -167,7 +168,7 @@ impl Placer {
         num_outputs: usize,
     ) -> Result<Node> {
         let kernel = BoundKernel::create(self.host.clone(), kernel, &KernelAttr::default())?;
-        Ok(Node { name: name.into(), body: Body::Kernel { kernel, inputs, num_outputs }, after: After::new() })
+        Ok(Node { name: name.into(), body: NodeBody::Kernel { kernel, inputs, num_outputs }, after: After::new() })
     }
 
     /// Constants on engines are held besides the nodes, none of which has one any more for an input. Another stands in
@@ -175,7 +176,7 @@ impl Placer {
     fn hold_constants(&mut self, nodes: &mut [Node]) -> Result<()> {
         for node in nodes {
             if self.device_of(node).is_some()
-                && let Body::Constant(tensor) = &mut node.body
+                && let NodeBody::Constant(tensor) = &mut node.body
             {
                 let nobodys = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
                 self.constants.push(std::mem::replace(tensor, nobodys));
@@ -191,7 +192,7 @@ impl Placer {
                 continue;
             }
             let verified = &region.verified.inner[&index];
-            let is_loop = matches!(region.old.nodes[index].body, Body::While { .. });
+            let is_loop = matches!(region.old.nodes[index].body, NodeBody::While { .. });
             let overlaps = region.old.nodes[index].num_slots() > 1;
             let is_guard = region.verified.presences.may_be_skipped(index);
             let used: Vec<usize> = self.needs.iter().map(|needs| needs.arena_bytes).collect();
@@ -225,14 +226,14 @@ impl Placer {
     /// Nodes that say when variables of a loop are there for the next iteration, which may be under way already. They
     /// have an output for each.
     fn handed_on<'a>(&'a self, region: &Region<'_>) -> Vec<(usize, &'a [usize])> {
-        let neighbour = |node| self.neighbour_of(node).filter(|of| region.overlaps && of.role == Role::Next);
+        let neighbour = |node| self.neighbour_of(node).filter(|of| region.overlaps && of.role == NeighbourRole::Next);
         let nodes = region.old.nodes.iter().enumerate();
         nodes.filter_map(|(index, node)| Some((index, &neighbour(node)?.variables[..]))).collect()
     }
 
     /// Slots that engines have memory for, if the first one took what is more than `used`.
     fn most_slots(&self, used: &[usize]) -> usize {
-        let most = |needs: &Needs, used: usize| {
+        let most = |needs: &EngineNeeds, used: usize| {
             let most = match needs.engine.device().memory_bytes() {
                 0 => MOST_SLOT_BYTES,
                 bytes => (bytes / 8) as usize,
@@ -248,15 +249,15 @@ impl Placer {
             let Some((neighbour, engine)) = self.neighbour_of(node).zip(region.device[index]) else { continue };
             for (output, port) in neighbour.ports.iter().enumerate() {
                 let source = match (*port, around) {
-                    (Port::Own(place), _) => Source::Arena(place),
-                    (Port::Outer(value), Some(Around { region, all, .. })) => {
+                    (NeighbourPort::Own(place), _) => ValuePlace::Arena(place),
+                    (NeighbourPort::Outer(value), Some(Around { region, all, .. })) => {
                         region.source_on(&all[engine], value, &mut Vec::new())
                     }
-                    (Port::Outer(_), None) => return Err(Error::internal("a port in the outermost graph")),
+                    (NeighbourPort::Outer(_), None) => return Err(Error::internal("a port in the outermost graph")),
                 };
                 region.handed.insert((index, output), source);
             }
-            if neighbour.role == Role::Port {
+            if neighbour.role == NeighbourRole::Port {
                 region.joined.leave_out(index);
             }
         }
@@ -285,20 +286,19 @@ impl Placer {
         region: &mut Region<'_>,
         engine: usize,
         order: &[u32],
-        units: Option<&Units>,
+        units: Option<&EngineUnits>,
     ) -> Result<OnDevice> {
         let is_ours = |region: &Region<'_>, node: usize| region.device[node] == Some(engine) && region.is_piece(node);
         let nodes: Vec<usize> = order.iter().map(|&node| node as usize).filter(|&node| is_ours(region, node)).collect();
         nodes.iter().enumerate().for_each(|(at, &node)| region.position[node] = at);
-        let costs = schedule::costs(&region.old, region.verified, &vec![true; region.old.nodes.len()]);
-        let pieces: Vec<Piece> = nodes
+        let pieces: Vec<DevicePiece> = nodes
             .iter()
             .map(|&node| {
                 let before = region.old.nodes[node].predecessors();
                 let after =
                     before.filter(|&before| is_ours(region, before)).map(|before| region.position[before]).collect();
                 let is_first = self.neighbour_of(&region.old.nodes[node]).is_some();
-                Piece { after, cost_ns: costs[node], is_first }
+                DevicePiece { after, cost_ns: region.costs[node], is_first }
             })
             .collect();
         let plan = streams::plan(&pieces, region.max_streams(self, engine));
@@ -325,9 +325,9 @@ impl Placer {
         let is_over = |before: usize, then: usize| {
             plan.is_over(before, then) && segments.as_ref().is_none_or(|segments| segments.is_over(before, then))
         };
-        let (offsets, bytes) = arena::places(&stored, is_over, alignment);
+        let Arena { offsets, bytes, overwrites } = arena::places(&stored, is_over, alignment);
         let mut overwritten = vec![Vec::new(); nodes.len()];
-        arena::overwrites(&stored, &offsets).into_iter().for_each(|(before, then)| overwritten[then].push(before));
+        overwrites.into_iter().for_each(|(before, then)| overwritten[then].push(before));
         for (value, offset) in values.iter().zip(&offsets) {
             let place = needs.arena_bytes + offset;
             match uploads.get_mut(value) {

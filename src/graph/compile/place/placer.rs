@@ -1,14 +1,14 @@
-//! What all graphs of a program have in common while they are placed, and what is said of it.
+//! The state that all graphs of a program share while they are placed, and the facts for the report.
 #![forbid(unsafe_code)]
 
 use super::neighbours::{Neighbour, nobodys_desc};
-use crate::base::{Ref, Result};
+use crate::base::{Error, Ref, Result};
 use crate::engine::{BoundKernel, Engine, Tensor};
-use crate::graph::build::contents::{After, Body, Contents, Node};
-use crate::graph::carry::device::device_frame::Needs;
+use crate::graph::build::contents::{After, Contents, Node, NodeBody};
+use crate::graph::carry::device::device_frame::EngineNeeds;
 use crate::graph::carry::device::direct;
 use crate::graph::carry::device::frames::DeviceFrames;
-use crate::graph::carry::device::part::Made;
+use crate::graph::carry::device::part::DeviceNodes;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::carry::device::replays::RunCounts;
 use crate::graph::plan::actions::Lowered;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Why a program has segments, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum SegmentsWhy {
     #[default]
     NoDevices,
     Off,
@@ -25,14 +25,39 @@ pub enum Why {
     Segments,
 }
 
-impl Why {
+impl SegmentsWhy {
     pub fn text(self) -> &'static str {
         match self {
-            Why::NoDevices => "no, there are no other engines",
-            Why::Off => "no, the compile options say so",
-            Why::NoRecordings => "no, no engine records work",
-            Why::TooShort => "no, nowhere are there four nodes of an engine's with nothing between them",
-            Why::Segments => "yes, where there are four nodes of an engine's or more with nothing between them",
+            SegmentsWhy::NoDevices => "no, there are no other engines",
+            SegmentsWhy::Off => "no, the compile options say so",
+            SegmentsWhy::NoRecordings => "no, no engine records work",
+            SegmentsWhy::TooShort => "no, nowhere are there four nodes of an engine's with nothing between them",
+            SegmentsWhy::Segments => "yes, where there are four nodes of an engine's or more with nothing between them",
+        }
+    }
+}
+
+/// Why devices have made kernels of several nodes, or why not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Regions {
+    #[default]
+    NoDevices,
+    Off,
+    NotTaken,
+    TooSmall,
+    Declined,
+    Compiled,
+}
+
+impl Regions {
+    pub fn text(self) -> &'static str {
+        match self {
+            Regions::NoDevices => "no, there are no other engines",
+            Regions::Off => "no, the compile options say so",
+            Regions::NotTaken => "no, no device makes one kernel of several nodes",
+            Regions::TooSmall => "no, nowhere are there two nodes of an engine's that can be one",
+            Regions::Declined => "no, the devices decline them",
+            Regions::Compiled => "yes, where a device takes them",
         }
     }
 }
@@ -59,7 +84,7 @@ impl Decided {
     }
 }
 
-/// What was placed, for the report.
+/// The facts of placement, for the report.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Nodes on engines other than the host's.
@@ -85,7 +110,14 @@ pub struct Placement {
     pub segment_nodes: u32,
     pub segment_copies: u32,
     pub segment_edges: u32,
-    pub why: Why,
+    pub why: SegmentsWhy,
+    /// Sets of nodes that were offered to devices as one, and kernels that these made of such, with the nodes in them.
+    pub regions_offered: u32,
+    pub regions: u32,
+    pub region_nodes: u32,
+    pub regions_why: Regions,
+    /// Why the first one was declined.
+    pub declined: Option<String>,
     /// Kernels inside of branches and loops that are an engine's as a whole.
     pub inner_nodes: u32,
     /// Loops and branches that devices decide in.
@@ -93,18 +125,26 @@ pub struct Placement {
     pub device_branches: u32,
     pub decided: Vec<Decided>,
     /// Whether runs on a stream of the engine's are issued to it.
-    pub direct: direct::Why,
+    pub direct: direct::DirectWhy,
     pub runs: Option<Arc<RunCounts>>,
 }
 
+impl Placement {
+    /// A device declines a region.
+    pub(super) fn declined(&mut self, why: &Error) {
+        self.regions_why = self.regions_why.max(Regions::Declined);
+        self.declined.get_or_insert_with(|| why.message().to_owned());
+    }
+}
+
 /// A branch or a loop that an engine does as a whole.
-pub(in crate::graph) struct Taken {
+pub(in crate::graph) struct TakenNode {
     pub kernel: Ref<BoundKernel>,
     pub lowered: Arc<Lowered>,
     pub by_device: bool,
 }
 
-/// What all graphs of a program have in common while they are placed.
+/// The state that all graphs of a program share while they are placed.
 pub(in crate::graph) struct Placer {
     pub host: Ref<Engine>,
     /// Engines that work on their own.
@@ -113,17 +153,18 @@ pub(in crate::graph) struct Placer {
     pub peers: Vec<Vec<usize>>,
     pub frames: Arc<DeviceFrames>,
     /// One for each of them.
-    pub needs: Vec<Needs>,
+    pub needs: Vec<EngineNeeds>,
     pub wants_segments: bool,
-    /// What is known of the way that segments go.
+    /// The verdict so far on the way that segments go.
     pub way: Verdict,
     pub wants_device_control: bool,
+    pub wants_regions: bool,
     /// Those in the engines' memory.
     pub constants: Vec<Ref<Tensor>>,
     /// Branches and loops that engines do as a whole.
-    pub taken: Vec<Taken>,
-    pub made: Made,
-    /// What hands values on from and to branches and loops.
+    pub taken: Vec<TakenNode>,
+    pub made: DeviceNodes,
+    /// Kernels that hand values on from and to branches and loops.
     pub neighbours: Vec<Neighbour>,
     pub placement: Placement,
 }
@@ -132,8 +173,8 @@ impl Placer {
     /// Which of the engines that work on their own a node is on.
     pub fn device_of(&self, node: &Node) -> Option<usize> {
         let engine = match &node.body {
-            Body::Kernel { kernel, .. } => kernel.engine(),
-            Body::Constant(tensor) => tensor.engine(),
+            NodeBody::Kernel { kernel, .. } => kernel.engine(),
+            NodeBody::Constant(tensor) => tensor.engine(),
             _ => return None,
         };
         self.number_of(engine)
@@ -152,21 +193,21 @@ impl Placer {
             .any(|node| self.device_of(node).is_some() || node.inner().any(|inner| self.has_work(inner)))
     }
 
-    /// What stands behind a node's kernel, if it is a branch or a loop.
-    pub fn taken(&self, node: &Node) -> Option<&Taken> {
-        let Body::Kernel { kernel, .. } = &node.body else { return None };
+    /// The branch or the loop behind a node's kernel, if it is one.
+    pub fn taken(&self, node: &Node) -> Option<&TakenNode> {
+        let NodeBody::Kernel { kernel, .. } = &node.body else { return None };
         self.taken.iter().find(|taken| std::ptr::eq(&raw const *taken.kernel, &raw const **kernel))
     }
 
     /// A number of the host's that stands where a value is an engine's.
     pub fn nobodys(&self) -> Result<Node> {
         let tensor = Tensor::create(self.host.clone(), nobodys_desc())?;
-        Ok(Node { name: "nobody's".into(), body: Body::Constant(tensor), after: After::new() })
+        Ok(Node { name: "nobody's".into(), body: NodeBody::Constant(tensor), after: After::new() })
     }
 
-    /// What a node is, if it hands on what others have made.
+    /// The neighbour behind a node's kernel, if it hands values on.
     pub fn neighbour_of(&self, node: &Node) -> Option<&Neighbour> {
-        let Body::Kernel { kernel, .. } = &node.body else { return None };
+        let NodeBody::Kernel { kernel, .. } = &node.body else { return None };
         self.neighbours.iter().find(|known| std::ptr::eq(&raw const **kernel, &raw const *known.kernel))
     }
 }

@@ -5,11 +5,11 @@
 #![forbid(unsafe_code)]
 
 use super::lower::{self, Surroundings};
-use super::placer::{Decided, Placer, Taken};
+use super::placer::{Decided, Placer, TakenNode};
 use super::units::MOST;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, Tensor};
-use crate::graph::build::contents::{After, Body, Contents, Node};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody};
 use crate::graph::build::verify::Verified;
 use crate::graph::carry::device::kernels::ISSUE_NS;
 use crate::kernel::{Kernel, KernelContext, Outputs};
@@ -116,10 +116,10 @@ impl Placer {
                 return Err(format!("node '{name}' has values whose shape only a run knows"));
             }
             let here = match &node.body {
-                Body::Input(_) => continue,
-                Body::Constant(tensor) if tensor.engine().accelerator().is_none() => continue,
-                Body::Constant(tensor) => self.number_of(tensor.engine()),
-                Body::Kernel { kernel, .. } => {
+                NodeBody::Input(_) => continue,
+                NodeBody::Constant(tensor) if tensor.engine().accelerator().is_none() => continue,
+                NodeBody::Constant(tensor) => self.number_of(tensor.engine()),
+                NodeBody::Kernel { kernel, .. } => {
                     let own = kernel.kernel();
                     let here = self.number_of(kernel.engine());
                     if here.is_some() && (own.is_issued() || !own.effects().is_empty() || kernel.on_device().is_none())
@@ -128,14 +128,14 @@ impl Placer {
                     }
                     here
                 }
-                Body::Case { .. } | Body::While { .. } => {
+                NodeBody::Case { .. } | NodeBody::While { .. } => {
                     for (graph, verified) in node.inner().zip(&verified.inner[&index]) {
                         self.look_inside(graph, verified, engine)?;
                     }
                     continue;
                 }
-                Body::Switch { .. } | Body::Merge { .. } => return Err("it has switches inside".to_owned()),
-                Body::Task { .. } | Body::Cyclic { .. } => None,
+                NodeBody::Switch { .. } | NodeBody::Merge { .. } => return Err("it has switches inside".to_owned()),
+                NodeBody::Task { .. } | NodeBody::Cyclic { .. } => None,
             };
             let Some(here) = here else { return Err(format!("node '{name}' is the host's")) };
             if *engine.get_or_insert(here) != here {
@@ -188,7 +188,7 @@ impl Placer {
         }
         let label = self.devices[engine].label();
         facts.decided.push(Decided { node: name, engine: Some(label), why });
-        let is_loop = matches!(node.body, Body::While { .. });
+        let is_loop = matches!(node.body, NodeBody::While { .. });
         let (num_inputs, outputs) = (first + constants.len(), verified.descs[index].to_vec());
         let num_outputs = outputs.len();
         let cost_ns = ISSUE_NS.saturating_mul(size as u64);
@@ -198,10 +198,10 @@ impl Placer {
         let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(whole), &attr)?;
         for (name, tensor) in constants {
             inputs.push((contents.nodes.len(), 0));
-            contents.nodes.push(Node { name: name.into(), body: Body::Constant(tensor), after: After::new() });
+            contents.nodes.push(Node { name: name.into(), body: NodeBody::Constant(tensor), after: After::new() });
         }
-        contents.nodes[index].body = Body::Kernel { kernel: kernel.clone(), inputs, num_outputs };
-        self.taken.push(Taken { kernel, lowered: Arc::new(lowered), by_device });
+        contents.nodes[index].body = NodeBody::Kernel { kernel: kernel.clone(), inputs, num_outputs };
+        self.taken.push(TakenNode { kernel, lowered: Arc::new(lowered), by_device });
         Ok(())
     }
 }
@@ -209,7 +209,7 @@ impl Placer {
 /// The constants of the host's in a graph and those inside of it, each once.
 fn host_constants(contents: &Contents, all: &mut Vec<(String, Ref<Tensor>)>) {
     for node in &contents.nodes {
-        if let Body::Constant(tensor) = &node.body
+        if let NodeBody::Constant(tensor) = &node.body
             && tensor.engine().accelerator().is_none()
             && !all.iter().any(|(_, known)| lower::key(known) == lower::key(tensor))
         {

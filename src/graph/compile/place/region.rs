@@ -1,18 +1,18 @@
-//! What is known of one graph while it is placed, without what is inside of its nodes: where values are, what each engine
-//! does, and in which order.
+//! The state of one graph while it is placed, without the graphs inside of its nodes: places of values, the work of
+//! each engine, and its order.
 #![forbid(unsafe_code)]
 
-use super::edges::Joined;
+use super::edges::JoinedNodes;
 use super::placer::Placer;
-use super::units::{self, Units};
+use super::units::{self, EngineUnits};
 use crate::base::Result;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::carry::device::device_frame::Source;
+use crate::graph::carry::device::device_frame::ValuePlace;
 use crate::graph::plan::actions::Lowered;
-use crate::graph::plan::arena::Stored;
+use crate::graph::plan::arena::StoredValue;
 use crate::graph::plan::schedule;
-use crate::graph::plan::streams::{self, Piece, Plan};
+use crate::graph::plan::streams::{self, DevicePiece, StreamPlan};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(in crate::graph) struct Region<'a> {
     pub verified: &'a Verified,
     /// As it was.
     pub old: Contents,
+    /// The estimated run time of each node.
+    pub costs: Vec<u64>,
     /// As it will be: the nodes of before under their numbers, then new ones.
     pub new: Vec<Node>,
     /// The node that all work comes after, in the outermost graph.
@@ -31,7 +33,7 @@ pub(in crate::graph) struct Region<'a> {
     /// It is in a loop whose iterations overlap.
     pub overlaps: bool,
     /// Where values are that are handed on between graphs.
-    pub handed: HashMap<Value, Source>,
+    pub handed: HashMap<Value, ValuePlace>,
     /// For each node, the engine that it is on.
     pub device: Vec<Option<usize>>,
     /// For each node on an engine, its position in that engine's order.
@@ -55,18 +57,18 @@ pub(in crate::graph) struct Region<'a> {
     pub work: Vec<usize>,
     pub skippable: Vec<usize>,
     /// Pieces that are part of segments.
-    pub joined: Joined,
+    pub joined: JoinedNodes,
     /// Nodes that are branches or loops, and whether the device decides in them.
     pub taken: HashMap<usize, (Arc<Lowered>, bool)>,
 }
 
-/// What one engine does for the graph.
+/// The work of one engine for the graph.
 pub(in crate::graph) struct OnDevice {
     pub engine: usize,
     /// Nodes, in the order of issue.
     pub nodes: Vec<usize>,
-    pub pieces: Vec<Piece>,
-    pub plan: Plan,
+    pub pieces: Vec<DevicePiece>,
+    pub plan: StreamPlan,
     /// For each piece, those that must be over because it writes where their values were.
     pub overwritten: Vec<Vec<usize>>,
     /// None: nothing is submitted as one.
@@ -91,7 +93,7 @@ pub(in crate::graph) struct Segments {
     /// For each position.
     pub of: Vec<usize>,
     /// On which streams they go as one, and whom they wait for.
-    pub plan: Plan,
+    pub plan: StreamPlan,
     /// Copies to the engine that are part of one.
     pub copies: HashMap<Value, usize>,
     /// Fewest pieces that are recorded.
@@ -104,7 +106,7 @@ impl Region<'_> {
     }
 
     pub fn is_kernel(&self, node: usize) -> bool {
-        matches!(self.old.nodes[node].body, Body::Kernel { .. })
+        matches!(self.old.nodes[node].body, NodeBody::Kernel { .. })
     }
 
     /// Whether an engine does the node's work, and does not merely have its value.
@@ -126,7 +128,7 @@ impl Region<'_> {
 
     /// Whether something is copied from the host to an engine each time.
     pub fn copies_anew(&self, on: &OnDevice) -> bool {
-        on.upload_values.iter().any(|value| !matches!(self.old.nodes[value.0].body, Body::Constant(_)))
+        on.upload_values.iter().any(|value| !matches!(self.old.nodes[value.0].body, NodeBody::Constant(_)))
     }
 
     /// Whether pieces that lie together are recorded.
@@ -142,9 +144,7 @@ impl Region<'_> {
 
     /// An order that all edges allow, the longest path to the end first.
     pub fn order(&self) -> Vec<u32> {
-        let live = vec![true; self.old.nodes.len()];
-        let costs = schedule::costs(&self.old, self.verified, &live);
-        schedule::order(&self.old, self.verified, &live, &costs)
+        schedule::order(&self.old, self.verified, &vec![true; self.old.nodes.len()], &self.costs)
     }
 
     /// Finds what leaves the engine that it is on, and which outputs are written in place: those that a node of the
@@ -187,12 +187,18 @@ impl Region<'_> {
         }
     }
 
-    /// What an engine stores: its nodes' outputs in their order, then what is copied to it.
-    pub fn stored(&self, engine: usize, nodes: &[usize], uploads: &[Value]) -> Result<(Vec<Value>, Vec<Stored>)> {
+    /// Which of these nodes read each value, by position.
+    fn readers(&self, nodes: &[usize]) -> HashMap<Value, Vec<usize>> {
         let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
         for (at, &node) in nodes.iter().enumerate() {
             self.old.nodes[node].inputs().iter().for_each(|&value| readers.entry(value).or_default().push(at));
         }
+        readers
+    }
+
+    /// The values that an engine stores: its nodes' outputs in their order, then copies to it.
+    pub fn stored(&self, engine: usize, nodes: &[usize], uploads: &[Value]) -> Result<(Vec<Value>, Vec<StoredValue>)> {
+        let mut readers = self.readers(nodes);
         let (mut values, mut stored) = (Vec::new(), Vec::new());
         let outputs = nodes.iter().enumerate().flat_map(|(at, &node)| {
             let memory = usize::from(self.taken.contains_key(&node));
@@ -209,7 +215,7 @@ impl Region<'_> {
                 Some(desc) => desc.bytes()?,
                 None => self.memory_of(engine, value.0)?,
             };
-            stored.push(Stored { bytes, writer, readers, is_kept });
+            stored.push(StoredValue { bytes, writer, readers, is_kept });
             values.push(value);
         }
         Ok((values, stored))
@@ -217,35 +223,35 @@ impl Region<'_> {
 
     /// Where a value is on an engine. If it is a run's own tensor, the node that reads it is given it as one more
     /// input.
-    pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> Source {
+    pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> ValuePlace {
         if let Some(&(_, place)) = on.uploads.get(&value) {
-            return Source::Arena(place);
+            return ValuePlace::Arena(place);
         }
         if let Some(&handed) = self.handed.get(&value) {
             return handed;
         }
         let own = self.in_place.get(&value).map(|&(_, output)| (value.0, output));
         match &self.old.nodes[value.0].body {
-            Body::Constant(tensor) => Source::Fixed(tensor.data() as usize),
-            Body::Input(_) => self.given(value, reads),
+            NodeBody::Constant(tensor) => ValuePlace::Fixed(tensor.data() as usize),
+            NodeBody::Input(_) => self.given(value, reads),
             _ => match own {
                 Some(own) => self.given(own, reads),
-                None => Source::Arena(on.places.get(&value).copied().unwrap_or(0)),
+                None => ValuePlace::Arena(on.places.get(&value).copied().unwrap_or(0)),
             },
         }
     }
 
-    fn given(&self, value: Value, reads: &mut Vec<Value>) -> Source {
+    fn given(&self, value: Value, reads: &mut Vec<Value>) -> ValuePlace {
         reads.push(value);
-        Source::Input(reads.len() - 1)
+        ValuePlace::Input(reads.len() - 1)
     }
 
     /// Whether an engine does all of the graph, with tensors in its memory.
-    pub fn is_alone(&self, engine: usize, roles: &[units::Role]) -> bool {
+    pub fn is_alone(&self, engine: usize, roles: &[units::UnitRole]) -> bool {
         let is_there =
-            |node: usize| self.device[node] == Some(engine) || !matches!(self.old.nodes[node].body, Body::Input(_));
+            |node: usize| self.device[node] == Some(engine) || !matches!(self.old.nodes[node].body, NodeBody::Input(_));
         let is_home = |home: &Option<usize>| *home == Some(engine);
-        !roles.contains(&units::Role::Other) && (0..roles.len()).all(is_there) && self.homes.iter().all(is_home)
+        !roles.contains(&units::UnitRole::Other) && (0..roles.len()).all(is_there) && self.homes.iter().all(is_home)
     }
 }
 
@@ -274,17 +280,14 @@ impl Segments {
         &mut self,
         region: &Region<'_>,
         nodes: &[usize],
-        units: &Units,
+        units: &EngineUnits,
         uploads: &[Value],
     ) -> Result<()> {
-        let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
-        for (at, &node) in nodes.iter().enumerate() {
-            region.old.nodes[node].inputs().iter().for_each(|&value| readers.entry(value).or_default().push(at));
-        }
+        let readers = region.readers(nodes);
         for value in uploads {
             let at = &readers[value];
             let segment = self.of[at[0]];
-            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+            let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
             let begins_then = units.before.row(value.0) == units.before.row(nodes[at[0]]);
             let has_one = at.iter().all(|&at| self.of[at] == segment)
                 && region.is_worth_recording(&nodes[self.ranges[segment].clone()], self.fewest);

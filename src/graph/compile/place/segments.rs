@@ -1,25 +1,25 @@
 //! Which segments there are, what each waits for where it is submitted as one, and the nodes that stand for them.
 #![forbid(unsafe_code)]
 
-use super::copies::{Copies, Turn};
-use super::placer::{Placer, Why};
+use super::copies::{CopiesSeen, Turn};
+use super::placer::{Placer, SegmentsWhy};
 use super::region::{OnDevice, Region, Segments};
-use super::units::{self, FEWEST, FEWEST_ALONE, Role, Units};
+use super::units::{self, EngineUnits, FEWEST, FEWEST_ALONE, UnitRole};
 use crate::base::{Reach, Result};
-use crate::graph::build::contents::{Body, Value};
-use crate::graph::carry::device::device_frame::{Before, Source};
+use crate::graph::build::contents::{NodeBody, Value};
+use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::Issue;
 use crate::graph::carry::device::part;
 use crate::graph::carry::device::pick::Verdict;
 use crate::graph::carry::device::segment::{self, CopyIn, Segment};
-use crate::graph::plan::streams::{self, Piece};
+use crate::graph::plan::streams::{self, DevicePiece};
 use crate::kernel::Kernel;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// A piece that is to become a node, or part of one.
-pub(in crate::graph) struct Issued {
+pub(in crate::graph) struct IssuedPiece {
     pub node: usize,
     pub issue: Issue,
     /// The node's inputs.
@@ -29,41 +29,46 @@ pub(in crate::graph) struct Issued {
 
 impl Placer {
     /// Finds the segments of each engine, and an order of all nodes in which each one's lie together.
-    pub(in crate::graph) fn cut(&mut self, region: &Region<'_>, order: Vec<u32>) -> (Vec<Option<Units>>, Vec<u32>) {
+    pub(in crate::graph) fn cut(
+        &mut self,
+        region: &Region<'_>,
+        order: Vec<u32>,
+    ) -> (Vec<Option<EngineUnits>>, Vec<u32>) {
         let none = |placer: &Placer| (0..placer.devices.len()).map(|_| None).collect();
         if !self.wants_segments {
-            self.placement.why = self.placement.why.max(Why::Off);
+            self.placement.why = self.placement.why.max(SegmentsWhy::Off);
             return (none(self), order);
         }
         let nodes = &region.old.nodes;
         let after: Vec<Vec<usize>> = nodes.iter().map(|node| node.predecessors().collect()).collect();
         let is_issued =
-            |node: usize| matches!(&nodes[node].body, Body::Kernel { kernel, .. } if kernel.kernel().is_issued());
+            |node: usize| matches!(&nodes[node].body, NodeBody::Kernel { kernel, .. } if kernel.kernel().is_issued());
         let mut all = none(self);
         for (engine, units) in all.iter_mut().enumerate() {
             let role = |node: usize| match nodes[node].body {
                 _ if region.is_piece(node) && region.device[node] == Some(engine) => match region.taken.get(&node) {
-                    Some((_, true)) => Role::Piece,
-                    None if !is_issued(node) => Role::Piece,
-                    _ => Role::Alone,
+                    Some((_, true)) => UnitRole::Piece,
+                    None if !is_issued(node) => UnitRole::Piece,
+                    _ => UnitRole::Alone,
                 },
-                Body::Input(_) | Body::Constant(_) => Role::Source,
-                _ if !region.joined.is_kept(node) => Role::Source,
-                _ => Role::Other,
+                NodeBody::Input(_) | NodeBody::Constant(_) => UnitRole::Source,
+                _ if !region.joined.is_kept(node) => UnitRole::Source,
+                _ => UnitRole::Other,
             };
-            let roles: Vec<Role> = (0..nodes.len()).map(role).collect();
-            if !roles.contains(&Role::Piece) {
+            let roles: Vec<UnitRole> = (0..nodes.len()).map(role).collect();
+            if !roles.contains(&UnitRole::Piece) {
                 continue;
             }
             let can_record = self.devices[engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
             let found = can_record.then(|| units::units(&roles, &order, &after)).flatten();
-            let why = if can_record { Why::TooShort } else { Why::NoRecordings };
+            let why = if can_record { SegmentsWhy::TooShort } else { SegmentsWhy::NoRecordings };
             let fewest = if region.is_alone(engine, &roles) { FEWEST_ALONE } else { FEWEST };
-            let found = found.map(|found| Units { fewest, ..found });
+            let found = found.map(|found| EngineUnits { fewest, ..found });
             *units = found.filter(|found| found.units.iter().any(|unit| region.is_worth_recording(unit, found.fewest)));
-            self.placement.why = self.placement.why.max(if units.is_some() { Why::Segments } else { why });
+            self.placement.why = self.placement.why.max(if units.is_some() { SegmentsWhy::Segments } else { why });
         }
-        let joined: Vec<Vec<usize>> = all.iter().flatten().flat_map(|units: &Units| units.units.clone()).collect();
+        let joined: Vec<Vec<usize>> =
+            all.iter().flatten().flat_map(|units: &EngineUnits| units.units.clone()).collect();
         let order = if joined.is_empty() { order } else { units::together(&joined, &order, &after) };
         (all, order)
     }
@@ -73,8 +78,8 @@ impl Placer {
         &mut self,
         region: &Region<'_>,
         engine: usize,
-        (nodes, pieces): (&[usize], &[Piece]),
-        units: &Units,
+        (nodes, pieces): (&[usize], &[DevicePiece]),
+        units: &EngineUnits,
     ) -> Segments {
         let range = |unit: &Vec<usize>| region.position[unit[0]]..region.position[unit[0]] + unit.len();
         let mut ranges: Vec<Range<usize>> = units.units.iter().map(range).collect();
@@ -83,7 +88,7 @@ impl Placer {
         for (segment, range) in ranges.iter().enumerate() {
             of[range.clone()].fill(segment);
         }
-        let whole: Vec<Piece> = ranges
+        let whole: Vec<DevicePiece> = ranges
             .iter()
             .enumerate()
             .map(|(segment, range)| {
@@ -91,7 +96,7 @@ impl Placer {
                 let before = pieces.iter().flat_map(|piece| &piece.after).map(|&at| of[at]);
                 let after = before.filter(|&before| before != segment).collect();
                 let cost_ns = pieces.iter().map(|piece| piece.cost_ns).fold(0, u64::saturating_add);
-                Piece { after, cost_ns, is_first: pieces.iter().any(|piece| piece.is_first) }
+                DevicePiece { after, cost_ns, is_first: pieces.iter().any(|piece| piece.is_first) }
             })
             .collect();
         let plan = streams::plan(&whole, region.max_streams(self, engine));
@@ -112,22 +117,22 @@ impl Placer {
         &mut self,
         region: &mut Region<'_>,
         on: &OnDevice,
-        issued: Vec<Issued>,
+        issued: Vec<IssuedPiece>,
         turns: &HashMap<Value, Turn>,
     ) -> Result<()> {
         let Some(segments) = &on.segments else {
-            for Issued { node, issue, reads, after } in issued {
+            for IssuedPiece { node, issue, reads, after } in issued {
                 let num_outputs = issue.given.len();
                 let name = region.old.nodes[node].name.to_string();
                 let kernel: Arc<dyn Kernel> = match issue.control {
                     Some(_) => {
                         let segment = Segment::alone(issue);
-                        self.made.pieces.push(part::Piece::Segment(Arc::clone(&segment)));
+                        self.made.pieces.push(part::PieceNode::Segment(Arc::clone(&segment)));
                         segment
                     }
                     None => {
                         let issue = Arc::new(issue);
-                        self.made.pieces.push(part::Piece::Issue(Arc::clone(&issue)));
+                        self.made.pieces.push(part::PieceNode::Issue(Arc::clone(&issue)));
                         issue
                     }
                 };
@@ -140,8 +145,8 @@ impl Placer {
         };
         let position: HashMap<Value, usize> =
             on.upload_values.iter().enumerate().map(|(at, &value)| (value, at)).collect();
-        let mut seen = vec![Copies::new(on.upload_values.len()); segments.plan.num_streams];
-        let mut behind: Vec<Copies> = Vec::with_capacity(segments.ranges.len());
+        let mut seen = vec![CopiesSeen::new(on.upload_values.len()); segments.plan.num_streams];
+        let mut behind: Vec<CopiesSeen> = Vec::with_capacity(segments.ranges.len());
         let mut tails: Vec<Option<usize>> = vec![None; segments.plan.num_streams];
         let mut issued = issued.into_iter();
         for (segment, range) in segments.ranges.iter().enumerate() {
@@ -168,7 +173,7 @@ impl Placer {
                     let name = region.copy_name(value, &self.devices[on.engine].label());
                     copies.push((value, CopyIn { upload: number, to, bytes, name }));
                 } else if !seen.meet(position[&value], turns.get(&value).copied()) {
-                    let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+                    let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
                     before.push(if is_constant { Before::Constant(number) } else { Before::Upload(number) });
                 }
             }
@@ -183,15 +188,15 @@ impl Placer {
             let (mut inputs, mut place_of) = (Vec::new(), HashMap::new());
             let mut given = Vec::new();
             let mut issues = Vec::with_capacity(range.len());
-            for Issued { node, mut issue, reads, after: waits } in issued.by_ref().take(range.len()) {
+            for IssuedPiece { node, mut issue, reads, after: waits } in issued.by_ref().take(range.len()) {
                 after.extend(waits);
                 let own = given.len();
                 region.joined.join(node, last, own);
-                let moved: Vec<Source> = reads
+                let moved: Vec<ValuePlace> = reads
                     .into_iter()
                     .map(|read| match region.joined.value(read) {
-                        (of, output) if of == last => Source::Output(output),
-                        _ => Source::Input(*place_of.entry(read).or_insert_with(|| {
+                        (of, output) if of == last => ValuePlace::Output(output),
+                        _ => ValuePlace::Input(*place_of.entry(read).or_insert_with(|| {
                             inputs.push(read);
                             inputs.len() - 1
                         })),
@@ -199,8 +204,8 @@ impl Placer {
                     .collect();
                 for (source, _) in issue.inputs.iter_mut().chain(&mut issue.outputs) {
                     *source = match *source {
-                        Source::Input(input) => moved[input],
-                        Source::Output(output) => Source::Output(own + output),
+                        ValuePlace::Input(input) => moved[input],
+                        ValuePlace::Output(output) => ValuePlace::Output(own + output),
                         there => there,
                     };
                 }
@@ -234,7 +239,7 @@ impl Placer {
                 own,
                 me: me.clone(),
             });
-            self.made.pieces.push(part::Piece::Segment(Arc::clone(&node)));
+            self.made.pieces.push(part::PieceNode::Segment(Arc::clone(&node)));
             let mut node = self.node(&name, node, inputs, num_outputs)?;
             node.after = after.into();
             region.new[last] = node;
@@ -263,7 +268,7 @@ impl Placer {
 }
 
 impl OnDevice {
-    /// What each step of a segment's recording comes after: its copies, then its pieces. Edges that others imply are
+    /// The predecessors of each step of a segment's recording: its copies, then its pieces. Edges that others imply are
     /// left out.
     fn edges(&self, region: &Region<'_>, range: &Range<usize>, copies: &[(Value, CopyIn)]) -> Vec<Vec<usize>> {
         let mut all = vec![Vec::new(); copies.len()];

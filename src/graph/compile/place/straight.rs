@@ -2,8 +2,8 @@
 //! all else.
 //!
 //! *In place.* An output may be wanted where an input is: a loop's next value of a variable, where the one before is,
-//! or the same inside of a branch or a loop of the body. Then all that read the input come first: edges say so. Who
-//! computes the output may read the input itself, if it is
+//! or the same inside of a branch or a loop of the body. Then all readers of the input come first: edges say so. The
+//! node that computes the output may read the input itself, if it is
 //!
 //! - a kernel that says that its output may share memory with an input, in the form that the device has too, and both
 //!   are alike;
@@ -14,13 +14,11 @@
 //! longer chain of nodes than the copy does.
 #![forbid(unsafe_code)]
 
-use crate::base::{Error, Reach, Result};
-use crate::graph::build::contents::{Body, Contents, Value};
-use crate::graph::build::options::Forwarding;
+use crate::base::{Error, Reach, Result, Successors};
+use crate::graph::build::contents::{Contents, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::actions::Where;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 #[derive(Default)]
 pub(in crate::graph) struct Straight {
@@ -28,7 +26,7 @@ pub(in crate::graph) struct Straight {
     pub values: Vec<(Value, Where)>,
     /// Nodes that come one after the other for that.
     pub edges: Vec<(usize, usize)>,
-    /// What is to be copied, and to where.
+    /// Copies to be made: to where, and the value.
     pub moved: Vec<(Where, Value)>,
 }
 
@@ -40,7 +38,7 @@ pub(in crate::graph) fn straight(
     wanted: &[Option<Where>],
 ) -> Result<Straight> {
     let mut made = Straight::default();
-    let mut behind = Behind::new(contents, verified, &made.edges)?;
+    let mut behind = NodeReach::new(contents, verified, &made.edges)?;
     let values: Vec<Value> = contents.outputs.iter().map(|(_, value)| *value).collect();
     for (&value, wanted) in values.iter().zip(wanted) {
         let Some(wanted) = *wanted else { continue };
@@ -55,9 +53,9 @@ pub(in crate::graph) fn straight(
         }
         let maker = value.0;
         let (mut others, mut is_read) = (Vec::new(), false);
-        for (node, of) in contents.nodes.iter().enumerate().filter(|(_, of)| of.inputs().iter().any(is_old)) {
+        for (node, _) in contents.nodes.iter().enumerate().filter(|(_, of)| of.inputs().iter().any(is_old)) {
             match node == maker {
-                true => is_read = !may_share(contents, verified, value, of.inputs().iter().map(is_old)),
+                true => is_read = !may_share(contents, verified, value, is_old),
                 false => others.push(node),
             }
         }
@@ -69,7 +67,7 @@ pub(in crate::graph) fn straight(
         made.edges
             .extend(others.iter().filter(|&&reader| !behind.is_before(reader, maker)).map(|&reader| (reader, maker)));
         if made.edges.len() > known {
-            let then = Behind::new(contents, verified, &made.edges)?;
+            let then = NodeReach::new(contents, verified, &made.edges)?;
             let copied =
                 others.iter().map(|&reader| behind.depth[reader]).max().unwrap_or(0).max(behind.depth[maker]) + 1;
             if then.longest() > behind.longest().max(copied) {
@@ -84,84 +82,57 @@ pub(in crate::graph) fn straight(
     Ok(made)
 }
 
-/// Whether who computes a value may be given memory for it that inputs of its own are in: those that `is_old` says.
-fn may_share(
-    contents: &Contents,
-    verified: &Verified,
-    (node, output): Value,
-    is_old: impl Iterator<Item = bool>,
-) -> bool {
-    let old: Vec<usize> = is_old.enumerate().filter(|(_, is_old)| *is_old).map(|(input, _)| input).collect();
+/// Whether the node that computes a value may write it where inputs of its own are: those that `is_old` says.
+fn may_share(contents: &Contents, verified: &Verified, (node, output): Value, is_old: impl Fn(&Value) -> bool) -> bool {
+    let inputs = contents.nodes[node].inputs();
+    let old: Vec<usize> = (0..inputs.len()).filter(|&input| is_old(&inputs[input])).collect();
     match &contents.nodes[node].body {
-        Body::Kernel { kernel, inputs, num_outputs } => {
+        NodeBody::Kernel { kernel, inputs, num_outputs } => {
             let is_alike = |&input: &usize| verified.desc(inputs[input]) == verified.desc((node, output));
-            let may = match contents.forwarding.get(&(node, output)) {
-                None | Some(Forwarding::ByLastUse) => true,
-                Some(Forwarding::Never) => false,
-                Some(Forwarding::Reserved(input)) => old.contains(&usize::from(*input)),
-            };
-            let is_fit = kernel.kernel().in_place() && kernel.on_device().is_some_and(|device| device.in_place());
-            may && is_fit && *num_outputs == 1 && old.iter().all(is_alike)
+            let is_fit = kernel.on_device().is_some_and(|device| device.in_place());
+            let may = is_fit && contents.may_write_over((node, output), is_old);
+            may && *num_outputs == 1 && old.iter().all(is_alike)
         }
-        Body::Case { .. } => true,
-        Body::While { .. } => old == [output],
+        NodeBody::Case { .. } => true,
+        NodeBody::While { .. } => old == [output],
         _ => false,
     }
 }
 
 /// An order that the graph's edges and the given ones, from and to, allow; close to the graph's own.
-pub(in crate::graph) fn order(
-    contents: &Contents,
-    verified: &Verified,
-    edges: &[(usize, usize)],
-) -> Result<Vec<usize>> {
+pub(in crate::graph) fn order(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<Vec<u32>> {
     let n = contents.nodes.len();
     let mut place = vec![0; n];
     verified.order.iter().enumerate().for_each(|(at, &node)| place[node as usize] = at);
-    let (mut waiting, mut next) = (vec![0; n], vec![Vec::new(); n]);
     let own = contents.nodes.iter().enumerate();
     let own = own.flat_map(|(node, of)| of.predecessors().map(move |before| (before, node)));
-    for (before, node) in own.chain(edges.iter().copied()) {
-        waiting[node] += 1;
-        next[before].push(node);
-    }
-    let free = (0..n).filter(|&node| waiting[node] == 0);
-    let mut ready: BinaryHeap<Reverse<(usize, usize)>> = free.map(|node| Reverse((place[node], node))).collect();
-    let mut order = Vec::with_capacity(n);
-    while let Some(Reverse((_, node))) = ready.pop() {
-        order.push(node);
-        for &next in &next[node] {
-            waiting[next] -= 1;
-            if waiting[next] == 0 {
-                ready.push(Reverse((place[next], next)));
-            }
-        }
-    }
+    let order = Successors::new(n, own.chain(edges.iter().copied())).order(0..n, |node| place[node]);
     if order.len() < n { Err(Error::internal("a loop's body with a cycle")) } else { Ok(order) }
 }
 
 /// Which nodes come before which.
-struct Behind {
+struct NodeReach {
     place: Vec<usize>,
     reach: Reach,
     /// How many nodes there are in the longest chain that ends with each.
     depth: Vec<usize>,
 }
 
-impl Behind {
-    fn new(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<Behind> {
+impl NodeReach {
+    fn new(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<NodeReach> {
         let n = contents.nodes.len();
         let mut before: Vec<Vec<usize>> = contents.nodes.iter().map(|node| node.predecessors().collect()).collect();
         edges.iter().for_each(|&(from, to)| before[to].push(from));
         let (mut place, mut reach, mut depth) = (vec![0; n], Reach::new(n), vec![0; n]);
         for (at, node) in order(contents, verified, edges)?.into_iter().enumerate() {
+            let node = node as usize;
             place[node] = at;
             let mut after: Vec<usize> = before[node].iter().map(|&before| place[before]).collect();
             reach.add(at, &mut after);
-            let is_work = !matches!(contents.nodes[node].body, Body::Input(_) | Body::Constant(_));
+            let is_work = !matches!(contents.nodes[node].body, NodeBody::Input(_) | NodeBody::Constant(_));
             depth[node] = before[node].iter().map(|&before| depth[before]).max().unwrap_or(0) + usize::from(is_work);
         }
-        Ok(Behind { place, reach, depth })
+        Ok(NodeReach { place, reach, depth })
     }
 
     fn is_before(&self, before: usize, then: usize) -> bool {

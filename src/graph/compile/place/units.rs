@@ -2,14 +2,14 @@
 //!
 //! A *unit* is a set of an engine's pieces between which nothing else lies. Two pieces are in one unit if the same
 //! other nodes come before both, and the same other nodes come after both; others are all nodes but the engine's own
-//! pieces, inputs and constants. So who submits a unit as one makes no piece wait for a node that it did not wait for
-//! before, and what comes after one of its pieces comes after all of it by edges that were there. No cycle comes of it
+//! pieces, inputs and constants. So a unit that is submitted as one makes no piece wait for a node that it did not wait
+//! for before, and a node after one of its pieces comes after all of it by edges that were there. No cycle comes of it
 //! either: along an edge what lies before only grows and what lies behind only shrinks, so a path that leaves a unit
 //! does not come back.
 #![forbid(unsafe_code)]
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use crate::base::{Reach, Successors};
+use std::collections::HashMap;
 
 /// Fewest pieces that are worth a recording, and most that one has.
 pub const FEWEST: usize = 4;
@@ -21,9 +21,9 @@ pub const FEWEST_ALONE: usize = 2;
 /// Most bits that are spent on knowing what lies before and behind each node.
 const BITS: usize = 1 << 28;
 
-/// What the nodes of a graph are to one engine.
+/// The role of a graph's nodes for one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum UnitRole {
     /// A piece of its work.
     Piece,
     /// One that cannot be recorded: it is a unit of its own, and to others as if it were not the engine's.
@@ -34,70 +34,45 @@ pub enum Role {
     Source,
 }
 
-impl Role {
+impl UnitRole {
     fn is_other(self) -> bool {
-        matches!(self, Role::Other | Role::Alone)
+        matches!(self, UnitRole::Other | UnitRole::Alone)
     }
 }
 
-/// For each node the others that come before it, itself too if it is one.
-#[derive(Debug, Default)]
-pub struct Others {
-    words: usize,
-    bits: Vec<u64>,
-}
-
-impl Others {
-    /// By rows in an order in which each comes after what it is `behind`.
-    fn of(roles: &[Role], order: impl Iterator<Item = usize>, behind: &[Vec<usize>]) -> Others {
-        let others: Vec<usize> = (0..roles.len()).filter(|&node| roles[node].is_other()).collect();
-        let words = others.len().div_ceil(64);
-        let mut bits = vec![0; words * roles.len()];
-        for (number, &other) in others.iter().enumerate() {
-            bits[other * words + number / 64] |= 1 << (number % 64);
-        }
-        for node in order {
-            for &before in &behind[node] {
-                for word in 0..words {
-                    bits[node * words + word] |= bits[before * words + word];
-                }
-            }
-        }
-        Others { words, bits }
-    }
-
-    pub fn row(&self, node: usize) -> &[u64] {
-        &self.bits[node * self.words..][..self.words]
-    }
+/// For each node the others that reach it by edges, itself too if it is one. `edges` go along an order, from and to.
+fn others(roles: &[UnitRole], edges: impl Iterator<Item = (usize, usize)>) -> Reach {
+    let others: Vec<usize> = (0..roles.len()).filter(|&node| roles[node].is_other()).collect();
+    let mut reach = Reach::of_marks(roles.len(), others.len());
+    others.iter().enumerate().for_each(|(number, &other)| reach.mark(other, number));
+    edges.for_each(|(from, to)| reach.follow(to, from));
+    reach
 }
 
 /// The units of an engine, and what comes before each node.
 #[derive(Debug)]
-pub struct Units {
+pub struct EngineUnits {
     /// Nodes, each unit's in the given order.
     pub units: Vec<Vec<usize>>,
-    pub before: Others,
+    pub before: Reach,
     /// Fewest pieces that are recorded.
     pub fewest: usize,
 }
 
 /// Finds the units of the nodes that are pieces. `order` is one that all edges allow, `after` has for each node what it
 /// comes after. None: there are too many nodes to tell.
-pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Units> {
-    let others = roles.iter().filter(|role| role.is_other()).count();
-    if others.saturating_mul(roles.len()) > BITS {
+pub fn units(roles: &[UnitRole], order: &[u32], after: &[Vec<usize>]) -> Option<EngineUnits> {
+    let count = roles.iter().filter(|role| role.is_other()).count();
+    if count.saturating_mul(roles.len()) > BITS {
         return None;
     }
-    let mut followers = vec![Vec::new(); roles.len()];
-    for (node, after) in after.iter().enumerate() {
-        after.iter().for_each(|&before| followers[before].push(node));
-    }
     let forward = order.iter().map(|&node| node as usize);
-    let before = Others::of(roles, forward.clone(), after);
-    let behind = Others::of(roles, forward.clone().rev(), &followers);
+    let edges = |node: usize| after[node].iter().map(move |&before| (before, node));
+    let before = others(roles, forward.clone().flat_map(edges));
+    let behind = others(roles, forward.clone().rev().flat_map(edges).map(|(before, node)| (node, before)));
     let mut known: HashMap<(&[u64], &[u64]), usize> = HashMap::new();
     let mut units: Vec<Vec<usize>> = Vec::new();
-    for node in forward.filter(|&node| matches!(roles[node], Role::Piece | Role::Alone)) {
+    for node in forward.filter(|&node| matches!(roles[node], UnitRole::Piece | UnitRole::Alone)) {
         let unit = known.entry((before.row(node), behind.row(node))).or_insert(usize::MAX);
         if *unit == usize::MAX || units[*unit].len() == MOST {
             *unit = units.len();
@@ -105,7 +80,7 @@ pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Unit
         }
         units[*unit].push(node);
     }
-    Some(Units { units, before, fewest: FEWEST })
+    Some(EngineUnits { units, before, fewest: FEWEST })
 }
 
 /// An order that all edges allow, in which the nodes of a unit lie together; close to the given one otherwise.
@@ -117,34 +92,19 @@ pub fn together(units: &[Vec<usize>], order: &[u32], after: &[Vec<usize>]) -> Ve
     }
     let mut place = vec![0; n];
     order.iter().enumerate().for_each(|(at, &node)| place[node as usize] = at);
-    let mut edges: Vec<(usize, usize)> = Vec::new();
-    for (node, after) in after.iter().enumerate() {
-        let between = after.iter().map(|&before| (group[before], group[node]));
-        edges.extend(between.filter(|(from, to)| from != to));
-    }
-    edges.sort_unstable();
-    edges.dedup();
-    let mut waiting = vec![0; units.len() + n];
-    edges.iter().for_each(|&(_, to)| waiting[to] += 1);
+    let edges = after.iter().enumerate().flat_map(|(node, after)| after.iter().map(move |&before| (before, node)));
+    let between = edges.map(|(before, node)| (group[before], group[node])).filter(|(from, to)| from != to);
+    let groups = Successors::new(units.len() + n, between);
     let first = |group: usize| match units.get(group) {
         Some(unit) => place[unit[0]],
         None => place[group - units.len()],
     };
     let exists = |&at: &usize| at < units.len() || group[at - units.len()] == at;
-    let free = (0..units.len() + n).filter(exists).filter(|&at| waiting[at] == 0);
-    let mut ready: BinaryHeap<Reverse<(usize, usize)>> = free.map(|at| Reverse((first(at), at))).collect();
     let mut result = Vec::with_capacity(n);
-    while let Some(Reverse((_, at))) = ready.pop() {
-        match units.get(at) {
+    for at in groups.order((0..units.len() + n).filter(exists), first) {
+        match units.get(at as usize) {
             Some(unit) => result.extend(unit.iter().map(|&node| node as u32)),
-            None => result.push((at - units.len()) as u32),
-        }
-        let begin = edges.partition_point(|&(from, _)| from < at);
-        for &(_, to) in edges[begin..].iter().take_while(|&&(from, _)| from == at) {
-            waiting[to] -= 1;
-            if waiting[to] == 0 {
-                ready.push(Reverse((first(to), to)));
-            }
+            None => result.push(at - units.len() as u32),
         }
     }
     result
@@ -161,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_host_node_in_between_cuts_and_nothing_else_does() {
-        use Role::{Other, Piece, Source};
+        use UnitRole::{Other, Piece, Source};
         // x -> a -> b -> H -> c -> d, and a -> e, x -> f.
         let roles = [Source, Piece, Piece, Other, Piece, Piece, Piece, Piece];
         let after = [vec![], vec![0], vec![1], vec![2], vec![3], vec![4], vec![1], vec![0]];
@@ -185,14 +145,14 @@ mod tests {
             let mut all = Vec::new();
             for engine in 1..3 {
                 let role = |&on: &usize| match on {
-                    3 => Role::Source,
-                    on if on == engine => Role::Piece,
-                    _ => Role::Other,
+                    3 => UnitRole::Source,
+                    on if on == engine => UnitRole::Piece,
+                    _ => UnitRole::Other,
                 };
                 // Sources come after nothing.
                 let after: Vec<Vec<usize>> =
                     (0..n).map(|i| if engines[i] == 3 { vec![] } else { after[i].clone() }).collect();
-                let roles: Vec<Role> = engines.iter().map(role).collect();
+                let roles: Vec<UnitRole> = engines.iter().map(role).collect();
                 let found = units(&roles, &order, &after).unwrap();
                 for unit in &found.units {
                     let rows = unit.iter().all(|&node| found.before.row(node) == found.before.row(unit[0]));

@@ -1,12 +1,12 @@
 //! A graph made of some of another one's nodes.
 
 use crate::base::{Desc, Error, Name, Result, dtype};
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use std::collections::HashMap;
 
 /// Where a value comes from, as the graph that is made sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum ValueOrigin {
     /// Its input with this number.
     Port(usize),
     /// A constant, of which it has its own.
@@ -14,7 +14,7 @@ pub(super) enum Origin {
     Node(Value),
 }
 
-/// What an input looks like that only `verify` finds out.
+/// The shape of an input that only `verify` finds out.
 pub(super) fn unknown() -> Desc {
     Desc::new(dtype::ANY, &[])
 }
@@ -24,7 +24,7 @@ pub(super) struct Assembly<'a> {
     contents: Contents,
     places: HashMap<usize, usize>,
     node: &'a dyn Fn(usize) -> &'a Node,
-    trace: &'a dyn Fn(Value) -> Origin,
+    trace: &'a dyn Fn(Value) -> ValueOrigin,
 }
 
 impl<'a> Assembly<'a> {
@@ -34,9 +34,9 @@ impl<'a> Assembly<'a> {
         ports: &[Name],
         members: &[usize],
         node: &'a dyn Fn(usize) -> &'a Node,
-        trace: &'a dyn Fn(Value) -> Origin,
+        trace: &'a dyn Fn(Value) -> ValueOrigin,
     ) -> Assembly<'a> {
-        let input = |name: &Name| Node { name: name.clone(), body: Body::Input(unknown()), after: After::new() };
+        let input = |name: &Name| Node { name: name.clone(), body: NodeBody::Input(unknown()), after: After::new() };
         let mut contents = Contents { name, nodes: ports.iter().map(input).collect(), ..Contents::default() };
         contents.nodes.reserve(members.len());
         let places = members.iter().enumerate().map(|(i, &member)| (member, ports.len() + i)).collect();
@@ -76,15 +76,15 @@ impl<'a> Assembly<'a> {
     /// A value of elsewhere in this graph.
     fn value(&mut self, value: Value) -> Result<Value> {
         match (self.trace)(value) {
-            Origin::Port(port) => Ok((port, 0)),
-            Origin::Constant(constant) => {
+            ValueOrigin::Port(port) => Ok((port, 0)),
+            ValueOrigin::Constant(constant) => {
                 let place = *self.places.entry(constant).or_insert_with(|| {
                     self.contents.nodes.push((self.node)(constant).clone());
                     self.contents.nodes.len() - 1
                 });
                 Ok((place, 0))
             }
-            Origin::Node((node, output)) => match self.places.get(&node) {
+            ValueOrigin::Node((node, output)) => match self.places.get(&node) {
                 Some(&place) => Ok((place, output)),
                 None => {
                     let text = format!("node '{}' is not in graph '{}'", (self.node)(node).name, self.contents.name);

@@ -1,14 +1,14 @@
 //! Switches and merges of one predicate become a cond, in a graph that had frames.
 //!
 //! Such a cond is what lies behind the switches of one predicate, up to merges of its two sides. It is raised if
-//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent: then it is there
-//! when the predicate is, as a cond would be. The outermost ones go first, those inside of them are raised in their
-//! branches. Whatever is not so stays as it is, and means the same.
+//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent: then it is
+//! there when the predicate is, as a cond would be. The outermost ones go first, those inside of them are raised in
+//! their branches. All other nodes stay as they are, and mean the same.
 
-use super::assemble::{Assembly, Origin};
+use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
 use crate::base::Result;
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,14 +18,14 @@ use std::sync::Arc;
 const MOST_ROUNDS: usize = 32;
 
 /// A cond that was found.
-struct Cond {
+struct RaisedCond {
     predicate: Value,
     /// The nodes of both sides.
     sides: [Vec<usize>; 2],
     switches: Vec<usize>,
     /// Each merge, and its inputs by side.
     merges: Vec<(usize, [Value; 2])>,
-    /// What it takes, constants left out.
+    /// Its inputs, constants left out.
     inputs: Vec<Value>,
     after: After,
 }
@@ -37,7 +37,7 @@ pub(super) fn raise(graph: Contents, level: usize) -> Result<Contents> {
         if level + 1 >= MAX_DEPTH / 2 {
             break;
         }
-        let conds = Search::new(&graph).conds();
+        let conds = CondSearch::new(&graph).conds();
         if conds.is_empty() {
             break;
         }
@@ -46,7 +46,7 @@ pub(super) fn raise(graph: Contents, level: usize) -> Result<Contents> {
     Ok(graph)
 }
 
-struct Search<'a> {
+struct CondSearch<'a> {
     graph: &'a Contents,
     successors: Vec<Vec<usize>>,
     /// Behind any switch.
@@ -54,14 +54,14 @@ struct Search<'a> {
     outputs: HashSet<usize>,
 }
 
-impl<'a> Search<'a> {
-    fn new(graph: &'a Contents) -> Search<'a> {
+impl<'a> CondSearch<'a> {
+    fn new(graph: &'a Contents) -> CondSearch<'a> {
         let n = graph.nodes.len();
         let mut successors = vec![Vec::new(); n];
         for (index, node) in graph.nodes.iter().enumerate() {
             node.predecessors().for_each(|before| successors[before].push(index));
         }
-        let is_switch = |&index: &usize| matches!(graph.nodes[index].body, Body::Switch { .. });
+        let is_switch = |&index: &usize| matches!(graph.nodes[index].body, NodeBody::Switch { .. });
         let mut to_do: Vec<usize> = (0..n).filter(is_switch).collect();
         let mut may_be_absent = vec![false; n];
         while let Some(index) = to_do.pop() {
@@ -72,13 +72,13 @@ impl<'a> Search<'a> {
             }
         }
         let outputs = graph.outputs.iter().map(|(_, value)| value.0).collect();
-        Search { graph, successors, may_be_absent, outputs }
+        CondSearch { graph, successors, may_be_absent, outputs }
     }
 
-    fn conds(&self) -> Vec<Cond> {
+    fn conds(&self) -> Vec<RaisedCond> {
         let mut groups: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
-            if let Body::Switch { inputs } = &node.body {
+            if let NodeBody::Switch { inputs } = &node.body {
                 groups.entry(inputs[1]).or_default().push(index);
             }
         }
@@ -86,7 +86,7 @@ impl<'a> Search<'a> {
     }
 
     /// The cond of these switches, if they are of one.
-    fn cond(&self, predicate: Value, switches: Vec<usize>) -> Option<Cond> {
+    fn cond(&self, predicate: Value, switches: Vec<usize>) -> Option<RaisedCond> {
         let nodes = &self.graph.nodes;
         let is_plain = |&switch: &usize| {
             nodes[switch].after.is_empty() && !self.outputs.contains(&switch) && !self.may_be_absent[switch]
@@ -110,13 +110,13 @@ impl<'a> Search<'a> {
                 false => sides.get(&value.0).copied(),
             };
             let of_inputs: Vec<Option<usize>> = node.inputs().iter().map(side_of).collect();
-            if let (Body::Merge { inputs }, [Some(a), Some(b)]) = (&node.body, &of_inputs[..])
+            if let (NodeBody::Merge { inputs }, [Some(a), Some(b)]) = (&node.body, &of_inputs[..])
                 && a != b
             {
                 merges.insert(index, if *a == 0 { [inputs[0], inputs[1]] } else { [inputs[1], inputs[0]] });
                 continue;
             }
-            if let Body::Merge { .. } = &node.body {
+            if let NodeBody::Merge { .. } = &node.body {
                 // Of one side, once all of its inputs are known; else looked at again when another one is.
                 if of_inputs.iter().any(Option::is_none) {
                     continue;
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
         switches: Vec<usize>,
         sides: &BTreeMap<usize, usize>,
         merges: BTreeMap<usize, [Value; 2]>,
-    ) -> Option<Cond> {
+    ) -> Option<RaisedCond> {
         let nodes = &self.graph.nodes;
         let is_inside = |index: usize| sides.contains_key(&index);
         let is_switch = |index: usize| switches.binary_search(&index).is_ok();
@@ -154,7 +154,8 @@ impl<'a> Search<'a> {
         switches.iter().for_each(|&switch| take(nodes[switch].inputs()[0]));
         for (&index, side) in sides {
             let node = &nodes[index];
-            // What came to a side later may have made a merge of both of what looked like one.
+            // Nodes that came to a side later may have made a merge of both sides of one that looked like a merge of
+            // one.
             for &value in node.inputs() {
                 let there = if is_switch(value.0) { Some(value.1) } else { sides.get(&value.0).copied() };
                 if there.is_some_and(|there| there != *side) || merges.contains_key(&value.0) {
@@ -194,25 +195,25 @@ impl<'a> Search<'a> {
         }
         let given = inputs.iter().map(|value| value.0).chain(after.iter().copied()).chain([predicate.0]);
         let can_be_absent =
-            |index: usize| self.may_be_absent[index] || matches!(nodes[index].body, Body::Switch { .. });
+            |index: usize| self.may_be_absent[index] || matches!(nodes[index].body, NodeBody::Switch { .. });
         if given.into_iter().any(can_be_absent) {
             return None;
         }
         let of = |which: usize| sides.iter().filter(|(_, side)| **side == which).map(|(&index, _)| index).collect();
         let merges = merges.into_iter().collect();
-        Some(Cond { predicate, sides: [of(0), of(1)], switches, merges, inputs, after })
+        Some(RaisedCond { predicate, sides: [of(0), of(1)], switches, merges, inputs, after })
     }
 }
 
 /// The graph with conds in the place of what they are made of.
-fn replace(graph: &Contents, conds: &[Cond], level: usize) -> Result<Contents> {
+fn replace(graph: &Contents, conds: &[RaisedCond], level: usize) -> Result<Contents> {
     let n = graph.nodes.len();
     let mut gone: HashSet<usize> = HashSet::new();
     let (mut given, mut made) = (HashMap::new(), Vec::with_capacity(conds.len()));
     for cond in conds {
         let branches = [branch(graph, cond, 0, level)?, branch(graph, cond, 1, level)?];
         let inputs = std::iter::once(cond.predicate).chain(cond.inputs.iter().copied()).collect();
-        let body = Body::Case { branches: branches.map(Arc::new).to_vec(), inputs, is_cond: true };
+        let body = NodeBody::Case { branches: branches.map(Arc::new).to_vec(), inputs, is_cond: true };
         for (output, (merge, _)) in cond.merges.iter().enumerate() {
             given.insert(*merge, (n + made.len(), output));
         }
@@ -221,7 +222,7 @@ fn replace(graph: &Contents, conds: &[Cond], level: usize) -> Result<Contents> {
     }
     let members: Vec<usize> = (0..n + made.len()).filter(|index| !gone.contains(index)).collect();
     let node = |index: usize| if index < n { &graph.nodes[index] } else { &made[index - n] };
-    let trace = |value: Value| Origin::Node(given.get(&value.0).copied().unwrap_or(value));
+    let trace = |value: Value| ValueOrigin::Node(given.get(&value.0).copied().unwrap_or(value));
     let mut whole = Assembly::new(graph.name.clone(), &[], &members, &node, &trace);
     whole.tie(&members, graph, &|before| Some(given.get(&before).map_or(before, |given| given.0)))?;
     for (name, value) in &graph.outputs {
@@ -230,20 +231,20 @@ fn replace(graph: &Contents, conds: &[Cond], level: usize) -> Result<Contents> {
     Ok(Contents { homes: graph.homes.clone(), ..whole.finish() })
 }
 
-fn branch(graph: &Contents, cond: &Cond, side: usize, level: usize) -> Result<Contents> {
+fn branch(graph: &Contents, cond: &RaisedCond, side: usize, level: usize) -> Result<Contents> {
     let name = |value: &Value| graph.nodes[value.0].name.clone();
     let ports: Vec<_> = cond.inputs.iter().map(name).collect();
     let numbers: HashMap<Value, usize> = cond.inputs.iter().enumerate().map(|(i, &value)| (value, i)).collect();
     let node = |index: usize| &graph.nodes[index];
     let trace = |value: Value| {
         let passed = match &graph.nodes[value.0].body {
-            Body::Switch { inputs } if cond.switches.binary_search(&value.0).is_ok() => inputs[0],
+            NodeBody::Switch { inputs } if cond.switches.binary_search(&value.0).is_ok() => inputs[0],
             _ => value,
         };
         match numbers.get(&passed) {
-            Some(&port) => Origin::Port(port),
-            None if is_constant(&graph.nodes[passed.0]) => Origin::Constant(passed.0),
-            None => Origin::Node(passed),
+            Some(&port) => ValueOrigin::Port(port),
+            None if is_constant(&graph.nodes[passed.0]) => ValueOrigin::Constant(passed.0),
+            None => ValueOrigin::Node(passed),
         }
     };
     let members = &cond.sides[side];

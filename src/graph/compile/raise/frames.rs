@@ -1,50 +1,50 @@
 //! The frames of a graph: which nodes are in which loop.
 //!
-//! A frame is known by its name and by the frame that its enters take their values in. What an enter gives is in it, and
-//! so is what takes that, up to the exits. Constants are everywhere. What comes of an enter, a loop cond or a next
-//! iteration that takes nothing but a constant is where what takes its value is.
+//! A frame is known by its name and by the frame that its enters take their values in. The value of an enter is in it,
+//! and so are the nodes that take it, up to the exits. Constants are everywhere. An enter, a loop cond or a next
+//! iteration that takes nothing but a constant gives its value in the frame of the nodes that take it.
 
-use crate::base::{Error, Result};
-use crate::graph::build::contents::{Body, Contents, LoopOp, Node};
+use crate::base::{Error, Result, Successors};
+use crate::graph::build::contents::{Contents, LoopOp, Node, NodeBody};
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::HashMap;
 
-/// What lies in no frame.
+/// The graph itself, outside of all frames.
 pub(super) const ROOT: usize = 0;
 const UNKNOWN: usize = usize::MAX;
 
-pub(super) struct Frame {
+pub(super) struct LoopFrame {
     pub name: String,
     pub parent: usize,
     pub depth: usize,
     pub enters: Vec<usize>,
-    /// What takes its inputs in it: exits, but no enters.
+    /// Nodes that take their inputs in it: exits, but no enters.
     pub members: Vec<usize>,
 }
 
-pub(super) struct Frames {
+pub(super) struct LoopFrames {
     /// The first one is the graph itself.
-    pub all: Vec<Frame>,
+    pub all: Vec<LoopFrame>,
     /// The frame that each node's inputs are in, and that of its outputs.
     takes: Vec<usize>,
     gives: Vec<usize>,
 }
 
-/// What a node does in a loop, if it is of one.
+/// The part that a node has in a loop, if it is of one.
 pub(super) fn op(node: &Node) -> Option<&LoopOp> {
     match &node.body {
-        Body::Cyclic { op, .. } => Some(op),
+        NodeBody::Cyclic { op, .. } => Some(op),
         _ => None,
     }
 }
 
 pub(super) fn is_constant(node: &Node) -> bool {
-    matches!(node.body, Body::Constant(_))
+    matches!(node.body, NodeBody::Constant(_))
 }
 
 /// Finds the frames, and refuses edges between them.
-pub(super) fn find(graph: &Contents) -> Result<Frames> {
-    let mut search = Search::new(graph);
+pub(super) fn find(graph: &Contents) -> Result<LoopFrames> {
+    let mut search = FrameSearch::new(graph);
     search.go()?;
     let mut frames = search.frames;
     check(graph, &frames)?;
@@ -57,35 +57,26 @@ pub(super) fn find(graph: &Contents) -> Result<Frames> {
     Ok(frames)
 }
 
-struct Search<'a> {
+struct FrameSearch<'a> {
     graph: &'a Contents,
-    frames: Frames,
+    frames: LoopFrames,
     by_name: HashMap<(usize, &'a str), usize>,
-    /// Whom each node goes to, with and without data.
-    starts: Vec<u32>,
-    successors: Vec<u32>,
+    /// With and without data.
+    successors: Successors,
     to_do: Vec<usize>,
     /// Whether what is not known yet is where what takes its value is.
     looks_back: bool,
 }
 
-impl<'a> Search<'a> {
-    fn new(graph: &'a Contents) -> Search<'a> {
+impl<'a> FrameSearch<'a> {
+    fn new(graph: &'a Contents) -> FrameSearch<'a> {
         let n = graph.nodes.len();
-        let mut starts = vec![0u32; n + 1];
-        graph.nodes.iter().flat_map(Node::predecessors).for_each(|before| starts[before + 1] += 1);
-        (0..n).for_each(|i| starts[i + 1] += starts[i]);
-        let mut next = starts.clone();
-        let mut successors = vec![0u32; starts[n] as usize];
-        for (index, node) in graph.nodes.iter().enumerate() {
-            for before in node.predecessors() {
-                successors[next[before] as usize] = index as u32;
-                next[before] += 1;
-            }
-        }
-        let root = Frame { name: String::new(), parent: ROOT, depth: 0, enters: Vec::new(), members: Vec::new() };
-        let frames = Frames { all: vec![root], takes: vec![UNKNOWN; n], gives: vec![UNKNOWN; n] };
-        Search { graph, frames, by_name: HashMap::new(), starts, successors, to_do: Vec::new(), looks_back: false }
+        let nodes = graph.nodes.iter().enumerate();
+        let edges = nodes.flat_map(|(index, node)| node.predecessors().map(move |before| (before, index)));
+        let successors = Successors::new(n, edges);
+        let root = LoopFrame { name: String::new(), parent: ROOT, depth: 0, enters: Vec::new(), members: Vec::new() };
+        let frames = LoopFrames { all: vec![root], takes: vec![UNKNOWN; n], gives: vec![UNKNOWN; n] };
+        FrameSearch { graph, frames, by_name: HashMap::new(), successors, to_do: Vec::new(), looks_back: false }
     }
 
     fn go(&mut self) -> Result<()> {
@@ -103,7 +94,7 @@ impl<'a> Search<'a> {
         for (index, node) in graph.nodes.iter().enumerate() {
             let Some(LoopOp::Enter { frame, .. }) = op(node) else { continue };
             if self.frames.takes[index] == UNKNOWN && self.is_source(index) {
-                if self.starts[index] == self.starts[index + 1] {
+                if self.successors.of(index).is_empty() {
                     // Nobody takes it.
                     (self.frames.takes[index], self.frames.gives[index]) = (ROOT, ROOT);
                     continue;
@@ -173,7 +164,7 @@ impl<'a> Search<'a> {
             let text = format!("node '{}': more than {MAX_DEPTH} graphs lie inside one another", enter.name);
             return Err(Error::out_of_range(text));
         }
-        let frame = Frame { name: name.to_owned(), parent, depth, enters: Vec::new(), members: Vec::new() };
+        let frame = LoopFrame { name: name.to_owned(), parent, depth, enters: Vec::new(), members: Vec::new() };
         self.frames.all.push(frame);
         self.by_name.insert((parent, name), self.frames.all.len() - 1);
         Ok(self.frames.all.len() - 1)
@@ -183,8 +174,8 @@ impl<'a> Search<'a> {
     fn spread(&mut self) -> Result<()> {
         while let Some(index) = self.to_do.pop() {
             let (takes, gives) = (self.frames.takes[index], self.frames.gives[index]);
-            for at in self.starts[index]..self.starts[index + 1] {
-                self.put(self.successors[at as usize] as usize, gives)?;
+            for at in 0..self.successors.of(index).len() {
+                self.put(self.successors.of(index)[at] as usize, gives)?;
             }
             let inputs = if self.looks_back { self.graph.nodes[index].inputs() } else { &[] };
             for &(before, _) in inputs {
@@ -210,7 +201,7 @@ fn floats(node: &Node) -> bool {
 }
 
 /// Refuses edges from one frame to another, and parts of loops that are in none.
-fn check(graph: &Contents, frames: &Frames) -> Result<()> {
+fn check(graph: &Contents, frames: &LoopFrames) -> Result<()> {
     for (index, node) in graph.nodes.iter().enumerate() {
         let to = frames.takes[index];
         for (i, &(before, _)) in node.inputs().iter().enumerate() {
@@ -247,7 +238,7 @@ fn check(graph: &Contents, frames: &Frames) -> Result<()> {
     Ok(())
 }
 
-impl Frames {
+impl LoopFrames {
     fn lies_in(&self, mut inner: usize, outer: usize) -> bool {
         while self.all[inner].depth > self.all[outer].depth {
             inner = self.all[inner].parent;

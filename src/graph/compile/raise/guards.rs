@@ -1,4 +1,5 @@
-//! Nodes that may be skipped, in graphs of their own: what is inside of such a graph is there whenever the graph is run.
+//! Nodes that may be skipped, in graphs of their own: what is inside of such a graph is there whenever the graph is
+//! run.
 //!
 //! A *guard* is a branch without alternatives, around nodes that are there under the same conditions (`presence`). Like
 //! any node it is skipped when one of its inputs is absent. Only nodes that the caller means are put into one.
@@ -7,11 +8,11 @@
 //! nodes that it waits for, and one more behind those that are in no guard with it. A guard has the nodes of one level.
 #![forbid(unsafe_code)]
 
-use super::assemble::{Assembly, Origin};
+use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
 use crate::base::{Error, Ref, Result};
 use crate::engine::Tensor;
-use crate::graph::build::contents::{After, Body, Contents, Node, Value};
+use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::HashMap;
@@ -101,7 +102,7 @@ fn replace(graph: &Contents, group_of: &HashMap<usize, usize>, zero: &Ref<Tensor
     for &(_, value) in &graph.outputs {
         group(value.0).into_iter().for_each(|maker| guards[maker].outputs.push(value));
     }
-    let mut made = vec![Node { name: "guarded".into(), body: Body::Constant(zero.clone()), after: After::new() }];
+    let mut made = vec![Node { name: "guarded".into(), body: NodeBody::Constant(zero.clone()), after: After::new() }];
     let mut given: HashMap<Value, Value> = HashMap::new();
     for guard in &mut guards {
         for values in [&mut guard.inputs, &mut guard.outputs] {
@@ -111,13 +112,13 @@ fn replace(graph: &Contents, group_of: &HashMap<usize, usize>, zero: &Ref<Tensor
         let outputs = guard.outputs.iter().enumerate();
         given.extend(outputs.map(|(output, &value)| (value, (n + made.len(), output))));
         let inputs = std::iter::once((n, 0)).chain(guard.inputs.iter().copied()).collect();
-        let body = Body::Case { branches: vec![Arc::new(inside(graph, guard)?)], inputs, is_cond: false };
+        let body = NodeBody::Case { branches: vec![Arc::new(inside(graph, guard)?)], inputs, is_cond: false };
         let name = graph.nodes[guard.members[0]].name.clone();
         made.push(Node { name, body, after: guard.after.clone() });
     }
     let members: Vec<usize> = (0..n + made.len()).filter(|&index| group(index).is_none()).collect();
     let node = |index: usize| if index < n { &graph.nodes[index] } else { &made[index - n] };
-    let trace = |value: Value| Origin::Node(given.get(&value).copied().unwrap_or(value));
+    let trace = |value: Value| ValueOrigin::Node(given.get(&value).copied().unwrap_or(value));
     let mut whole = Assembly::new(graph.name.clone(), &[], &members, &node, &trace);
     whole.tie(&members, graph, &|before| Some(group(before).map_or(before, |guard| n + 1 + guard)))?;
     for (name, value) in &graph.outputs {
@@ -130,9 +131,9 @@ fn inside(graph: &Contents, guard: &Guard) -> Result<Contents> {
     let ports: Vec<_> = guard.inputs.iter().map(|value| graph.nodes[value.0].name.clone()).collect();
     let node = |index: usize| &graph.nodes[index];
     let trace = |value: Value| match guard.inputs.binary_search(&value) {
-        Ok(port) => Origin::Port(port),
-        Err(_) if is_constant(&graph.nodes[value.0]) => Origin::Constant(value.0),
-        Err(_) => Origin::Node(value),
+        Ok(port) => ValueOrigin::Port(port),
+        Err(_) if is_constant(&graph.nodes[value.0]) => ValueOrigin::Constant(value.0),
+        Err(_) => ValueOrigin::Node(value),
     };
     let name = format!("{}/guarded", graph.nodes[guard.members[0]].name);
     let mut part = Assembly::new(name, &ports, &guard.members, &node, &trace);

@@ -1,15 +1,15 @@
 //! A frame becomes a while.
 //!
-//! The loop's switches have its loop cond for a predicate. What lies behind their true sides is the body; all else in
+//! The loop's switches have its loop cond for a predicate. The nodes behind their true sides are the body; all else in
 //! the frame is computed in each iteration, the last one too, and is the condition. A merge with its enter and its next
-//! iteration is a variable, every other enter an invariant. What the body takes of the condition besides is computed in
-//! the body again, or there alone if the loop cond does without.
+//! iteration is a variable, every other enter an invariant. Other values of the condition's that the body takes are
+//! computed in the body again, or there alone if the loop cond does without.
 
-use super::assemble::{Assembly, Origin};
+use super::assemble::{Assembly, ValueOrigin};
 use super::conds;
-use super::frames::{Frames, ROOT, is_constant, op};
+use super::frames::{LoopFrames, ROOT, is_constant, op};
 use crate::base::{Error, Name, Result, with_article};
-use crate::graph::build::contents::{After, Body, Contents, LoopOp, Node, Value};
+use crate::graph::build::contents::{After, Contents, LoopOp, Node, NodeBody, Value};
 use crate::graph::build::verify::has_effects;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use std::sync::Arc;
 /// A graph whose frames become nodes, the innermost first.
 pub(super) struct Raiser<'a> {
     graph: &'a Contents,
-    frames: Frames,
+    frames: LoopFrames,
     names: HashSet<&'a str>,
     /// The loops, numbered behind the graph's nodes.
     loops: Vec<Node>,
-    /// What each exit gives: an output of a loop.
+    /// The value of each exit: an output of a loop.
     exits: HashMap<usize, Value>,
-    /// Who takes what comes from switches and parts of loops: the node and its input.
+    /// Readers of switches and parts of loops: the node and its input.
     takers: HashMap<Value, Vec<(usize, usize)>>,
     /// Whether conds are raised, too.
     has_conds: bool,
 }
 
 /// A frame, looked through.
-struct Loop {
+struct RaisedLoop {
     frame: usize,
     loop_cond: usize,
     /// The merge and the next iteration of each variable.
@@ -42,12 +42,12 @@ struct Loop {
     /// The switches that the loop cond decides, and what they pass on.
     switches: HashMap<usize, Value>,
     exits: Vec<usize>,
-    /// What is left, in order.
+    /// The other nodes, in order.
     work: Vec<usize>,
     parallel_iterations: u32,
 }
 
-/// Which part of the loop nodes belong to, by their place in `Loop::work`.
+/// Which part of the loop nodes belong to, by their place in `RaisedLoop::work`.
 struct Split {
     in_condition: Vec<bool>,
     in_body: Vec<bool>,
@@ -56,11 +56,11 @@ struct Split {
 }
 
 impl<'a> Raiser<'a> {
-    pub fn new(graph: &'a Contents, frames: Frames, has_conds: bool) -> Raiser<'a> {
+    pub fn new(graph: &'a Contents, frames: LoopFrames, has_conds: bool) -> Raiser<'a> {
         let mut takers: HashMap<Value, Vec<(usize, usize)>> = HashMap::new();
         for (index, node) in graph.nodes.iter().enumerate() {
             for (i, &value) in node.inputs().iter().enumerate() {
-                if matches!(graph.nodes[value.0].body, Body::Cyclic { .. } | Body::Switch { .. }) {
+                if matches!(graph.nodes[value.0].body, NodeBody::Cyclic { .. } | NodeBody::Switch { .. }) {
                     takers.entry(value).or_default().push((index, i));
                 }
             }
@@ -77,7 +77,7 @@ impl<'a> Raiser<'a> {
             self.raise_frame(frame)?;
         }
         let members = &self.frames.all[ROOT].members;
-        let trace = |value: Value| Origin::Node(self.exits.get(&value.0).copied().unwrap_or(value));
+        let trace = |value: Value| ValueOrigin::Node(self.exits.get(&value.0).copied().unwrap_or(value));
         let node = |index: usize| self.node(index);
         let mut whole = Assembly::new(self.graph.name.clone(), &[], members, &node, &trace);
         whole.tie(members, self.graph, &|before| Some(self.exits.get(&before).map_or(before, |exit| exit.0)))?;
@@ -114,7 +114,7 @@ impl<'a> Raiser<'a> {
         let mut after = After::new();
         self.frames.all[frame].enters.iter().for_each(|&enter| after.extend_from_slice(&self.node(enter).after));
         let inputs = looped.enters.iter().map(|&enter| self.node(enter).inputs()[0]).collect();
-        let body = Body::While {
+        let body = NodeBody::While {
             condition: Arc::new(condition),
             body: Arc::new(body),
             inputs,
@@ -128,7 +128,7 @@ impl<'a> Raiser<'a> {
         self.frames.all[parent].members.push(index);
         for &exit in &looped.exits {
             let (switch, _) = self.node(exit).inputs()[0];
-            if let Origin::Port(variable) = self.trace(&looped, looped.switches[&switch]) {
+            if let ValueOrigin::Port(variable) = self.trace(&looped, looped.switches[&switch]) {
                 self.exits.insert(exit, (index, variable));
             }
         }
@@ -149,10 +149,10 @@ impl<'a> Raiser<'a> {
     }
 
     /// Finds the parts of the loop.
-    fn look_through(&self, frame: usize) -> Result<Loop> {
-        let Frames { all, .. } = &self.frames;
+    fn look_through(&self, frame: usize) -> Result<RaisedLoop> {
+        let LoopFrames { all, .. } = &self.frames;
         let (members, enters) = (&all[frame].members, &all[frame].enters);
-        let mut looped = Loop {
+        let mut looped = RaisedLoop {
             frame,
             loop_cond: self.loop_cond(frame)?,
             variables: Vec::new(),
@@ -168,7 +168,7 @@ impl<'a> Raiser<'a> {
             match (op(node), &node.body) {
                 (Some(LoopOp::Merge), _) => self.add_variable(&mut looped, member)?,
                 (Some(LoopOp::Exit), _) => looped.exits.push(member),
-                (None, Body::Switch { inputs: [value, (predicate, _)] }) if *predicate == looped.loop_cond => {
+                (None, NodeBody::Switch { inputs: [value, (predicate, _)] }) if *predicate == looped.loop_cond => {
                     looped.switches.insert(member, *value);
                 }
                 (None, _) => looped.work.push(member),
@@ -233,7 +233,7 @@ impl<'a> Raiser<'a> {
         Ok(first.map_or(1, |first| first.1))
     }
 
-    fn add_variable(&self, looped: &mut Loop, merge: usize) -> Result<()> {
+    fn add_variable(&self, looped: &mut RaisedLoop, merge: usize) -> Result<()> {
         let (node, name) = (self.node(merge), self.name(merge));
         let (first, _) = node.inputs()[0];
         match op(self.node(first)) {
@@ -263,7 +263,7 @@ impl<'a> Raiser<'a> {
     }
 
     /// Refuses what takes a value of the loop that is not for it.
-    fn check_takers(&self, looped: &Loop) -> Result<()> {
+    fn check_takers(&self, looped: &RaisedLoop) -> Result<()> {
         let frame = looped.frame;
         let refused = |taker: usize, what: &str, of: usize, expected: &str| {
             let text = format!("node '{}' takes {what} '{}': only {expected}", self.name(taker), self.name(of));
@@ -306,7 +306,7 @@ impl<'a> Raiser<'a> {
         looped.exits.iter().try_for_each(|&exit| self.check_exit(looped, exit))
     }
 
-    fn check_exit(&self, looped: &Loop, exit: usize) -> Result<()> {
+    fn check_exit(&self, looped: &RaisedLoop, exit: usize) -> Result<()> {
         let (from, output) = self.node(exit).inputs()[0];
         let what = match looped.switches.get(&from) {
             Some(_) if output == 1 => "the true side of switch",
@@ -326,19 +326,19 @@ impl<'a> Raiser<'a> {
     }
 
     /// Where a value in the frame comes from: switches of the loop pass it on.
-    fn trace(&self, looped: &Loop, mut value: Value) -> Origin {
+    fn trace(&self, looped: &RaisedLoop, mut value: Value) -> ValueOrigin {
         while let Some(&passed) = looped.switches.get(&value.0) {
             value = passed;
         }
         match looped.ports.get(&value.0) {
-            Some(&port) => Origin::Port(port),
-            None if is_constant(self.node(value.0)) => Origin::Constant(value.0),
-            None => Origin::Node(self.exits.get(&value.0).copied().unwrap_or(value)),
+            Some(&port) => ValueOrigin::Port(port),
+            None if is_constant(self.node(value.0)) => ValueOrigin::Constant(value.0),
+            None => ValueOrigin::Node(self.exits.get(&value.0).copied().unwrap_or(value)),
         }
     }
 
-    /// What a node in the frame waits for without data. None: it is there when an iteration begins.
-    fn waits(&self, looped: &Loop, waiting: usize, before: usize) -> Result<Option<usize>> {
+    /// The predecessor without data of a node in the frame. None: it is there when an iteration begins.
+    fn waits(&self, looped: &RaisedLoop, waiting: usize, before: usize) -> Result<Option<usize>> {
         if let Some(&(index, _)) = self.exits.get(&before) {
             return Ok(Some(index));
         }
@@ -360,18 +360,18 @@ impl<'a> Raiser<'a> {
         }
     }
 
-    fn all_waits(&self, looped: &Loop, waiting: usize) -> Result<Vec<usize>> {
+    fn all_waits(&self, looped: &RaisedLoop, waiting: usize) -> Result<Vec<usize>> {
         let after = self.node(waiting).after.iter();
         let found = after.map(|&before| self.waits(looped, waiting, before));
         Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
     /// Finds out what belongs to the condition, and what to the body.
-    fn split(&self, looped: &Loop) -> Result<Split> {
+    fn split(&self, looped: &RaisedLoop) -> Result<Split> {
         let n = looped.work.len();
         let places: HashMap<usize, usize> = looped.work.iter().enumerate().map(|(i, &node)| (node, i)).collect();
         let data = |value: Value| match self.trace(looped, value) {
-            Origin::Node((node, _)) => places.get(&node).copied(),
+            ValueOrigin::Node((node, _)) => places.get(&node).copied(),
             _ => None,
         };
         let is_behind = |value: &Value| looped.switches.contains_key(&value.0);
@@ -401,7 +401,7 @@ impl<'a> Raiser<'a> {
             }
         }
 
-        // What the body takes of the condition with data.
+        // Values of the condition's that the body takes.
         let (mut again, mut is_serial) = (vec![false; n], false);
         let mut firm = self.of_condition(looped, &places, &is_body)?;
         for &(_, next) in &looped.variables {
@@ -411,9 +411,9 @@ impl<'a> Raiser<'a> {
             let held = is_behind(&value) || waits.iter().any(|before| places.get(before).is_some_and(|&i| is_body[i]));
             let place = data(value);
             let is_given = match self.trace(looped, value) {
-                Origin::Port(port) => port >= looped.variables.len(),
-                Origin::Constant(_) => true,
-                Origin::Node(_) => place.is_some_and(|i| is_body[i]),
+                ValueOrigin::Port(port) => port >= looped.variables.len(),
+                ValueOrigin::Constant(_) => true,
+                ValueOrigin::Node(_) => place.is_some_and(|i| is_body[i]),
             };
             if !held && !is_given {
                 return Err(self.refusal(
@@ -440,7 +440,7 @@ impl<'a> Raiser<'a> {
                 firm.extend_from_slice(&edges[i].1);
             }
         }
-        // What the condition keeps: what decides, what is waited for without data, and what has effects.
+        // The condition keeps the nodes that decide, those that are waited for without data, and those with effects.
         let mut in_condition = vec![false; n];
         firm.extend((0..n).filter(|&i| !is_body[i] && has_effects(self.node(looped.work[i]))));
         while let Some(i) = firm.pop() {
@@ -467,7 +467,7 @@ impl<'a> Raiser<'a> {
     }
 
     /// Parts of the loop that become no nodes and can wait for nothing.
-    fn check_waits(&self, looped: &Loop) -> Result<()> {
+    fn check_waits(&self, looped: &RaisedLoop) -> Result<()> {
         let merges = looped.variables.iter().map(|variable| variable.0);
         for part in merges.chain(looped.switches.keys().copied()).chain(looped.exits.iter().copied()) {
             if let Some(&before) = self.all_waits(looped, part)?.first() {
@@ -483,11 +483,16 @@ impl<'a> Raiser<'a> {
         Ok(())
     }
 
-    /// What the loop cond waits for.
-    fn of_condition(&self, looped: &Loop, places: &HashMap<usize, usize>, is_body: &[bool]) -> Result<Vec<usize>> {
+    /// The predecessors of the loop cond.
+    fn of_condition(
+        &self,
+        looped: &RaisedLoop,
+        places: &HashMap<usize, usize>,
+        is_body: &[bool],
+    ) -> Result<Vec<usize>> {
         let value = self.node(looped.loop_cond).inputs()[0];
         let mut before = self.all_waits(looped, looped.loop_cond)?;
-        if let Origin::Node((node, _)) = self.trace(looped, value) {
+        if let ValueOrigin::Node((node, _)) = self.trace(looped, value) {
             before.push(node);
         }
         let found: Vec<usize> = before.iter().filter_map(|node| places.get(node).copied()).collect();
@@ -504,7 +509,7 @@ impl<'a> Raiser<'a> {
         }
     }
 
-    fn part(&self, looped: &Loop, what: &str, is_in: &[bool], outputs: &[(&str, Value)]) -> Result<Contents> {
+    fn part(&self, looped: &RaisedLoop, what: &str, is_in: &[bool], outputs: &[(&str, Value)]) -> Result<Contents> {
         let chosen = looped.work.iter().zip(is_in).filter(|(_, is_in)| **is_in);
         let members: Vec<usize> = chosen.map(|(&node, _)| node).collect();
         let merges = looped.variables.iter().map(|variable| self.node(variable.0).name.clone());
@@ -520,12 +525,12 @@ impl<'a> Raiser<'a> {
         self.with_conds(part.finish())
     }
 
-    fn condition(&self, looped: &Loop, split: &Split) -> Result<Contents> {
+    fn condition(&self, looped: &RaisedLoop, split: &Split) -> Result<Contents> {
         let value = self.node(looped.loop_cond).inputs()[0];
         self.part(looped, "condition", &split.in_condition, &[(self.name(looped.loop_cond), value)])
     }
 
-    fn body(&self, looped: &Loop, split: &Split) -> Result<Contents> {
+    fn body(&self, looped: &RaisedLoop, split: &Split) -> Result<Contents> {
         let outputs: Vec<(&str, Value)> =
             looped.variables.iter().map(|&(merge, next)| (self.name(merge), self.node(next).inputs()[0])).collect();
         self.part(looped, "body", &split.in_body, &outputs)
@@ -535,11 +540,11 @@ impl<'a> Raiser<'a> {
 /// Whether it may be computed twice.
 fn is_pure(node: &Node) -> bool {
     match &node.body {
-        Body::Kernel { kernel, .. } => {
+        NodeBody::Kernel { kernel, .. } => {
             let kernel = kernel.kernel();
             kernel.is_pure() && kernel.effects().is_empty() && !kernel.is_relied_on()
         }
-        Body::Task { .. } => false,
+        NodeBody::Task { .. } => false,
         _ => node.inner().all(|inner| inner.nodes.iter().all(is_pure)),
     }
 }

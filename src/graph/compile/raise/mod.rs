@@ -13,7 +13,7 @@ pub(in crate::graph) mod guards;
 pub(in crate::graph) mod loops;
 
 use crate::base::{Error, Result, dtype};
-use crate::graph::build::contents::{Body, Contents, Node};
+use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::MAX_DEPTH;
 pub(in crate::graph) use guards::guard;
@@ -35,7 +35,7 @@ pub(in crate::graph) fn raise(graph: &Contents) -> Result<Option<Contents>> {
 }
 
 fn has_frames(graph: &Contents) -> bool {
-    let has = |node: &Node| matches!(node.body, Body::Cyclic { .. }) || node.inner().any(|inner| has_frames(inner));
+    let has = |node: &Node| matches!(node.body, NodeBody::Cyclic { .. }) || node.inner().any(|inner| has_frames(inner));
     graph.nodes.iter().any(has)
 }
 
@@ -52,7 +52,7 @@ fn raise_inside(graph: &Contents, has_conds: bool) -> Result<Contents> {
         let inner = node.inner().map(|inner| inner.depth + 1).max().unwrap_or(0);
         graph.depth = graph.depth.max(inner);
     }
-    if graph.nodes.iter().any(|node| matches!(node.body, Body::Cyclic { .. })) {
+    if graph.nodes.iter().any(|node| matches!(node.body, NodeBody::Cyclic { .. })) {
         let frames = frames::find(&graph)?;
         graph = loops::Raiser::new(&graph, frames, has_conds).raise()?;
     }
@@ -83,7 +83,7 @@ pub(in crate::graph) fn settle(graph: &mut Contents, verified: &Verified) {
             let inner: &mut Contents = Arc::make_mut(inner);
             for (index, node) in inner.nodes.iter_mut().enumerate() {
                 match &mut node.body {
-                    Body::Input(desc) if desc.dtype == dtype::ANY => *desc = verified.descs[index][0],
+                    NodeBody::Input(desc) if desc.dtype == dtype::ANY => *desc = verified.descs[index][0],
                     _ => {}
                 }
             }
@@ -94,7 +94,7 @@ pub(in crate::graph) fn settle(graph: &mut Contents, verified: &Verified) {
 
 fn has_unknown(graph: &Contents) -> bool {
     let is_unknown = |node: &Node| match &node.body {
-        Body::Input(desc) => desc.dtype == dtype::ANY,
+        NodeBody::Input(desc) => desc.dtype == dtype::ANY,
         _ => node.inner().any(|inner| has_unknown(inner)),
     };
     graph.nodes.iter().any(is_unknown)

@@ -1,15 +1,15 @@
-//! What a report lists: the parts of the program that are compiled, and the figures of its nodes.
+//! The lists of a report: the parts of the program that are compiled, and the statistics of its nodes.
 
 use crate::base::text::json_string;
 use crate::graph::carry::figures::NodeStats;
-use crate::graph::compile::place::choose::Choice;
+use crate::graph::compile::place::choose::EngineChoice;
 use crate::graph::observe::Subject;
 use std::fmt::Write as _;
 
 /// Lines for the end of the text. Writing to a String cannot fail.
 pub(in crate::graph) fn text(subject: &Subject<'_>) -> String {
     let mut text = String::new();
-    for (i, Choice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
+    for (i, EngineChoice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
         if i == 0 {
             text += "engines of nodes that were open\n";
         }
@@ -38,7 +38,7 @@ pub(in crate::graph) fn text(subject: &Subject<'_>) -> String {
     text
 }
 
-/// The nodes that have figures, in the program's order; none for a program without.
+/// The nodes that have statistics, in the program's order; none for a program without.
 fn nodes<'a>(subject: &Subject<'a>) -> impl Iterator<Item = NodeStats> + 'a {
     subject.compiled.node_stats().filter(|node| node.count > 0)
 }
@@ -48,10 +48,10 @@ pub(in crate::graph) fn json(subject: &Subject<'_>) -> String {
     choices(subject) + &control(subject) + &parts(subject) + &figures(subject)
 }
 
-/// None for a program in which no engine was open.
+/// Empty for a program in which no engine was open.
 fn choices(subject: &Subject<'_>) -> String {
     let mut text = String::new();
-    for (i, Choice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
+    for (i, EngineChoice { node, engine, why }) in subject.facts.choices.iter().enumerate() {
         let (node, engine, why) = (json_string(node), json_string(engine), json_string(why));
         let before = if i > 0 { "," } else { ",\n\"placement\":[" };
         let _ = write!(text, "{before}\n{{\"node\":{node},\"engine\":{engine},\"why\":{why}}}");
@@ -59,7 +59,7 @@ fn choices(subject: &Subject<'_>) -> String {
     if text.is_empty() { text } else { text + "]" }
 }
 
-/// None for a program without branches and loops with work on other engines.
+/// Empty for a program without branches and loops with work on other engines.
 fn control(subject: &Subject<'_>) -> String {
     let mut text = String::new();
     for (i, decided) in subject.facts.placement.decided.iter().enumerate() {
@@ -81,13 +81,14 @@ fn figures(subject: &Subject<'_>) -> String {
         let name = json_string(&name);
         let _ = write!(
             text,
-            "{comma}\n{{\"name\":{name},\"count\":{count},\"total_ns\":{total_ns},\"min_ns\":{min_ns},\"max_ns\":{max_ns},\"waited_ns\":{waited_ns}}}"
+            "{comma}\n{{\"name\":{name},\"count\":{count},\"total_ns\":{total_ns},\"min_ns\":{min_ns},\
+             \"max_ns\":{max_ns},\"waited_ns\":{waited_ns}}}"
         );
     }
     text + "]"
 }
 
-/// None for a program without partial runs.
+/// Empty for a program without partial runs.
 fn parts(subject: &Subject<'_>) -> String {
     let mut text = String::new();
     let Some(parts) = &subject.parts else { return text };

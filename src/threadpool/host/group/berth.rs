@@ -1,7 +1,7 @@
-//! Where a thread lays down tasks: a deque, which it has from its first task until it ends, for the groups of all
-//! pools; and what it keeps beside that: free cells, and the groups that were lent their pools.
+//! A thread's storage for tasks: a deque, which it has from its first task until it ends, for the groups of all pools;
+//! free cells; and the groups that were lent their pools.
 
-use super::cell::{Group, Hold};
+use super::cell::{Hold, TaskGroup};
 use super::deque::{Deque, LEN};
 use crate::sync::{Global, Keepsake, Slots, fork};
 use std::cell::{Cell, UnsafeCell};
@@ -19,62 +19,62 @@ pub(super) struct Berth {
     alive: AtomicI64,
 }
 
-/// What only the owner touches.
+/// Accessed by the owner only.
 pub(super) struct Own {
-    /// What is expected of each record that lies in the deque, in nanoseconds.
+    /// The expected duration of each record in the deque, in nanoseconds.
     pub(super) cost_ns: [f32; LEN],
-    /// The sum of that, as far as it is known here, since somebody was last called.
+    /// The known sum of these since helpers were last called.
     pub(super) backlog_ns: f32,
     /// Free cells, and how many.
-    free: *mut Group,
+    free: *mut TaskGroup,
     count: usize,
-    /// The newest group that was lent its pool, and how many have been.
-    pub(super) lent: *mut Group,
+    /// The newest group that was lent its pool, and their number so far.
+    pub(super) lent: *mut TaskGroup,
     pub(super) lends: u64,
 }
 
-// SAFETY: `own` is touched by the thread alone that holds the berth.
+// SAFETY: only the thread that holds the berth touches `own`.
 unsafe impl Sync for Berth {}
 
 static ALL: [Berth; BERTHS] = [const { Berth::new() }; BERTHS];
 static HELD: Slots = Slots::new(BERTHS);
 
-/// Of groups that were made or ended by threads without a berth.
+/// The same for groups that were made or ended by threads without a berth.
 static OTHERS_ALIVE: AtomicI64 = AtomicI64::new(0);
 
-/// Cells kept at one berth at most; half of them go when there are more.
+/// Most cells kept at one berth; half of them are given away when there are more.
 const KEPT: usize = 128;
 /// Cells made at a time.
 const CHUNK: usize = 16;
 
-struct Cells {
-    free: *mut Group,
-    /// All that were made, so that a search for leaks finds them.
+struct CellStore {
+    free: *mut TaskGroup,
+    /// All chunks, so that a leak checker finds them.
     made: *mut Chunk,
 }
 
 #[repr(C)]
 struct Chunk {
-    cells: [Group; CHUNK],
+    cells: [TaskGroup; CHUNK],
     before: *mut Chunk,
 }
 
-// SAFETY: lists of cells that nobody else has.
-unsafe impl Send for Cells {}
-static FREE: Global<Cells> = Global::new(|| Cells { free: std::ptr::null_mut(), made: std::ptr::null_mut() });
+// SAFETY: lists of cells that it owns.
+unsafe impl Send for CellStore {}
+static FREE: Global<CellStore> = Global::new(|| CellStore { free: std::ptr::null_mut(), made: std::ptr::null_mut() });
 
-/// What a thread is doing with groups. Links of the chain of tasks on its stack.
-pub(super) struct Frame {
-    pub(super) group: *const Group,
-    pub(super) before: *const Frame,
+/// A link in the chain of group tasks on a thread's stack.
+pub(super) struct TaskFrame {
+    pub(super) group: *const TaskGroup,
+    pub(super) before: *const TaskFrame,
 }
 
-/// The calling thread, as groups see it.
+/// The calling thread's state for groups.
 pub(super) struct Here {
     berth: Cell<Option<&'static Berth>>,
     /// The innermost task on its stack.
-    pub(super) frame: Cell<*const Frame>,
-    /// The crew that it helps, with nothing below that waits.
+    pub(super) frame: Cell<*const TaskFrame>,
+    /// The crew that it helps, with no wait below on its stack.
     pub(super) drains: Cell<*const super::crew::Crew>,
     /// Whether it is asking the pool for a helper.
     pub(super) asks: Cell<bool>,
@@ -105,7 +105,7 @@ impl Drop for Stay {
 
 static STAY: Keepsake<Arc<Stay>> = Keepsake::new();
 
-/// With the calling thread.
+/// Runs `f` with the calling thread's state.
 #[inline(always)]
 pub(super) fn here<R>(f: impl FnOnce(&Here) -> R) -> R {
     HERE.with(f)
@@ -118,7 +118,7 @@ impl Here {
         self.berth.get()
     }
 
-    /// The thread's berth; None if all are taken.
+    /// The thread's berth, claimed if needed; `None` if all are taken.
     #[inline(always)]
     pub(super) fn take_berth(&self) -> Option<&'static Berth> {
         self.berth.get().or_else(|| self.first_berth())
@@ -136,7 +136,7 @@ impl Here {
 
     /// The group of the innermost task on the stack.
     #[inline(always)]
-    pub(super) fn group(&self) -> Option<&Group> {
+    pub(super) fn group(&self) -> Option<&TaskGroup> {
         // SAFETY: frames are on the stack of this thread, and their tasks keep their groups.
         unsafe { self.frame.get().as_ref().map(|frame| &*frame.group) }
     }
@@ -169,13 +169,13 @@ impl Berth {
         (std::ptr::from_ref(self) as usize - std::ptr::from_ref(&ALL) as usize) / size_of::<Berth>()
     }
 
-    /// Does something with what is the owner's. Not from inside of another such call.
+    /// Runs `f` with the owner's data. Not reentrant.
     ///
     /// # Safety
     /// The calling thread holds the berth (`Here::berth`).
     #[inline(always)]
     pub(super) unsafe fn own<R>(&self, f: impl FnOnce(&mut Own) -> R) -> R {
-        // SAFETY: as demanded of the caller; `f` is of this module and calls nothing that comes here again.
+        // SAFETY: as demanded of the caller; `f` is of this module and does not come here again.
         f(unsafe { &mut *self.own.get() })
     }
 
@@ -186,25 +186,25 @@ impl Berth {
 }
 
 impl Own {
-    /// One more that was lent its pool.
+    /// Adds a group that was lent its pool.
     #[inline(always)]
-    pub(super) fn lend(&mut self, group: &'static Group) {
+    pub(super) fn lend(&mut self, group: &'static TaskGroup) {
         let before = self.lent;
         self.lends += 1;
         group.serial.store(self.lends, Relaxed);
         group.hold.store(Hold::Lent as u32, Relaxed);
         group.next.store(before, Relaxed);
         group.later.store(std::ptr::null_mut(), Relaxed);
-        // SAFETY: cells stay groups for ever; links are touched by the owner alone.
+        // SAFETY: cells stay groups for ever; only the owner touches links.
         if let Some(before) = unsafe { before.as_ref() } {
             before.later.store(std::ptr::from_ref(group).cast_mut(), Relaxed);
         }
         self.lent = std::ptr::from_ref(group).cast_mut();
     }
 
-    /// Off the list of those who were lent their pools.
+    /// Removes it from the list of groups that were lent their pools.
     #[inline(always)]
-    pub(super) fn unlink(&mut self, group: &Group) {
+    pub(super) fn unlink(&mut self, group: &TaskGroup) {
         let (before, later) = (group.next.load(Relaxed), group.later.load(Relaxed));
         // SAFETY: as in `lend`.
         unsafe {
@@ -219,25 +219,25 @@ impl Own {
     }
 }
 
-/// Takes cells off a list, and says where it goes on.
+/// Pops a cell off a list.
 ///
 /// # Safety
-/// The list is the caller's.
-unsafe fn pop(list: &mut *mut Group) -> Option<&'static Group> {
+/// The caller owns the list.
+unsafe fn pop(list: &mut *mut TaskGroup) -> Option<&'static TaskGroup> {
     // SAFETY: cells stay groups for ever.
     let group = unsafe { list.as_ref() }?;
     *list = group.next.load(Relaxed);
     Some(group)
 }
 
-fn push(list: &mut *mut Group, group: &'static Group) {
+fn push(list: &mut *mut TaskGroup, group: &'static TaskGroup) {
     group.next.store(*list, Relaxed);
     *list = std::ptr::from_ref(group).cast_mut();
 }
 
-/// A free cell, which counts as alive from now on. None: `grow` makes more.
+/// A free cell, which counts as alive from now on. `None`: `grow` makes more.
 #[inline(always)]
-pub(super) fn take_cell(here: &Here) -> Option<&'static Group> {
+pub(super) fn take_cell(here: &Here) -> Option<&'static TaskGroup> {
     if let Some(berth) = here.take_berth() {
         // SAFETY: the calling thread's berth, and its list.
         let kept = unsafe { berth.own(|own| pop(&mut own.free).inspect(|_| own.count -= 1)) };
@@ -250,18 +250,18 @@ pub(super) fn take_cell(here: &Here) -> Option<&'static Group> {
 }
 
 #[cold]
-fn take_shared(here: &Here) -> Option<&'static Group> {
+fn take_shared(here: &Here) -> Option<&'static TaskGroup> {
     let mut free = FREE.lock();
-    // SAFETY: the list is the lock's.
+    // SAFETY: the lock guards the list.
     let first = unsafe { pop(&mut free.free) }?;
     let Some(berth) = here.berth() else {
         OTHERS_ALIVE.fetch_add(1, Release);
         return Some(first);
     };
     berth.counts(1);
-    // Some more, so that the lock is rare.
+    // Takes several, so that the lock is rare.
     for _ in 1..CHUNK {
-        // SAFETY: the list is the lock's, and the berth the calling thread's.
+        // SAFETY: the lock guards the list, and the berth is the calling thread's.
         unsafe {
             let Some(more) = pop(&mut free.free) else { break };
             berth.own(|own| {
@@ -273,14 +273,14 @@ fn take_shared(here: &Here) -> Option<&'static Group> {
     Some(first)
 }
 
-/// Makes cells, for ever. One by one where they stay: all of them are too much for the stack of a small thread.
+/// Makes cells, for ever. Written in place one by one: all of them are too large for the stack of a small thread.
 #[cold]
 pub fn grow() {
     let chunk = Box::into_raw(Box::<Chunk>::new_uninit()).cast::<Chunk>();
     // SAFETY: just made, and never freed; nobody else knows of it yet, and each field is written once.
     let chunk = unsafe {
-        let cells = (&raw mut (*chunk).cells).cast::<Group>();
-        (0..CHUNK).for_each(|cell| cells.add(cell).write(Group::free()));
+        let cells = (&raw mut (*chunk).cells).cast::<TaskGroup>();
+        (0..CHUNK).for_each(|cell| cells.add(cell).write(TaskGroup::free()));
         (&raw mut (*chunk).before).write(std::ptr::null_mut());
         chunk
     };
@@ -293,7 +293,7 @@ pub fn grow() {
 
 /// The cell of a group that is over.
 #[inline(always)]
-pub(super) fn give_cell(here: &Here, group: &'static Group) {
+pub(super) fn give_cell(here: &Here, group: &'static TaskGroup) {
     let Some(berth) = here.berth() else { return give_shared(group) };
     berth.counts(-1);
     // SAFETY: the calling thread's berth.
@@ -310,7 +310,7 @@ pub(super) fn give_cell(here: &Here, group: &'static Group) {
 }
 
 #[cold]
-fn give_shared(group: &'static Group) {
+fn give_shared(group: &'static TaskGroup) {
     push(&mut FREE.lock().free, group);
     OTHERS_ALIVE.fetch_sub(1, Release);
 }

@@ -1,11 +1,11 @@
-//! A group of tasks: what is left of it, what it belongs to, and how it was stopped.
+//! A group of tasks: its pending tasks, its parent and pool, and how it was stopped.
 //!
-//! Groups live in cells that stay groups: a cell is given to the next group when its own is over, and never to anything
-//! else. So whoever looks at a record that lies about may look at the record's group, too, before it has the record;
-//! what it sees is of use if the record was still there afterwards.
+//! Groups live in type-stable cells: a cell is reused for the next group, and never for anything else. So a thread that
+//! looks at a record in a deque may read the record's group, too, before it has taken the record; the values are valid
+//! if the record was still there afterwards.
 
 use super::crew::Crew;
-use super::tally::Tally;
+use super::tally::GroupTally;
 use crate::base::object::tag;
 use crate::base::{Error, Object, process};
 use crate::sync::Mutex;
@@ -14,83 +14,83 @@ use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
-/// Somebody who is told that a group's tasks are done.
-pub trait Done: Send + Sync {
-    /// Once; with what stopped the tasks, if something did.
+/// Receives the completion of a group.
+pub trait GroupListener: Send + Sync {
+    /// Called once, with the error that stopped the tasks, if any.
     fn done(&self, error: Option<&Error>);
-    /// It will be told.
+    /// It was accepted and will be called.
     fn adopt(&self);
 }
 
-/// What a group knows of the pool: it holds it, or the task in which it was made does.
+/// The holder of a group's pool: the group itself, or the task in which it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Hold {
     Own = 0,
     Lent = 1,
-    /// Lent, and released on another thread than the one that has made it.
+    /// Lent, and released on another thread than the one that made it.
     Left = 2,
 }
 
 /// A group. The first two members are those of every object (`base::Object`).
 #[repr(C, align(128))]
-pub struct Group {
+pub struct TaskGroup {
     tag: AtomicU32,
     born: AtomicU32,
     pub(super) stop: AtomicI32,
-    /// What `STOPS` was when it was found that nothing above stops this group.
+    /// The value of `STOPS` when no ancestor was found to stop this group.
     seen_stops: AtomicU32,
     pub(super) pool: AtomicPtr<Object<ThreadPool>>,
     pub(super) crew: AtomicPtr<Crew>,
-    /// The group in whose task this one was made, and how often that cell had been used then.
-    parent: AtomicPtr<Group>,
+    /// The group in whose task this one was made, and that cell's use count then.
+    parent: AtomicPtr<TaskGroup>,
     parent_use: AtomicU32,
     uses: AtomicU32,
     pub(super) depth: AtomicU32,
     pub(super) hold: AtomicU32,
     /// The berth of the thread that made it, + 1.
     pub(super) home: AtomicU32,
-    /// The next free cell; of a group that was lent its pool: the one made before.
-    pub(super) next: AtomicPtr<Group>,
-    /// Of a group that was lent its pool: the one made after.
-    pub(super) later: AtomicPtr<Group>,
-    /// Which one that was, of those of its thread.
+    /// The next free cell; for a group that was lent its pool: the one made before.
+    pub(super) next: AtomicPtr<TaskGroup>,
+    /// For a group that was lent its pool: the one made after.
+    pub(super) later: AtomicPtr<TaskGroup>,
+    /// Its number among those of its thread.
     pub(super) serial: AtomicU64,
     pub(super) lineage: Lineage,
-    pub(super) notice: Mutex<Option<Arc<dyn Done>>>,
-    /// Apart from what is only read while tasks run.
+    pub(super) notice: Mutex<Option<Arc<dyn GroupListener>>>,
+    /// On a cache line apart from fields that are only read while tasks run.
     pub(super) tally: OwnLine,
 }
 
 #[repr(align(128))]
-pub(super) struct OwnLine(pub(super) Tally);
+pub(super) struct OwnLine(pub(super) GroupTally);
 
 impl std::ops::Deref for OwnLine {
-    type Target = Tally;
+    type Target = GroupTally;
 
     #[inline(always)]
-    fn deref(&self) -> &Tally {
+    fn deref(&self) -> &GroupTally {
         &self.0
     }
 }
 
-impl std::fmt::Debug for Group {
+impl std::fmt::Debug for TaskGroup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Group({:?})", self.tally.look())
     }
 }
 
-/// How often a group was stopped. Who sees no change need not look at the groups above its own.
+/// How often any group was stopped. If it has not changed, a group's ancestors need not be checked.
 static STOPS: AtomicU32 = AtomicU32::new(1);
 
 const FREE: u32 = 0x7765_0000;
 
-impl Group {
+impl TaskGroup {
     /// In error texts.
     pub const NAME: &'static str = "task_group";
 
-    pub(super) fn free() -> Group {
-        Group {
+    pub(super) fn free() -> TaskGroup {
+        TaskGroup {
             tag: AtomicU32::new(FREE),
             born: AtomicU32::new(0),
             stop: AtomicI32::new(0),
@@ -108,7 +108,7 @@ impl Group {
             serial: AtomicU64::new(0),
             lineage: Lineage::default(),
             notice: Mutex::new(None),
-            tally: OwnLine(Tally::new()),
+            tally: OwnLine(GroupTally::new()),
         }
     }
 
@@ -119,21 +119,21 @@ impl Group {
     }
 
     /// A cell becomes a group. ORDERING: Relaxed throughout; others get the group by the handle or by a record, which
-    /// order it, and who looks at a record before that finds out whether it was still there.
+    /// order it, and a thread that looks at a record earlier checks whether it was still there.
     ///
     /// # Safety
-    /// The pool and the crew are there as long as the group or one of its tasks.
+    /// The pool and the crew live as long as the group and its tasks.
     #[inline]
     pub(super) unsafe fn begin(
         &self,
         pool: *const Object<ThreadPool>,
         crew: *const Crew,
-        parent: Option<&Group>,
+        parent: Option<&TaskGroup>,
         home: u32,
     ) {
         self.born.store(process::generation(), Relaxed);
         self.stop.store(0, Relaxed);
-        // ORDERING: Acquire, and in front of the look at the parent: a stop that is not seen there changes the number.
+        // ORDERING: Acquire, before the look at the parent: a stop that is not seen there changes the number.
         let stops = STOPS.load(Acquire);
         let is_known = parent.is_some_and(|parent| parent.is_known_to_go_on(stops));
         self.seen_stops.store(if is_known { stops } else { 0 }, Relaxed);
@@ -156,7 +156,7 @@ impl Group {
         self.tag.store(tag::TASK_GROUP, Relaxed);
     }
 
-    /// Whether it was found that neither this group nor one above is stopped, and nothing was since.
+    /// Whether neither this group nor an ancestor was found stopped, and no group was stopped since.
     #[inline]
     fn is_known_to_go_on(&self, stops: u32) -> bool {
         let is_seen = self.parent.load(Relaxed).is_null() || self.seen_stops.load(Relaxed) == stops;
@@ -167,13 +167,13 @@ impl Group {
     #[inline]
     pub(super) fn end(&self) {
         self.tag.store(FREE, Relaxed);
-        // ORDERING: Release; who finds the new number in `parent` finds what was there before gone, too.
+        // ORDERING: Release; a thread that sees the new number in `parent` knows that the earlier group is gone.
         self.uses.store(self.uses.load(Relaxed).wrapping_add(1), Release);
     }
 
     #[inline]
     pub(super) fn crew(&self) -> &Crew {
-        // SAFETY: set by `begin`; it is the pool's, which the group keeps, or lives for ever.
+        // SAFETY: set by `begin`; it belongs to the pool, which the group keeps, or lives for ever.
         unsafe { &*self.crew.load(Relaxed) }
     }
 
@@ -186,7 +186,7 @@ impl Group {
 
     /// The group in whose task this one was made, as long as that is not over.
     #[inline]
-    fn parent(&self) -> Option<&Group> {
+    fn parent(&self) -> Option<&TaskGroup> {
         // SAFETY: cells stay groups for ever.
         let parent = unsafe { self.parent.load(Relaxed).as_ref() }?;
         // ORDERING: Acquire pairs with the Release in `end`.
@@ -195,11 +195,11 @@ impl Group {
 
     /// Whether `self` is `above` or was made inside of its tasks, however deep.
     #[inline]
-    pub(super) fn is_within(&self, above: &Group) -> bool {
+    pub(super) fn is_within(&self, above: &TaskGroup) -> bool {
         std::ptr::eq(self, above) || self.is_below(above)
     }
 
-    fn is_below(&self, above: &Group) -> bool {
+    fn is_below(&self, above: &TaskGroup) -> bool {
         let depth = above.depth.load(Relaxed);
         let mut at = self;
         while at.depth.load(Relaxed) > depth {
@@ -211,7 +211,7 @@ impl Group {
 
     /// Whether it was made in a task of this group.
     #[inline]
-    pub(super) fn is_made_in(&self, group: *const Group) -> bool {
+    pub(super) fn is_made_in(&self, group: *const TaskGroup) -> bool {
         std::ptr::eq(self.parent.load(Relaxed), group) && self.parent().is_some()
     }
 
@@ -243,7 +243,7 @@ impl Group {
         false
     }
 
-    /// The first status stays.
+    /// The first status wins.
     #[cold]
     pub(super) fn stop_with(&self, status: i32) {
         if self.stop.compare_exchange(0, status, Relaxed, Relaxed).is_ok() {
@@ -251,7 +251,7 @@ impl Group {
         }
     }
 
-    /// What stopped it, which is over with that.
+    /// Takes the status that stopped it.
     #[inline]
     pub(super) fn take_stop(&self) -> i32 {
         if self.stop.load(Relaxed) == 0 {

@@ -1,4 +1,4 @@
-//! What all groups of a pool have together: where their tasks lie, who looks for some, and who sleeps.
+//! The shared state of a pool's groups: the berths with their tasks, the searching and the sleeping threads.
 #![forbid(unsafe_code)]
 
 use crate::sync::futex;
@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Crew {
-    /// The berths that tasks of these groups were laid down at. A bit stays.
+    /// The berths at which tasks of these groups were pushed. Bits are never cleared.
     berths: AtomicU64,
-    /// What a helper is worth at least, in nanoseconds, as an f32; and the pool's width. As they were when one was last
-    /// asked for.
+    /// The least work that is worth a helper, in nanoseconds, as an f32; and the pool's width. As of the last request
+    /// for a helper.
     pub(super) worth: AtomicU32,
     pub(super) width: AtomicU32,
-    /// Helpers that have found nothing to do and look for more.
+    /// Helpers that search for work.
     pub(super) lookers: AtomicU32,
     /// Threads that sleep in a wait for a group.
     pub(super) sleepers: AtomicU32,
     /// The word that they sleep on.
     epoch: AtomicU32,
-    /// Closures on their way that do what nobody may be expected to wait for.
+    /// Closures on their way for tasks that no thread may wait for.
     pub(super) owed: AtomicU32,
 }
 
-/// What a helper is taken to cost while nobody has asked for one.
+/// The assumed cost of a helper before the first request.
 const FIRST_WORTH_NS: f32 = 4000.0;
 
 impl Default for Crew {
@@ -45,13 +45,13 @@ impl Crew {
         }
     }
 
-    /// For the next pool. Only while nobody uses it.
+    /// Resets it for the next pool. Only while nobody uses it.
     pub fn renew(&mut self) {
         *self = Crew::new();
     }
 
-    /// Tasks may lie at this berth from now on. ORDERING: SeqCst, and in `berths`; a bit is set once, in front of the
-    /// first record, and who sleeps or leaves looks for it behind a fence.
+    /// Tasks may be at this berth from now on. ORDERING: SeqCst, also in `berths`; a bit is set once, before the first
+    /// record, and a thread that sleeps or leaves reads it after a fence.
     #[inline(always)]
     pub(super) fn uses(&self, berth: usize) {
         if self.berths.load(Relaxed) & 1 << berth == 0 {
@@ -59,7 +59,7 @@ impl Crew {
         }
     }
 
-    /// The berths at which tasks may lie.
+    /// The berths that may have tasks.
     #[inline(always)]
     pub(super) fn berths(&self) -> impl Iterator<Item = usize> + use<> {
         let mut left = self.berths.load(SeqCst);
@@ -75,18 +75,18 @@ impl Crew {
         f32::from_bits(self.worth.load(Relaxed))
     }
 
-    /// All who sleep look again.
+    /// Wakes all sleepers.
     #[cold]
     pub(super) fn wake(&self) {
-        // ORDERING: Release pairs with the Acquire in `sleep`: who sees the new word sees what it was told for.
+        // ORDERING: Release pairs with the Acquire in `sleep`: a thread that sees the new word sees the reason.
         self.epoch.fetch_add(1, Release);
         futex::wake(&self.epoch, u32::MAX);
     }
 
-    /// Sleeps until `wake`, unless there is a reason not to: it is asked for when this thread counts as asleep.
+    /// Sleeps until `wake`, unless `may_sleep`, called once this thread counts as asleep, says no.
     pub(super) fn sleep(&self, may_sleep: impl FnOnce() -> bool) {
         self.sleepers.fetch_add(1, Relaxed);
-        // ORDERING: pairs with the fence behind a push (`call_others`): one of the two sees the other.
+        // ORDERING: pairs with the fence after a push (`call_others`): one of the two sees the other.
         fence(SeqCst);
         let epoch = self.epoch.load(Acquire);
         if may_sleep() {

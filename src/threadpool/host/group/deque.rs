@@ -1,20 +1,19 @@
-//! Work that one thread lays down and any thread may take: a deque of fixed size whose slots are taken one by one.
+//! A work-stealing deque of fixed size: one thread pushes, any thread may take, slot by slot.
 //!
 //! One thread, the owner, pushes at the top and takes from there again; others take the oldest. Unlike in the deque of
 //! Chase and Lev (SPAA 2005) the right to a record is not given by the two ends but by the slot itself: its state is
-//! even while it is empty and odd while a record lies in it, and goes up by one with each step. Who takes a record
-//! reads it first and then moves the state from the odd number that it saw to the next even one. That has one winner,
-//! and the number says that what was read was whole: a slot is only written while its state is even, and no state comes
-//! back.
+//! even while it is empty and odd while it has a record, and increments with each step. A taker reads the record first
+//! and then moves the state from the odd number that it saw to the next even one. That has one winner, and proves that
+//! the record was read whole: a slot is only written while its state is even, and no state recurs.
 //!
-//! - So a record can be taken out of the middle, too: a thread that waits for something may take just what belongs to
-//!   it, wherever that lies, and leave the rest alone.
-//! - Both ends are hints for those who look. `top` is the owner's; `base` is at or below the lowest record, and the
-//!   owner moves it on over slots that were emptied.
+//! - So a record can be taken out of the middle, too: a waiting thread may take only its own group's records, wherever
+//!   they are.
+//! - Both ends are hints for readers. `top` is the owner's; `base` is at or below the lowest record, and the owner
+//!   moves it on over slots that were emptied.
 //!
-//! A push costs stores only, of which the last is a Release; there is no fence in it, so who has looked around and
-//! goes to sleep is not seen by it for sure. Who wants to be sure has a fence behind its push, as
-//! `threadpool::host::group` where it counts.
+//! A push costs stores only, of which the last is a Release. It has no fence, so it may miss a thread that found
+//! nothing and goes to sleep. A caller that must not miss one has a fence after its push, as `threadpool::host::group`
+//! does.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::Ordering::*;
@@ -48,7 +47,7 @@ impl Cell64 for AtomicU64 {
 
 /// One line of the cache, with the usual number of words.
 #[repr(C, align(64))]
-pub(super) struct Slot<C, const N: usize = WORDS> {
+pub(super) struct DequeSlot<C, const N: usize = WORDS> {
     pub(super) state: C,
     pub(super) words: [C; N],
 }
@@ -57,7 +56,7 @@ pub(super) const fn is_full(state: u64) -> bool {
     state & 1 == 1
 }
 
-impl<C: Cell64, const N: usize> Slot<C, N> {
+impl<C: Cell64, const N: usize> DequeSlot<C, N> {
     /// By the owner: whether the slot is free. ORDERING: Acquire pairs with the Release in `take`, so that the record
     /// is not written over while it is read.
     #[inline(always)]
@@ -65,7 +64,7 @@ impl<C: Cell64, const N: usize> Slot<C, N> {
         !is_full(self.state.load(Acquire))
     }
 
-    /// By the owner, into a free slot.
+    /// By the owner: writes a free slot.
     #[inline(always)]
     pub(super) fn put(&self, record: &[u64; N]) {
         // ORDERING: Relaxed; only the owner fills slots.
@@ -74,20 +73,20 @@ impl<C: Cell64, const N: usize> Slot<C, N> {
         for (word, value) in self.words.iter().zip(record) {
             word.store(*value, Relaxed);
         }
-        // ORDERING: Release pairs with the Acquire in `look`: who sees the state sees the record, and what its giver
-        // did before.
+        // ORDERING: Release pairs with the Acquire in `look`: a thread that sees the state sees the record, and all
+        // that the owner did before.
         self.state.store(state + 1, Release);
     }
 
-    /// The record, if there is one, with the state that it was seen in. It may be taken meanwhile.
+    /// The record, if there is one, with the state in which it was read. It may be taken meanwhile.
     #[inline(always)]
     pub(super) fn look(&self) -> Option<(u64, [u64; N])> {
         let state = self.state.load(Acquire);
         is_full(state).then(|| (state, std::array::from_fn(|i| self.words[i].load(Relaxed))))
     }
 
-    /// Takes what was seen; false if somebody else has. ORDERING: Release keeps the reads of the record in front of it,
-    /// and pairs with the Acquire in `is_free`.
+    /// Takes the record that was read; false if another thread has. ORDERING: Release keeps the reads of the record
+    /// before it, and pairs with the Acquire in `is_free`.
     #[inline(always)]
     pub(super) fn take(&self, state: u64) -> bool {
         self.state.compare_exchange(state, state + 1, AcqRel, Relaxed).is_ok()
@@ -97,12 +96,12 @@ impl<C: Cell64, const N: usize> Slot<C, N> {
 /// Slots of a deque.
 pub const LEN: usize = 256;
 
-/// Where the owner pushes, and what others take from.
+/// A deque: the owner pushes, others take.
 #[repr(C, align(128))]
 pub struct Deque {
     base: AtomicU32,
     top: AtomicU32,
-    slots: [Slot<AtomicU64>; LEN],
+    slots: [DequeSlot<AtomicU64>; LEN],
 }
 
 impl Default for Deque {
@@ -116,23 +115,23 @@ impl Deque {
         Deque {
             base: AtomicU32::new(0),
             top: AtomicU32::new(0),
-            slots: [const { Slot { state: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; WORDS] } }; LEN],
+            slots: [const { DequeSlot { state: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; WORDS] } }; LEN],
         }
     }
 
     #[inline(always)]
-    fn slot(&self, at: u32) -> &Slot<AtomicU64> {
+    fn slot(&self, at: u32) -> &DequeSlot<AtomicU64> {
         &self.slots[at as usize % LEN]
     }
 
     /// By the owner: the records and gaps between both ends.
     #[inline(always)]
     pub fn extent(&self) -> usize {
-        // ORDERING: Relaxed, as all of both ends: they are hints to all but the owner, who writes them.
+        // ORDERING: Relaxed, as all uses of both ends: only the owner writes them, and to others they are hints.
         self.top.load(Relaxed).wrapping_sub(self.base.load(Relaxed)) as usize
     }
 
-    /// By the owner: the same, from the oldest record on that nobody has taken.
+    /// By the owner: the same, from the oldest untaken record on.
     #[inline]
     pub fn tidy(&self) -> usize {
         let (top, mut base) = (self.top.load(Relaxed), self.base.load(Relaxed));
@@ -149,11 +148,11 @@ impl Deque {
         self.top.load(Relaxed) as usize % LEN
     }
 
-    /// By the owner: one record more; false if there is no room.
+    /// By the owner: pushes a record; false if there is no room.
     #[inline(always)]
     pub fn push(&self, record: &Record) -> bool {
         let (top, mut base) = (self.top.load(Relaxed), self.base.load(Relaxed));
-        // Two steps for each push are enough to keep up with those who take.
+        // Two steps for each push are enough to keep up with the takers.
         let mut steps = 2;
         while base != top && steps > 0 && self.slot(base).is_free() {
             base = base.wrapping_add(1);
@@ -170,8 +169,7 @@ impl Deque {
         true
     }
 
-    /// By the owner: takes the newest record that is wanted. `passed` is told of each place that the top came down
-    /// from.
+    /// By the owner: takes the newest record that is wanted. `passed` gets each place that the top moved down from.
     #[inline(always)]
     pub fn pop(&self, wanted: impl Fn(&Record) -> bool, mut passed: impl FnMut(usize)) -> Option<Record> {
         let base = self.base.load(Relaxed);
@@ -216,10 +214,10 @@ impl Deque {
         None
     }
 
-    /// The places between both ends, as far as the caller knows, from the oldest on.
-    fn places(&self) -> impl Iterator<Item = &Slot<AtomicU64>> {
+    /// The places between both ends as seen by the caller, from the oldest on.
+    fn places(&self) -> impl Iterator<Item = &DequeSlot<AtomicU64>> {
         let (base, top) = (self.base.load(Relaxed), self.top.load(Relaxed));
-        // The two are not read at once, so the top may have come down below the base that was seen.
+        // The two are not read atomically, so the top may be below the base.
         let count = (top.wrapping_sub(base) as i32).clamp(0, LEN as i32) as u32;
         (0..count).map(move |i| self.slot(base.wrapping_add(i)))
     }

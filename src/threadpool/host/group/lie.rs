@@ -1,7 +1,7 @@
-//! Tasks where they lie: as records in deques, told apart by their groups, found and taken.
+//! Tasks as records in deques: they are found and taken by their groups.
 
 use super::berth::{self, Here};
-use super::cell::Group;
+use super::cell::TaskGroup;
 use super::crew::Crew;
 use super::deque::Record;
 use crate::base::time::now_ns;
@@ -9,7 +9,7 @@ use crate::threadpool::ThreadPool;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A task of the host's: gives a status.
+/// A host task: returns a status.
 pub type TaskFn = unsafe extern "C" fn(*mut c_void) -> i32;
 /// Releases a task's argument.
 pub type DestroyFn = unsafe extern "C" fn(*mut c_void);
@@ -17,9 +17,9 @@ pub type DestroyFn = unsafe extern "C" fn(*mut c_void);
 /// Bytes that a record has room for, besides the function and the group.
 pub const ROOM: usize = 40;
 
-/// What a task is called with.
+/// A task's argument.
 #[derive(Clone, Copy, Debug)]
-pub enum Argument<'a> {
+pub enum TaskArgument<'a> {
     Pointer(*mut c_void, Option<DestroyFn>),
     /// A copy of these, `ROOM` at most.
     Bytes(&'a [u8]),
@@ -29,14 +29,14 @@ pub enum Argument<'a> {
 pub(super) const BYTES: u64 = 1;
 
 #[inline(always)]
-pub(super) fn record(group: &Group, task: TaskFn, argument: Argument<'_>) -> Record {
+pub(super) fn record(group: &TaskGroup, task: TaskFn, argument: TaskArgument<'_>) -> Record {
     let mut record: Record = [task as usize as u64, std::ptr::from_ref(group) as u64, 0, 0, 0, 0, 0];
     match argument {
-        Argument::Pointer(arg, destroy) => {
+        TaskArgument::Pointer(arg, destroy) => {
             record[2] = arg as u64;
             record[3] = destroy.map_or(0, |destroy| destroy as usize as u64);
         }
-        Argument::Bytes(bytes) => {
+        TaskArgument::Bytes(bytes) => {
             record[1] |= BYTES;
             let mut room = [0u8; ROOM];
             room[..bytes.len()].copy_from_slice(bytes);
@@ -48,26 +48,26 @@ pub(super) fn record(group: &Group, task: TaskFn, argument: Argument<'_>) -> Rec
     record
 }
 
-/// The group of a record that lies in a deque, or lay there a moment ago.
+/// The group of a record that is, or was a moment ago, in a deque.
 #[inline(always)]
-pub(super) fn group_of(record: &Record) -> &'static Group {
+pub(super) fn group_of(record: &Record) -> &'static TaskGroup {
     // SAFETY: only `record` makes the records of these deques, and cells stay groups for ever.
-    unsafe { &*((record[1] & !BYTES) as usize as *const Group) }
+    unsafe { &*((record[1] & !BYTES) as usize as *const TaskGroup) }
 }
 
-/// Depths that are told apart.
+/// Depths with separate costs.
 const DEPTHS: u32 = 31;
 
-/// Where what a task of this function takes is kept: groups inside of tasks get smaller, as a rule.
+/// The site of a task's cost: its function and depth, since nested groups usually get smaller.
 #[inline(always)]
-pub(super) fn site(task: usize, group: &Group) -> usize {
+pub(super) fn site(task: usize, group: &TaskGroup) -> usize {
     task.wrapping_add(group.depth.load(Relaxed).min(DEPTHS) as usize * 0x9E37_79B1)
 }
 
-/// What a hop to another thread and back takes at best, in nanoseconds. Shorter tasks are left where they lie.
+/// The best time of a hop to another thread and back, in nanoseconds. Shorter tasks are not stolen.
 pub(super) const HOP_NS: f32 = 250.0;
 
-/// Whether a helper gains time by taking the task, as far as that is known.
+/// Whether a helper gains time by taking the task, as far as is known.
 #[inline]
 pub(super) fn is_worth_a_hop(record: &Record) -> bool {
     let group = group_of(record);
@@ -75,9 +75,9 @@ pub(super) fn is_worth_a_hop(record: &Record) -> bool {
     group.pool().and_then(|pool| cost(pool)).is_none_or(|cost_ns| cost_ns >= HOP_NS)
 }
 
-/// A task that is wanted, of those that this thread laid down.
+/// Takes a wanted task from this thread's deque.
 #[inline(always)]
-pub(super) fn take_own(here: &Here, wanted: impl Fn(&Group) -> bool) -> Option<Record> {
+pub(super) fn take_own(here: &Here, wanted: impl Fn(&TaskGroup) -> bool) -> Option<Record> {
     let berth = here.berth()?;
     let mut passed_ns = 0.0;
     let wanted = |record: &Record| wanted(group_of(record));
@@ -93,15 +93,15 @@ pub(super) fn take_own(here: &Here, wanted: impl Fn(&Group) -> bool) -> Option<R
     }
 }
 
-/// A task that is wanted, of those that others laid down.
+/// Takes a wanted task from other threads' deques.
 pub(super) fn steal(here: &Here, crew: &Crew, wanted: impl Fn(&Record) -> bool) -> Option<Record> {
     let mine = here.berth().map(berth::Berth::number);
     let mut others = crew.berths().filter(|berth| Some(*berth) != mine);
     others.find_map(|other| berth::at(other).deque.steal(&wanted))
 }
 
-/// A task that is wanted, wherever it lies.
-pub(super) fn take(here: &Here, crew: &Crew, wanted: impl Fn(&Group) -> bool) -> Option<Record> {
+/// Takes a wanted task from any deque.
+pub(super) fn take(here: &Here, crew: &Crew, wanted: impl Fn(&TaskGroup) -> bool) -> Option<Record> {
     take_own(here, &wanted).or_else(|| steal(here, crew, |record| wanted(group_of(record))))
 }
 
@@ -109,17 +109,17 @@ pub(super) fn any_record(crew: &Crew, wanted: impl Fn(&Record) -> bool) -> bool 
     crew.berths().any(|berth| berth::at(berth).deque.any(&wanted))
 }
 
-/// Whether there is a task that is wanted.
-pub(super) fn any(crew: &Crew, wanted: impl Fn(&Group) -> bool) -> bool {
+/// Whether there is a wanted task.
+pub(super) fn any(crew: &Crew, wanted: impl Fn(&TaskGroup) -> bool) -> bool {
     any_record(crew, |record| wanted(group_of(record)))
 }
 
-/// How long who finds nothing looks around, in nanoseconds.
+/// How long a thread without work searches, in nanoseconds.
 const SPIN_NS: u64 = 20_000;
-/// Looks at the end between two looks for work.
+/// Checks for the end between two searches.
 const LOOKS: u32 = 4;
 
-/// Looks for a task for a bounded time, or until `is_over`.
+/// Searches for a task for a bounded time, or until `is_over`.
 pub(super) fn look(take: impl Fn() -> Option<Record>, is_over: impl Fn() -> bool) -> Option<Record> {
     let begin = now_ns();
     loop {

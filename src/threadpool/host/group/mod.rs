@@ -1,33 +1,33 @@
-//! Task groups: tasks that are laid down while others run, and waits that do them.
+//! Task groups: tasks spawned while others run, and waits that run them.
 //!
-//! A thread lays down tasks in a deque of its own (`berth`, `sync::Deque`), for the groups of all pools. What is laid
-//! down can be taken by anybody at any time, out of the middle, too. So there is a simple rule for waits:
+//! A thread pushes tasks to a deque of its own (`berth`, `deque`), for the groups of all pools. Any thread can take
+//! them at any time, out of the middle, too. So there is a simple rule for waits:
 //!
-//! - *A wait takes what has not begun of the group, or of groups that were made inside of its tasks, wherever it lies*,
-//!   and does it; its own newest first, others' oldest. It never begins anything else: what it needs cannot lie below a
-//!   stranger on its stack, and its stack is not deeper than that of a program that calls instead of spawning.
-//! - It sleeps when all that is left has begun, and other threads are at it. They go on to what these tasks lay down:
-//!   who runs a task takes the newest of its own before it looks elsewhere. So no wait depends on being told of new
-//!   tasks, only of the end, which `sync::Tally` does without a gap.
+//! - *A wait takes and runs unstarted tasks of the group, or of groups made inside of its tasks, from any deque*; its
+//!   own newest first, others' oldest. It never begins anything else: so no unrelated task on its stack can block it,
+//!   and its stack is not deeper than that of a program that calls instead of spawning.
+//! - It sleeps when all remaining tasks are running on other threads. Those continue with the tasks that these spawn: a
+//!   thread takes the newest of its own deque before it looks elsewhere. So no wait depends on being woken for new
+//!   tasks, only for the end, which `tally` never misses.
 //!
-//! | who              | takes                                   | until                                             |
+//! | thread           | takes                                   | until                                             |
 //! |------------------|-----------------------------------------|---------------------------------------------------|
 //! | a wait           | the group's tasks, and those below them | the group is done                                 |
 //! | a helper         | tasks of all groups of the pool         | it has found none for 20 us                       |
 //! | a closure leaving | the same                               | there is none, or no room in the budget           |
-//! | an owed closure  | tasks of groups that nobody waits for   | there is none                                     |
+//! | an owed closure  | tasks of groups without a waiter        | there is none                                     |
 //!
-//! *Helpers* are asked for within the pool's budget, as for regions. A spawn does not ask: it adds what the task is
-//! expected to cost to what lies here already, and when that is worth a helper, the others are called (`call_others`).
-//! What a task costs is learned for its function and the depth of its group. A task that nothing is known of is worth a
-//! helper. One that is cheaper than a few hops is run at once, by its spawn, if others would find enough without it; and
-//! helpers leave one that is cheaper than a hop where it lies.
+//! *Helpers* are asked for within the pool's budget, as for regions. A spawn does not ask: it adds the task's expected
+//! cost to the backlog of its deque, and when that is worth a helper, others are called (`call_others`). The cost of a
+//! task is learned for its function and the depth of its group. A task of unknown cost is worth a helper. One that is
+//! cheaper than a few hops is run at once, by its spawn, if others have enough without it; and helpers do not steal one
+//! that is cheaper than a hop.
 //!
-//! *Nobody waits* for a group that was released before its end, or that has a notice. Then a closure is owed by the
-//! pool, or, if that refuses, the work is done by who spawns.
+//! *Nobody waits* for a group that was released before its end, or that has a notice. Then the pool owes a closure, or,
+//! if it refuses, the spawning thread does the work.
 //!
-//! A pool whose work must stay on its own threads (`WEIR_THREADPOOL_OWN_THREADS_ONLY`) owes such a closure for what a
-//! foreign thread waits for; if it refuses, the thread does the work.
+//! A pool whose work must stay on its own threads (`WEIR_THREADPOOL_OWN_THREADS_ONLY`) owes such a closure for the
+//! tasks that a foreign thread waits for; if it refuses, that thread does the work.
 
 mod berth;
 mod cell;
@@ -40,12 +40,12 @@ mod tally;
 mod work;
 
 pub use berth::{alive, grow};
-pub use cell::{Done, Group};
+pub use cell::{GroupListener, TaskGroup};
 pub use crew::Crew;
-pub use lie::{Argument, DestroyFn, ROOM, TaskFn};
+pub use lie::{DestroyFn, ROOM, TaskArgument, TaskFn};
 pub use work::lend_a_hand;
 
-use super::Task;
+use super::RawTask;
 use super::ticket::serve;
 use super::tickets::Need;
 use crate::base::{Code, Error, Object, Ref, Result};
@@ -60,22 +60,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use work::{attend, call_others, hand_over, owe};
 
-/// Of groups without a pool.
+/// The crew of groups without a pool.
 static LONERS: Crew = Crew::new();
 
-/// A task that is expected to take less than this, in nanoseconds, is run at once where there is enough to take.
+/// A task expected to take less than this, in nanoseconds, is run at once if others have enough to take.
 const CHEAP_NS: f32 = 1000.0;
 
-/// A new group with one holder, the caller. None if there is no cell; `grow` makes some.
+/// A new group with one holder, the caller. `None` if there is no cell; `grow` makes some.
 #[inline]
-pub fn create(pool: Option<&Ref<ThreadPool>>) -> Option<&'static Group> {
+pub fn create(pool: Option<&Ref<ThreadPool>>) -> Option<&'static TaskGroup> {
     here(|here| {
         let group = berth::take_cell(here)?;
         let berth = here.berth();
         let home = berth.map_or(0, |berth| berth.number() as u32 + 1);
         let crew = pool.map_or(&LONERS, |pool| pool.crew());
         let parent = here.group();
-        // SAFETY: the group is lent its pool or holds it, as below; a crew is its pool's, or lives for ever.
+        // SAFETY: the group is lent its pool or holds it, as below; a crew belongs to its pool, or lives for ever.
         unsafe { group.begin(pool.map_or(std::ptr::null(), Arc::as_ptr), crew, parent, home) };
         // A task that runs here keeps its pool.
         let is_lent = pool.is_some() && parent.is_some_and(|parent| std::ptr::eq(parent.crew(), crew));
@@ -94,20 +94,20 @@ pub fn create(pool: Option<&Ref<ThreadPool>>) -> Option<&'static Group> {
     })
 }
 
-/// One holder more.
-pub fn retain(group: &Group) {
+/// Adds a holder.
+pub fn retain(group: &TaskGroup) {
     group.tally.retain();
 }
 
-/// One holder less. The last one leaves what is not done to the pool.
+/// Removes a holder. The last one leaves unfinished tasks to the pool.
 #[inline]
-pub fn release(group: &'static Group) {
+pub fn release(group: &'static TaskGroup) {
     here(|here| work::release(here, group));
 }
 
-/// Lays a task down, or runs it at once.
+/// Pushes a task, or runs it at once.
 #[inline]
-pub fn spawn(group: &'static Group, task: TaskFn, argument: Argument<'_>) {
+pub fn spawn(group: &'static TaskGroup, task: TaskFn, argument: TaskArgument<'_>) {
     here(|here| {
         let record = lie::record(group, task, argument);
         let (pool, crew) = (group.pool(), group.crew());
@@ -136,7 +136,7 @@ pub fn spawn(group: &'static Group, task: TaskFn, argument: Argument<'_>) {
     });
 }
 
-/// Whether there is enough at this berth for all others to take.
+/// Whether this berth has enough tasks for all others.
 #[inline(always)]
 fn has_enough(berth: &berth::Berth, crew: &Crew) -> bool {
     let enough = 2 * crew.width.load(Relaxed) as usize + 1;
@@ -149,20 +149,20 @@ fn may_work(pool: Option<&Object<ThreadPool>>) -> bool {
     pool.is_none_or(|pool| pool.may_work_here())
 }
 
-/// A task that was counted and for which there is no room.
+/// A task that was counted, but has no room in the deque.
 #[cold]
-fn overflow(here: &Here, group: &'static Group, record: &Record) {
+fn overflow(here: &Here, group: &'static TaskGroup, record: &Record) {
     if may_work(group.pool()) || !send(group, record) {
         work::run(here, record);
     }
 }
 
-/// A task that goes to the pool by itself, since there is no room and this is no thread for it. False if the pool
-/// refuses.
-fn send(group: &'static Group, record: &Record) -> bool {
+/// Sends a task to the pool as a closure of its own, since the deque has no room and this thread may not run it. False
+/// if the pool refuses.
+fn send(group: &'static TaskGroup, record: &Record) -> bool {
     /// The one closure of this task.
     unsafe extern "C" fn come(parcel: *mut c_void, _index: i32) {
-        // SAFETY: from `Box::into_raw` below, once; with it goes a reference to the pool.
+        // SAFETY: from `Box::into_raw` below, once; it includes a reference to the pool.
         let (record, pool) = unsafe {
             let (record, pool) = *Box::from_raw(parcel.cast::<(Record, *const Object<ThreadPool>)>());
             (record, Arc::from_raw(pool))
@@ -172,15 +172,15 @@ fn send(group: &'static Group, record: &Record) -> bool {
     let Some(pool) = group.pool() else { return false };
     let parcel: *mut (Record, *const Object<ThreadPool>) = Box::into_raw(Box::new((*record, std::ptr::from_ref(pool))));
     // SAFETY: `come` may run on any thread, once, and does not unwind.
-    let accepted = hand_over(pool, Need::Owed, unsafe { Task::new(come, parcel.cast()) });
+    let accepted = hand_over(pool, Need::Owed, unsafe { RawTask::new(come, parcel.cast()) });
     if !accepted {
-        // SAFETY: refused, so it is this thread's again.
+        // SAFETY: refused, so this thread owns it again.
         drop(unsafe { Box::from_raw(parcel) });
     }
     accepted
 }
 
-/// More work is known of: `cost_ns` more. When all that others could do is worth a helper, they are called.
+/// Adds `cost_ns` to the backlog. When the backlog is worth a helper, others are called.
 #[inline(always)]
 fn call_for(here: &Here, berth: &berth::Berth, pool: Option<&Object<ThreadPool>>, cost_ns: f32) {
     let Some(pool) = pool.filter(|_| cost_ns >= HOP_NS) else { return };
@@ -196,8 +196,8 @@ fn call_for(here: &Here, berth: &berth::Berth, pool: Option<&Object<ThreadPool>>
     }
 }
 
-/// Has `notice` told once when all that was spawned is done; at once if it is.
-pub fn notify(group: &'static Group, notice: Arc<dyn Done>) -> Result<()> {
+/// Calls `notice` once, when all spawned tasks are done; at once if they are.
+pub fn notify(group: &'static TaskGroup, notice: Arc<dyn GroupListener>) -> Result<()> {
     here(|here| {
         let mut place = group.notice.lock();
         if place.is_some() {
@@ -216,14 +216,14 @@ pub fn notify(group: &'static Group, notice: Arc<dyn Done>) -> Result<()> {
     })
 }
 
-/// Tasks that have not begun are skipped, of this group and of those that were made inside of its tasks.
-pub fn cancel(group: &Group) {
+/// Skips tasks that have not begun, of this group and of those that were made inside of its tasks.
+pub fn cancel(group: &TaskGroup) {
     group.stop_with(Code::Cancelled.status());
 }
 
-/// Waits until all is done that was spawned, and does it. What stopped the group, if something did.
+/// Waits until all spawned tasks are done, and runs them. Returns the error that stopped the group, if any.
 #[inline]
-pub fn wait(group: &'static Group) -> Result<()> {
+pub fn wait(group: &'static TaskGroup) -> Result<()> {
     here(|here| {
         if let Some(inner) = here.group().filter(|inner| !group.is_made_in(*inner)) {
             refuse_inside(here, inner, group)?;
@@ -247,15 +247,15 @@ pub fn wait(group: &'static Group) -> Result<()> {
     })
 }
 
-/// Whether a wait for `group` does tasks of `other`, on the same pool.
+/// Whether a wait for `group` runs tasks of `other`, on the same pool.
 #[inline(always)]
-fn is_below(other: &Group, group: &Group) -> bool {
+fn is_below(other: &TaskGroup, group: &TaskGroup) -> bool {
     std::ptr::eq(other, group) || (std::ptr::eq(other.crew(), group.crew()) && other.is_within(group))
 }
 
 /// A task of the group, or of one that was made in it, cannot wait for the group: it would wait for itself.
 #[cold]
-fn refuse_inside(here: &Here, inner: &Group, group: &Group) -> Result<()> {
+fn refuse_inside(here: &Here, inner: &TaskGroup, group: &TaskGroup) -> Result<()> {
     let mut frame = here.frame.get();
     let mut is_inside = inner.is_within(group);
     // SAFETY: frames are on the stack of this thread, and their tasks keep their groups.
@@ -271,12 +271,12 @@ fn refuse_inside(here: &Here, inner: &Group, group: &Group) -> Result<()> {
     Ok(())
 }
 
-/// The rest of a wait, when there is nothing left of the thread's own.
+/// The rest of a wait, when the thread's own deque has no task.
 #[cold]
-fn wait_for_others(here: &Here, group: &'static Group, mut may_work: bool) {
+fn wait_for_others(here: &Here, group: &'static TaskGroup, mut may_work: bool) {
     let crew = group.crew();
     let is_over = || group.tally.look().pending() == 0;
-    let below = |other: &Group| is_below(other, group);
+    let below = |other: &TaskGroup| is_below(other, group);
     let take = || lie::take(here, crew, below);
     while !is_over() {
         if may_work {
@@ -298,15 +298,15 @@ fn wait_for_others(here: &Here, group: &'static Group, mut may_work: bool) {
 
 /// A `parallel_for` that a wait has called.
 struct Bulk {
-    group: &'static Group,
-    /// Who has called it.
+    group: &'static TaskGroup,
+    /// The caller.
     caller: *const Here,
 }
 
 /// On a pool that takes no single tasks: brings helpers by a `parallel_for`, in which this thread waits, if there is
 /// work for them.
 #[inline(always)]
-fn bring_in_bulk(here: &Here, group: &'static Group) {
+fn bring_in_bulk(here: &Here, group: &'static TaskGroup) {
     let (Some(berth), Some(pool)) = (here.berth(), group.pool()) else { return };
     // SAFETY: the calling thread's berth.
     let backlog_ns = unsafe { berth.own(|own| own.backlog_ns) };
@@ -316,7 +316,7 @@ fn bring_in_bulk(here: &Here, group: &'static Group) {
 }
 
 #[cold]
-fn bring(here: &Here, berth: &berth::Berth, pool: &Object<ThreadPool>, group: &'static Group) {
+fn bring(here: &Here, berth: &berth::Berth, pool: &Object<ThreadPool>, group: &'static TaskGroup) {
     // SAFETY: the calling thread's berth.
     unsafe { berth.own(|own| own.backlog_ns = 0.0) };
     let tasks = berth.deque.tidy();
@@ -332,22 +332,22 @@ fn bring(here: &Here, berth: &berth::Berth, pool: &Object<ThreadPool>, group: &'
     let bulk = Bulk { group, caller: here };
     // SAFETY: `come_in_bulk` may run on any thread, once for each index, and does not unwind; the call returns when all
     // have, so `bulk` outlives them.
-    pool.offer_bulk(unsafe { Task::new(come_in_bulk, (&raw const bulk).cast_mut().cast()) }, helpers + 1);
+    pool.offer_bulk(unsafe { RawTask::new(come_in_bulk, (&raw const bulk).cast_mut().cast()) }, helpers + 1);
     pool.give_back_helpers(helpers + 1);
 }
 
-/// One of those whom a `parallel_for` that waits brings, the caller among them as a rule.
+/// A thread of a blocking `parallel_for`, usually also the caller.
 unsafe extern "C" fn come_in_bulk(bulk: *mut c_void, _index: i32) {
     // SAFETY: `bring` keeps it while its closures run.
     let bulk = unsafe { &*bulk.cast_const().cast::<Bulk>() };
     let (group, crew) = (bulk.group, bulk.group.crew());
     let Some(pool) = group.pool() else { return };
-    let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+    let _frame = ambient::enter(ambient::ActiveWork::Pool(pool.id()));
     here(|here| {
         if std::ptr::eq(here, bulk.caller) {
             return wait_for_others(here, group, true);
         }
-        let below = |other: &Group| is_below(other, group);
+        let below = |other: &TaskGroup| is_below(other, group);
         let is_over = || group.tally.look().pending() == 0;
         let take = || lie::take(here, crew, below);
         while let Some(record) = take().or_else(|| lie::look(take, is_over)) {

@@ -1,15 +1,15 @@
-//! loom models of task groups: a slot of a deque that several want, and the end of a group against those who sleep for
-//! it, wait to be told of it, or let go of it. Each has broken twins, which loom must find.
+//! loom models of task groups: contention for a slot of a deque, and the end of a group against sleepers, notices and
+//! releases. Each has broken twins, which loom must find.
 
-use super::deque::{Cell64, Slot};
-use super::tally::{Count, Tally};
+use super::deque::{Cell64, DequeSlot};
+use super::tally::{GroupTally, TallyWord};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{self, *};
 use crate::sync::lock::Word;
 use crate::sync::models::Futex;
 use loom::cell::UnsafeCell;
 use loom::thread;
-// What unwinds in a model that fails must not be loom's.
+// The panic of a failing model unwinds through these values, so they must not be loom's.
 use std::sync::Arc;
 
 impl Cell64 for AtomicU64 {
@@ -30,11 +30,11 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-type Two = Slot<AtomicU64, 2>;
+type Two = DequeSlot<AtomicU64, 2>;
 const RECORDS: u64 = 2;
 
-/// The owner puts records into one slot, as often as that is free, and takes back what lies there; another thread takes
-/// twice. Each record is taken once, and whole, and with it what was written before it was put.
+/// The owner puts records into one slot whenever it is free, and takes them back; another thread takes twice. Each
+/// record is taken once, and whole, with all that was written before it was put.
 fn all_are_taken_once(put: fn(&Two, u64), take: fn(&Two) -> Option<[u64; 2]>) {
     let slot = Arc::new(Two { state: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) });
     let tasks: Arc<Vec<UnsafeCell<u32>>> = Arc::new((0..=RECORDS).map(|_| UnsafeCell::new(0)).collect());
@@ -93,7 +93,7 @@ fn models_broken_slots_are_taken_without_comparing() {
     });
 }
 
-/// A state that comes back: what was read may be the record before.
+/// A state that recurs: the record read may be the former one.
 #[test]
 #[should_panic]
 fn models_broken_slots_have_states_that_come_back() {
@@ -122,8 +122,8 @@ fn models_broken_slots_are_published_without_order() {
 }
 
 /// A wait against the last task (`Crew::sleep`, `work::finish`): the sleeper is woken, or does not fall asleep.
-fn a_sleeper_is_woken(is_left: fn(&Tally) -> bool) {
-    let tally = Tally::new();
+fn a_sleeper_is_woken(is_left: fn(&GroupTally) -> bool) {
+    let tally = GroupTally::new();
     tally.begin();
     tally.add();
     let all = Arc::new((tally, Futex::new()));
@@ -139,7 +139,7 @@ fn a_sleeper_is_woken(is_left: fn(&Tally) -> bool) {
         })
     };
     let (tally, epoch) = &*all;
-    // A second round, if the sleep ends early.
+    // Another round on a spurious wake-up.
     while tally.look().pending() > 0 {
         if is_left(tally) {
             let seen = epoch.load(Acquire);
@@ -157,12 +157,12 @@ fn models_tally_wakes_who_sleeps() {
     bounded(|| a_sleeper_is_woken(|tally| tally.sleep().pending() > 0));
 }
 
-/// A sleeper that looks first and counts itself then.
+/// A sleeper that looks before it counts itself.
 #[test]
 #[should_panic]
 fn models_broken_tally_is_looked_at_before_it_counts() {
     bounded(|| {
-        let tally = Tally::new();
+        let tally = GroupTally::new();
         tally.begin();
         tally.add();
         let all = Arc::new((tally, Futex::new()));
@@ -186,15 +186,15 @@ fn models_broken_tally_is_looked_at_before_it_counts() {
     });
 }
 
-/// Two tasks end while a notice is put up and the handle is released: the notice is told once, and the group is freed
-/// once, by the last of all.
-fn ends_once(done: fn(&Tally) -> Count, notice: fn(&Tally) -> bool) {
-    let tally = Tally::new();
+/// Two tasks end while a notice is registered and the handle is released: the notice is delivered once, and the group
+/// is freed once, by the last thread.
+fn ends_once(done: fn(&GroupTally) -> TallyWord, notice: fn(&GroupTally) -> bool) {
+    let tally = GroupTally::new();
     tally.begin();
     tally.add();
     tally.add();
     let all = Arc::new((tally, AtomicU64::new(0), AtomicU64::new(0)));
-    let end = move |all: &(Tally, AtomicU64, AtomicU64)| {
+    let end = move |all: &(GroupTally, AtomicU64, AtomicU64)| {
         let count = done(&all.0);
         if count.pending() == 0 && count.noticed() {
             all.1.fetch_add(1, Relaxed);
@@ -225,15 +225,15 @@ fn ends_once(done: fn(&Tally) -> Count, notice: fn(&Tally) -> bool) {
 
 #[test]
 fn models_tally_ends_once() {
-    bounded(|| ends_once(Tally::done, Tally::notice));
+    bounded(|| ends_once(GroupTally::done, GroupTally::notice));
 }
 
-/// A notice that looks whether something is pending, and is put up in a second step.
+/// A notice that checks for pending tasks and registers in two steps.
 #[test]
 #[should_panic(expected = "once")]
 fn models_broken_tally_has_a_notice_in_two_steps() {
     bounded(|| {
-        ends_once(Tally::done, |tally| {
+        ends_once(GroupTally::done, |tally| {
             let is_pending = tally.look().pending() > 0;
             if is_pending {
                 tally.put_up_notice();

@@ -1,15 +1,15 @@
-//! What is left of a group of tasks, who sleeps for its end, and who holds it: one 64-bit word.
+//! A group's pending tasks, sleepers and holders: one 64-bit word.
 //!
 //! ```text
 //! | noticed : 1 | sleepers : 15 | holders : 16 | pending : 32 |
 //! ```
 //!
-//! Everything is a step on this one word, so each step knows what it met. Who sleeps counts itself first and looks at
-//! what is pending then; who ends the last task sees in the same step whether somebody counts as asleep. So of the two
-//! one sees the other, and no fence is needed. The same holds for the notice that waits for the end, and for the last
-//! holder: whoever makes pending and holders both zero frees the group, once.
+//! Every step is one operation on this word, so it sees the state that it changes. A sleeper counts itself before it
+//! looks at the pending tasks; the end of the last task sees in the same step whether there are sleepers. So one of the
+//! two sees the other, and no fence is needed. The same holds for the notice that waits for the end, and for the last
+//! holder: the thread that makes pending and holders both zero frees the group, once.
 //!
-//! A task is counted before it can be taken, so what is pending is never less than what is not done.
+//! A task is counted before it can be taken, so `pending` is never less than the number of unfinished tasks.
 #![forbid(unsafe_code)]
 
 use crate::sync::atomic::AtomicU64;
@@ -22,9 +22,9 @@ const NOTICED: u64 = 1 << 63;
 
 /// The word as it was at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count(u64);
+pub struct TallyWord(u64);
 
-impl Count {
+impl TallyWord {
     /// Tasks that are not done.
     #[inline(always)]
     pub fn pending(self) -> u32 {
@@ -47,7 +47,7 @@ impl Count {
         self.0 & NOTICED != 0
     }
 
-    /// Whether nobody who holds it may be expected to wait for it.
+    /// Whether no holder may be expected to wait for it.
     #[inline(always)]
     pub fn is_unattended(self) -> bool {
         self.noticed() || self.holders() == 0
@@ -55,68 +55,68 @@ impl Count {
 }
 
 #[derive(Debug)]
-pub struct Tally(AtomicU64);
+pub struct GroupTally(AtomicU64);
 
-impl Default for Tally {
+impl Default for GroupTally {
     fn default() -> Self {
-        Tally::new()
+        GroupTally::new()
     }
 }
 
-impl Tally {
-    pub fn new() -> Tally {
-        Tally(AtomicU64::new(0))
+impl GroupTally {
+    pub fn new() -> GroupTally {
+        GroupTally(AtomicU64::new(0))
     }
 
-    /// ORDERING: Acquire pairs with the Release in `done`: who sees nothing pending sees what the tasks did.
+    /// ORDERING: Acquire pairs with the Release in `done`: a thread that sees nothing pending sees the tasks' work.
     #[inline(always)]
-    pub fn look(&self) -> Count {
-        Count(self.0.load(Acquire))
+    pub fn look(&self) -> TallyWord {
+        TallyWord(self.0.load(Acquire))
     }
 
-    /// A new group, with one holder. By who has it alone.
+    /// A new group, with one holder. Requires exclusive access.
     #[inline(always)]
     pub fn begin(&self) {
         // ORDERING: Relaxed; others get the group by something that orders it.
         self.0.store(HOLDER, Relaxed);
     }
 
-    /// One task more; what there was before.
+    /// Counts a task; returns the word before.
     #[inline(always)]
-    pub fn add(&self) -> Count {
-        // ORDERING: Relaxed; the record that says what to do is published behind it.
-        Count(self.0.fetch_add(PENDING, Relaxed))
+    pub fn add(&self) -> TallyWord {
+        // ORDERING: Relaxed; the task's record is published after it.
+        TallyWord(self.0.fetch_add(PENDING, Relaxed))
     }
 
-    /// A task is done; what there is now. `noticed` says that this was the last one and the notice is the caller's to
-    /// tell: the step that ends the last task takes it, so that it is told once, and of this end. ORDERING: AcqRel; the
-    /// last one sees what the others did.
+    /// A task is done; returns the word after. `noticed` means that this was the last one and the caller must deliver
+    /// the notice: the step that ends the last task takes it, so that it is delivered once, for this end. ORDERING:
+    /// AcqRel; the last one sees the others' work.
     #[inline(always)]
-    pub fn done(&self) -> Count {
+    pub fn done(&self) -> TallyWord {
         let mut before = self.0.load(Relaxed);
         loop {
             let left = before - PENDING;
             let is_last = left as u32 == 0;
             let after = if is_last { left & !NOTICED } else { left };
             match self.0.compare_exchange_weak(before, after, AcqRel, Relaxed) {
-                Ok(_) if is_last => return Count(left),
-                Ok(_) => return Count(left & !NOTICED),
+                Ok(_) if is_last => return TallyWord(left),
+                Ok(_) => return TallyWord(left & !NOTICED),
                 Err(now) => before = now,
             }
         }
     }
 
-    /// This thread is about to sleep; what there is now. ORDERING: AcqRel, see `look`.
-    pub fn sleep(&self) -> Count {
-        Count(self.0.fetch_add(SLEEPER, AcqRel) + SLEEPER)
+    /// This thread is about to sleep; returns the word after. ORDERING: AcqRel, see `look`.
+    pub fn sleep(&self) -> TallyWord {
+        TallyWord(self.0.fetch_add(SLEEPER, AcqRel) + SLEEPER)
     }
 
     pub fn wake_up(&self) {
         self.0.fetch_sub(SLEEPER, Relaxed);
     }
 
-    /// A notice waits for the end from now on, and holds the group; false if nothing is pending. ORDERING: AcqRel; who
-    /// ends the last task sees the notice.
+    /// A notice waits for the end from now on, and holds the group; false if nothing is pending. ORDERING: AcqRel; the
+    /// end of the last task sees the notice.
     pub fn notice(&self) -> bool {
         let mut before = self.0.load(Acquire);
         while before as u32 != 0 {
@@ -128,7 +128,7 @@ impl Tally {
         false
     }
 
-    /// For the broken twin of a model: a notice, whatever is pending.
+    /// For the broken twin of a model: a notice, even if nothing is pending.
     #[cfg(all(test, loom))]
     pub(super) fn put_up_notice(&self) {
         self.0.fetch_add(NOTICED | HOLDER, AcqRel);
@@ -138,27 +138,27 @@ impl Tally {
         self.0.fetch_add(HOLDER, Relaxed);
     }
 
-    /// One holder less, unless it is the last one; then false. ORDERING: AcqRel, as `release`.
+    /// Removes a holder, unless it is the last one; then false. ORDERING: AcqRel, as `release`.
     pub fn release_unless_last(&self) -> bool {
         let mut before = self.look();
         while before.holders() > 1 {
             match self.0.compare_exchange_weak(before.0, before.0 - HOLDER, AcqRel, Acquire) {
                 Ok(_) => return true,
-                Err(now) => before = Count(now),
+                Err(now) => before = TallyWord(now),
             }
         }
         false
     }
 
-    /// One holder less; what there is now. ORDERING: AcqRel; who frees the group sees what all did with it.
+    /// Removes a holder; returns the word after. ORDERING: AcqRel; the freeing thread sees all uses.
     #[inline(always)]
-    pub fn release(&self) -> Count {
-        // Nobody else can come to hold a group that one holds and nothing is pending of.
+    pub fn release(&self) -> TallyWord {
+        // A group with one holder and nothing pending cannot get another holder.
         if self.look().0 == HOLDER {
             self.0.store(0, Relaxed);
-            return Count(0);
+            return TallyWord(0);
         }
-        Count(self.0.fetch_sub(HOLDER, AcqRel) - HOLDER)
+        TallyWord(self.0.fetch_sub(HOLDER, AcqRel) - HOLDER)
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn each_step_says_what_it_met() {
-        let tally = Tally::new();
+        let tally = GroupTally::new();
         tally.begin();
         assert_eq!((tally.add().pending(), tally.look().pending(), tally.look().holders()), (0, 1, 1));
         assert_eq!(tally.sleep().sleepers(), 1);
@@ -178,7 +178,7 @@ mod tests {
         tally.add();
         tally.add();
         assert!(tally.notice() && tally.look().is_unattended());
-        assert_eq!([tally.done(), tally.done()].map(Count::noticed), [false, true]);
+        assert_eq!([tally.done(), tally.done()].map(TallyWord::noticed), [false, true]);
         assert!(!tally.look().noticed() && !tally.notice());
         tally.retain();
         assert!(tally.release_unless_last());
@@ -186,6 +186,6 @@ mod tests {
         assert!(!tally.release_unless_last());
         tally.add();
         assert!(tally.release().is_unattended());
-        assert_eq!(tally.done(), Count(0));
+        assert_eq!(tally.done(), TallyWord(0));
     }
 }

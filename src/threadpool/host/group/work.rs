@@ -1,25 +1,25 @@
-//! What threads do with tasks: run them, take them, help.
+//! Running, taking and helping with tasks.
 
-use super::berth::{self, Frame, Here, here};
-use super::cell::{Group, Hold};
+use super::berth::{self, Here, TaskFrame, here};
+use super::cell::{Hold, TaskGroup};
 use super::crew::Crew;
 use super::deque::Record;
 use super::lie::{
     BYTES, DestroyFn, TaskFn, any, any_record, group_of, is_worth_a_hop, look, site, steal, take, take_own,
 };
-use super::tally::Count;
+use super::tally::TallyWord;
 use crate::base::time::now_ns;
 use crate::base::{Code, Error, Object, Ref};
 use crate::sync::ambient;
 use crate::threadpool::ThreadPool;
-use crate::threadpool::host::Task;
+use crate::threadpool::host::RawTask;
 use crate::threadpool::host::ticket::serve;
 use crate::threadpool::host::tickets::Need;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*, fence};
 
-/// How often a task whose cost is known is timed again.
+/// One in so many tasks of known cost is timed again.
 const TIMED: u32 = 32;
 /// Runs a task that was counted and taken.
 #[inline(always)]
@@ -29,7 +29,7 @@ pub(super) fn run(here: &Here, record: &Record) {
     finish(here, group);
 }
 
-/// As `run`, with a look at the time: what a hop brings is to be known.
+/// As `run`, timed: the gain of a hop must be known.
 fn run_timed(here: &Here, record: &Record) {
     let group = group_of(record);
     perform(here, group, record, true);
@@ -38,19 +38,19 @@ fn run_timed(here: &Here, record: &Record) {
 
 /// Calls a task's function, unless the group was stopped.
 #[inline(always)]
-pub(super) fn perform(here: &Here, group: &Group, record: &Record, timed: bool) {
+pub(super) fn perform(here: &Here, group: &TaskGroup, record: &Record, timed: bool) {
     let mut words = *record;
     let is_bytes = record[1] & BYTES != 0;
     let arg = if is_bytes { (&raw mut words[2]).cast::<c_void>() } else { record[2] as usize as *mut c_void };
     if !group.is_stopped() {
         let before = here.frame.get();
-        let frame = Frame { group, before };
+        let frame = TaskFrame { group, before };
         let berth = here.berth();
         let lends = berth.map_or(0, lends_now);
         here.frame.set(&raw const frame);
         // SAFETY: `record` was given a task, its address with nothing changed.
         let task = unsafe { std::mem::transmute::<usize, TaskFn>(record[0] as usize) };
-        // SAFETY: what the group was given, taken out of it.
+        // SAFETY: the task that the group was given, taken out of it.
         let status = unsafe { call(here, group, (task, arg), before.is_null(), timed) };
         here.frame.set(before);
         if let Some(berth) = here.berth()
@@ -70,22 +70,22 @@ pub(super) fn perform(here: &Here, group: &Group, record: &Record, timed: bool) 
     }
 }
 
-/// How many groups were lent their pools on this thread.
+/// The number of groups that were lent their pools on this thread.
 #[inline(always)]
 fn lends_now(berth: &berth::Berth) -> u64 {
     // SAFETY: the calling thread's berth.
     unsafe { berth.own(|own| own.lends) }
 }
 
-/// Calls the function, now and then with a look at the time. `is_first`: there is no other task on the stack.
+/// Calls the function, and times some calls. `is_first`: there is no other task on the stack.
 ///
 /// # Safety
 /// The host's function with its own argument, which is called once.
 #[inline(always)]
-unsafe fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), is_first: bool, timed: bool) -> i32 {
-    // What the host's functions are inside of was said by the outermost task.
+unsafe fn call(here: &Here, group: &TaskGroup, (task, arg): (TaskFn, *mut c_void), is_first: bool, timed: bool) -> i32 {
+    // The outermost task has marked this stack already.
     let _calling = is_first.then(ambient::calling);
-    // Its maker's thread is inside of what it is inside of.
+    // The maker's thread has the group's ancestors on its stack already.
     let is_home = here.berth().is_some_and(|berth| berth.number() as u32 + 1 == group.home.load(Relaxed));
     let _lineage = (!is_home).then(|| group.lineage.enter());
     let count = here.tasks.get().wrapping_add(1);
@@ -108,7 +108,7 @@ unsafe fn call(here: &Here, group: &Group, (task, arg): (TaskFn, *mut c_void), i
 
 /// A task of the group is done.
 #[inline(always)]
-pub(super) fn finish(here: &Here, group: &'static Group) {
+pub(super) fn finish(here: &Here, group: &'static TaskGroup) {
     let crew = group.crew.load(Relaxed);
     let count = group.tally.done();
     if count.pending() == 0 && (count.sleepers() > 0 || count.is_unattended()) {
@@ -117,12 +117,12 @@ pub(super) fn finish(here: &Here, group: &'static Group) {
     }
 }
 
-/// The last task is done, and there is somebody to tell, or nobody who holds the group.
+/// The last task is done, and there is a waiter or notice, or no holder.
 ///
 /// # Safety
 /// The crew is there.
 #[cold]
-unsafe fn ended(here: &Here, group: &'static Group, crew: *const Crew, count: Count) {
+unsafe fn ended(here: &Here, group: &'static TaskGroup, crew: *const Crew, count: TallyWord) {
     if count.sleepers() > 0 {
         // SAFETY: as demanded of the caller.
         unsafe { &*crew }.wake();
@@ -134,8 +134,8 @@ unsafe fn ended(here: &Here, group: &'static Group, crew: *const Crew, count: Co
     }
 }
 
-/// Tells the notice, which is this thread's to tell, and lets go of the group.
-pub(super) fn tell(here: &Here, group: &'static Group) {
+/// Delivers the notice, which this thread has taken, and releases the group.
+pub(super) fn tell(here: &Here, group: &'static TaskGroup) {
     let notice = group.notice.lock().take();
     let error = outcome(group.take_stop());
     if let Some(notice) = notice {
@@ -144,7 +144,7 @@ pub(super) fn tell(here: &Here, group: &'static Group) {
     release(here, group);
 }
 
-/// What a wait or a notice says of tasks that were stopped with this status.
+/// The error of a wait or a notice for tasks that were stopped with this status.
 pub(super) fn outcome(status: i32) -> Option<Error> {
     let cancelled = Code::Cancelled;
     match status {
@@ -154,9 +154,9 @@ pub(super) fn outcome(status: i32) -> Option<Error> {
     }
 }
 
-/// One holder less.
+/// Removes a holder.
 #[inline(always)]
-pub(super) fn release(here: &Here, group: &'static Group) {
+pub(super) fn release(here: &Here, group: &'static TaskGroup) {
     if group.hold.load(Acquire) != Hold::Own as u32 && !release_lent(here, group) {
         return;
     }
@@ -170,10 +170,10 @@ pub(super) fn release(here: &Here, group: &'static Group) {
     }
 }
 
-/// The last holder of a group with tasks left goes: those that have not begun are skipped.
+/// The last holder of an unfinished group leaves: unstarted tasks are skipped.
 #[cold]
-fn leave(here: &Here, group: &'static Group) {
-    // The group lets go of the pool with its last task, which may be skipped here.
+fn leave(here: &Here, group: &'static TaskGroup) {
+    // The group releases the pool with its last task, which may be skipped here.
     let pool = group.pool.load(Relaxed);
     // SAFETY: a shared object, which the group holds; made counted, it lives until the end of this function.
     let _pool: Option<Ref<ThreadPool>> = (!pool.is_null()).then(|| unsafe {
@@ -192,9 +192,9 @@ fn leave(here: &Here, group: &'static Group) {
     }
 }
 
-/// A group with a pool that was lent to it; false if that is all that can be done here.
-fn release_lent(here: &Here, group: &'static Group) -> bool {
-    // Only one of those who hold it can be the last.
+/// Releases a group that was lent its pool; false if nothing more can be done here.
+fn release_lent(here: &Here, group: &'static TaskGroup) -> bool {
+    // Only one holder can be the last.
     if group.tally.release_unless_last() {
         return false;
     }
@@ -214,7 +214,7 @@ fn release_lent(here: &Here, group: &'static Group) -> bool {
             group.hold.store(Hold::Own as u32, Relaxed);
             true
         }
-        // The thread that made it sees to the rest, when the task ends in which it did, or it has done so just now.
+        // The thread that made it does the rest, when the task in which it did ends, or has done so just now.
         None => {
             let (lent, left) = (Hold::Lent as u32, Hold::Left as u32);
             group.hold.compare_exchange(lent, left, AcqRel, Acquire).is_err()
@@ -222,22 +222,22 @@ fn release_lent(here: &Here, group: &'static Group) -> bool {
     }
 }
 
-/// The group holds its pool itself.
-fn own_pool(group: &Group) {
+/// Makes the group hold its pool itself.
+fn own_pool(group: &TaskGroup) {
     let pool = group.pool.load(Relaxed);
     if !pool.is_null() {
-        // SAFETY: a shared object, which what lent it holds.
+        // SAFETY: a shared object, which the lender holds.
         unsafe { Arc::increment_strong_count(pool.cast_const()) };
     }
 }
 
-/// The end of a task: groups that it made and that are still there hold their pool themselves from now on. `lends`: as
-/// it was when the task began.
+/// The end of a task: live groups that it made hold their pool themselves from now on. `lends`: the count when the task
+/// began.
 #[inline(always)]
 fn take_over(here: &Here, berth: &berth::Berth, lends: u64) {
     loop {
         // SAFETY: the calling thread's berth; cells stay groups for ever.
-        let newest: Option<&'static Group> = unsafe { berth.own(|own| own.lent.as_ref()) };
+        let newest: Option<&'static TaskGroup> = unsafe { berth.own(|own| own.lent.as_ref()) };
         match newest {
             Some(group) if group.serial.load(Relaxed) > lends => take_over_one(here, berth, group),
             _ => return,
@@ -246,18 +246,18 @@ fn take_over(here: &Here, berth: &berth::Berth, lends: u64) {
 }
 
 #[cold]
-fn take_over_one(here: &Here, berth: &berth::Berth, group: &'static Group) {
+fn take_over_one(here: &Here, berth: &berth::Berth, group: &'static TaskGroup) {
     own_pool(group);
     // SAFETY: the calling thread's berth.
     unsafe { berth.own(|own| own.unlink(group)) };
-    // ORDERING: AcqRel; who releases it elsewhere sees a group that holds its pool, or is seen here.
+    // ORDERING: AcqRel; a release elsewhere sees a group that holds its pool, or is seen here.
     if group.hold.swap(Hold::Own as u32, AcqRel) == Hold::Left as u32 {
         release(here, group);
     }
 }
 
-/// Nobody holds the group and nothing is left of it.
-fn free(here: &Here, group: &'static Group) {
+/// Frees a group without holders and tasks.
+fn free(here: &Here, group: &'static TaskGroup) {
     let pool = group.pool.load(Relaxed);
     group.end();
     berth::give_cell(here, group);
@@ -270,36 +270,36 @@ fn free(here: &Here, group: &'static Group) {
 /// Why a thread helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Helper {
-    /// It was asked for: takes what is worth a hop, and looks around for a while.
+    /// It was asked for: takes tasks that are worth a hop, and searches for a while.
     Asked,
-    /// It is done with something else: takes what is worth a hop.
+    /// It is done with other work: takes tasks that are worth a hop.
     Passing,
     /// It is owed: takes all.
     Owed,
 }
 
-/// A helper's part: whatever is wanted of the crew's tasks, until there is none.
-pub(super) fn help(pool: &Ref<ThreadPool>, helper: Helper, wanted: impl Fn(&Group) -> bool) {
+/// A helper's part: runs wanted tasks of the crew until there are none.
+pub(super) fn help(pool: &Ref<ThreadPool>, helper: Helper, wanted: impl Fn(&TaskGroup) -> bool) {
     let crew = pool.crew();
-    let wanted = |group: &Group| std::ptr::eq(group.crew.load(Relaxed), crew) && wanted(group);
+    let wanted = |group: &TaskGroup| std::ptr::eq(group.crew.load(Relaxed), crew) && wanted(group);
     let worth = |record: &Record| wanted(group_of(record)) && (helper == Helper::Owed || is_worth_a_hop(record));
     here(|here| {
         let before = here.drains.replace(std::ptr::from_ref(crew));
         loop {
-            // What it lays down itself it does, however small.
+            // It runs its own tasks, however small.
             if let Some(record) = take_own(here, wanted) {
                 run(here, &record);
                 continue;
             }
             let mut found = steal(here, crew, worth);
             if found.is_none() && helper == Helper::Asked {
-                // ORDERING: SeqCst here and the fence; who pushes and calls nobody, since somebody looks, is seen by
-                // the look behind.
+                // ORDERING: SeqCst here and the fence; a push that calls nobody, because of this searcher, is seen by
+                // the search after it.
                 crew.lookers.fetch_add(1, SeqCst);
                 found = look(|| steal(here, crew, worth), || false);
                 crew.lookers.fetch_sub(1, SeqCst);
                 fence(SeqCst);
-                // There may be work for one more.
+                // There may be work for another helper.
                 if found.is_some() && any_record(crew, worth) {
                     call_others(here, pool);
                 }
@@ -314,8 +314,8 @@ pub(super) fn help(pool: &Ref<ThreadPool>, helper: Helper, wanted: impl Fn(&Grou
     });
 }
 
-/// By a closure that is done with what it came for, and has room in the budget: whatever lies about of the pool's.
-/// True if it had a part of the budget for that.
+/// By a closure that is done with its own work, and has room in the budget: runs the pool's queued tasks. True if it
+/// had a part of the budget for that.
 pub fn lend_a_hand(pool: &Ref<ThreadPool>) -> bool {
     let crew = pool.crew();
     let wanted = |record: &Record| std::ptr::eq(group_of(record).crew.load(Relaxed), crew) && is_worth_a_hop(record);
@@ -327,34 +327,34 @@ pub fn lend_a_hand(pool: &Ref<ThreadPool>) -> bool {
     true
 }
 
-/// Whether this thread may begin strangers' tasks: nothing of the library's is below that waits for something else.
+/// Whether this thread may begin unrelated tasks: its stack has no wait of the library's.
 pub(super) fn is_free(here: &Here) -> bool {
     here.frame.get().is_null() && !here.asks.get() && ambient::depth() <= 1
 }
 
 /// Counts down when dropped.
-pub(super) struct Counted<'a>(pub(super) &'a AtomicU32);
+pub(super) struct CountGuard<'a>(pub(super) &'a AtomicU32);
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
 }
 
-/// There is work for others: wakes who sleeps in waits, or asks the pool for a helper, unless somebody looks for work
+/// There is work for others: wakes sleeping waiters, or asks the pool for a helper, unless a thread is searching
 /// already.
 #[cold]
 pub(super) fn call_others(here: &Here, pool: &Object<ThreadPool>) {
     let crew = pool.crew();
     let can_spawn = pool.can_spawn();
     if let Some(berth) = here.berth() {
-        // A pool that can be asked only by who waits: the wait finds what is worth it.
+        // Only a wait can ask this pool: it finds the worthwhile tasks.
         let left_ns = if can_spawn { 0.0 } else { crew.worth_ns() };
         // SAFETY: the calling thread's berth.
         unsafe { berth.own(|own| own.backlog_ns = left_ns) };
     }
-    // ORDERING: behind the push, in front of the looks. Who looked around and found nothing counts itself off, or as
-    // asleep, has a fence, and looks again.
+    // ORDERING: after the push, before the loads. A thread that found nothing stops counting as a searcher, or counts
+    // as asleep, has a fence, and looks again.
     fence(SeqCst);
     if crew.lookers.load(Relaxed) > 0 {
         return;
@@ -370,7 +370,7 @@ pub(super) fn call_others(here: &Here, pool: &Object<ThreadPool>) {
     crew.worth.store(pool.worth_ns().to_bits(), Relaxed);
     let accepted = pool.take_helpers(1, width) == 1 && {
         // SAFETY: `come` may run on any thread, once, and does not unwind.
-        let task = unsafe { Task::new(come, std::ptr::from_ref(pool).cast_mut().cast()) };
+        let task = unsafe { RawTask::new(come, std::ptr::from_ref(pool).cast_mut().cast()) };
         here.asks.set(true);
         let accepted = ask(pool, task);
         here.asks.set(false);
@@ -383,11 +383,11 @@ pub(super) fn call_others(here: &Here, pool: &Object<ThreadPool>) {
     }
 }
 
-/// So much more work has to come before a pool that has refused a helper, or has none left, is asked again.
+/// How much more work must come before asking a pool again that has refused a helper, or has none left.
 const AGAIN: f32 = 8.0;
 
-/// Offers a closure that holds the pool and a part of its budget, which was taken. False if it is refused.
-fn ask(pool: &Object<ThreadPool>, task: Task) -> bool {
+/// Offers a closure that holds the pool and a taken part of its budget. False if it is refused.
+fn ask(pool: &Object<ThreadPool>, task: RawTask) -> bool {
     // SAFETY: a shared object, which the caller holds; the closure gives this reference back.
     unsafe { Arc::increment_strong_count(std::ptr::from_ref(pool)) };
     pool.closures_went_out(1);
@@ -401,8 +401,8 @@ fn ask(pool: &Object<ThreadPool>, task: Task) -> bool {
     accepted
 }
 
-/// Offers a closure that has to come.
-pub(super) fn hand_over(pool: &Object<ThreadPool>, need: Need, task: Task) -> bool {
+/// Offers a closure that must come.
+pub(super) fn hand_over(pool: &Object<ThreadPool>, need: Need, task: RawTask) -> bool {
     debug_assert_eq!(need, Need::Owed);
     let life = pool.life();
     if !life.door.owe() {
@@ -421,7 +421,7 @@ unsafe extern "C" fn come(pool: *mut c_void, _index: i32) {
     // SAFETY: `call_others` gave this closure the pool and one reference to it.
     let pool: Ref<ThreadPool> = unsafe { Arc::from_raw(pool.cast_const().cast::<Object<ThreadPool>>()) };
     serve(pool, Need::Wanted, |pool| {
-        // A pool that runs it at once, in a thread that has called: that does the work anyway, when it comes to it.
+        // The pool ran it inline in the calling thread, which does the work anyway.
         if here(is_free) {
             help(pool, Helper::Asked, |_| true);
         }
@@ -429,7 +429,7 @@ unsafe extern "C" fn come(pool: *mut c_void, _index: i32) {
 }
 
 /// Whether a closure is owed for this group's tasks.
-fn is_owed(group: &Group, pool: &ThreadPool) -> bool {
+fn is_owed(group: &TaskGroup, pool: &ThreadPool) -> bool {
     pool.has_flag(crate::abi::weir_threadpool_flags::WEIR_THREADPOOL_OWN_THREADS_ONLY)
         || group.tally.look().is_unattended()
 }
@@ -440,12 +440,12 @@ unsafe extern "C" fn come_owed(pool: *mut c_void, _index: i32) {
     let pool: Ref<ThreadPool> = unsafe { Arc::from_raw(pool.cast_const().cast::<Object<ThreadPool>>()) };
     serve(pool, Need::Owed, |pool| {
         let crew = pool.crew();
-        let wanted = |group: &Group| std::ptr::eq(group.crew(), crew) && is_owed(group, pool);
+        let wanted = |group: &TaskGroup| std::ptr::eq(group.crew(), crew) && is_owed(group, pool);
         loop {
             help(pool, Helper::Owed, |group| is_owed(group, pool));
-            // ORDERING: SeqCst and the fence; who lays something down and asks for nobody, since one is owed, is seen
-            // by the look behind.
-            drop(Counted(&crew.owed));
+            // ORDERING: SeqCst and the fence; a push that asks for nobody, because one is owed, is seen by the search
+            // after it.
+            drop(CountGuard(&crew.owed));
             fence(SeqCst);
             if !any(crew, wanted) {
                 break;
@@ -455,7 +455,7 @@ unsafe extern "C" fn come_owed(pool: *mut c_void, _index: i32) {
     });
 }
 
-/// Sees to it that a closure comes for what nobody here does; false if the pool refuses.
+/// Asks for a closure for tasks that no thread here does; false if the pool refuses.
 pub(super) fn owe(here: &Here, pool: &Object<ThreadPool>) -> bool {
     let crew = pool.crew();
     // ORDERING: as in `come_owed`.
@@ -468,7 +468,7 @@ pub(super) fn owe(here: &Here, pool: &Object<ThreadPool>) -> bool {
     }
     crew.owed.fetch_add(1, SeqCst);
     // SAFETY: `come_owed` may run on any thread, once, and does not unwind.
-    let task = unsafe { Task::new(come_owed, std::ptr::from_ref(pool).cast_mut().cast()) };
+    let task = unsafe { RawTask::new(come_owed, std::ptr::from_ref(pool).cast_mut().cast()) };
     let asks = here.asks.replace(true);
     let accepted = hand_over(pool, Need::Owed, task);
     here.asks.set(asks);
@@ -478,20 +478,20 @@ pub(super) fn owe(here: &Here, pool: &Object<ThreadPool>) -> bool {
     accepted
 }
 
-/// There are tasks of a group that nobody may be expected to wait for.
+/// The group has tasks that no thread may be expected to wait for.
 #[cold]
-pub(super) fn attend(here: &Here, group: &'static Group) {
+pub(super) fn attend(here: &Here, group: &'static TaskGroup) {
     let crew = group.crew();
     if group.tally.look().holders() == 0 {
         // Released before its end.
         group.stop_with(Code::Cancelled.status());
     } else if std::ptr::eq(here.drains.get(), crew) {
-        // This thread comes to them by itself.
+        // This thread will run them itself.
         return;
     } else if group.pool().is_some_and(|pool| owe(here, pool)) {
         return;
     }
-    let wanted = |other: &Group| std::ptr::eq(other, group) && other.tally.look().is_unattended();
+    let wanted = |other: &TaskGroup| std::ptr::eq(other, group) && other.tally.look().is_unattended();
     while let Some(record) = take(here, crew, wanted) {
         run(here, &record);
     }

@@ -1,10 +1,10 @@
-//! Branches that begin before all of their inputs are there (`compile::entries`).
+//! Branches that begin before all of their inputs are there (`compile::layout::entries`).
 
 use super::Worker;
 
 impl<const MODE: u8> Worker<'_, MODE> {
-    /// Lets a branch begin: what waits for the choice alone, and what waits for values from outside, too, if they are
-    /// there.
+    /// Begins a branch: the nodes that wait only for the choice, and those that also wait for values from outside, if
+    /// these are there.
     pub(in crate::graph) fn begin_branch(&mut self, select: u32, taken: u32) -> Option<u32> {
         let branch = &self.plan.selects[select as usize].branches[taken as usize];
         let mut next = self.release(branch.release);

@@ -1,4 +1,4 @@
-//! Arrivals at merges that go on with the first value that comes.
+//! Arrivals at merges that continue with the first value that comes.
 
 use super::Worker;
 use crate::graph::carry::state::RunState;
@@ -6,7 +6,7 @@ use crate::graph::plan::merge::MergeOutcome;
 use crate::graph::plan::{Merge, MergeEdge};
 
 impl RunState {
-    /// The input of a group that is there. In a run that has stopped nothing is: what is absent was not noted any more.
+    /// The present input of a group. None in a run that has stopped: absence is no longer noted there.
     fn live_input(&self, merge: &Merge, group: u16) -> Option<u16> {
         if self.is_stopped() {
             return None;
@@ -22,7 +22,7 @@ impl RunState {
 }
 
 impl<const MODE: u8> Worker<'_, MODE> {
-    /// One arrival at a merge; true if it can go on now.
+    /// One arrival at a merge; true if it can continue now.
     #[inline(never)]
     pub(in crate::graph) fn arrive_at_merge(&self, index: u32) -> bool {
         let (state, plan) = (self.state, self.plan);

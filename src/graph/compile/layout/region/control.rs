@@ -1,29 +1,28 @@
 //! Cond, case and while: the nodes around the graphs inside of them.
 
-use super::{Region, Want, Work, lay};
+use super::{GraphLayout, LaidGraph, WantedPlace, lay};
 use crate::base::Result;
-use crate::graph::build::contents::{Body, Contents, Value};
-use crate::graph::build::options::Forwarding;
-use crate::graph::compile::layout::flat::{Source, StorageKind, Val};
-use crate::graph::compile::layout::overlap::{Choice, choose};
-use crate::graph::plan::{Body as FlatBody, Branch, Select};
+use crate::graph::build::contents::{Contents, NodeBody, Value};
+use crate::graph::compile::layout::flat::{ArrivalSource, StorageKind, Val};
+use crate::graph::compile::layout::overlap::{OverlapChoice, choose};
+use crate::graph::plan::{Body, Branch, Select};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a loop's body is wanted to write where, the copies behind it as pairs of views, and the moves.
-type NextValues = (Vec<Want>, Vec<(u32, u32)>, Moves);
+/// The places of a loop's next values, the copies behind its body as pairs of views, and the moves.
+type NextValues = (Vec<WantedPlace>, Vec<(u32, u32)>, Moves);
 
 /// The storage of each variable of a loop, and whether a node copies the first value there; and these nodes.
-type Variables = (Vec<(u32, bool)>, Vec<Source>);
+type Variables = (Vec<(u32, bool)>, Vec<ArrivalSource>);
 
 /// Pairs of slots that change places.
 type Moves = Vec<(u32, u32)>;
 
-impl Work<'_> {
+impl GraphLayout<'_> {
     pub(super) fn add_case(&mut self, index: usize, branches: &[Arc<Contents>], is_cond: bool) -> Result<()> {
         let node = &self.graph.nodes[index];
         let number = self.flat.selects.len();
-        let id = self.push(FlatBody::Select(number as u32), index);
+        let id = self.push(Body::Select(number as u32), index);
         let late = self.late_inputs(index, branches);
         self.arrive_but_for(id, node, &late);
         let bit = self.skip_bit(id, index);
@@ -47,7 +46,7 @@ impl Work<'_> {
         for (output, desc) in self.verified.descs[index].iter().enumerate() {
             let value = (index, output);
             let is_used = self.used[self.at(value)];
-            want.push(if is_used { Want::In(self.storage_of(value, desc)?) } else { Want::Nothing });
+            want.push(if is_used { WantedPlace::In(self.storage_of(value, desc)?) } else { WantedPlace::Nothing });
         }
         let (mut regions, mut drops) = (Vec::with_capacity(branches.len()), Vec::with_capacity(branches.len()));
         for (i, (graph, verified)) in branches.iter().zip(&self.verified.inner[&index]).enumerate() {
@@ -62,7 +61,7 @@ impl Work<'_> {
             drops.push(self.flat.drops(since, region.nodes.start));
             regions.push(region);
         }
-        let ends = self.add_ends(index, &regions, want.iter().all(|want| matches!(want, Want::Nothing)));
+        let ends = self.add_ends(index, &regions, want.iter().all(|want| matches!(want, WantedPlace::Nothing)));
         let mut laid = Vec::with_capacity(regions.len());
         for (i, region) in regions.iter().enumerate() {
             let mut first = region.roots.clone();
@@ -83,14 +82,14 @@ impl Work<'_> {
         (select.branches, select.end) = (laid, end);
 
         for (output, want) in want.iter().enumerate() {
-            let Want::In(storage) = *want else { continue };
-            let sources: Vec<Source> = regions.iter().map(|region| region.outputs[output].source).collect();
+            let WantedPlace::In(storage) = *want else { continue };
+            let sources: Vec<ArrivalSource> = regions.iter().map(|region| region.outputs[output].source).collect();
             let source = self.flat.one_of(&sources, &[id]);
             self.set((index, output), Val { storage, source, bit });
         }
         let done = match &ends {
             Some(ends) => {
-                let ends: Vec<Source> = ends.iter().map(|end| Source::Node(end.0)).collect();
+                let ends: Vec<ArrivalSource> = ends.iter().map(|end| ArrivalSource::Node(end.0)).collect();
                 self.flat.one_of(&ends, &[id])
             }
             None => self.flat.one_of(&[], &[id]),
@@ -104,14 +103,14 @@ impl Work<'_> {
 
     /// A node behind each branch, if something waits for the whole of it, or would be waited for by nobody. With each:
     /// whether it waits for nothing but the choice.
-    fn add_ends(&mut self, index: usize, regions: &[Region], has_no_outputs: bool) -> Option<Vec<(u32, bool)>> {
+    fn add_ends(&mut self, index: usize, regions: &[LaidGraph], has_no_outputs: bool) -> Option<Vec<(u32, bool)>> {
         let followed = self.followed[index];
         if !followed && !has_no_outputs && regions.iter().all(|region| region.dangling.is_empty()) {
             return None;
         }
         let mut ends = Vec::with_capacity(regions.len());
         for region in regions {
-            let id = self.push(FlatBody::End, index);
+            let id = self.push(Body::End, index);
             let mut sources = region.dangling.clone();
             if followed {
                 sources.extend(region.outputs.iter().map(|output| output.source));
@@ -130,7 +129,7 @@ impl Work<'_> {
         let inner = &self.verified.inner[&index];
         let choice = match graphs.len() / 2 {
             1 => choose(condition, body, inner, num_variables, parallel_iterations, self.scope.copies),
-            slots => Choice::given(slots, parallel_iterations),
+            slots => OverlapChoice::given(slots, parallel_iterations),
         };
         if choice.parallel > 1 {
             return self.add_overlapped(index, graphs, num_variables, choice);
@@ -152,8 +151,8 @@ impl Work<'_> {
         };
 
         let scope = self.scope.inside(&format!("{}/condition", node.name));
-        let tested = lay(self.flat, condition, inner_condition, &inputs, &[Want::Value], &scope)?;
-        let test = self.push(FlatBody::Test(number as u32), index);
+        let tested = lay(self.flat, condition, inner_condition, &inputs, &[WantedPlace::Value], &scope)?;
+        let test = self.push(Body::Test(number as u32), index);
         let mut sources = tested.dangling.clone();
         sources.push(tested.outputs[0].source);
         let waits = self.flat.wait_for(test, &mut sources);
@@ -166,7 +165,7 @@ impl Work<'_> {
         let scope = self.scope.inside(&format!("{}/body", node.name));
         let mut run = lay(self.flat, body, inner_body, &inputs, &want, &scope)?;
         self.add_move(index, &mut run, moves);
-        let next = self.push(FlatBody::Next(number as u32), index);
+        let next = self.push(Body::Next(number as u32), index);
         let mut sources = run.dangling.clone();
         sources.extend(run.outputs.iter().map(|output| output.source));
         let waits = self.flat.wait_for(next, &mut sources);
@@ -185,7 +184,7 @@ impl Work<'_> {
         (looped.release_condition, looped.release_body) = (release_condition, release_body);
         looped.end = end;
 
-        let source = self.flat.one_of(&[Source::Node(test)], &[enter]);
+        let source = self.flat.one_of(&[ArrivalSource::Node(test)], &[enter]);
         for (i, input) in inputs.iter().enumerate().take(num_variables) {
             self.set((index, i), Val { storage: input.storage, source, bit });
         }
@@ -206,38 +205,32 @@ impl Work<'_> {
         let (mut want, mut copies, mut moves) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..num_variables {
             let (port, (maker, output)) = (ports[i], body.outputs[i].1);
-            let Body::Input(desc) = &body.nodes[port].body else { unreachable!("ports are inputs") };
+            let NodeBody::Input(desc) = &body.nodes[port].body else { unreachable!("ports are inputs") };
             if maker == port {
-                want.push(Want::Nothing);
+                want.push(WantedPlace::Nothing);
                 continue;
             }
             if let Some(to) = self.flat.slot_of(inputs[i].storage) {
                 let storage = self.flat.slot(desc, StorageKind::Arena);
                 moves.extend(self.flat.slot_of(storage).map(|from| (from, to)));
-                want.push(Want::In(storage));
+                want.push(WantedPlace::In(storage));
                 continue;
             }
             let none = Vec::new();
             let read_by = readers.get(&port).unwrap_or(&none);
-            let in_place = match &body.nodes[maker].body {
-                Body::Kernel { kernel, inputs: maker_inputs, .. } => {
-                    let only_reader = read_by.iter().all(|&reader| reader == maker) && kernel.kernel().in_place();
-                    let may = match body.forwarding.get(&(maker, output)) {
-                        None | Some(Forwarding::ByLastUse) => output == 0,
-                        Some(Forwarding::Never) => false,
-                        Some(Forwarding::Reserved(input)) => maker_inputs[usize::from(*input)] == (port, 0),
-                    };
-                    (read_by.is_empty() || only_reader && may) && outputs(port) == 0 && outputs(maker) == 1
-                }
-                _ => false,
-            };
+            let is_sole_reader = || read_by.iter().all(|&reader| reader == maker);
+            let in_place = matches!(body.nodes[maker].body, NodeBody::Kernel { .. })
+                && outputs(port) == 0
+                && outputs(maker) == 1
+                && (read_by.is_empty()
+                    || is_sole_reader() && body.may_write_over((maker, output), |value| *value == (port, 0)));
             if in_place {
                 self.flat.facts.in_place += 1;
-                want.push(Want::In(inputs[i].storage));
+                want.push(WantedPlace::In(inputs[i].storage));
                 continue;
             }
             let storage = self.flat.storage(desc, StorageKind::Arena)?;
-            want.push(Want::In(storage));
+            want.push(WantedPlace::In(storage));
             copies.push((self.flat.arg(desc, storage)?, self.flat.arg(desc, inputs[i].storage)?));
         }
         Ok((want, copies, moves))
@@ -262,13 +255,13 @@ impl Work<'_> {
     }
 
     /// A node behind a loop's body that moves next values to variables.
-    fn add_move(&mut self, index: usize, body: &mut Region, moves: Moves) {
+    fn add_move(&mut self, index: usize, body: &mut LaidGraph, moves: Moves) {
         if moves.is_empty() {
             return;
         }
         let number = self.flat.dynamics.moves.len() as u32;
         self.flat.dynamics.moves.push(moves);
-        let id = self.push(FlatBody::Move(number), index);
+        let id = self.push(Body::Move(number), index);
         let mut sources = std::mem::take(&mut body.dangling);
         sources.extend(body.outputs.iter().map(|output| output.source));
         if !self.flat.wait_for(id, &mut sources) {
@@ -276,7 +269,7 @@ impl Work<'_> {
         }
         body.nodes.end = id + 1;
         // The Next waits for this alone.
-        body.dangling.push(Source::Node(id));
-        body.outputs.iter_mut().for_each(|output| output.source = Source::Nobody);
+        body.dangling.push(ArrivalSource::Node(id));
+        body.outputs.iter_mut().for_each(|output| output.source = ArrivalSource::Nobody);
     }
 }

@@ -1,9 +1,9 @@
 //! Which inputs a cond begins without.
 
-use super::Work;
-use crate::graph::build::contents::{Body, Contents, Node, Value};
+use super::GraphLayout;
+use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
-use crate::graph::compile::layout::flat::Source;
+use crate::graph::compile::layout::flat::ArrivalSource;
 use crate::graph::plan::NO_BIT;
 use crate::graph::plan::schedule;
 use std::collections::{BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Numbers of sources.
 type Needs = BTreeSet<usize>;
 
-impl Work<'_> {
+impl GraphLayout<'_> {
     /// The inputs of a cond or case that its Select does not wait for: those that something in a branch can begin
     /// without, and that do not come before the selector anyway. An input that can be absent is never one, because the
     /// whole cond is skipped then; and in a loop whose iterations overlap none is.
@@ -22,22 +22,22 @@ impl Work<'_> {
         }
         let node = &self.graph.nodes[index];
         let (selector, inputs) = (node.inputs()[0], &node.inputs()[1..]);
-        let mut before: Vec<Source> = node.after.iter().map(|&before| self.done[before]).collect();
+        let mut before: Vec<ArrivalSource> = node.after.iter().map(|&before| self.done[before]).collect();
         before.extend([selector].iter().chain(inputs).map(|value| self.value(*value)).enumerate().filter_map(
             |(i, val)| {
                 let is_waited_for = i == 0 || val.bit != NO_BIT;
                 is_waited_for.then_some(val.source)
             },
         ));
-        before.retain(|source| *source != Source::Nobody);
+        before.retain(|source| *source != ArrivalSource::Nobody);
         before.sort_unstable();
         before.dedup();
-        // What is left, by source.
-        let mut sources: Vec<Source> = Vec::new();
+        // The others, by source.
+        let mut sources: Vec<ArrivalSource> = Vec::new();
         let mut source_of: Vec<Option<usize>> = Vec::with_capacity(inputs.len());
         for value in inputs {
             let val = self.value(*value);
-            let may_be = val.source != Source::Nobody && val.bit == NO_BIT;
+            let may_be = val.source != ArrivalSource::Nobody && val.bit == NO_BIT;
             let known = sources.iter().position(|source| *source == val.source);
             let new = known.is_none() && may_be && !self.flat.is_implied(val.source, &before);
             source_of.push(known.filter(|_| may_be).or_else(|| new.then_some(sources.len())));
@@ -68,12 +68,12 @@ impl Work<'_> {
     }
 }
 
-/// What each of the nodes in a branch needs that wait for nothing else inside of it; `source_of` is by input. A branch
-/// in which there is no such node is one that needs nothing.
+/// The needs of those nodes in a branch that wait for nothing else inside of it; `source_of` is by input. A branch
+/// without such nodes needs nothing.
 fn first_needs(graph: &Contents, verified: &Verified, wanted: &[bool], source_of: &[Option<usize>]) -> Vec<Needs> {
     let live = schedule::live(graph, verified, wanted);
     let ports: HashMap<usize, usize> = graph.inputs().enumerate().map(|(port, index)| (index, port)).collect();
-    let is_given = |index: usize| matches!(graph.nodes[index].body, Body::Input(_) | Body::Constant(_));
+    let is_given = |index: usize| matches!(graph.nodes[index].body, NodeBody::Input(_) | NodeBody::Constant(_));
     let needs = |values: &[Value]| -> Needs {
         values.iter().filter_map(|value| ports.get(&value.0).and_then(|&port| source_of[port])).collect()
     };
@@ -81,7 +81,7 @@ fn first_needs(graph: &Contents, verified: &Verified, wanted: &[bool], source_of
     for (_, node) in graph.nodes.iter().enumerate().filter(|(index, _)| live[*index] && !is_given(*index)) {
         let waits_for = match &node.body {
             // It may begin before the rest is there as well.
-            Body::Case { inputs, .. } => &inputs[..1],
+            NodeBody::Case { inputs, .. } => &inputs[..1],
             _ => node.inputs(),
         };
         if waits_for.iter().all(|value| is_given(value.0)) && node.after.iter().all(|&before| is_given(before)) {

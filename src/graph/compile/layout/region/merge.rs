@@ -6,19 +6,19 @@
 //! source, with an input that is always there, or in a branch that begins before an input is there, or in a loop whose
 //! iterations overlap.
 
-use super::Work;
+use super::GraphLayout;
 use crate::base::Result;
 use crate::graph::build::contents::Value;
-use crate::graph::compile::layout::flat::{Source, Val};
+use crate::graph::compile::layout::flat::{ArrivalSource, Val};
 use crate::graph::compile::layout::joins::Joins;
 use crate::graph::plan::merge::MergeShape;
-use crate::graph::plan::{Body as FlatBody, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
+use crate::graph::plan::{Body, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
 
-impl Work<'_> {
+impl GraphLayout<'_> {
     pub(super) fn add_merge(&mut self, index: usize, inputs: &[Value]) -> Result<()> {
         let number = self.flat.merges.len() as u32;
-        let id = self.push(FlatBody::Merge(number), index);
-        let mut sources: Vec<Source> = inputs.iter().map(|value| self.value(*value).source).collect();
+        let id = self.push(Body::Merge(number), index);
+        let mut sources: Vec<ArrivalSource> = inputs.iter().map(|value| self.value(*value).source).collect();
         let of_input = sources.clone();
         sources.sort_unstable();
         sources.dedup();
@@ -28,9 +28,9 @@ impl Work<'_> {
         for (value, source) in inputs.iter().zip(of_input) {
             let input = self.value(*value);
             let made_by = match input.source {
-                Source::Nobody | Source::Carried(_) | Source::Guard => NO_BIT,
-                Source::Node(node) => node,
-                Source::OneOf(list) => self.flat.alternatives[list as usize].last().copied().unwrap_or(NO_BIT),
+                ArrivalSource::Nobody | ArrivalSource::Carried(_) | ArrivalSource::Guard => NO_BIT,
+                ArrivalSource::Node(node) => node,
+                ArrivalSource::OneOf(list) => self.flat.alternatives[list as usize].last().copied().unwrap_or(NO_BIT),
             };
             let view = self.flat.arg(self.verified.desc(*value), input.storage)?;
             let group = sources.iter().position(|other| *other == source).unwrap_or(0) as u16;
@@ -41,7 +41,7 @@ impl Work<'_> {
             let desc = *self.verified.desc((index, output));
             let storage = self.storage_of((index, output), &desc)?;
             *view = self.flat.arg(&desc, storage)?;
-            self.set((index, output), Val { storage, source: Source::Node(id), bit });
+            self.set((index, output), Val { storage, source: ArrivalSource::Node(id), bit });
         }
         self.flat.merges.push(Merge {
             node: id,
@@ -51,14 +51,21 @@ impl Work<'_> {
             shape,
             open: NOT_OPEN,
         });
-        self.done[index] = Source::Node(id);
+        self.done[index] = ArrivalSource::Node(id);
         Ok(())
     }
 
     /// Makes a merge wait; gives the shape of its word if it has one. `sources` are those of its inputs, each once.
-    fn arrive_at_merge(&mut self, id: u32, index: usize, inputs: &[Value], sources: &[Source]) -> Option<MergeShape> {
+    fn arrive_at_merge(
+        &mut self,
+        id: u32,
+        index: usize,
+        inputs: &[Value],
+        sources: &[ArrivalSource],
+    ) -> Option<MergeShape> {
         let node = &self.graph.nodes[index];
-        let is_inside = |source: &Source| *source != Source::Nobody && self.flat.speaks(*source) >= self.first;
+        let is_inside =
+            |source: &ArrivalSource| *source != ArrivalSource::Nobody && self.flat.speaks(*source) >= self.first;
         let most = usize::from(MergeEdge::CONTROL);
         let is_too_wide = inputs.len() >= most || node.after.len() >= most;
         if sources.len() < 2 || is_too_wide || self.scope.is_copied() || !sources.iter().all(is_inside) {

@@ -1,23 +1,23 @@
 //! Loops whose iterations overlap: condition and body once for each slot (`graph::overlap`).
 
-use super::{Region, Scope, Want, Work, lay};
+use super::{GraphLayout, GraphScope, LaidGraph, WantedPlace, lay};
 use crate::base::{Desc, Result};
 use crate::graph::build::contents::Contents;
 use crate::graph::compile::layout::BYTES_PER_NODE;
-use crate::graph::compile::layout::flat::{Source, StorageKind, Val};
-use crate::graph::compile::layout::overlap::Choice;
-use crate::graph::plan::{Body as FlatBody, DIRECT, Edge, Release};
-use crate::graph::plan::{Overlap, Slot, Start, Why};
+use crate::graph::compile::layout::flat::{ArrivalSource, StorageKind, Val};
+use crate::graph::compile::layout::overlap::OverlapChoice;
+use crate::graph::plan::{Body, DIRECT, Edge, Release};
+use crate::graph::plan::{Overlap, OverlapWhy, Slot, Start};
 use crate::memory::heap;
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// A loop under construction.
-struct Parts<'a> {
+struct LoopSlots<'a> {
     index: usize,
     /// Condition and body, of the only slot that is known or of each.
     graphs: Vec<&'a Contents>,
-    /// What both see of the loop's inputs.
+    /// The loop's inputs, as both see them.
     given: Vec<Val>,
     /// The storages of each variable, by slot.
     storages: Vec<Vec<u32>>,
@@ -28,38 +28,38 @@ struct Parts<'a> {
 }
 
 /// A slot that was laid out.
-struct Laid {
-    condition: Region,
-    body: Region,
+struct LaidSlot {
+    condition: LaidGraph,
+    body: LaidGraph,
     predicate: u32,
     /// The condition's nodes that wait for nothing.
     roots: Vec<u32>,
-    /// What arrives from elsewhere: in the condition, in the body.
-    in_condition: Vec<(Source, Edge)>,
-    in_body: Vec<(Source, Edge)>,
+    /// Arrivals from elsewhere: in the condition, in the body.
+    in_condition: Vec<(ArrivalSource, Edge)>,
+    in_body: Vec<(ArrivalSource, Edge)>,
     /// The Retire, and the counter that its arrivals go to.
     retire: Edge,
 }
 
-impl Scope {
-    fn of_body(mut self) -> Scope {
+impl GraphScope {
+    fn of_body(mut self) -> GraphScope {
         self.is_guarded = true;
         self
     }
 
-    fn of_slots(mut self, count: u32) -> Scope {
+    fn of_slots(mut self, count: u32) -> GraphScope {
         self.copies *= count as usize;
         self
     }
 }
 
-impl Work<'_> {
+impl GraphLayout<'_> {
     pub(super) fn add_overlapped(
         &mut self,
         index: usize,
         graphs: Vec<&Contents>,
         num_variables: usize,
-        choice: Choice,
+        choice: OverlapChoice,
     ) -> Result<()> {
         let node = &self.graph.nodes[index];
         let (condition, body) = (graphs[0], graphs[1]);
@@ -68,7 +68,7 @@ impl Work<'_> {
         heap::probe(nodes.saturating_mul(BYTES_PER_NODE), "the slots of a loop")?;
         let (number, enter, bit) = self.add_enter(index, choice, Vec::new());
         let first_slot = self.flat.slots.len() as u32;
-        let mut parts = Parts {
+        let mut parts = LoopSlots {
             index,
             graphs,
             given: node.inputs().iter().map(|value| self.value(*value).inside()).collect(),
@@ -93,7 +93,7 @@ impl Work<'_> {
         self.reserve_slots(number as u32, count);
         let mut laid = Vec::with_capacity(count as usize);
         for slot in 0..count {
-            // What was done is told of the first copy only.
+            // The facts are those of the first copy only.
             let facts = self.flat.facts.clone();
             laid.push(self.lay_slot(&parts, slot as usize)?);
             if slot > 0 {
@@ -103,7 +103,7 @@ impl Work<'_> {
         let first = laid[0].condition.nodes.start;
         let end = self.flat.bodies.len() as u32;
         self.flat.facts.copied += (end - first - (end - first) / count) as usize;
-        let exit = self.push(FlatBody::End, index);
+        let exit = self.push(Body::End, index);
         let leave = self.start(&mut vec![Start { edge: Edge { target: exit, counter: DIRECT }, amount: 1 }]);
         let begin = self.connect(&parts, &laid, &descs, &first_values)?;
         let overlap = self.flat.loops[number].overlap as usize;
@@ -114,7 +114,7 @@ impl Work<'_> {
         looped.enter = first_values;
         (looped.condition, looped.body) = (laid[0].condition.nodes.clone(), laid[0].body.nodes.clone());
         looped.end = exit + 1;
-        let source = self.flat.one_of(&[Source::Node(exit)], &[enter]);
+        let source = self.flat.one_of(&[ArrivalSource::Node(exit)], &[enter]);
         for (i, storages) in parts.storages.iter().enumerate() {
             self.set((index, i), Val { storage: storages[0], source, bit });
         }
@@ -142,7 +142,7 @@ impl Work<'_> {
         }));
     }
 
-    fn lay_slot(&mut self, parts: &Parts<'_>, slot: usize) -> Result<Laid> {
+    fn lay_slot(&mut self, parts: &LoopSlots<'_>, slot: usize) -> Result<LaidSlot> {
         let name = &self.graph.nodes[parts.index].name;
         let at = 2 * slot % parts.graphs.len();
         let ([graph_condition, graph_body], [inner_condition, inner_body]) =
@@ -155,12 +155,12 @@ impl Work<'_> {
         for (i, input) in inputs.iter_mut().enumerate().take(parts.storages.len()) {
             input.storage = parts.storages[i][slot];
             if !parts.kept[i] {
-                input.source = Source::Carried(i as u32);
+                input.source = ArrivalSource::Carried(i as u32);
             }
         }
         let scope = self.scope.inside(&format!("{name}/condition")).of_slots(count as u32);
-        let condition = lay(self.flat, graph_condition, inner_condition, &inputs, &[Want::Value], &scope)?;
-        let guard = self.push(FlatBody::Guard(parts.slots.start + slot as u32), parts.index);
+        let condition = lay(self.flat, graph_condition, inner_condition, &inputs, &[WantedPlace::Value], &scope)?;
+        let guard = self.push(Body::Guard(parts.slots.start + slot as u32), parts.index);
         let mut sources = condition.dangling.clone();
         sources.push(condition.outputs[0].source);
         let waits = self.flat.wait_for(guard, &mut sources);
@@ -170,30 +170,30 @@ impl Work<'_> {
         let predicate = self.flat.arg(desc, condition.outputs[0].storage)?;
         let in_condition = self.flat.promised.split_off(promised);
 
-        let next = |i: usize| Want::In(parts.storages[i][(slot + 1) % count]);
-        let want: Vec<Want> =
-            parts.kept.iter().enumerate().map(|(i, kept)| if *kept { Want::Nothing } else { next(i) }).collect();
+        let next = |i: usize| WantedPlace::In(parts.storages[i][(slot + 1) % count]);
+        let want: Vec<WantedPlace> =
+            parts.kept.iter().enumerate().map(|(i, kept)| if *kept { WantedPlace::Nothing } else { next(i) }).collect();
         let scope = self.scope.inside(&format!("{name}/body")).of_slots(count as u32).of_body();
         let body = lay(self.flat, graph_body, inner_body, &inputs, &want, &scope)?;
-        let end = self.push(FlatBody::End, parts.index);
+        let end = self.push(Body::End, parts.index);
         let mut sources = body.dangling.clone();
         sources.extend(body.outputs.iter().map(|output| output.source));
         scope.guard(&mut sources);
         self.flat.wait_for(end, &mut sources);
         let in_body = self.flat.promised.split_off(promised);
-        let retire = self.push(FlatBody::Retire(parts.slots.start + slot as u32), parts.index);
+        let retire = self.push(Body::Retire(parts.slots.start + slot as u32), parts.index);
         // The End or the Guard, and the slot before.
         let retire = Edge { target: retire, counter: self.flat.joins.counter(0, 2) };
         self.flat.joins.close(2);
         self.flat.edges.push((end, retire));
-        Ok(Laid { condition, body, predicate, roots, in_condition, in_body, retire })
+        Ok(LaidSlot { condition, body, predicate, roots, in_condition, in_body, retire })
     }
 
-    /// Ties the slots together. What the Enter starts is returned.
+    /// Ties the slots together. Returns the starts of the Enter.
     fn connect(
         &mut self,
-        parts: &Parts<'_>,
-        laid: &[Laid],
+        parts: &LoopSlots<'_>,
+        laid: &[LaidSlot],
         descs: &[Desc],
         first_values: &[(u32, u32)],
     ) -> Result<Release> {
@@ -206,7 +206,7 @@ impl Work<'_> {
             let mut delivered = Vec::new();
             for (is_body, list) in [(false, &here.in_condition), (true, &here.in_body)] {
                 for &(source, edge) in list {
-                    let Source::Carried(variable) = source else {
+                    let ArrivalSource::Carried(variable) = source else {
                         open.push(Start { edge, amount: 1 });
                         continue;
                     };
@@ -247,14 +247,16 @@ impl Work<'_> {
         Ok(begin)
     }
 
-    fn deliver(&mut self, maker: Source, edge: Edge) {
+    fn deliver(&mut self, maker: ArrivalSource, edge: Edge) {
         match maker {
-            Source::Node(from) => self.flat.deliveries.push((from, edge)),
-            Source::OneOf(list) => {
+            ArrivalSource::Node(from) => self.flat.deliveries.push((from, edge)),
+            ArrivalSource::OneOf(list) => {
                 let from = self.flat.alternatives[list as usize].iter().map(|&from| (from, edge));
                 self.flat.deliveries.extend(from);
             }
-            Source::Nobody | Source::Carried(_) | Source::Guard => unreachable!("a variable that nobody writes"),
+            ArrivalSource::Nobody | ArrivalSource::Carried(_) | ArrivalSource::Guard => {
+                unreachable!("a variable that nobody writes")
+            }
         }
     }
 
@@ -266,13 +268,18 @@ impl Work<'_> {
     }
 
     /// The loop's first node, behind these too, and what is known of the loop: its index, the node, the bit.
-    pub(super) fn add_enter(&mut self, index: usize, choice: Choice, copied: Vec<Source>) -> (usize, u32, u32) {
+    pub(super) fn add_enter(
+        &mut self,
+        index: usize,
+        choice: OverlapChoice,
+        copied: Vec<ArrivalSource>,
+    ) -> (usize, u32, u32) {
         let number = self.flat.loops.len();
-        let enter = self.push(FlatBody::Enter(number as u32), index);
+        let enter = self.push(Body::Enter(number as u32), index);
         self.arrive_behind(enter, &self.graph.nodes[index], copied);
         let bit = self.skip_bit(enter, index);
         self.flat.loops.push(choice.looped(enter));
-        if choice.why != Why::AsAsked {
+        if choice.why != OverlapWhy::AsAsked {
             self.flat.facts.held_back += 1;
         }
         (number, enter, bit)

@@ -1,8 +1,7 @@
-//! From opening a state to its result; and the handle of an asynchronous run.
+//! A run from opening its state to its result: how many threads it gets, and whether it is measured.
 
-use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns, ticks, ticks_ns};
-use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
+use crate::base::{Code, Error, Ref, Result, RunFailure};
 use crate::graph::carry::host::ops::cancelled;
 use crate::graph::carry::host::role::Role;
 use crate::graph::carry::host::visit::JOIN_SPIN_NS;
@@ -11,54 +10,53 @@ use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
 use crate::kernel::{Attached, BeginOutcome, Stop, Stoppable};
-use crate::memory::heap;
-use crate::stream::{Listener, Notice, Queue, Wait, What, until};
-use crate::sync::{Entry, EventCount, Exit, Mutex, MutexGuard, OnceLock, ambient};
+use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A run in which a helper saves so many hops asks for one as soon as there is something to give.
+/// A run in which a helper saves this many hops asks for one as soon as there is something to share.
 const MANY_HOPS: u64 = 4;
-/// The first runs measure the nodes, and then one in so many.
+/// The first runs measure the nodes, and then one in this many.
 const MEASURE_FIRST: u64 = 4;
 const MEASURE_EVERY: u64 = 509;
-/// A run shorter than this, in nanoseconds, feels what looks at the time take, and a tiny one feels even two of them.
+/// A run shorter than this, in nanoseconds, is slowed by reading the time, and a tiny one even by two reads.
 const SHORT_NS: u64 = 2_000;
 const TINY_NS: u64 = 300;
-/// A run in one thread is late at a checkpoint when it has taken more than so many times what it should, and this much.
+/// A run in one thread is late at a checkpoint if it has taken more than this many times the expected time, and this
+/// much.
 const LATE: u64 = 2;
 const LATE_NS: u64 = 10_000;
 /// The time of a walk for a node whose memory is not in the caches, in nanoseconds.
 const WALK_NS: u64 = 20;
 
-/// How a run is made.
-struct Planned {
-    /// How many workers may be asked for.
+/// The way of a run.
+struct RunDecision {
+    /// The number of helpers that may be asked for.
     width: u32,
     is_shared: bool,
     measures: bool,
-    /// It is not known what its nodes cost.
+    /// The costs of its nodes are unknown.
     is_unknown: bool,
-    /// Whether several threads could make it, if it were worth it.
+    /// Whether several threads could share it, if it were worth it.
     may_share: bool,
 }
 
-/// A look at how long a run in one thread takes.
-struct Watch {
+/// Measures the time of a run in one thread.
+struct WalkTimer {
     began: u64,
     expected_ns: u64,
     hop_ns: u64,
-    /// Whether it is looked at to its end, or at the first checkpoint alone.
+    /// Whether it is checked to its end, or at the first checkpoint alone.
     to_the_end: bool,
 }
 
-impl Watch {
+impl WalkTimer {
     fn elapsed_ns(&self) -> u64 {
         ticks_ns(ticks().wrapping_sub(self.began))
     }
 
-    /// Whether the nodes before this one have taken so much longer than they should that the others are worth sharing.
+    /// Whether the nodes before this one have taken so much longer than expected that the others are worth sharing.
     fn is_late(&self, nodes: usize, node: u32) -> bool {
         if !self.to_the_end && node as usize > nodes / 8 {
             return false;
@@ -66,18 +64,18 @@ impl Watch {
         let (done, nodes) = (u64::from(node), nodes as u64);
         let elapsed_ns = self.elapsed_ns();
         let left_ns = elapsed_ns / done.max(1) * (nodes - done);
-        // The walk itself costs something, too, more than all nodes where these are next to nothing.
+        // The walk itself costs something, too, more than the nodes if these are next to nothing.
         let expected_ns = self.expected_ns / nodes * done + WALK_NS * done;
         elapsed_ns > expected_ns.saturating_mul(LATE).saturating_add(LATE_NS)
             && left_ns / 2 > self.hop_ns.saturating_mul(MANY_HOPS)
     }
 }
 
-/// What a run is inside of.
+/// The call or run around a run.
 #[derive(Clone, Copy)]
 pub struct Outer<'a> {
     pub stop: &'a Stop,
-    /// Set once one of the runs that belong together has failed; the others are stopped then.
+    /// Set once one of the runs that belong together has failed; the others are then stopped.
     pub failed: Option<&'a AtomicBool>,
 }
 
@@ -90,8 +88,8 @@ impl<'a> Outer<'a> {
     /// One of them has failed.
     pub fn fail(&self) {
         if let Some(failed) = self.failed {
-            // ORDERING: Relaxed here and in `attach`; the lock of the list orders the two, whoever comes to it last
-            // sees the other.
+            // ORDERING: Relaxed here and in `attach`; the lock of the list orders the two: the later one sees the
+            // other.
             failed.store(true, Relaxed);
             self.stop.stop_group(self.group());
         }
@@ -124,7 +122,7 @@ impl RunState {
         self.result()
     }
 
-    /// The same inside of something that may be stopped, and with it this run.
+    /// The same nested in something whose stop also stops this run.
     pub(in crate::graph) fn run_inside(
         self: &Arc<Self>,
         pool: Option<&Ref<ThreadPool>>,
@@ -133,12 +131,12 @@ impl RunState {
         self.may_wait_here(pool)?;
         let attached = outer.attach(self);
         self.work_to_the_end(pool);
-        // Before the result is taken: a stop is part of it or does nothing; else it would hit the state's next run.
+        // Before the result is taken: a stop is part of it or does nothing; else it would stop the state's next run.
         drop(attached);
         self.result()
     }
 
-    /// Opens the run and comes back when it is closed.
+    /// Opens the run and returns when it is closed.
     #[inline]
     fn work_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) {
         let closed = self.closed.reached() + 1;
@@ -151,15 +149,15 @@ impl RunState {
         }
     }
 
-    /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more to
-    /// do than it wants to keep (`away`), and then works in it again. `closed` is what the gate of that name will have
-    /// reached at the end.
+    /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more
+    /// work than it wants to keep (`away`), and then works in it again. `closed` is the value that the event count of
+    /// that name will have reached at the end.
     fn stay_within_call(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, closed: u64) {
         let news = &self.calls.news;
         loop {
             let seen = news.reached();
-            // Who calls it back advances the gate, which orders the rest.
-            let is_away = self.hands.goes_away(|| self.shows_work());
+            // A thread that calls it back advances the event count, which orders the rest.
+            let is_away = self.helpers.goes_away(|| self.shows_work());
             if self.closed.reached() >= closed {
                 break;
             }
@@ -169,19 +167,19 @@ impl RunState {
                     break;
                 }
             }
-            self.hands.is_back();
-            let generation = self.tokens.generation();
-            if self.tokens.enter(generation) == Entry::Over {
+            self.helpers.is_back();
+            let generation = self.latch.generation();
+            if self.latch.enter(generation) == RunEntry::Over {
                 continue;
             }
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             let role = Role::of_caller(pool);
             let exit = self.work_as(role, pool, generation);
             if exit == Exit::Closed {
                 break;
             }
         }
-        self.hands.is_back();
+        self.helpers.is_back();
     }
 
     /// The same over the memory of these inputs and outputs.
@@ -205,23 +203,23 @@ impl RunState {
     pub(in crate::graph) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let plan = self.plan();
         self.lineage.note();
-        // By this state's own count: nothing that other threads write.
+        // By this state's own count, which no other thread writes.
         let run = self.tally.begin();
         let planned = self.plan_run(pool, run);
         if self.is_serial() {
-            // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no
-            // helper.
-            self.hands.open(0);
+            // ORDERING: Relaxed; read by the thread that completes a call of this run, which is started later. It asks
+            // for no helper.
+            self.helpers.open(0);
         }
         if self.is_independent() {
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             self.run_independent(pool);
             return Exit::Closed;
         }
         if !planned.is_shared && (!self.has_calls() || self.is_serial()) {
-            // A thread alone in a run is not asked for it, unless the program counts its runs.
+            // A thread alone in a run need not be found in it, unless the program counts its runs.
             let is_asked = self.compiled.admission.is_some() || self.has_calls();
-            let _frame = is_asked.then(|| ambient::enter(ambient::Work::Run(self.id)));
+            let _frame = is_asked.then(|| ambient::enter(ambient::ActiveWork::Run(self.id)));
             let mode = if self.is_careful() { CAREFUL } else { u8::from(planned.measures) };
             let watch = pool.filter(|_| planned.may_share && mode == FAST).and_then(|pool| self.watch(pool));
             let left = match &watch {
@@ -240,7 +238,7 @@ impl RunState {
                 _ => Exit::Closed,
             };
         }
-        // A kernel that completes later takes its time, whoever computes.
+        // The time of a kernel that completes later does not depend on the number of workers.
         let is_timed = planned.is_shared && !planned.measures && !self.is_careful() && !self.has_calls();
         if let Some(pool) = pool.filter(|_| is_timed) {
             self.began.set(pool.family(), now_ns());
@@ -248,8 +246,8 @@ impl RunState {
         self.share(pool, planned.width, planned.is_unknown && planned.width > 0, 0)
     }
 
-    /// How the next run is made.
-    fn plan_run(&self, pool: Option<&Ref<ThreadPool>>, run: u64) -> Planned {
+    /// Decides how the next run is made.
+    fn plan_run(&self, pool: Option<&Ref<ThreadPool>>, run: u64) -> RunDecision {
         let (plan, learned) = (self.plan(), self.learned());
         let doubt = learned.ways.take_doubt();
         let number = learned.runs.load(Relaxed);
@@ -259,8 +257,8 @@ impl RunState {
         let pool = pool.filter(|pool| may_share && pool.may_nest());
         let width = pool.map_or(0, |pool| self.helpers_worth(pool, is_unknown)) as u32;
         let has_dear = learned.has_dear.load(Relaxed);
-        // What is measured beside others is dearer by the cache lines that two threads take from each other, which
-        // counts for nodes that are cheap.
+        // Nodes measured beside other workers are dearer by the cache lines that two threads take from each other,
+        // which matters for cheap nodes.
         let is_alone = (measures && number == 1 && !has_dear) || (doubt == Some(false) && !has_dear);
         let is_shared = match pool {
             Some(_) if width > 0 && (plan.hop_ns.is_some() || self.has_calls()) => true,
@@ -276,17 +274,18 @@ impl RunState {
             self.believes.store(doubt.is_some() || is_first || (is_alone && !is_shared), Relaxed);
         }
         self.measuring.store(measures, Relaxed);
-        Planned { width, is_shared, measures, is_unknown, may_share: pool.is_some() }
+        RunDecision { width, is_shared, measures, is_unknown, may_share: pool.is_some() }
     }
 
-    /// Opens the run for up to `width` others and works in it. `all`: everything is shown. Nodes before `from` are done.
+    /// Opens the run for up to `width` helpers and works in it. `all`: everything is shown. Nodes before `from` are
+    /// done.
     fn share(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, width: u32, all: bool, from: u32) -> Exit {
-        let _frame = ambient::enter(ambient::Work::Run(self.id));
+        let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
         // ORDERING: Relaxed; published to helpers by `open`.
-        self.hands.open(width);
+        self.helpers.open(width);
         self.ask_above_ns.store(self.ask_above(pool), Relaxed);
         self.set_shown(all);
-        let generation = self.tokens.open(self.plan().ends);
+        let generation = self.latch.open(self.plan().ends);
         let role = Role::of_caller(pool);
         match self.mode() {
             CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).begin(from).work(),
@@ -295,7 +294,7 @@ impl RunState {
         }
     }
 
-    /// A run that one thread has made up to this node takes far too long: the rest is shared.
+    /// A run by one thread takes far too long at this node: the rest is shared.
     #[cold]
     fn promote(self: &Arc<Self>, pool: &Ref<ThreadPool>, node: u32) -> Exit {
         self.learned().ways.was_too_long();
@@ -303,20 +302,20 @@ impl RunState {
         self.share(Some(pool), width, true, node)
     }
 
-    /// For a run in this thread that others could share: how long it takes, if it may be of interest.
-    fn watch(&self, pool: &Ref<ThreadPool>) -> Option<Watch> {
+    /// For a run in this thread that others could share: measures its time, if it may be of interest.
+    fn watch(&self, pool: &Ref<ThreadPool>) -> Option<WalkTimer> {
         let began = ticks();
         // ORDERING: Relaxed; the owner's alone.
         let since = began.wrapping_sub(self.last.load(Relaxed));
         self.last.store(began, Relaxed);
         let expected_ns = self.learned().ways.alone_or(self.learned().all_ns.load(Relaxed));
-        // A short run is looked at to its end only if the one before it may have been a long one.
+        // A short run is checked to its end only if the one before it may have been a long one.
         let to_the_end =
             expected_ns >= SHORT_NS || ticks_ns(since) > expected_ns.saturating_mul(8).saturating_add(SHORT_NS);
         if !to_the_end && expected_ns < TINY_NS {
             return None;
         }
-        Some(Watch { began, expected_ns, hop_ns: self.hop_ns(Some(pool)), to_the_end })
+        Some(WalkTimer { began, expected_ns, hop_ns: self.hop_ns(Some(pool)), to_the_end })
     }
 
     /// Works in an open run that this thread has entered, until there is nothing to do.
@@ -333,7 +332,7 @@ impl RunState {
         }
     }
 
-    /// The version of the loop for all workers of this run: what one of them does not measure nobody does.
+    /// The version of the loop for all workers of this run: nodes are measured by all of them or by none.
     pub(in crate::graph) fn mode(&self) -> u8 {
         if self.is_careful() {
             CAREFUL
@@ -344,7 +343,7 @@ impl RunState {
         }
     }
 
-    /// What bringing work to another thread is taken to cost, in nanoseconds.
+    /// The estimated cost of moving work to another thread, in nanoseconds.
     fn hop_ns(&self, pool: Option<&Ref<ThreadPool>>) -> u64 {
         self.plan().hop_ns.unwrap_or_else(|| pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
@@ -352,16 +351,16 @@ impl RunState {
     /// How many helpers this run may ask for: none if they cannot save what a hop costs.
     fn helpers_worth(&self, pool: &Ref<ThreadPool>, is_unknown: bool) -> usize {
         let most = self.workers().saturating_sub(1);
-        // The host is asked only where there is something to ask for.
+        // The host is asked only if there is something to ask for.
         if !is_unknown && self.learned().saved_by(u64::MAX) <= self.hop_ns(Some(pool)) {
             return 0;
         }
-        // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
-        // And as many as there are, since costs are estimates: who is asked for is asked for some node that is ready.
+        // Not only idle threads count: others become idle while it runs, and a worker that waits for it helps too. All
+        // of them count, since costs are estimates: each helper is asked for a node that is ready.
         pool.num_threads().min(most)
     }
 
-    /// What a list must be worth for a helper to be asked for: little, where a helper can save the run many hops.
+    /// The worth that a list must have for a helper to be asked for: little, if a helper can save the run many hops.
     fn ask_above(&self, pool: Option<&Ref<ThreadPool>>) -> u64 {
         let hop_ns = self.hop_ns(pool);
         if self.learned().saved_by(1) > hop_ns.saturating_mul(MANY_HOPS) { SHARE_NS } else { hop_ns }
@@ -383,18 +382,18 @@ impl RunState {
         }
     }
 
-    /// Whether all counters are as at the beginning of a run.
+    /// Whether all counters have their start values.
     fn is_whole(&self) -> bool {
         self.plan().counters.iter().enumerate().all(|(i, start)| self.counters[i].is_clean(*start))
             && self.merges.iter().zip(&self.plan().merges).all(|(merged, merge)| merged.is_clean(merge))
     }
 
-    /// After a run that succeeded: what it took, in all or node by node.
+    /// After a run that succeeded: records its time, in all or node by node.
     fn learn(&self) {
         let learned = self.learned();
         if let Some((family, start_ns)) = self.began.take() {
             let all_ns = learned.all_ns.load(Relaxed);
-            let least_ns = (all_ns / (u64::from(self.hands.width()) + 1)).max(learned.longest_ns.load(Relaxed));
+            let least_ns = (all_ns / (u64::from(self.helpers.width()) + 1)).max(learned.longest_ns.load(Relaxed));
             learned.ways.was_shared(family, now_ns() - start_ns, least_ns, all_ns);
         }
         if self.measuring.load(Relaxed) {
@@ -408,10 +407,10 @@ impl RunState {
         }
     }
 
-    /// After closing: how the run ended. The state is ready for another run.
+    /// After closing: the run's result. The state is ready for another run.
     pub(in crate::graph) fn result(&self) -> Result<()> {
-        // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
-        // the flight's phase.
+        // ORDERING: Relaxed; the thread that closed the run acquired everything, and this thread knows of it by the
+        // event count or the queued run's phase.
         self.tally.ended();
         debug_assert!(self.is_whole(), "a run of '{}' has left counters behind", self.plan().name);
         self.wants_no_thread();
@@ -431,7 +430,7 @@ impl RunState {
         let error = failure.error.unwrap_or_else(cancelled);
         self.tally.failed(error.code() == Code::Cancelled);
         let mut left_out = failure.left_out;
-        // Of iterations side by side one tells.
+        // Of iterations side by side, one is reported.
         left_out.iter_mut().for_each(|node| *node = self.plan().origin(*node));
         left_out.sort_unstable();
         left_out.dedup();
@@ -445,7 +444,7 @@ impl RunState {
     }
 }
 
-/// The failure of a run that never began: everything was left out.
+/// The failure of a run that never began: all nodes were left out.
 #[cold]
 pub(in crate::graph) fn none_begun(plan: &Plan, error: Error) -> Error {
     let (mut left_out, mut node) = (Vec::new(), 0);
@@ -456,128 +455,4 @@ pub(in crate::graph) fn none_begun(plan: &Plan, error: Error) -> Error {
         node = plan.behind(node);
     }
     error.with_run(RunFailure { left_out, ..RunFailure::default() })
-}
-
-/// One asynchronous run, as its starter sees it.
-pub struct Run {
-    queue: Arc<Queue>,
-    progress: Mutex<Progress>,
-    done: EventCount,
-    error: OnceLock<Error>,
-}
-
-#[derive(Default)]
-struct Progress {
-    cancelled: bool,
-    /// How it ended is decided.
-    over: bool,
-    /// Who is told when it is done.
-    notices: Vec<Notice>,
-    /// The state while it serves this run. Taken before the state's result is, so that a cancel is part of the result or
-    /// does nothing; else it would hit the state's next run.
-    state: Option<Arc<RunState>>,
-}
-
-impl Kind for Run {
-    const TAG: u32 = tag::RUN;
-    const NAME: &'static str = "run";
-    const COUNTER: live::Counter = live::Counter::Runs;
-}
-
-impl Run {
-    pub(in crate::graph) fn create(queue: &Arc<Queue>) -> Ref<Run> {
-        Object::shared(Run {
-            queue: Arc::clone(queue),
-            progress: Mutex::default(),
-            done: EventCount::new(),
-            error: OnceLock::new(),
-        })
-    }
-
-    /// The pool of the stream that the run is on.
-    pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
-        self.queue.pool()
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.done.reached() > 0
-    }
-
-    /// How it ended, once it is done.
-    pub fn error(&self) -> Option<Error> {
-        if self.is_done() { self.error.get().cloned() } else { None }
-    }
-
-    pub fn wait(&self, timeout_ns: u64) -> Result<()> {
-        let sleep = |spin_ns, deadline| self.done.wait(1, spin_ns, deadline);
-        let (spin_ns, deadline) = (self.queue.spin_ns(), Deadline::after(timeout_ns));
-        let done = || self.is_done();
-        let wait = Wait { what: "a run", done: &done, on_device: &|| false, sleep: &sleep, spin_ns };
-        until(&wait, Some(&self.queue), deadline)?;
-        self.error().map_or(Ok(()), Err)?;
-        self.pool().map_or(Ok(()), |pool| pool.intact())
-    }
-
-    pub fn cancel(&self) {
-        let mut progress = self.progress();
-        if !progress.over {
-            progress.cancelled = true;
-            progress.state.as_ref().inspect(|state| state.stop());
-        }
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
-    }
-
-    /// The run begins on this state, unless it was cancelled before.
-    pub(in crate::graph) fn attach(&self, state: &Arc<RunState>) -> Result<()> {
-        let mut progress = self.progress();
-        if progress.cancelled {
-            return Err(none_begun(state.plan(), cancelled()));
-        }
-        progress.state = Some(Arc::clone(state));
-        Ok(())
-    }
-
-    /// The run is over: from here on a cancel comes too late. The state may serve another run when its result has been
-    /// taken, which no cancel may come between.
-    pub(in crate::graph) fn detach(&self) {
-        let mut progress = self.progress();
-        progress.over = true;
-        let state = progress.state.take();
-        drop(progress);
-        drop(state);
-    }
-
-    /// The run is over.
-    pub(in crate::graph) fn complete(run: &Ref<Run>, error: Option<Error>) {
-        if let Some(error) = error {
-            let _ = run.error.set(error);
-        }
-        run.done.advance(1);
-        run.queue.nudge();
-        // Who comes from here on finds it done.
-        let notices = std::mem::take(&mut run.progress().notices);
-        let tell = |notice: Notice| notice.tell(run.error.get().cloned(), Some(Arc::clone(run) as What));
-        notices.into_iter().for_each(tell);
-    }
-
-    /// Tells the listener when the run is done, or now.
-    pub fn notify(run: &Ref<Run>, listener: &Arc<dyn Listener>) -> Result<()> {
-        let notice = run.queue.notice(listener)?;
-        heap::check()?;
-        let mut progress = run.progress();
-        if run.is_done() {
-            drop(progress);
-            notice.adopt();
-            notice.tell_here(run.error(), Some(Arc::clone(run) as What));
-            return Ok(());
-        }
-        let exhausted = |_| Error::exhausted("the notices of a run", size_of::<Notice>());
-        progress.notices.try_reserve(1).map_err(exhausted)?;
-        notice.adopt();
-        progress.notices.push(notice);
-        Ok(())
-    }
 }

@@ -1,0 +1,256 @@
+//! Regions: a launch of what is made of one calls the functions of its nodes one after the other, as one operation.
+//! What goes from node to node lies in the launch's scratch memory, each value in a place of its own. The checker is
+//! told of the nodes one by one.
+
+use super::checker::Ranges;
+use super::kernel::{Kernel, text};
+use super::settings::Emulation;
+use crate::abi::{weir_device_region, weir_device_region_node};
+use crate::base::{Code, Desc, Error, Result};
+use crate::memory::{AddressReserve, View};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What a kernel is to the device.
+pub(super) enum Form {
+    Function(Kernel),
+    Region(Compiled),
+}
+
+/// A region as this device runs it.
+pub(super) struct Compiled {
+    nodes: Vec<Node>,
+    /// What a launch takes besides its tensors.
+    scratch_bytes: usize,
+}
+
+struct Node {
+    name: String,
+    /// The same for the checker, with the region's.
+    told: String,
+    form: Arc<Form>,
+    inputs: Vec<(Slot, Desc)>,
+    outputs: Vec<(Slot, Desc)>,
+}
+
+/// Where a value is.
+#[derive(Clone, Copy)]
+enum Slot {
+    /// Tensors of the launch.
+    Input(usize),
+    Output(usize),
+    /// In the device's memory, for good.
+    Constant(usize),
+    /// So far into the scratch memory.
+    Scratch(usize),
+}
+
+/// Nodes in a row that SOME takes, with the one that it leaves alone; and how many go together.
+const STRIDE: usize = 4;
+const TOGETHER: usize = 8;
+
+/// What places in scratch memory are multiples of.
+const ALIGNMENT: usize = super::space::ALIGNMENT;
+
+impl Emulation {
+    /// The number of the nodes that a region's node would go with.
+    pub(super) fn claim(&self, node: usize) -> u32 {
+        match self.regions {
+            Emulation::NO_REGIONS => 0,
+            Emulation::SOME_REGIONS if node % STRIDE == STRIDE - 1 => 0,
+            Emulation::SOME_REGIONS => 1 + u32::from(node >= TOGETHER),
+            _ => 1,
+        }
+    }
+}
+
+/// # Safety
+/// So many elements, which nobody writes.
+unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
+    // SAFETY: as demanded of the caller.
+    if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(first, count) } }
+}
+
+impl Compiled {
+    /// # Safety
+    /// A region of weir's for this device, with what it points to.
+    pub(super) unsafe fn new(
+        reserve: &AddressReserve,
+        settings: &Emulation,
+        number: u64,
+        region: &weir_device_region,
+    ) -> Result<Compiled> {
+        // SAFETY: as demanded of the caller, here and below.
+        let region_name = unsafe { text(region.name) };
+        let refuse = |code, why: &str| Err(Error::new(code, format!("{region_name} {why}")));
+        if settings.regions == Emulation::DECLINED_REGIONS {
+            return refuse(Code::Unimplemented, "is declined, as asked");
+        }
+        if number == settings.fail_region {
+            return refuse(Code::Internal, "could not be compiled, as asked");
+        }
+        // SAFETY: as above.
+        let (nodes, values, inputs, outputs) = unsafe {
+            (
+                slice(region.nodes, region.num_nodes),
+                slice(region.values, region.num_values),
+                slice(region.inputs, region.num_inputs),
+                slice(region.outputs, region.num_outputs),
+            )
+        };
+        let mut slots = vec![None; values.len()];
+        let mut scratch_bytes = 0usize;
+        for (value, slot) in values.iter().zip(&mut slots) {
+            let bytes = value.desc.check()?.bytes()?;
+            *slot = Some(match value.constant {
+                0 => {
+                    let at = scratch_bytes;
+                    let end = at.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
+                    scratch_bytes =
+                        end.ok_or_else(|| Error::out_of_range(format!("{region_name} has too many bytes")))?;
+                    Slot::Scratch(at)
+                }
+                address => {
+                    let at = usize::try_from(address).unwrap_or(usize::MAX);
+                    own(reserve, at, bytes)?;
+                    Slot::Constant(at)
+                }
+            });
+        }
+        // What is the launch's has no place of its own.
+        if inputs.iter().chain(outputs).any(|&value| value >= slots.len()) {
+            return refuse(Code::InvalidArgument, "has inputs or outputs that are no values of it");
+        }
+        inputs.iter().enumerate().for_each(|(at, &value)| slots[value] = Some(Slot::Input(at)));
+        outputs.iter().enumerate().for_each(|(at, &value)| slots[value] = Some(Slot::Output(at)));
+        let find = |numbers: &[usize]| {
+            let find = |&number: &usize| Some((*slots.get(number)?.as_ref()?, values[number].desc));
+            let found: Option<Vec<_>> = numbers.iter().map(find).collect();
+            found.ok_or_else(|| Error::invalid(format!("{region_name} has a node of values that it has not")))
+        };
+        let node = |node: &weir_device_region_node| -> Result<Node> {
+            // SAFETY: as above; a kernel that `kernel_create` gave, which lives.
+            let (name, inputs, outputs, form) = unsafe {
+                (
+                    text(node.name).into_owned(),
+                    slice(node.inputs, node.num_inputs),
+                    slice(node.outputs, node.num_outputs),
+                    shared_form(node.kernel.cast_const().cast()),
+                )
+            };
+            let told = format!("node '{name}' in {region_name}");
+            Ok(Node { name, told, form, inputs: find(inputs)?, outputs: find(outputs)? })
+        };
+        Ok(Compiled { nodes: nodes.iter().map(node).collect::<Result<_>>()?, scratch_bytes })
+    }
+
+    /// The bytes that each node reads and writes, in a launch of weir's.
+    fn each_use(
+        &self,
+        (inputs, outputs, scratch): (&[View], &[View], usize),
+        mut f: impl FnMut(&str, &Ranges, &Ranges),
+    ) {
+        let ranges = |all: &[(Slot, Desc)]| -> Ranges {
+            let used = all.iter().filter_map(|(slot, desc)| {
+                let (at, bytes) = (slot.address((inputs, outputs, scratch))?, desc.bytes().unwrap_or(0));
+                (bytes > 0).then(|| at..at + bytes)
+            });
+            used.collect()
+        };
+        for node in &self.nodes {
+            f(&node.told, &ranges(&node.inputs), &ranges(&node.outputs));
+        }
+    }
+
+    /// # Safety
+    /// The views' bytes are the host's and there during the call, and the scratch memory is this call's. Nobody writes
+    /// the inputs, and nobody else has the outputs.
+    unsafe fn call(&self, reserve: &AddressReserve, inputs: &[View], outputs: &[View], scratch: usize) -> Result<()> {
+        let view = |&(slot, desc): &(Slot, Desc)| -> Result<View> {
+            let bytes = desc.bytes()?;
+            let none = || Error::internal("a region was launched with fewer tensors than it has");
+            let given = slot.address((inputs, outputs, scratch)).ok_or_else(none)?;
+            let data = match slot {
+                Slot::Input(_) | Slot::Output(_) => std::ptr::with_exposed_provenance_mut(given),
+                Slot::Constant(_) | Slot::Scratch(_) if bytes == 0 => std::ptr::null_mut(),
+                Slot::Constant(_) | Slot::Scratch(_) => own(reserve, given, bytes)?,
+            };
+            // SAFETY: as demanded of the caller, and so many bytes of the device's memory.
+            Ok(unsafe { View::new(data, bytes, desc) })
+        };
+        for node in &self.nodes {
+            let views = |all: &[(Slot, Desc)]| all.iter().map(view).collect::<Result<SmallVec<[View; 8]>>>();
+            let (inputs, outputs) = (views(&node.inputs)?, views(&node.outputs)?);
+            let Form::Function(kernel) = &*node.form else {
+                return Err(Error::internal("a node of a region is a region"));
+            };
+            // SAFETY: as demanded of the caller; each node has what the one before it has left.
+            unsafe { kernel.call(&inputs, &outputs) }
+                .map_err(|error| error.within(format_args!("node '{}'", node.name)))?;
+        }
+        Ok(())
+    }
+}
+
+impl Slot {
+    /// None: the launch has no such tensor.
+    fn address(self, (inputs, outputs, scratch): (&[View], &[View], usize)) -> Option<usize> {
+        match self {
+            Slot::Input(at) => inputs.get(at).map(|view| view.data().expose_provenance()),
+            Slot::Output(at) => outputs.get(at).map(|view| view.data().expose_provenance()),
+            Slot::Constant(at) => Some(at),
+            Slot::Scratch(at) => Some(scratch + at),
+        }
+    }
+}
+
+impl Form {
+    pub(super) fn scratch_bytes(&self) -> usize {
+        match self {
+            Form::Function(_) => 0,
+            Form::Region(compiled) => compiled.scratch_bytes,
+        }
+    }
+
+    /// Says what a launch reads and writes, if its nodes are to be told apart; else it is all of its tensors.
+    pub(super) fn each_use(&self, launch: (&[View], &[View], usize), f: impl FnMut(&str, &Ranges, &Ranges)) -> bool {
+        let Form::Region(compiled) = self else { return false };
+        compiled.each_use(launch, f);
+        true
+    }
+
+    /// # Safety
+    /// The views' bytes are the host's and there during the call, and the scratch memory is this call's. Nobody writes
+    /// the inputs, and nobody else has the outputs.
+    pub(super) unsafe fn call(
+        &self,
+        reserve: &AddressReserve,
+        inputs: &[View],
+        outputs: &[View],
+        scratch: usize,
+    ) -> Result<()> {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            match self {
+                Form::Function(kernel) => kernel.call(inputs, outputs),
+                Form::Region(compiled) => compiled.call(reserve, inputs, outputs, scratch),
+            }
+        }
+    }
+}
+
+/// So many bytes of the device's.
+fn own(reserve: &AddressReserve, address: usize, bytes: usize) -> Result<*mut u8> {
+    let outside = || Error::invalid(format!("{bytes} bytes at {address:#x} are not in the device's memory"));
+    reserve.translate(address, bytes).ok_or_else(outside)
+}
+
+/// # Safety
+/// What `kernel_create` or `region_compile` gave, which lives.
+pub(super) unsafe fn shared_form(kernel: *const Form) -> Arc<Form> {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        Arc::increment_strong_count(kernel);
+        Arc::from_raw(kernel)
+    }
+}

@@ -1,0 +1,202 @@
+//! The clause about regions: one kernel does what its nodes would have done.
+
+use super::bench::{Bench, Finding, Seen};
+use super::field::Field;
+use super::keep::told;
+use super::kernels::descriptor;
+use crate::base::{Code, Desc, Result as Outcome, dtype};
+use crate::device::{
+    DeviceKernel, HostFunction, Launch, Recipe, RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue,
+};
+use crate::engine::on_host::KernelOnHost;
+use crate::kernel::{Kernel, builtin};
+use crate::memory::View;
+use std::sync::Arc;
+
+/// An operation of weir's and its kernel on the host.
+struct Operation {
+    name: &'static str,
+    attributes: Vec<u8>,
+    num_inputs: usize,
+    host: Arc<dyn HostFunction>,
+}
+
+impl Operation {
+    fn new(name: &'static str, kernel: Arc<dyn Kernel>) -> Operation {
+        let num_inputs = kernel.num_inputs();
+        Operation { name, attributes: descriptor(&[]), num_inputs, host: Arc::new(KernelOnHost::new(kernel)) }
+    }
+
+    fn recipe(&self) -> Recipe<'_> {
+        Recipe {
+            name: self.name,
+            operation: self.name,
+            attributes: &self.attributes,
+            num_inputs: self.num_inputs,
+            num_outputs: 1,
+            host: Some(Arc::clone(&self.host)),
+        }
+    }
+}
+
+/// The values: two that come in, a constant, and what four nodes compute.
+const FIRST: usize = 0;
+const SECOND: usize = 1;
+const CONSTANT: usize = 2;
+const VALUES: usize = 7;
+
+/// What each node adds or rectifies, one after the other from value 3 on.
+const READS: [&[usize]; 4] = [&[FIRST, CONSTANT], &[3], &[4, SECOND], &[4, 5]];
+
+/// In another order than that of their numbers.
+const INPUTS: [usize; 2] = [SECOND, FIRST];
+const OUTPUTS: [usize; 2] = [6, 4];
+
+fn expected(first: f32, second: f32, constant: f32) -> [f32; 2] {
+    let rectified = (first + constant).max(0.0);
+    [rectified + (rectified + second), rectified]
+}
+
+pub(super) fn regions(bench: &Bench) -> Finding {
+    let accelerator = bench.accelerator()?;
+    if !accelerator.takes_regions() {
+        return Ok(Seen::NotOffered("it compiles no regions".to_owned()));
+    }
+    let operations = [Operation::new("add", Arc::new(builtin::Add)), Operation::new("relu", Arc::new(builtin::Relu))];
+    let mut kernels = Vec::new();
+    for operation in &operations {
+        match accelerator.kernel(&operation.recipe()) {
+            Ok(kernel) => kernels.push(kernel),
+            Err(error) if error.code() == Code::Unimplemented => {
+                return Ok(Seen::NotMet(format!("it has no kernel '{}' to make a region of", operation.name)));
+            }
+            Err(error) => return Err(told(error)),
+        }
+    }
+    let mut seen = Vec::new();
+    for round in 0..bench.rounds().div_ceil(4) {
+        match one(bench, &operations, &kernels, round)? {
+            Ok(ways) => seen = ways,
+            Err(declined) => return Ok(Seen::NotMet(format!("it declines a region of four nodes: {declined}"))),
+        }
+    }
+    Ok(Seen::Kept(format!("four nodes, {}", seen.join(", "))))
+}
+
+/// The ways in which a region was launched; why it was declined, if it was.
+type Ways = Result<Vec<&'static str>, String>;
+
+fn one(
+    bench: &Bench,
+    operations: &[Operation],
+    kernels: &[Arc<dyn DeviceKernel>],
+    round: usize,
+) -> Result<Ways, String> {
+    let accelerator = bench.accelerator()?;
+    let mut field = bench.field(1)?;
+    kernels.iter().for_each(|kernel| field.keep_kernel(kernel));
+    let count = 1 + bench.draw(3000);
+    let bytes = 4 * count;
+    let desc = Desc::new(dtype::F32, &[count as i64]).check().map_err(told)?;
+    let place = |field: &mut Field<'_>| -> Result<(usize, View), String> {
+        let address = field.block(bytes)?;
+        // SAFETY: the device's memory, which is kept until the end.
+        Ok((address, unsafe { View::new(address as *mut u8, bytes, desc) }))
+    };
+    let (constant, _) = place(&mut field)?;
+    let [first, second, far, near] = [place(&mut field)?, place(&mut field)?, place(&mut field)?, place(&mut field)?];
+    let draw = || -> Vec<f32> { (0..count).map(|_| bench.draw(2001) as f32 / 500.0 - 2.0).collect() };
+    let to_bytes = |values: &[f32]| -> Vec<u8> { values.iter().flat_map(|value| value.to_ne_bytes()).collect() };
+    let kept = draw();
+    field.upload(0, constant, &to_bytes(&kept))?;
+    field.finish(0)?;
+    let values: Vec<RegionValue> =
+        (0..VALUES).map(|value| RegionValue { desc, constant: (value == CONSTANT).then_some(constant) }).collect();
+    let numbers: Vec<usize> = (0..VALUES).collect();
+    let nodes: Vec<RegionNode<'_>> = READS
+        .iter()
+        .enumerate()
+        .map(|(at, reads)| {
+            let operation = usize::from(reads.len() == 1);
+            RegionNode {
+                name: ["sum", "rectified", "more", "all"][at],
+                recipe: operations[operation].recipe(),
+                kernel: &kernels[operation],
+                inputs: reads,
+                outputs: &numbers[3 + at..4 + at],
+                after: if at == 3 { &[0] } else { &[] },
+            }
+        })
+        .collect();
+    let region = Region { name: "conformance", nodes: &nodes, values: &values, inputs: &INPUTS, outputs: &OUTPUTS };
+    match accelerator.claim(&region) {
+        Err(error) if error.code() != Code::Unimplemented => return Err(told(error)),
+        _ => {}
+    }
+    // One that goes again takes nothing of the other one with it.
+    let compiled = accelerator.compile(&region).and_then(|first| {
+        let second = accelerator.compile(&region)?;
+        drop(first);
+        Ok(second)
+    });
+    let compiled = match compiled {
+        Err(error) if error.code() == Code::Unimplemented => {
+            return field.take_down().map(|()| Err(error.message().to_owned()));
+        }
+        compiled => compiled.map_err(told)?,
+    };
+    drop((nodes, values));
+    field.keep_kernel(&compiled);
+    let (inputs, outputs) = ([second.1, first.1], [far.1, near.1]);
+    let launch = Launch { name: "conformance", kernel: &compiled, inputs: &inputs, outputs: &outputs };
+    let steps = [RecordedStep { work: RecordedWork::Launch(launch), after: &[] }];
+    let executable = match accelerator.can_record() {
+        true => or_refused(accelerator.record(&Recording { name: "conformance", steps: &steps }))?,
+        false => None,
+    };
+    executable.iter().for_each(|executable| field.keep_executable(executable));
+    let prepared = field.stream(0).prepare(&launch, None);
+    let mut ways = vec!["launched"];
+    ways.extend(executable.as_ref().map(|_| "recorded"));
+    ways.extend(prepared.as_ref().map(|_| "prepared"));
+    for way in &ways {
+        for _ in 0..2 {
+            let [one, other] = [draw(), draw()];
+            field.upload(0, first.0, &to_bytes(&one))?;
+            field.upload(0, second.0, &to_bytes(&other))?;
+            [far.0, near.0].into_iter().try_for_each(|place| field.fill(0, place, bytes, 9))?;
+            let stream = field.stream(0);
+            let issued = match (*way, &executable, &prepared) {
+                ("recorded", Some(executable), _) => stream.replay(executable),
+                ("prepared", _, Some(prepared)) => stream.launch_prepared(&**prepared, "conformance"),
+                _ => stream.launch(&launch),
+            };
+            issued.map_err(told)?;
+            let landings = [field.download(0, far.0, bytes)?, field.download(0, near.0, bytes)?];
+            let event = field.mark(0)?;
+            field.reach(&event)?;
+            event.is_reached().map_err(told)?;
+            for (output, landing) in landings.into_iter().enumerate() {
+                let got = field.landed(landing);
+                for (i, bytes) in got.chunks_exact(4).enumerate() {
+                    let got = f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                    let wanted = expected(one[i], other[i], kept[i])[output];
+                    if (got - wanted).abs() > 1e-4 || got.is_nan() {
+                        let text = format!("a region, {way}: output {output}, element {i} is {got}, expected {wanted}");
+                        return Err(format!("round {round}: {text}"));
+                    }
+                }
+            }
+        }
+    }
+    drop(prepared);
+    field.take_down().map(|()| Ok(ways))
+}
+
+/// None: the device refuses it.
+fn or_refused<T>(made: Outcome<T>) -> Result<Option<T>, String> {
+    match made {
+        Err(error) if error.code() == Code::Unimplemented => Ok(None),
+        made => made.map(Some).map_err(told),
+    }
+}
