@@ -36,7 +36,7 @@ pub use presence::Presence;
 pub use recording::{
     Executable, Integer, Predicate, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording,
 };
-pub use region::{Region, RegionNode, RegionValue};
+pub use region::{DeviceRegion, RegionNode, RegionValue};
 pub use registry::{OWN_PRIORITY, count, devices, kinds, open, register, replace, unregister};
 pub use waiting::Waiting;
 pub use watch::DeviceWatch;
@@ -178,13 +178,13 @@ pub trait Accelerator: Send + Sync {
 
     /// For each node of a region the number of those that the device would compile with it; 0: it leaves the node
     /// alone. UNIMPLEMENTED if it leaves all of them alone.
-    fn claim(&self, _region: &Region<'_>) -> Result<Vec<u32>> {
+    fn claim(&self, _region: &DeviceRegion<'_>) -> Result<Vec<u32>> {
         Err(no_regions())
     }
 
     /// One kernel that does what the nodes of a region do. UNIMPLEMENTED if the device would rather have them one by
     /// one.
-    fn compile(&self, _region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+    fn compile(&self, _region: &DeviceRegion<'_>) -> Result<Arc<dyn DeviceKernel>> {
         Err(no_regions())
     }
 

@@ -6,7 +6,7 @@
 //! order.
 //!
 //! *Contract.* The kernels of the calls, and the memory of constants, live as long as the kernel of the region. Shapes
-//! are as in the region. `Region::check` refuses invalid regions.
+//! are as in the region. `DeviceRegion::check` refuses invalid regions.
 #![forbid(unsafe_code)]
 
 use super::{DeviceKernel, Recipe};
@@ -34,7 +34,7 @@ pub struct RegionNode<'a> {
     pub after: &'a [usize],
 }
 
-pub struct Region<'a> {
+pub struct DeviceRegion<'a> {
     /// For messages.
     pub name: &'a str,
     pub nodes: &'a [RegionNode<'a>],
@@ -44,7 +44,7 @@ pub struct Region<'a> {
     pub outputs: &'a [usize],
 }
 
-impl Region<'_> {
+impl DeviceRegion<'_> {
     /// Refuses values that are read before they are computed, or computed twice, and edges from later nodes.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(format!("{}: {what}", self.name)));

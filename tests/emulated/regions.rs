@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir::base::{Code, Desc, Result, dtype};
 use weir::device::emulated::Emulation;
 use weir::device::{
-    DeviceKernel, Launch, Recipe, RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue,
+    DeviceKernel, DeviceRegion, Launch, Recipe, RecordedStep, RecordedWork, Recording, RegionNode, RegionValue,
 };
 
 const RECIPE: Recipe<'static> =
@@ -33,7 +33,7 @@ fn compile(
     };
     let nodes: Vec<RegionNode<'_>> = reads.iter().copied().enumerate().map(node).collect();
     let outputs = [numbers.len() - 1];
-    let region = Region { name: "region 'r'", nodes: &nodes, values: &values, inputs: &[0], outputs: &outputs };
+    let region = DeviceRegion { name: "region 'r'", nodes: &nodes, values: &values, inputs: &[0], outputs: &outputs };
     d.device.compile(&region)
 }
 

@@ -213,10 +213,10 @@ impl Accelerator for Wrapped {
     fn takes_regions(&self) -> bool {
         self.inner.takes_regions()
     }
-    fn claim(&self, region: &Region<'_>) -> Result<Vec<u32>> {
+    fn claim(&self, region: &DeviceRegion<'_>) -> Result<Vec<u32>> {
         self.inner.claim(region)
     }
-    fn compile(&self, region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+    fn compile(&self, region: &DeviceRegion<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.inner.compile(region)
     }
     fn can_record(&self) -> bool {

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// An operation's use of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Access {
+pub(super) struct ByteAccess {
     pub slot: u32,
     pub name: u32,
     /// Its position in the slot's queue.
@@ -21,25 +21,25 @@ pub(super) struct Access {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Cell {
+pub(super) struct AccessRange {
     pub start: usize,
     pub end: usize,
-    pub write: Option<Access>,
-    pub reads: SmallVec<[Access; 4]>,
+    pub write: Option<ByteAccess>,
+    pub reads: SmallVec<[ByteAccess; 4]>,
 }
 
-impl Cell {
-    fn empty(start: usize, end: usize) -> Cell {
-        Cell { start, end, write: None, reads: SmallVec::new() }
+impl AccessRange {
+    fn empty(start: usize, end: usize) -> AccessRange {
+        AccessRange { start, end, write: None, reads: SmallVec::new() }
     }
 
-    pub(super) fn accesses(&self) -> impl Iterator<Item = &Access> {
+    pub(super) fn accesses(&self) -> impl Iterator<Item = &ByteAccess> {
         self.write.iter().chain(&self.reads)
     }
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Cells(Vec<Cell>);
+pub(super) struct Cells(Vec<AccessRange>);
 
 impl Cells {
     pub(super) fn len(&self) -> usize {
@@ -47,17 +47,17 @@ impl Cells {
     }
 
     /// The ranges that share a byte with this one.
-    pub(super) fn overlapping(&self, range: &Range<usize>) -> &[Cell] {
+    pub(super) fn overlapping(&self, range: &Range<usize>) -> &[AccessRange] {
         let first = self.0.partition_point(|cell| cell.end <= range.start);
         let count = self.0[first..].partition_point(|cell| cell.start < range.end);
         &self.0[first..first + count]
     }
 
     /// `covers`: whether this access comes after another one of its queue.
-    pub(super) fn read(&mut self, range: &Range<usize>, access: Access, covers: impl Fn(&Access) -> bool) {
+    pub(super) fn read(&mut self, range: &Range<usize>, access: ByteAccess, covers: impl Fn(&ByteAccess) -> bool) {
         let covered = self.cover(range);
         for cell in &mut self.0[covered] {
-            let is_covered = |read: &Access| read.slot == access.slot && covers(read);
+            let is_covered = |read: &ByteAccess| read.slot == access.slot && covers(read);
             match cell.reads.iter().position(is_covered) {
                 Some(first) => {
                     cell.reads[first] = access;
@@ -72,7 +72,7 @@ impl Cells {
         }
     }
 
-    pub(super) fn write(&mut self, range: &Range<usize>, access: Access) {
+    pub(super) fn write(&mut self, range: &Range<usize>, access: ByteAccess) {
         let covered = self.cover(range);
         let Some(first) = covered.clone().next() else { return };
         self.0.drain(first + 1..covered.end);
@@ -83,10 +83,11 @@ impl Cells {
     }
 
     /// Forgets accesses; ranges without any are removed.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Cell, &Access) -> bool) {
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&AccessRange, &ByteAccess) -> bool) {
         self.0.retain_mut(|cell| {
             let write = cell.write.filter(|access| keep(cell, access));
-            let kept: SmallVec<[Access; 4]> = cell.reads.iter().filter(|access| keep(cell, access)).copied().collect();
+            let kept: SmallVec<[ByteAccess; 4]> =
+                cell.reads.iter().filter(|access| keep(cell, access)).copied().collect();
             (cell.write, cell.reads) = (write, kept);
             cell.accesses().next().is_some()
         });
@@ -109,7 +110,7 @@ impl Cells {
                 }
                 next => {
                     let end = next.unwrap_or(range.end).min(range.end);
-                    self.0.insert(index, Cell::empty(at, end));
+                    self.0.insert(index, AccessRange::empty(at, end));
                 }
             }
             at = self.0[index].end;
@@ -136,8 +137,8 @@ impl Cells {
 mod tests {
     use super::*;
 
-    fn access(slot: u32, position: u64) -> Access {
-        Access { slot, name: 0, position, step: 0 }
+    fn access(slot: u32, position: u64) -> ByteAccess {
+        ByteAccess { slot, name: 0, position, step: 0 }
     }
 
     /// For each byte: the write, and the reads by slot.

@@ -4,9 +4,9 @@
 use super::checker::{CHECKER, Checker, Hit, Hits, Inside, Ranges, Who};
 use super::races::{Party, Race};
 use super::region::Form;
-use super::shared::Shared;
-use super::space::Place;
-use super::state::State;
+use super::shared::SharedDevice;
+use super::space::MemoryPlace;
+use super::state::DeviceState;
 use crate::base::Error;
 use crate::memory::View;
 use crate::sync::Mutex;
@@ -14,28 +14,28 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 /// All open emulated devices. Every address belongs to one of them or to the host.
-static DEVICES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+static DEVICES: Mutex<Vec<Weak<SharedDevice>>> = Mutex::new(Vec::new());
 
-pub(super) fn enter(shared: &Arc<Shared>) {
+pub(super) fn enter(shared: &Arc<SharedDevice>) {
     let mut devices = DEVICES.lock();
     devices.retain(|device| device.strong_count() > 0);
     devices.push(Arc::downgrade(shared));
 }
 
 /// The device to which a byte of the range belongs.
-pub(super) fn owner(address: usize, bytes: usize) -> Option<Arc<Shared>> {
+pub(super) fn owner(address: usize, bytes: usize) -> Option<Arc<SharedDevice>> {
     let devices = DEVICES.lock();
     devices.iter().filter_map(Weak::upgrade).find(|device| device.reserve.touches(address, bytes))
 }
 
 /// The emulated device with this handle, if there is one.
-pub(super) fn with_handle(handle: usize) -> Option<Arc<Shared>> {
+pub(super) fn with_handle(handle: usize) -> Option<Arc<SharedDevice>> {
     let devices = DEVICES.lock();
     devices.iter().filter_map(Weak::upgrade).find(|device| Arc::as_ptr(device).addr() == handle)
 }
 
 /// The memory that an address is in, and its device's id.
-fn place(shared: &Shared, address: usize) -> (Place, u64) {
+fn place(shared: &SharedDevice, address: usize) -> (MemoryPlace, u64) {
     if shared.reserve.touches(address, 1) {
         return (shared.space.lock().place(address), shared.id);
     }
@@ -45,14 +45,14 @@ fn place(shared: &Shared, address: usize) -> (Place, u64) {
     }
 }
 
-fn host_place(shared: &Shared, address: usize) -> Place {
+fn host_place(shared: &SharedDevice, address: usize) -> MemoryPlace {
     match shared.pins.lock().find(address) {
-        Some((what, offset)) => Place::Pinned { what: what.to_owned(), offset },
-        None => Place::Host { address },
+        Some((what, offset)) => MemoryPlace::Pinned { what: what.to_owned(), offset },
+        None => MemoryPlace::Host { address },
     }
 }
 
-fn is_live(shared: &Shared, range: &Range<usize>) -> bool {
+fn is_live(shared: &SharedDevice, range: &Range<usize>) -> bool {
     if shared.reserve.touches(range.start, range.len()) {
         return shared.space.lock().is_live(range);
     }
@@ -62,8 +62,8 @@ fn is_live(shared: &Shared, range: &Range<usize>) -> bool {
 /// Checks an operation as it is submitted, maybe one of a replay. Gives the error for an operation that is to fail
 /// because of a race.
 pub(super) fn operation(
-    shared: &Shared,
-    state: &mut State,
+    shared: &SharedDevice,
+    state: &mut DeviceState,
     queue: usize,
     name: &str,
     (reads, writes): (&Ranges, &Ranges),
@@ -72,9 +72,9 @@ pub(super) fn operation(
     let number = state.counts.operations;
     let slot = state.queues[queue].slot;
     let hits = hits(|checker| checker.operation(slot, number, name, (reads, writes), inside));
-    let second = |state: &State| Party { name: name.to_owned(), queue: state.queues[queue].name.clone(), number };
+    let second = |state: &DeviceState| Party { name: name.to_owned(), queue: state.queues[queue].name.clone(), number };
     let mut refused = None;
-    let mut add = |state: &mut State, race: Race| {
+    let mut add = |state: &mut DeviceState, race: Race| {
         if shared.settings.is_strict() && refused.is_none() {
             refused = Some(race.error());
         }
@@ -88,7 +88,7 @@ pub(super) fn operation(
     }
     for (who, hit) in hits {
         let (place, owner) = place(shared, hit.bytes.start);
-        let is_older = matches!(place, Place::Live { born, .. } if who.device == owner && who.number <= born);
+        let is_older = matches!(place, MemoryPlace::Live { born, .. } if who.device == owner && who.number <= born);
         add(state, Race::of_operations(&hit, who, second(state), &place, is_older));
     }
     refused
@@ -96,8 +96,8 @@ pub(super) fn operation(
 
 /// Checks a launch as it is submitted, maybe one of a replay: as a whole or, if its kernel is a region's, node by node.
 pub(super) fn launch(
-    shared: &Shared,
-    state: &mut State,
+    shared: &SharedDevice,
+    state: &mut DeviceState,
     queue: usize,
     (name, form, tensors): (&str, &Form, (&[View], &[View], usize)),
     used: (&Ranges, &Ranges),
@@ -114,7 +114,7 @@ pub(super) fn launch(
 }
 
 /// The host frees memory.
-pub(super) fn free(shared: &Shared, state: &mut State, address: usize, bytes: usize) {
+pub(super) fn free(shared: &SharedDevice, state: &mut DeviceState, address: usize, bytes: usize) {
     let after = state.counts.operations;
     let range = address..address + bytes;
     if !is_live(shared, &range) {
@@ -129,7 +129,7 @@ pub(super) fn free(shared: &Shared, state: &mut State, address: usize, bytes: us
 }
 
 /// The host frees pinned memory, or unpins it.
-pub(super) fn unpin(shared: &Shared, state: &mut State, range: &Range<usize>) {
+pub(super) fn unpin(shared: &SharedDevice, state: &mut DeviceState, range: &Range<usize>) {
     let after = state.counts.operations;
     for (who, hit) in hits(|checker| checker.free(range)) {
         let race = Race::of_free(&hit, who, after, &place(shared, hit.bytes.start).0);
@@ -138,7 +138,7 @@ pub(super) fn unpin(shared: &Shared, state: &mut State, range: &Range<usize>) {
 }
 
 /// The host is about to use pinned memory.
-pub(super) fn host(shared: &Shared, state: &mut State, range: &Range<usize>, writes: bool, what: &str) {
+pub(super) fn host(shared: &SharedDevice, state: &mut DeviceState, range: &Range<usize>, writes: bool, what: &str) {
     let after = state.counts.operations;
     for (who, hit) in hits(|checker| checker.host(range, writes)) {
         let race = Race::of_host(&hit, who, what, after, writes, &place(shared, hit.bytes.start).0);

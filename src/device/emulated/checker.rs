@@ -10,8 +10,8 @@
 //! does not declare.
 #![forbid(unsafe_code)]
 
-use super::cells::{Access, Cell, Cells};
-use super::clocks::Clock;
+use super::cells::{AccessRange, ByteAccess, Cells};
+use super::clocks::VectorClock;
 use crate::base::Reach;
 use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -30,7 +30,7 @@ pub(super) enum Clash {
 #[derive(Clone, Debug)]
 pub(super) struct Hit {
     pub clash: Clash,
-    pub other: Access,
+    pub other: ByteAccess,
     pub bytes: Range<usize>,
     /// The queue waited for an event of the other queue after that operation was submitted, but the event was recorded
     /// before it.
@@ -56,18 +56,18 @@ pub(super) type Ranges = SmallVec<[Range<usize>; 8]>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Point {
     slot: usize,
-    clock: Clock,
+    clock: VectorClock,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct CheckedQueue {
     device: u64,
     queue: u32,
     /// Positions are this plus the operation's number on the device, so they still grow if another device gets the
     /// slot.
     base: u64,
     last: u64,
-    clock: Clock,
+    clock: VectorClock,
     /// By the other queue's slot: its last submitted position when this queue last began to wait for an event of it.
     met: Vec<u64>,
     is_open: bool,
@@ -87,8 +87,8 @@ pub(super) struct Who {
 #[derive(Debug, Default)]
 pub(super) struct Checker {
     devices: u64,
-    slots: Vec<Slot>,
-    host: Clock,
+    slots: Vec<CheckedQueue>,
+    host: VectorClock,
     cells: Cells,
     /// The number of cells above which old ones are looked for.
     many: usize,
@@ -115,11 +115,11 @@ impl Names {
 }
 
 /// A checker for the whole process, while a device needs it.
-pub(super) struct Shared(Mutex<Option<Box<Checker>>>);
+pub(super) struct SharedChecker(Mutex<Option<Box<Checker>>>);
 
-pub(super) static CHECKER: Shared = Shared(Mutex::new(None));
+pub(super) static CHECKER: SharedChecker = SharedChecker(Mutex::new(None));
 
-impl Shared {
+impl SharedChecker {
     fn lock(&self) -> MutexGuard<'_, Option<Box<Checker>>> {
         self.0.lock()
     }
@@ -150,7 +150,7 @@ impl Checker {
     pub(super) fn open(&mut self, device: u64, queue: &str) -> usize {
         let queue = self.names.number(queue);
         let host = &self.host;
-        let is_free = |(at, slot): (usize, &Slot)| {
+        let is_free = |(at, slot): (usize, &CheckedQueue)| {
             // Another device's slot is free when none of its accesses is left; one of the same device, when the host
             // has seen its end.
             !slot.is_open && (slot.is_clean || (slot.device == device && host.at(at) >= slot.last))
@@ -162,7 +162,7 @@ impl Checker {
             None => (self.slots.len(), 0, 0),
         };
         let clock = self.host.clone();
-        let slot = Slot { device, queue, base, last, clock, met: Vec::new(), is_open: true, is_clean: false };
+        let slot = CheckedQueue { device, queue, base, last, clock, met: Vec::new(), is_open: true, is_clean: false };
         match self.slots.get_mut(at) {
             Some(old) => *old = slot,
             None => self.slots.push(slot),
@@ -205,7 +205,7 @@ impl Checker {
             }
         }
         let step = slot.inside.map_or(0, |inside| inside.step);
-        let access = Access { slot: at as u32, name, position, step };
+        let access = ByteAccess { slot: at as u32, name, position, step };
         reads.iter().for_each(|range| self.cells.read(range, access, |other| slot.is_behind(other)));
         writes.iter().for_each(|range| self.cells.write(range, access));
         let slot = slot.slot;
@@ -247,8 +247,8 @@ impl Checker {
     pub(super) fn free(&mut self, range: &Range<usize>) -> Hits {
         let hits = self.host(range, true);
         let host = &self.host;
-        let unknown = |access: &Access| host.at(access.slot as usize) < access.position;
-        let inside = |cell: &Cell| range.start <= cell.start && cell.end <= range.end;
+        let unknown = |access: &ByteAccess| host.at(access.slot as usize) < access.position;
+        let inside = |cell: &AccessRange| range.start <= cell.start && cell.end <= range.end;
         self.cells.retain(|cell, access| !inside(cell) || unknown(access));
         hits
     }
@@ -268,7 +268,7 @@ impl Checker {
         hits
     }
 
-    pub(super) fn who(&self, access: &Access) -> Who {
+    pub(super) fn who(&self, access: &ByteAccess) -> Who {
         let slot = &self.slots[access.slot as usize];
         let text = |number: u32| self.names.texts[number as usize].to_string();
         Who {
@@ -296,19 +296,19 @@ impl Checker {
 /// An operation's queue, and its access in it.
 struct Own<'a> {
     at: usize,
-    slot: &'a mut Slot,
+    slot: &'a mut CheckedQueue,
     inside: Option<Inside<'a>>,
 }
 
 impl Own<'_> {
     /// Its replay, if the other operation belongs to the same one.
-    fn inside(&self, other: &Access) -> Option<Inside<'_>> {
+    fn inside(&self, other: &ByteAccess) -> Option<Inside<'_>> {
         let is_own = |inside: &Inside<'_>| other.position >= self.slot.base + inside.first;
         self.inside.filter(|inside| other.slot as usize == self.at && is_own(inside))
     }
 
     /// Whether the operation comes after another one.
-    fn is_behind(&self, other: &Access) -> bool {
+    fn is_behind(&self, other: &ByteAccess) -> bool {
         match self.inside(other) {
             // It may use the same bytes twice.
             Some(inside) => {
@@ -321,9 +321,9 @@ impl Own<'_> {
     /// Adds the accesses that the operation is not known to be behind.
     fn collect<'a>(
         &self,
-        cell: &Cell,
+        cell: &AccessRange,
         range: &Range<usize>,
-        accesses: impl Iterator<Item = (Clash, &'a Access)>,
+        accesses: impl Iterator<Item = (Clash, &'a ByteAccess)>,
         hits: &mut Hits,
     ) {
         for (clash, other) in accesses.filter(|(_, other)| !self.is_behind(other)) {

@@ -12,7 +12,7 @@ const EVENTS: usize = 5;
 const BYTES: usize = 12;
 
 /// A step of a program, with the steps that it comes after.
-struct Node {
+struct ProgramStep {
     after: Vec<usize>,
     /// Queue, number, reads, writes.
     operation: Option<(usize, u64, Range<usize>, Range<usize>)>,
@@ -20,12 +20,12 @@ struct Node {
 
 /// The graph, with all predecessors of each node.
 #[derive(Default)]
-struct Graph {
-    nodes: Vec<Node>,
+struct ProgramGraph {
+    nodes: Vec<ProgramStep>,
     behind: Vec<Vec<bool>>,
 }
 
-impl Graph {
+impl ProgramGraph {
     fn add(&mut self, after: &[Option<usize>], operation: Option<(usize, u64, Range<usize>, Range<usize>)>) -> usize {
         let after: Vec<usize> = after.iter().copied().flatten().collect();
         let mut behind = vec![false; self.nodes.len()];
@@ -35,7 +35,7 @@ impl Graph {
                 open.extend(&self.nodes[node].after);
             }
         }
-        self.nodes.push(Node { after, operation });
+        self.nodes.push(ProgramStep { after, operation });
         self.behind.push(behind);
         self.nodes.len() - 1
     }
@@ -46,7 +46,7 @@ impl Graph {
 }
 
 /// The expected hits for the newest node: for each byte the last write, and each queue's last read since then.
-fn expected(graph: &Graph, newest: usize) -> BTreeSet<(u8, usize, u64)> {
+fn expected(graph: &ProgramGraph, newest: usize) -> BTreeSet<(u8, usize, u64)> {
     let (_, _, reads, writes) = graph.nodes[newest].operation.clone().unwrap();
     let mut found = BTreeSet::new();
     for byte in 0..BYTES {
@@ -79,7 +79,7 @@ fn expected(graph: &Graph, newest: usize) -> BTreeSet<(u8, usize, u64)> {
 }
 
 /// Whether two unordered operations use the same byte, and one of them writes it.
-fn has_race(graph: &Graph) -> bool {
+fn has_race(graph: &ProgramGraph) -> bool {
     let meets = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start) < a.end.min(b.end);
     (0..graph.nodes.len()).any(|later| {
         let Some((_, _, reads, writes)) = &graph.nodes[later].operation else { return false };
@@ -101,7 +101,7 @@ fn program(seed: u64) -> (bool, usize) {
     let mut checker = Checker::default();
     let slots: Vec<usize> = (0..QUEUES).map(|i| checker.open(1, &format!("q{i}"))).collect();
     let mut points: Vec<Option<(Point, usize)>> = vec![None; EVENTS];
-    let mut graph = Graph::default();
+    let mut graph = ProgramGraph::default();
     let (mut tails, mut host, mut number, mut finds) = ([None; QUEUES], None, 0, 0);
     // Some programs are short, or wait often, or use few queues.
     let (waits, queues, steps) = (2 + random.draw(6), 1 + random.draw(QUEUES), 4 + random.draw(50));

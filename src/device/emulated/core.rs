@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// A callback for when an event is reached.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
+pub(super) struct EventCallback {
     function: unsafe extern "C" fn(*mut c_void),
     arg: *mut c_void,
 }
 
 // SAFETY: the caller that requests a callback allows any thread.
-unsafe impl Send for Call {}
+unsafe impl Send for EventCallback {}
 
-impl Call {
+impl EventCallback {
     /// # Safety
     /// The function may be called with it once, on any thread.
-    pub(super) unsafe fn new(function: unsafe extern "C" fn(*mut c_void), arg: *mut c_void) -> Call {
-        Call { function, arg }
+    pub(super) unsafe fn new(function: unsafe extern "C" fn(*mut c_void), arg: *mut c_void) -> EventCallback {
+        EventCallback { function, arg }
     }
 
     pub(super) fn tell(self) {
@@ -38,17 +38,17 @@ pub(super) struct Core {
     recorded: AtomicU64,
     /// How often it was reached.
     pub gate: EventCount,
-    state: Mutex<State>,
+    state: Mutex<EventState>,
 }
 
 #[derive(Default)]
-struct State {
+struct EventState {
     failure: Option<Error>,
     /// The modelled time at which it was reached.
     time_ns: u64,
     /// The point where it was last recorded, if there is a checker.
     point: Point,
-    calls: Vec<Call>,
+    calls: Vec<EventCallback>,
 }
 
 impl Core {
@@ -85,7 +85,7 @@ impl Core {
     }
 
     /// Under the device's lock: its queue has reached the event. Gives the callbacks.
-    pub(super) fn reach(&self, time_ns: u64, failure: Option<Error>, calls: &mut Vec<Call>) -> usize {
+    pub(super) fn reach(&self, time_ns: u64, failure: Option<Error>, calls: &mut Vec<EventCallback>) -> usize {
         let mut state = self.state.lock();
         state.time_ns = time_ns;
         state.failure = failure;
@@ -103,7 +103,7 @@ impl Core {
     }
 
     /// Under the device's lock, while the event is not reached.
-    pub(super) fn then(&self, call: Call) {
+    pub(super) fn then(&self, call: EventCallback) {
         self.state.lock().calls.push(call);
     }
 }

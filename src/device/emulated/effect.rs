@@ -1,12 +1,12 @@
 //! The effect of an operation. The device's addresses are translated only as it runs, so nothing else ever holds a
 //! pointer into device memory.
 
-use super::operation::{Act, Address, Operation};
-use super::shared::Shared;
+use super::operation::{Act, Address, DeviceOperation};
+use super::shared::SharedDevice;
 use crate::base::{Error, Result};
 use crate::device::{Comparison, Predicate};
 
-pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
+pub(super) fn run(shared: &SharedDevice, operation: &mut DeviceOperation) -> Result<()> {
     let settings = &shared.settings;
     let name = operation.name.as_str();
     if operation.number == settings.fail_operation || (operation.copy > 0 && operation.copy == settings.fail_copy) {
@@ -62,7 +62,7 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
 }
 
 /// So many bytes of the device's memory, filled up with zeros.
-fn word(shared: &Shared, address: usize, bytes: usize) -> Result<[u8; 4]> {
+fn word(shared: &SharedDevice, address: usize, bytes: usize) -> Result<[u8; 4]> {
     let mut word = [0; 4];
     let from = own(shared, address, bytes)?;
     assert!(bytes <= word.len());
@@ -71,14 +71,14 @@ fn word(shared: &Shared, address: usize, bytes: usize) -> Result<[u8; 4]> {
     Ok(word)
 }
 
-fn own(shared: &Shared, address: usize, bytes: usize) -> Result<*mut u8> {
+fn own(shared: &SharedDevice, address: usize, bytes: usize) -> Result<*mut u8> {
     let outside =
         || Error::internal(format!("{bytes} bytes at {address:#x} are not in the memory of {}", shared.label));
     shared.reserve.translate(address, bytes).ok_or_else(outside)
 }
 
 /// The host pointer to the bytes at an address.
-fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<*mut u8> {
+fn at(shared: &SharedDevice, address: &Address, bytes: usize) -> Result<*mut u8> {
     match address {
         Address::Host(address) => Ok(std::ptr::with_exposed_provenance_mut(address.get())),
         Address::Own(address) => own(shared, *address, bytes),

@@ -2,30 +2,30 @@
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
-use super::core::{Call, Core};
-use super::shared::Shared;
-use super::state::{Demand, State};
+use super::core::{Core, EventCallback};
+use super::shared::SharedDevice;
+use super::state::{Demand, DeviceState};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub(super) struct Event {
-    pub shared: Arc<Shared>,
+pub(super) struct EmulatedEvent {
+    pub shared: Arc<SharedDevice>,
     pub core: Arc<Core>,
     pub timing: bool,
 }
 
-impl Event {
-    pub(super) fn new(shared: &Arc<Shared>, timing: bool) -> Result<Event> {
+impl EmulatedEvent {
+    pub(super) fn new(shared: &Arc<SharedDevice>, timing: bool) -> Result<EmulatedEvent> {
         let mut state = shared.open()?;
         state.events += 1;
-        Ok(Event { shared: Arc::clone(shared), core: Arc::new(Core::new(state.events)), timing })
+        Ok(EmulatedEvent { shared: Arc::clone(shared), core: Arc::new(Core::new(state.events)), timing })
     }
 
     /// The event is reached, and the host knows it now. Under the device's lock.
-    fn seen(&self, device: &State) {
+    fn seen(&self, device: &DeviceState) {
         if self.shared.checks() && !device.is_over && self.core.recorded() > 0 {
             self.core.with_point(|point| CHECKER.with(|checker| checker.observe(point)));
         }
@@ -73,7 +73,7 @@ impl Event {
     }
 
     /// Nanoseconds from `start`.
-    pub(super) fn elapsed_ns(&self, start: &Event) -> Result<i64> {
+    pub(super) fn elapsed_ns(&self, start: &EmulatedEvent) -> Result<i64> {
         self.shared.intact()?;
         let mut times = [0; 2];
         for (time, (event, what)) in times.iter_mut().zip([(start, "start"), (self, "end")]) {
@@ -93,7 +93,7 @@ impl Event {
     }
 
     /// Makes the call once the event was reached, or has failed.
-    pub(super) fn call_back(&self, call: Call) {
+    pub(super) fn call_back(&self, call: EventCallback) {
         let shared = &*self.shared;
         let mut state = shared.state.lock();
         let time = self.core.recorded();

@@ -5,7 +5,7 @@ use super::checker::Ranges;
 use super::kernel::text;
 use super::operation::{Act, Address};
 use super::region::shared_form;
-use super::shared::{Shared, range};
+use super::shared::{SharedDevice, range};
 use crate::abi::weir_device_relation as R;
 use crate::abi::weir_device_work_kind as K;
 use crate::abi::{weir_device_loop, weir_device_step, weir_device_step_list, weir_device_work, weir_tensor_view};
@@ -22,12 +22,12 @@ pub(super) struct Given<'a> {
     pub act: Act,
     pub inputs: &'a [View],
     pub outputs: &'a [View],
-    pub inner: Inner<'a>,
+    pub inner: GivenLists<'a>,
 }
 
 /// The inner lists of a branch or loop.
 #[derive(Clone, Copy)]
-pub(super) enum Inner<'a> {
+pub(super) enum GivenLists<'a> {
     None,
     /// One of these lists runs.
     Branch(&'a [weir_device_step_list]),
@@ -58,7 +58,7 @@ pub(super) unsafe fn after<'a>(step: &weir_device_step) -> &'a [usize] {
     unsafe { slice(step.after, step.num_after) }
 }
 
-impl Shared {
+impl SharedDevice {
     /// # Safety
     /// Work of weir's for this device, with what it points to.
     pub(super) unsafe fn given<'a>(&self, work: *const weir_device_work) -> Result<Given<'a>> {
@@ -67,7 +67,7 @@ impl Shared {
         // SAFETY: as above.
         let name = unsafe { text(work.name) };
         let (mut inputs, mut outputs): (&[View], &[View]) = (&[], &[]);
-        let mut inner = Inner::None;
+        let mut inner = GivenLists::None;
         let is = |kind: K| work.kind == kind as u32;
         let act = if is(K::WEIR_DEVICE_WORK_LAUNCH) {
             // SAFETY: as above; a View is a weir_tensor_view.
@@ -97,7 +97,7 @@ impl Shared {
             // SAFETY: as above.
             let branch = unsafe { &*work.branch };
             // SAFETY: as above.
-            inner = Inner::Branch(unsafe { slice(branch.branches, branch.num_branches) });
+            inner = GivenLists::Branch(unsafe { slice(branch.branches, branch.num_branches) });
             self.read("its choice", Integer { address: size(branch.choice)?, dtype: branch.dtype }.into())?
         } else if is(K::WEIR_DEVICE_WORK_LOOP) {
             // SAFETY: as above.
@@ -105,7 +105,7 @@ impl Shared {
             // SAFETY: as above.
             inner = unsafe {
                 let behind = (!again.behind.is_null()).then(|| slice(again.behind, again.num_behind));
-                Inner::Loop(steps(&*again.body), behind)
+                GivenLists::Loop(steps(&*again.body), behind)
             };
             self.read("its predicate", predicate(again)?)?
         } else {

@@ -9,13 +9,13 @@
 use super::check;
 use super::operation::{Act, Address};
 use super::pins::Pin;
-use super::shared::{Shared, range};
-use super::state::State;
+use super::shared::{SharedDevice, range};
+use super::state::DeviceState;
 use crate::base::{Error, Result};
 use crate::memory::AlignedBuffer;
 use std::ops::Range;
 
-impl Shared {
+impl SharedDevice {
     pub(super) fn unpin(&self, address: usize, bytes: usize) {
         let mut state = self.state.lock();
         if self.checks() && !state.is_over {
@@ -59,9 +59,9 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl SharedDevice {
     /// Notes an operation's use of host memory as it is submitted. Gives pageable bytes that can be staged now.
-    pub(super) fn note(&self, state: &mut State, number: u64, act: &Act) -> Option<Range<usize>> {
+    pub(super) fn note(&self, state: &mut DeviceState, number: u64, act: &Act) -> Option<Range<usize>> {
         let Act::Copy { to, from, bytes } = act else { return None };
         let pins = self.pins.lock();
         let at_host = |address: &Address| match *address {

@@ -16,7 +16,7 @@ pub(super) unsafe fn text<'a>(text: *const c_char) -> Cow<'a, str> {
     if text.is_null() { Cow::Borrowed("") } else { unsafe { CStr::from_ptr(text) }.to_string_lossy() }
 }
 
-pub(super) struct Kernel {
+pub(super) struct EmulatedKernel {
     call: weir_device_host_call_fn,
     user: *mut c_void,
     release: weir_destroy_fn,
@@ -24,14 +24,14 @@ pub(super) struct Kernel {
 
 // SAFETY: the function may be called from any thread, several at a time, and so may the release (docs of
 // weir_device_host_call_fn and weir_device_recipe).
-unsafe impl Send for Kernel {}
+unsafe impl Send for EmulatedKernel {}
 // SAFETY: as above.
-unsafe impl Sync for Kernel {}
+unsafe impl Sync for EmulatedKernel {}
 
-impl Kernel {
+impl EmulatedKernel {
     /// # Safety
     /// A recipe of weir's.
-    pub(super) unsafe fn new(recipe: &weir_device_recipe) -> Result<Kernel> {
+    pub(super) unsafe fn new(recipe: &weir_device_recipe) -> Result<EmulatedKernel> {
         if recipe.host_call.is_none() {
             // SAFETY: the operation is a text.
             let operation = unsafe { text(recipe.operation) };
@@ -42,7 +42,7 @@ impl Kernel {
             // SAFETY: as demanded of the caller.
             unsafe { retain(recipe.host_user) };
         }
-        Ok(Kernel { call: recipe.host_call, user: recipe.host_user, release: recipe.host_release })
+        Ok(EmulatedKernel { call: recipe.host_call, user: recipe.host_user, release: recipe.host_release })
     }
 
     /// # Safety
@@ -63,7 +63,7 @@ impl Kernel {
     }
 }
 
-impl Drop for Kernel {
+impl Drop for EmulatedKernel {
     fn drop(&mut self) {
         if let Some(release) = self.release {
             // SAFETY: it was retained in `new`.

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// An operation as it is launched each time. A branch or a loop is an operation that reads an integer.
 #[derive(Clone)]
-pub(super) struct Step {
+pub(super) struct ReplayStep {
     pub name: String,
     pub act: Act,
     pub inputs: Vec<View>,
@@ -28,7 +28,7 @@ pub(super) struct Step {
 
 /// A step's inner lists, by number.
 #[derive(Debug)]
-pub(super) enum Inner {
+pub(super) enum InnerLists {
     None,
     /// Runs one of these.
     Branch(Box<[u32]>),
@@ -39,31 +39,31 @@ pub(super) enum Inner {
 
 /// A step of one of the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct StepPlace {
     pub list: u32,
     pub step: u32,
 }
 
 /// Steps with the edges between them.
 #[derive(Default)]
-pub(super) struct List {
+pub(super) struct StepList {
     /// The step that runs the list; `None` for the recording's own.
-    pub owner: Option<Place>,
+    pub owner: Option<StepPlace>,
     /// How many steps each step waits for.
     pub after: Vec<u32>,
-    pub inner: Vec<Inner>,
+    pub inner: Vec<InnerLists>,
     /// Each step's number among all steps, and the end of its inner steps' numbers.
     pub numbers: Vec<Range<u32>>,
     /// The steps of an inner list. Those of the recording's own list can change and are kept elsewhere.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ReplayStep>,
     /// Each step's first successor in `next`.
     first: Vec<u32>,
     next: Vec<u32>,
 }
 
-impl List {
-    pub(super) fn of(owner: Option<Place>) -> List {
-        List { owner, ..List::default() }
+impl StepList {
+    pub(super) fn of(owner: Option<StepPlace>) -> StepList {
+        StepList { owner, ..StepList::default() }
     }
 
     pub(super) fn followers(&self, step: usize) -> &[u32] {
@@ -98,7 +98,7 @@ fn sorted(after: &[usize]) -> Vec<usize> {
 
 /// All lists of a recording.
 pub(super) struct Lists {
-    pub all: Vec<List>,
+    pub all: Vec<StepList>,
     /// Launches, copies and fills of the recording's own list, and the number of copies before each of its steps.
     pub counts: [u64; 3],
     pub copies: Vec<u32>,

@@ -22,7 +22,7 @@
 //! several threads that nothing orders, such as those of a graph on a pool of several; waits that end by their
 //! deadline; and addresses.
 //!
-//! *Locks.* `State` first; under it, for a moment each and one at a time: the memory's, an event's, the list of
+//! *Locks.* `DeviceState` first; under it, for a moment each and one at a time: the memory's, an event's, the list of
 //! devices. The checker's comes last of all. No lock is held while a kernel or a callback runs.
 
 mod cells;
@@ -63,7 +63,7 @@ use super::{Accelerator, Device, DeviceKind, DeviceSettings, Factory};
 use crate::abi::weir_emulated_counters;
 use crate::base::Result;
 use crate::sync::OnceLock;
-use shared::Shared;
+use shared::SharedDevice;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -78,7 +78,7 @@ pub fn plugin() -> Plugin {
 #[derive(Clone, Debug)]
 pub struct Emulated {
     device: Arc<dyn Device>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedDevice>,
 }
 
 impl Deref for Emulated {

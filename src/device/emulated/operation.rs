@@ -46,7 +46,7 @@ impl Address {
 }
 
 /// A kernel, a copy or a fill. Taken from a pool of operations and returned to it, with its lists' capacity.
-pub(super) struct Operation {
+pub(super) struct DeviceOperation {
     /// The device's first is 1.
     pub number: u64,
     /// The device's first copy is 1; 0 for others.
@@ -66,9 +66,9 @@ pub(super) struct Operation {
 }
 
 /// Reserves room for most operations: timing decides which of a program's operations gets which object of the pool.
-impl Default for Operation {
-    fn default() -> Operation {
-        Operation {
+impl Default for DeviceOperation {
+    fn default() -> DeviceOperation {
+        DeviceOperation {
             number: 0,
             copy: 0,
             name: String::with_capacity(64),
@@ -83,7 +83,7 @@ impl Default for Operation {
     }
 }
 
-impl Operation {
+impl DeviceOperation {
     pub(super) fn clear(&mut self) {
         self.name.clear();
         self.act = Act::Nothing;
@@ -95,7 +95,7 @@ impl Operation {
 
 /// How many of each kind there were.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct OperationCounts {
     pub operations: u64,
     pub launches: u64,
     pub copies: u64,

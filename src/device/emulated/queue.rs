@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::core::Core;
-use super::operation::Operation;
+use super::operation::DeviceOperation;
 use super::replay::Replay;
 use crate::base::{Error, Fifo};
 use std::sync::Arc;
 
-pub(super) enum What {
-    Operation(Box<Operation>),
+pub(super) enum ItemKind {
+    Operation(Box<DeviceOperation>),
     /// Operations, some of which may run in any order.
     Replay(Box<Replay>),
     /// Waits until the event was reached for this time.
@@ -23,7 +23,7 @@ pub(super) struct Item {
     pub sequence: u64,
     /// The modelled time of its submission.
     pub issued_ns: u64,
-    pub what: What,
+    pub what: ItemKind,
 }
 
 /// An operation that has begun.
@@ -33,7 +33,7 @@ pub(super) struct Busy {
     pub failure: Option<Error>,
 }
 
-pub(super) struct Queue {
+pub(super) struct EmulatedQueue {
     pub name: String,
     pub priority: i32,
     /// The queue's slot in the checker, if there is one.
@@ -47,7 +47,7 @@ pub(super) struct Queue {
     pub is_open: bool,
 }
 
-impl Queue {
+impl EmulatedQueue {
     pub(super) fn is_over(&self) -> bool {
         !self.is_open && self.items.is_empty() && self.busy.is_none()
     }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::checker::{Clash, Hit, Who};
-use super::space::Place;
+use super::space::MemoryPlace;
 use crate::abi::weir_emulated_race_kind as K;
 use crate::base::{Code, Error};
 
@@ -89,7 +89,7 @@ impl Race {
 
     /// Two operations with no order between them. `is_older`: the first was submitted before these bytes were
     /// allocated.
-    pub(super) fn of_operations(hit: &Hit, first: Who, second: Party, place: &Place, is_older: bool) -> Race {
+    pub(super) fn of_operations(hit: &Hit, first: Who, second: Party, place: &MemoryPlace, is_older: bool) -> Race {
         let (does, other_does, kind) = match hit.clash {
             Clash::ReadAfterWrite => ("reads", "write", RaceKind::ReadAfterWrite),
             Clash::WriteAfterRead => ("writes", "read", RaceKind::WriteAfterRead),
@@ -121,7 +121,7 @@ impl Race {
     }
 
     /// The host frees memory that an operation may use.
-    pub(super) fn of_free(hit: &Hit, first: Who, after: u64, place: &Place) -> Race {
+    pub(super) fn of_free(hit: &Hit, first: Who, after: u64, place: &MemoryPlace) -> Race {
         let does = if hit.clash == Clash::WriteAfterWrite { "write" } else { "read" };
         let (first, second) = (Party::from(first), Party::free(after));
         let text = format!(
@@ -142,7 +142,7 @@ impl Race {
     }
 
     /// The host itself uses memory that an operation may use.
-    pub(super) fn of_host(hit: &Hit, first: Who, what: &str, after: u64, writes: bool, place: &Place) -> Race {
+    pub(super) fn of_host(hit: &Hit, first: Who, what: &str, after: u64, writes: bool, place: &MemoryPlace) -> Race {
         let does = if hit.clash == Clash::WriteAfterRead { "read" } else { "write" };
         let second = Party { name: what.to_owned(), queue: String::new(), number: after };
         let first = Party::from(first);
@@ -158,9 +158,9 @@ impl Race {
     }
 
     /// An operation uses memory that is not allocated.
-    pub(super) fn of_use(second: Party, does: &str, place: &Place, bytes: usize) -> Race {
+    pub(super) fn of_use(second: Party, does: &str, place: &MemoryPlace, bytes: usize) -> Race {
         let first = match place {
-            Place::Freed { after, .. } => Party::free(*after),
+            MemoryPlace::Freed { after, .. } => Party::free(*after),
             _ => Party::default(),
         };
         let text = format!("use after free: {} {does} {}", second.text(), place.text(bytes));

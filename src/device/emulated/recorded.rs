@@ -12,11 +12,11 @@ use super::check;
 use super::checker::{Inside, Ranges};
 use super::given::{self, Given};
 use super::kernel::text;
-use super::list::{Inner, List, Lists, Place, Step};
+use super::list::{InnerLists, Lists, ReplayStep, StepList, StepPlace};
 use super::operation::{Act, Address};
 use super::replay::{Replay, Stock};
-use super::shared::Shared;
-use super::state::State;
+use super::shared::SharedDevice;
+use super::state::DeviceState;
 use crate::abi::{weir_device_step, weir_device_step_list, weir_device_work};
 use crate::base::{Error, Reach, Result};
 use crate::sync::Mutex;
@@ -26,10 +26,10 @@ use std::sync::Arc;
 
 /// A recording as this device runs it.
 pub(super) struct Recorded {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDevice>,
     lists: Arc<Lists>,
     /// Those of its own list. Launches in flight keep the version that they were made from.
-    steps: Mutex<Arc<Vec<Step>>>,
+    steps: Mutex<Arc<Vec<ReplayStep>>>,
     /// Finished launches, for reuse.
     stock: Arc<Stock>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Recorded {
 impl Recorded {
     /// # Safety
     /// A list of steps of weir's for this device, with what they point to.
-    pub(super) unsafe fn new(shared: &Arc<Shared>, list: &weir_device_step_list) -> Result<Recorded> {
+    pub(super) unsafe fn new(shared: &Arc<SharedDevice>, list: &weir_device_step_list) -> Result<Recorded> {
         // SAFETY: as demanded of the caller.
         let (lists, steps) = unsafe { Builder::build(shared, list) }?;
         Ok(Recorded {
@@ -74,7 +74,7 @@ impl Recorded {
     }
 
     /// A launch on a queue, whose operations the checker knows now.
-    pub(super) fn launch(&self, state: &mut State, queue: usize) -> Box<Replay> {
+    pub(super) fn launch(&self, state: &mut DeviceState, queue: usize) -> Box<Replay> {
         let shared = &self.shared;
         let steps = Arc::clone(&self.steps.lock());
         let known = self.stock.lock().pop();
@@ -94,7 +94,7 @@ impl Recorded {
 
 /// Builds the lists of a recording.
 struct Builder<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedDevice,
     lists: Lists,
     /// How many numbers were given out.
     steps: u32,
@@ -106,7 +106,7 @@ impl Builder<'_> {
     /// # Safety
     ///
     /// A list of weir's steps for this device, with everything that they point to.
-    unsafe fn build(shared: &Shared, list: &weir_device_step_list) -> Result<(Lists, Vec<Step>)> {
+    unsafe fn build(shared: &SharedDevice, list: &weir_device_step_list) -> Result<(Lists, Vec<ReplayStep>)> {
         // SAFETY: as demanded of the caller, here and below.
         let steps = unsafe { edges(given::steps(list)) };
         // SAFETY: as above.
@@ -137,14 +137,14 @@ impl Builder<'_> {
     unsafe fn add(
         &mut self,
         steps: &[Edges<'_>],
-        owner: Option<Place>,
+        owner: Option<StepPlace>,
         behind: &[Range<u32>],
         again: bool,
     ) -> Result<Range<u32>> {
         let last = if again { steps.len() - 1 } else { usize::MAX };
         let index = self.lists.all.len();
         let (list, begin) = (index as u32, self.steps);
-        self.lists.all.push(List::of(owner));
+        self.lists.all.push(StepList::of(owner));
         let after: Vec<&[usize]> = steps.iter().map(|step| step.after).collect();
         self.lists.all[index].connect(&after);
         for (at, step) in steps.iter().enumerate() {
@@ -163,11 +163,11 @@ impl Builder<'_> {
             let named = |error: Error| error.within(unsafe { name(step.work) });
             let given = given.map_err(named)?;
             self.lists.all[index].steps.push(step_of(self.shared, &given, owner.is_some()).map_err(named)?);
-            let (place, own) = (Place { list, step: at as u32 }, number..number + 1);
+            let (place, own) = (StepPlace { list, step: at as u32 }, number..number + 1);
             let next = self.lists.all.len() as u32;
             let inner = match given.inner {
-                _ if at == last => Inner::Again,
-                given::Inner::Branch(branches) => {
+                _ if at == last => InnerLists::Again,
+                given::GivenLists::Branch(branches) => {
                     let mut before = vec![own];
                     let mut lists = Vec::with_capacity(branches.len());
                     for list in branches {
@@ -175,17 +175,17 @@ impl Builder<'_> {
                         // SAFETY: as above.
                         before.push(unsafe { self.add(&edges(given::steps(list)), Some(place), &before, false)? });
                     }
-                    Inner::Branch(lists.into())
+                    InnerLists::Branch(lists.into())
                 }
-                given::Inner::Loop(body, behind) => {
+                given::GivenLists::Loop(body, behind) => {
                     // SAFETY: as above.
                     let mut body = unsafe { edges(body) };
                     body.extend(behind.map(|after| Edges { work: step.work, after }));
                     // SAFETY: as above.
                     unsafe { self.add(&body, Some(place), &[own], behind.is_some())? };
-                    Inner::Loop(next)
+                    InnerLists::Loop(next)
                 }
-                given::Inner::None => Inner::None,
+                given::GivenLists::None => InnerLists::None,
             };
             self.lists.all[index].inner.push(inner);
             self.lists.all[index].numbers.push(number..self.steps);
@@ -218,17 +218,17 @@ unsafe fn name<'a>(work: *const weir_device_work) -> Cow<'a, str> {
 ///
 /// # Safety
 /// Steps of weir's for this device, with what they point to.
-unsafe fn count(shared: &Shared, steps: &[Edges<'_>]) -> Result<usize> {
+unsafe fn count(shared: &SharedDevice, steps: &[Edges<'_>]) -> Result<usize> {
     let mut sum = 0;
     for step in steps {
         // SAFETY: as demanded of the caller.
         sum += 1 + unsafe {
             match shared.given(step.work)?.inner {
-                given::Inner::Branch(lists) => {
+                given::GivenLists::Branch(lists) => {
                     lists.iter().map(|list| count(shared, &edges(given::steps(list)))).sum::<Result<usize>>()?
                 }
-                given::Inner::Loop(body, behind) => count(shared, &edges(body))? + usize::from(behind.is_some()),
-                given::Inner::None => 0,
+                given::GivenLists::Loop(body, behind) => count(shared, &edges(body))? + usize::from(behind.is_some()),
+                given::GivenLists::None => 0,
             }
         };
     }
@@ -236,7 +236,7 @@ unsafe fn count(shared: &Shared, steps: &[Edges<'_>]) -> Result<usize> {
 }
 
 /// Changes the step's work. Allocates nothing if the new work is like the old one.
-fn set(step: &mut Step, given: &Given<'_>) {
+fn set(step: &mut ReplayStep, given: &Given<'_>) {
     step.act = given.act.clone();
     step.name.clear();
     step.name.push_str(&given.name);
@@ -250,7 +250,7 @@ fn set(step: &mut Step, given: &Given<'_>) {
 }
 
 /// A step as it is launched each time.
-fn step_of(shared: &Shared, given: &Given<'_>, is_inside: bool) -> Result<Step> {
+fn step_of(shared: &SharedDevice, given: &Given<'_>, is_inside: bool) -> Result<ReplayStep> {
     if let Act::Copy { to, from, bytes } = &given.act
         && is_inside
     {
@@ -266,7 +266,7 @@ fn step_of(shared: &Shared, given: &Given<'_>, is_inside: bool) -> Result<Step> 
             ));
         }
     }
-    let mut step = Step {
+    let mut step = ReplayStep {
         name: String::new(),
         act: Act::Nothing,
         inputs: Vec::new(),
@@ -281,7 +281,7 @@ fn step_of(shared: &Shared, given: &Given<'_>, is_inside: bool) -> Result<Step> 
 
 /// A launch as it is submitted.
 struct Entering<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedDevice,
     lists: &'a Lists,
     queue: usize,
     first: u64,
@@ -289,7 +289,7 @@ struct Entering<'a> {
 
 impl Entering<'_> {
     /// Numbers the steps of the recording's own list, and enters those of any list into the checker, if there is one.
-    fn list(&self, state: &mut State, list: &List, steps: &[Step], replay: &mut Replay) {
+    fn list(&self, state: &mut DeviceState, list: &StepList, steps: &[ReplayStep], replay: &mut Replay) {
         for (at, step) in steps.iter().enumerate() {
             if list.owner.is_none() {
                 state.counts.operations += 1;
@@ -310,9 +310,9 @@ impl Entering<'_> {
                 replay.refuse(number, refused);
             }
             let inner = match &list.inner[at] {
-                Inner::None | Inner::Again => continue,
-                Inner::Branch(lists) => lists,
-                Inner::Loop(list) => std::slice::from_ref(list),
+                InnerLists::None | InnerLists::Again => continue,
+                InnerLists::Branch(lists) => lists,
+                InnerLists::Loop(list) => std::slice::from_ref(list),
             };
             for &inner in inner {
                 let inner = &self.lists.all[inner as usize];

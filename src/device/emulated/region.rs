@@ -3,7 +3,7 @@
 //! nodes one by one.
 
 use super::checker::Ranges;
-use super::kernel::{Kernel, text};
+use super::kernel::{EmulatedKernel, text};
 use super::settings::Emulation;
 use crate::abi::{weir_device_region, weir_device_region_node};
 use crate::base::{Code, Desc, Error, Result};
@@ -13,29 +13,29 @@ use std::sync::Arc;
 
 /// The device's side of a kernel.
 pub(super) enum Form {
-    Function(Kernel),
-    Region(Compiled),
+    Function(EmulatedKernel),
+    Region(CompiledRegion),
 }
 
 /// A region as this device runs it.
-pub(super) struct Compiled {
-    nodes: Vec<Node>,
+pub(super) struct CompiledRegion {
+    nodes: Vec<CompiledNode>,
     /// The scratch memory of a launch.
     scratch_bytes: usize,
 }
 
-struct Node {
+struct CompiledNode {
     name: String,
     /// The node's and the region's name, for the checker.
     told: String,
     form: Arc<Form>,
-    inputs: Vec<(Slot, Desc)>,
-    outputs: Vec<(Slot, Desc)>,
+    inputs: Vec<(ValueStorage, Desc)>,
+    outputs: Vec<(ValueStorage, Desc)>,
 }
 
 /// The storage of a value.
 #[derive(Clone, Copy)]
-enum Slot {
+enum ValueStorage {
     /// Tensors of the launch.
     Input(usize),
     Output(usize),
@@ -71,7 +71,7 @@ unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
     if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(first, count) } }
 }
 
-impl Compiled {
+impl CompiledRegion {
     /// # Safety
     /// A region of weir's for this device, with what it points to.
     pub(super) unsafe fn new(
@@ -79,7 +79,7 @@ impl Compiled {
         settings: &Emulation,
         number: u64,
         region: &weir_device_region,
-    ) -> Result<Compiled> {
+    ) -> Result<CompiledRegion> {
         // SAFETY: as demanded of the caller, here and below.
         let region_name = unsafe { text(region.name) };
         let refuse = |code, why: &str| Err(Error::new(code, format!("{region_name} {why}")));
@@ -108,12 +108,12 @@ impl Compiled {
                     let end = at.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
                     scratch_bytes =
                         end.ok_or_else(|| Error::out_of_range(format!("{region_name} has too many bytes")))?;
-                    Slot::Scratch(at)
+                    ValueStorage::Scratch(at)
                 }
                 address => {
                     let at = usize::try_from(address).unwrap_or(usize::MAX);
                     own(reserve, at, bytes)?;
-                    Slot::Constant(at)
+                    ValueStorage::Constant(at)
                 }
             });
         }
@@ -121,14 +121,14 @@ impl Compiled {
         if inputs.iter().chain(outputs).any(|&value| value >= slots.len()) {
             return refuse(Code::InvalidArgument, "has inputs or outputs that are no values of it");
         }
-        inputs.iter().enumerate().for_each(|(at, &value)| slots[value] = Some(Slot::Input(at)));
-        outputs.iter().enumerate().for_each(|(at, &value)| slots[value] = Some(Slot::Output(at)));
+        inputs.iter().enumerate().for_each(|(at, &value)| slots[value] = Some(ValueStorage::Input(at)));
+        outputs.iter().enumerate().for_each(|(at, &value)| slots[value] = Some(ValueStorage::Output(at)));
         let find = |numbers: &[usize]| {
             let find = |&number: &usize| Some((*slots.get(number)?.as_ref()?, values[number].desc));
             let found: Option<Vec<_>> = numbers.iter().map(find).collect();
             found.ok_or_else(|| Error::invalid(format!("{region_name} has a node of values that it has not")))
         };
-        let node = |node: &weir_device_region_node| -> Result<Node> {
+        let node = |node: &weir_device_region_node| -> Result<CompiledNode> {
             // SAFETY: as above; a kernel that `kernel_create` gave, which lives.
             let (name, inputs, outputs, form) = unsafe {
                 (
@@ -139,9 +139,9 @@ impl Compiled {
                 )
             };
             let told = format!("node '{name}' in {region_name}");
-            Ok(Node { name, told, form, inputs: find(inputs)?, outputs: find(outputs)? })
+            Ok(CompiledNode { name, told, form, inputs: find(inputs)?, outputs: find(outputs)? })
         };
-        Ok(Compiled { nodes: nodes.iter().map(node).collect::<Result<_>>()?, scratch_bytes })
+        Ok(CompiledRegion { nodes: nodes.iter().map(node).collect::<Result<_>>()?, scratch_bytes })
     }
 
     /// The bytes that each node reads and writes, in a launch of weir's.
@@ -150,7 +150,7 @@ impl Compiled {
         (inputs, outputs, scratch): (&[View], &[View], usize),
         mut f: impl FnMut(&str, &Ranges, &Ranges),
     ) {
-        let ranges = |all: &[(Slot, Desc)]| -> Ranges {
+        let ranges = |all: &[(ValueStorage, Desc)]| -> Ranges {
             let used = all.iter().filter_map(|(slot, desc)| {
                 let (at, bytes) = (slot.address((inputs, outputs, scratch))?, desc.bytes().unwrap_or(0));
                 (bytes > 0).then(|| at..at + bytes)
@@ -166,20 +166,20 @@ impl Compiled {
     /// The views' bytes are the host's and there during the call, and the scratch memory is this call's. Nobody writes
     /// the inputs, and nobody else has the outputs.
     unsafe fn call(&self, reserve: &AddressReserve, inputs: &[View], outputs: &[View], scratch: usize) -> Result<()> {
-        let view = |&(slot, desc): &(Slot, Desc)| -> Result<View> {
+        let view = |&(slot, desc): &(ValueStorage, Desc)| -> Result<View> {
             let bytes = desc.bytes()?;
             let none = || Error::internal("a region was launched with fewer tensors than it has");
             let given = slot.address((inputs, outputs, scratch)).ok_or_else(none)?;
             let data = match slot {
-                Slot::Input(_) | Slot::Output(_) => std::ptr::with_exposed_provenance_mut(given),
-                Slot::Constant(_) | Slot::Scratch(_) if bytes == 0 => std::ptr::null_mut(),
-                Slot::Constant(_) | Slot::Scratch(_) => own(reserve, given, bytes)?,
+                ValueStorage::Input(_) | ValueStorage::Output(_) => std::ptr::with_exposed_provenance_mut(given),
+                ValueStorage::Constant(_) | ValueStorage::Scratch(_) if bytes == 0 => std::ptr::null_mut(),
+                ValueStorage::Constant(_) | ValueStorage::Scratch(_) => own(reserve, given, bytes)?,
             };
             // SAFETY: as demanded of the caller, and so many bytes of the device's memory.
             Ok(unsafe { View::new(data, bytes, desc) })
         };
         for node in &self.nodes {
-            let views = |all: &[(Slot, Desc)]| all.iter().map(view).collect::<Result<SmallVec<[View; 8]>>>();
+            let views = |all: &[(ValueStorage, Desc)]| all.iter().map(view).collect::<Result<SmallVec<[View; 8]>>>();
             let (inputs, outputs) = (views(&node.inputs)?, views(&node.outputs)?);
             let Form::Function(kernel) = &*node.form else {
                 return Err(Error::internal("a node of a region is a region"));
@@ -192,14 +192,14 @@ impl Compiled {
     }
 }
 
-impl Slot {
+impl ValueStorage {
     /// `None`: the launch has no such tensor.
     fn address(self, (inputs, outputs, scratch): (&[View], &[View], usize)) -> Option<usize> {
         match self {
-            Slot::Input(at) => inputs.get(at).map(|view| view.data().expose_provenance()),
-            Slot::Output(at) => outputs.get(at).map(|view| view.data().expose_provenance()),
-            Slot::Constant(at) => Some(at),
-            Slot::Scratch(at) => Some(scratch + at),
+            ValueStorage::Input(at) => inputs.get(at).map(|view| view.data().expose_provenance()),
+            ValueStorage::Output(at) => outputs.get(at).map(|view| view.data().expose_provenance()),
+            ValueStorage::Constant(at) => Some(at),
+            ValueStorage::Scratch(at) => Some(scratch + at),
         }
     }
 }

@@ -9,8 +9,8 @@
 //! An operation that fails ends the launch, inside of a branch or loop as well: no further operation begins.
 #![forbid(unsafe_code)]
 
-use super::list::{Inner, List, Lists, Place, Step};
-use super::operation::{Act, Counts, Operation};
+use super::list::{InnerLists, Lists, ReplayStep, StepList, StepPlace};
+use super::operation::{Act, DeviceOperation, OperationCounts};
 use super::schedule::Scheduler;
 use crate::base::Error;
 use crate::device::RecordedBranch;
@@ -37,7 +37,7 @@ struct Frame {
 pub(super) struct Replay {
     lists: Arc<Lists>,
     /// Those of the recording's own list. `None` while the launch is pooled.
-    steps: Option<Arc<Vec<Step>>>,
+    steps: Option<Arc<Vec<ReplayStep>>>,
     stock: Weak<Stock>,
     /// The numbers of the first operation and the first copy of that list.
     first: u64,
@@ -46,7 +46,7 @@ pub(super) struct Replay {
     head_ns: u64,
     /// By the lists' numbers.
     frames: Vec<Frame>,
-    ready: Vec<Place>,
+    ready: Vec<StepPlace>,
     /// Those of the recording's own list.
     begun: Vec<bool>,
     /// The checker's errors, by the steps' numbers among all.
@@ -54,7 +54,7 @@ pub(super) struct Replay {
 }
 
 impl Frame {
-    fn begin(&mut self, list: &List, time: u64) {
+    fn begin(&mut self, list: &StepList, time: u64) {
         self.left.clone_from(&list.after);
         self.ready_ns.clear();
         self.ready_ns.resize(list.after.len(), time);
@@ -79,7 +79,7 @@ impl Replay {
         })
     }
 
-    pub(super) fn begin(&mut self, steps: Arc<Vec<Step>>, first: u64, first_copy: u64, head_ns: u64) {
+    pub(super) fn begin(&mut self, steps: Arc<Vec<ReplayStep>>, first: u64, first_copy: u64, head_ns: u64) {
         self.head_ns = head_ns;
         self.begun.clear();
         self.begun.resize(steps.len(), false);
@@ -110,11 +110,11 @@ impl Replay {
         self.frames[0].until
     }
 
-    fn ready_ns(&self, place: Place) -> u64 {
+    fn ready_ns(&self, place: StepPlace) -> u64 {
         self.frames[place.list as usize].ready_ns[place.step as usize]
     }
 
-    fn number(&self, place: Place) -> u32 {
+    fn number(&self, place: StepPlace) -> u32 {
         self.lists.all[place.list as usize].numbers[place.step as usize].start
     }
 
@@ -132,7 +132,12 @@ impl Replay {
     }
 
     /// Takes a ready step and fills in its operation: gives the step, and when its predecessors are done.
-    pub(super) fn take(&mut self, at: usize, operation: &mut Operation, counts: &mut Counts) -> (Place, u64) {
+    pub(super) fn take(
+        &mut self,
+        at: usize,
+        operation: &mut DeviceOperation,
+        counts: &mut OperationCounts,
+    ) -> (StepPlace, u64) {
         let place = self.ready.swap_remove(at);
         let (index, number) = (place.step as usize, self.number(place));
         let is_numbered = place.list == 0 && !std::mem::replace(&mut self.begun[index], true);
@@ -171,15 +176,15 @@ impl Replay {
     }
 
     /// A step's operation has run; `found` is the value that a branch or loop has read.
-    pub(super) fn done(&mut self, place: Place, until: u64, found: i64) {
+    pub(super) fn done(&mut self, place: StepPlace, until: u64, found: i64) {
         let list = match &self.lists.all[place.list as usize].inner[place.step as usize] {
-            Inner::Branch(branches) => Some(branches[RecordedBranch::chosen(found, branches.len())]),
-            Inner::Loop(list) => Some(*list).filter(|_| found != 0),
-            Inner::Again => {
+            InnerLists::Branch(branches) => Some(branches[RecordedBranch::chosen(found, branches.len())]),
+            InnerLists::Loop(list) => Some(*list).filter(|_| found != 0),
+            InnerLists::Again => {
                 self.frames[place.list as usize].again = Some(found != 0);
                 None
             }
-            Inner::None => None,
+            InnerLists::None => None,
         };
         match list {
             Some(list) => self.open(list, until),
@@ -192,14 +197,14 @@ impl Replay {
         let of = &self.lists.all[list as usize];
         self.frames[list as usize].begin(of, time);
         let first = of.after.iter().enumerate().filter(|(_, after)| **after == 0);
-        self.ready.extend(first.map(|(step, _)| Place { list, step: step as u32 }));
+        self.ready.extend(first.map(|(step, _)| StepPlace { list, step: step as u32 }));
         if of.after.is_empty() {
             self.list_is_over(list);
         }
     }
 
     /// All of a step is done: its successors without other predecessors are ready.
-    fn step_is_over(&mut self, place: Place, until: u64) {
+    fn step_is_over(&mut self, place: StepPlace, until: u64) {
         let frame = &mut self.frames[place.list as usize];
         frame.undone -= 1;
         frame.until = frame.until.max(until);
@@ -208,7 +213,7 @@ impl Replay {
             frame.ready_ns[step] = frame.ready_ns[step].max(until);
             frame.left[step] -= 1;
             if frame.left[step] == 0 {
-                self.ready.push(Place { list: place.list, step: next });
+                self.ready.push(StepPlace { list: place.list, step: next });
             }
         }
         if frame.undone == 0 {
@@ -220,9 +225,9 @@ impl Replay {
         let Some(owner) = self.lists.all[list as usize].owner else { return };
         let until = self.frames[list as usize].until;
         match self.lists.all[owner.list as usize].inner[owner.step as usize] {
-            Inner::Loop(_) if self.frames[list as usize].again == Some(true) => self.open(list, until),
+            InnerLists::Loop(_) if self.frames[list as usize].again == Some(true) => self.open(list, until),
             // It reads the predicate again.
-            Inner::Loop(_) if self.frames[list as usize].again.is_none() => {
+            InnerLists::Loop(_) if self.frames[list as usize].again.is_none() => {
                 self.frames[owner.list as usize].ready_ns[owner.step as usize] = until;
                 self.ready.push(owner);
             }

@@ -3,8 +3,8 @@
 
 use super::pins::Pins;
 use super::settings::Emulation;
-use super::space::Space;
-use super::state::{Asked, Demand, State};
+use super::space::DeviceSpace;
+use super::state::{Asked, Demand, DeviceState};
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
 use crate::memory::{AddressReserve, View};
@@ -13,16 +13,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-pub(super) struct Shared {
+pub(super) struct SharedDevice {
     pub index: u32,
     pub label: String,
     pub settings: Emulation,
     /// Distinguishes devices in the checker.
     pub id: u64,
     pub reserve: Arc<AddressReserve>,
-    pub space: Mutex<Space>,
+    pub space: Mutex<DeviceSpace>,
     pub pins: Mutex<Pins>,
-    pub state: Mutex<State>,
+    pub state: Mutex<DeviceState>,
     /// Advances when there may be work.
     pub called: EventCount,
     /// How many callers are delaying wake-ups, and whether one was delayed.
@@ -36,13 +36,13 @@ pub(super) struct Shared {
     pub regions: AtomicU64,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {:?}", self.label, self.settings)
     }
 }
 
-impl Shared {
+impl SharedDevice {
     pub(super) fn is_seeded(&self) -> bool {
         self.settings.seed != 0
     }
@@ -62,7 +62,7 @@ impl Shared {
     }
 
     /// As `intact`, and fails once no work is accepted.
-    pub(super) fn open(&self) -> Result<MutexGuard<'_, State>> {
+    pub(super) fn open(&self) -> Result<MutexGuard<'_, DeviceState>> {
         self.intact()?;
         let state = self.state.lock();
         if state.is_closing {
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// Adds a demand, and gives the number of demands including it.
-    pub(super) fn ask(&self, state: &mut State, demand: Demand) -> u64 {
+    pub(super) fn ask(&self, state: &mut DeviceState, demand: Demand) -> u64 {
         let horizon = state.sequence;
         state.asked.push_back(Asked { demand, horizon });
         state.demanded += 1;

@@ -17,7 +17,7 @@ const GRAVES: usize = 64;
 const NAMED: usize = 3;
 
 #[derive(Debug)]
-struct Block {
+struct MemoryBlock {
     /// The size asked for.
     bytes: usize,
     room: usize,
@@ -35,13 +35,13 @@ struct Grave {
 }
 
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct DeviceSpace {
     start: usize,
     limit: usize,
     /// Start to room, and the same by room.
     free: BTreeMap<usize, usize>,
     by_room: BTreeSet<(usize, usize)>,
-    live: BTreeMap<usize, Block>,
+    live: BTreeMap<usize, MemoryBlock>,
     graves: VecDeque<Grave>,
     made: u64,
     in_use: usize,
@@ -50,7 +50,7 @@ pub(super) struct Space {
 
 /// The memory that an address is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MemoryPlace {
     Live {
         what: String,
         offset: usize,
@@ -75,43 +75,45 @@ pub(super) enum Place {
     },
 }
 
-impl Place {
+impl MemoryPlace {
     pub(super) fn offset(&self) -> usize {
         match self {
-            Place::Live { offset, .. }
-            | Place::Freed { offset, .. }
-            | Place::Nothing { offset }
-            | Place::Pinned { offset, .. } => *offset,
-            Place::Host { address } => *address,
+            MemoryPlace::Live { offset, .. }
+            | MemoryPlace::Freed { offset, .. }
+            | MemoryPlace::Nothing { offset }
+            | MemoryPlace::Pinned { offset, .. } => *offset,
+            MemoryPlace::Host { address } => *address,
         }
     }
 
     pub(super) fn text(&self, bytes: usize) -> String {
         let end = self.offset().wrapping_add(bytes);
         match self {
-            Place::Live { what, offset, .. } => format!("bytes {offset} to {end} of {what}"),
-            Place::Freed { what, offset, after } => {
+            MemoryPlace::Live { what, offset, .. } => format!("bytes {offset} to {end} of {what}"),
+            MemoryPlace::Freed { what, offset, after } => {
                 format!("bytes {offset} to {end} of {what}, which was freed after operation {after}")
             }
-            Place::Nothing { offset } => format!("bytes {offset} to {end} of the device's memory, which nobody has"),
-            Place::Pinned { what, offset } => format!("bytes {offset} to {end} of pinned memory for {what}"),
-            Place::Host { address } => format!("{bytes} bytes of the host's memory at {address:#x}"),
+            MemoryPlace::Nothing { offset } => {
+                format!("bytes {offset} to {end} of the device's memory, which nobody has")
+            }
+            MemoryPlace::Pinned { what, offset } => format!("bytes {offset} to {end} of pinned memory for {what}"),
+            MemoryPlace::Host { address } => format!("{bytes} bytes of the host's memory at {address:#x}"),
         }
     }
 }
 
 /// Counts of allocations.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Use {
+pub(super) struct MemoryUse {
     pub made: u64,
     pub alive: u64,
     pub bytes: usize,
     pub peak: usize,
 }
 
-impl Space {
-    pub(super) fn new(start: usize, size: usize, limit: usize) -> Space {
-        Space {
+impl DeviceSpace {
+    pub(super) fn new(start: usize, size: usize, limit: usize) -> DeviceSpace {
+        DeviceSpace {
             start,
             limit,
             free: BTreeMap::from([(start, size)]),
@@ -150,7 +152,7 @@ impl Space {
         }
         self.in_use += room;
         self.peak = self.peak.max(self.in_use);
-        self.live.insert(start, Block { bytes, room, what: what.to_owned(), born: now });
+        self.live.insert(start, MemoryBlock { bytes, room, what: what.to_owned(), born: now });
         Ok(start)
     }
 
@@ -194,22 +196,22 @@ impl Space {
         before.is_some_and(|(start, block)| range.end <= start + block.bytes)
     }
 
-    pub(super) fn place(&self, address: usize) -> Place {
+    pub(super) fn place(&self, address: usize) -> MemoryPlace {
         if let Some((start, block)) = self.live.range(..=address).next_back()
             && address < start + block.room
         {
-            return Place::Live { what: block.what.clone(), offset: address - start, born: block.born };
+            return MemoryPlace::Live { what: block.what.clone(), offset: address - start, born: block.born };
         }
         match self.graves.iter().rev().find(|grave| grave.range.contains(&address)) {
             Some(Grave { range, what, after }) => {
-                Place::Freed { what: what.clone(), offset: address - range.start, after: *after }
+                MemoryPlace::Freed { what: what.clone(), offset: address - range.start, after: *after }
             }
-            None => Place::Nothing { offset: address - self.start },
+            None => MemoryPlace::Nothing { offset: address - self.start },
         }
     }
 
-    pub(super) fn usage(&self) -> Use {
-        Use { made: self.made, alive: self.live.len() as u64, bytes: self.in_use, peak: self.peak }
+    pub(super) fn usage(&self) -> MemoryUse {
+        MemoryUse { made: self.made, alive: self.live.len() as u64, bytes: self.in_use, peak: self.peak }
     }
 
     fn full(&self, bytes: usize, what: &str) -> Error {
@@ -233,8 +235,8 @@ mod tests {
 
     #[test]
     fn the_best_fit_is_taken_and_neighbours_are_joined() {
-        let mut space = Space::new(1024, 4096, 4096);
-        let take = |space: &mut Space, bytes| space.allocate(bytes, "x", 0, 0);
+        let mut space = DeviceSpace::new(1024, 4096, 4096);
+        let take = |space: &mut DeviceSpace, bytes| space.allocate(bytes, "x", 0, 0);
         let (a, b, c, d) = (take(&mut space, 600), take(&mut space, 1), take(&mut space, 256), take(&mut space, 300));
         let [a, b, c, d] = [a, b, c, d].map(|address| address.unwrap());
         assert_eq!([a, b, c, d], [1024, 1792, 2048, 2304]);
@@ -249,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_who_has_the_memory() {
-        let mut space = Space::new(0x1000, 4096, 2048);
+        let mut space = DeviceSpace::new(0x1000, 4096, 2048);
         space.allocate(1000, "tensor a", 0, 0).unwrap();
         space.allocate(500, "tensor b", 0, 0).unwrap();
         let error = space.allocate(600, "tensor c", 0, 0).unwrap_err();
@@ -269,16 +271,16 @@ mod tests {
 
     #[test]
     fn an_address_has_a_past() {
-        let mut space = Space::new(0x1000, 4096, 4096);
+        let mut space = DeviceSpace::new(0x1000, 4096, 4096);
         let a = space.allocate(300, "old", 0, 0).unwrap();
         assert!(space.is_live(&(a..a + 300)) && !space.is_live(&(a..a + 301)));
         space.deallocate(a, 7).unwrap();
-        assert_eq!(space.place(a + 5), Place::Freed { what: "old".to_owned(), offset: 5, after: 7 });
+        assert_eq!(space.place(a + 5), MemoryPlace::Freed { what: "old".to_owned(), offset: 5, after: 7 });
         assert!(!space.is_live(&(a..a + 1)));
         let b = space.allocate(300, "new", 0, 9).unwrap();
         assert_eq!(a, b);
-        assert_eq!(space.place(a), Place::Live { what: "new".to_owned(), offset: 0, born: 9 });
-        assert_eq!(space.place(0x1f00), Place::Nothing { offset: 0xf00 });
+        assert_eq!(space.place(a), MemoryPlace::Live { what: "new".to_owned(), offset: 0, born: 9 });
+        assert_eq!(space.place(0x1f00), MemoryPlace::Nothing { offset: 0xf00 });
         assert_eq!(space.place(0x1f00).text(16), "bytes 3840 to 3856 of the device's memory, which nobody has");
     }
 }

@@ -7,10 +7,10 @@
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
-use super::core::{Call, Core};
-use super::list::Place;
-use super::operation::{Counts, Operation};
-use super::queue::{Busy, Item, Queue, What};
+use super::core::{Core, EventCallback};
+use super::list::StepPlace;
+use super::operation::{DeviceOperation, OperationCounts};
+use super::queue::{Busy, EmulatedQueue, Item, ItemKind};
 use super::races::Races;
 use super::schedule::{Order, Scheduler};
 use crate::base::{Error, Result};
@@ -28,7 +28,7 @@ const STAGING: usize = 16;
 /// A demand on a device that works on demand.
 pub(super) enum Demand {
     /// The event is to be reached for this time; then the call is made, if there is one.
-    Event(Arc<Core>, u64, Option<Call>),
+    Event(Arc<Core>, u64, Option<EventCallback>),
     /// A few operations are to run: how many are left, once the number was drawn.
     Steps(Option<usize>),
 }
@@ -39,11 +39,11 @@ pub(super) struct Asked {
     pub horizon: u64,
 }
 
-pub(super) struct State {
+pub(super) struct DeviceState {
     pub label: String,
     checks: bool,
-    pub queues: Vec<Queue>,
-    pub counts: Counts,
+    pub queues: Vec<EmulatedQueue>,
+    pub counts: OperationCounts,
     /// How many items all queues were given.
     pub sequence: u64,
     pub asked: VecDeque<Asked>,
@@ -54,9 +54,9 @@ pub(super) struct State {
     pub order: Order,
     pub races: Races,
     #[expect(clippy::vec_box, reason = "they come and go as they lie in queues")]
-    stock: Vec<Box<Operation>>,
+    stock: Vec<Box<DeviceOperation>>,
     /// Callbacks of events that were reached, for the thread to call.
-    pub calls: Vec<Call>,
+    pub calls: Vec<EventCallback>,
     /// The thread is inside a callback.
     pub is_calling: bool,
     /// How many callbacks of events that were not reached.
@@ -74,28 +74,28 @@ pub(super) struct State {
 }
 
 /// An operation that begins.
-pub(super) struct Begun {
-    pub operation: Box<Operation>,
+pub(super) struct BegunOperation {
+    pub operation: Box<DeviceOperation>,
     pub start: u64,
     /// Its step, if it belongs to a launch.
-    pub step: Option<Place>,
+    pub step: Option<StepPlace>,
 }
 
 /// The thread's next action.
-pub(super) enum Next {
+pub(super) enum NextAction {
     /// Runs the first operation of this queue.
     Run(usize),
     /// Nothing can begin; the next end is at this time.
     Sleep(Option<u64>),
 }
 
-impl State {
-    pub(super) fn new(label: &str, seed: u64, checks: bool) -> Result<State> {
-        Ok(State {
+impl DeviceState {
+    pub(super) fn new(label: &str, seed: u64, checks: bool) -> Result<DeviceState> {
+        Ok(DeviceState {
             checks,
             label: label.to_owned(),
             queues: Vec::new(),
-            counts: Counts::default(),
+            counts: OperationCounts::default(),
             sequence: 0,
             asked: VecDeque::new(),
             demanded: 0,
@@ -116,17 +116,17 @@ impl State {
         })
     }
 
-    pub(super) fn push(&mut self, queue: usize, issued_ns: u64, what: What) {
+    pub(super) fn push(&mut self, queue: usize, issued_ns: u64, what: ItemKind) {
         self.sequence += 1;
         let item = Item { sequence: self.sequence, issued_ns, what };
         self.queues[queue].items.push_back(item);
     }
 
-    pub(super) fn blank(&mut self) -> Box<Operation> {
+    pub(super) fn blank(&mut self) -> Box<DeviceOperation> {
         self.stock.pop().unwrap_or_default()
     }
 
-    pub(super) fn keep(&mut self, mut operation: Box<Operation>) {
+    pub(super) fn keep(&mut self, mut operation: Box<DeviceOperation>) {
         if operation.copy > 0 {
             self.forget_writes(&(operation.number..operation.number + 1));
         }
@@ -172,10 +172,10 @@ impl State {
             item.sequence <= horizon
                 && match &item.what {
                     // Skipped, because of the failure.
-                    What::Operation(_) => queue.failure.is_some(),
-                    What::Replay(replay) => queue.failure.is_some() || replay.is_over() && replay.until() <= now,
-                    What::Wait(core, time) => core.is_reached_for(*time),
-                    What::Record(_) | What::Clear => true,
+                    ItemKind::Operation(_) => queue.failure.is_some(),
+                    ItemKind::Replay(replay) => queue.failure.is_some() || replay.is_over() && replay.until() <= now,
+                    ItemKind::Wait(core, time) => core.is_reached_for(*time),
+                    ItemKind::Record(_) | ItemKind::Clear => true,
                 }
         });
         if !can_go {
@@ -183,24 +183,24 @@ impl State {
         }
         let Some(item) = queue.items.pop_front() else { return false };
         match item.what {
-            What::Operation(operation) => {
+            ItemKind::Operation(operation) => {
                 self.order.add(operation.number);
                 self.keep(operation);
             }
-            What::Replay(replay) => {
+            ItemKind::Replay(replay) => {
                 replay.passed_over().for_each(|number| self.order.add(number));
                 queue.time = queue.time.max(replay.until());
                 self.forget_writes(&replay.numbers());
                 replay.keep();
             }
-            What::Wait(core, _) => {
+            ItemKind::Wait(core, _) => {
                 let (reached, failure) = core.outcome();
                 queue.time = queue.time.max(reached);
                 if let Some(origin) = failure.filter(|_| queue.failure.is_none()) {
                     queue.failure = Some(derived(&self.label, &queue.name, &core, &origin));
                 }
             }
-            What::Record(core) => {
+            ItemKind::Record(core) => {
                 let time = queue.time.max(item.issued_ns);
                 let count = core.reach(time, queue.failure.clone(), &mut self.calls);
                 self.pending -= count;
@@ -208,13 +208,13 @@ impl State {
                     self.told(&core);
                 }
             }
-            What::Clear => queue.failure = None,
+            ItemKind::Clear => queue.failure = None,
         }
         true
     }
 
     /// The operation that begins next by the model: the earliest, then the one of the highest priority.
-    pub(super) fn earliest(&self) -> Next {
+    pub(super) fn earliest(&self) -> NextAction {
         let mut best: Option<(u64, i64, usize)> = None;
         let mut due = None;
         for (index, queue) in self.queues.iter().enumerate() {
@@ -225,8 +225,8 @@ impl State {
             let Some(item) = queue.items.front() else { continue };
             let turn = queue.time.max(item.issued_ns);
             let ready = match &item.what {
-                What::Operation(_) => turn,
-                What::Replay(replay) => match replay.earliest() {
+                ItemKind::Operation(_) => turn,
+                ItemKind::Replay(replay) => match replay.earliest() {
                     Some((_, ready)) => replay.from(turn).max(ready),
                     None => {
                         due = due.into_iter().chain([replay.until()]).min();
@@ -240,7 +240,7 @@ impl State {
                 best = Some(key);
             }
         }
-        best.map_or(Next::Sleep(due), |(_, _, index)| Next::Run(index))
+        best.map_or(NextAction::Sleep(due), |(_, _, index)| NextAction::Run(index))
     }
 
     /// The operation that the seed draws among those that can begin; `None` if none can.
@@ -249,7 +249,7 @@ impl State {
             .filter(|&index| {
                 let queue = &self.queues[index];
                 let item = queue.items.front().filter(|item| queue.busy.is_none() && item.sequence <= horizon);
-                matches!(item, Some(Item { what: What::Operation(_) | What::Replay(_), .. }))
+                matches!(item, Some(Item { what: ItemKind::Operation(_) | ItemKind::Replay(_), .. }))
             })
             .collect();
         if ready.is_empty() { None } else { Some(self.scheduler.choose(&ready)) }
@@ -257,25 +257,25 @@ impl State {
 
     /// Takes the first operation of a queue, or one of its first launch, and makes the queue busy with it; also gives
     /// its start.
-    pub(super) fn begin(&mut self, index: usize, is_seeded: bool) -> Option<Begun> {
+    pub(super) fn begin(&mut self, index: usize, is_seeded: bool) -> Option<BegunOperation> {
         let mut operation = self.blank();
         let queue = &mut self.queues[index];
         let begun = match queue.items.front_mut() {
-            Some(Item { what: What::Replay(replay), issued_ns, .. }) => {
+            Some(Item { what: ItemKind::Replay(replay), issued_ns, .. }) => {
                 let at = if is_seeded { replay.drawn(&mut self.scheduler) } else { replay.earliest()?.0 };
                 let (step, ready) = replay.take(at, &mut operation, &mut self.counts);
                 let start = replay.from(queue.time.max(*issued_ns)).max(ready);
-                Begun { operation, start, step: Some(step) }
+                BegunOperation { operation, start, step: Some(step) }
             }
-            Some(Item { what: What::Operation(first), issued_ns, .. }) => {
+            Some(Item { what: ItemKind::Operation(first), issued_ns, .. }) => {
                 std::mem::swap(first, &mut operation);
                 let start = queue.time.max(*issued_ns);
                 queue.busy = Some(Busy { until: None, failure: None });
                 let blank = queue.items.pop_front();
-                if let Some(Item { what: What::Operation(blank), .. }) = blank {
+                if let Some(Item { what: ItemKind::Operation(blank), .. }) = blank {
                     self.keep(blank);
                 }
-                Begun { operation, start, step: None }
+                BegunOperation { operation, start, step: None }
             }
             _ => return None,
         };
@@ -287,7 +287,7 @@ impl State {
     pub(super) fn has_run(
         &mut self,
         index: usize,
-        step: Option<Place>,
+        step: Option<StepPlace>,
         until: u64,
         failure: Option<Error>,
         found: i64,
@@ -299,7 +299,7 @@ impl State {
             }
             return;
         };
-        if let Some(Item { what: What::Replay(replay), .. }) = queue.items.front_mut() {
+        if let Some(Item { what: ItemKind::Replay(replay), .. }) = queue.items.front_mut() {
             replay.done(step, until, found);
             if queue.failure.is_none() {
                 queue.failure = failure;
@@ -313,7 +313,7 @@ impl State {
             queue.busy = None;
             queue.failure = Some(failure.clone());
             while let Some(item) = queue.items.pop_front() {
-                if let What::Record(core) = item.what {
+                if let ItemKind::Record(core) = item.what {
                     self.pending -= core.reach(queue.time, Some(failure.clone()), &mut self.calls);
                 }
             }

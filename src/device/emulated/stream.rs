@@ -2,30 +2,30 @@
 
 use super::check;
 use super::checker::{CHECKER, Ranges};
-use super::event::Event;
+use super::event::EmulatedEvent;
 use super::given::Given;
 use super::operation::Act;
-use super::queue::{Queue, What};
+use super::queue::{EmulatedQueue, ItemKind};
 use super::races::Race;
 use super::recorded::Recorded;
-use super::shared::Shared;
+use super::shared::SharedDevice;
 use crate::base::{Error, Fifo, Result};
 use crate::sync::fork;
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub(super) struct Stream {
-    shared: Arc<Shared>,
+pub(super) struct EmulatedStream {
+    shared: Arc<SharedDevice>,
     /// Its queue.
     pub(super) index: usize,
 }
 
-impl Stream {
-    pub(super) fn open(shared: &Arc<Shared>, name: &str, priority: i32) -> Result<Stream> {
+impl EmulatedStream {
+    pub(super) fn open(shared: &Arc<SharedDevice>, name: &str, priority: i32) -> Result<EmulatedStream> {
         let mut state = shared.open()?;
         shared.ensure_thread(&mut state)?;
         let slot = if shared.checks() { CHECKER.with(|checker| checker.open(shared.id, name)) } else { 0 };
-        let queue = Queue {
+        let queue = EmulatedQueue {
             name: name.to_owned(),
             priority,
             slot,
@@ -35,7 +35,7 @@ impl Stream {
             failure: None,
             is_open: true,
         };
-        let index = match state.queues.iter().position(Queue::is_over) {
+        let index = match state.queues.iter().position(EmulatedQueue::is_over) {
             Some(index) => {
                 state.queues[index] = queue;
                 index
@@ -45,7 +45,7 @@ impl Stream {
                 state.queues.len() - 1
             }
         };
-        Ok(Stream { shared: Arc::clone(shared), index })
+        Ok(EmulatedStream { shared: Arc::clone(shared), index })
     }
 
     /// Adds an operation to the queue, and to the checker.
@@ -91,7 +91,7 @@ impl Stream {
             };
         }
         operation.act = given.act;
-        state.push(self.index, self.shared.time_ns(), What::Operation(operation));
+        state.push(self.index, self.shared.time_ns(), ItemKind::Operation(operation));
         drop(state);
         shared.submitted();
         Ok(())
@@ -102,13 +102,13 @@ impl Stream {
         let shared = &self.shared;
         let mut state = shared.open()?;
         let replay = recorded.launch(&mut state, self.index);
-        state.push(self.index, shared.time_ns(), What::Replay(replay));
+        state.push(self.index, shared.time_ns(), ItemKind::Replay(replay));
         drop(state);
         shared.submitted();
         Ok(())
     }
 
-    pub(super) fn record(&self, event: &Event) -> Result<()> {
+    pub(super) fn record(&self, event: &EmulatedEvent) -> Result<()> {
         let mut state = self.shared.open()?;
         if !event.core.is_reached() {
             return Err(Error::precondition(format!(
@@ -123,13 +123,13 @@ impl Stream {
                 CHECKER.with(|checker| checker.record(slot, point));
             }
         });
-        state.push(self.index, self.shared.time_ns(), What::Record(Arc::clone(&event.core)));
+        state.push(self.index, self.shared.time_ns(), ItemKind::Record(Arc::clone(&event.core)));
         drop(state);
         self.shared.submitted();
         Ok(())
     }
 
-    pub(super) fn wait(&self, event: &Event) -> Result<()> {
+    pub(super) fn wait(&self, event: &EmulatedEvent) -> Result<()> {
         let mut state = self.shared.open()?;
         state.counts.waits += 1;
         let time = event.core.recorded();
@@ -143,7 +143,7 @@ impl Stream {
                 _ => event.core.with_point(|point| CHECKER.with(|checker| checker.wait(slot, point))),
             }
         }
-        state.push(self.index, self.shared.time_ns(), What::Wait(Arc::clone(&event.core), time));
+        state.push(self.index, self.shared.time_ns(), ItemKind::Wait(Arc::clone(&event.core), time));
         drop(state);
         self.shared.submitted();
         Ok(())
@@ -151,14 +151,14 @@ impl Stream {
 
     pub(super) fn clear_error(&self) -> Result<()> {
         let mut state = self.shared.open()?;
-        state.push(self.index, self.shared.time_ns(), What::Clear);
+        state.push(self.index, self.shared.time_ns(), ItemKind::Clear);
         drop(state);
         self.shared.submitted();
         Ok(())
     }
 }
 
-impl Drop for Stream {
+impl Drop for EmulatedStream {
     fn drop(&mut self) {
         // A forked child leaves the lock alone.
         if fork::forked() {

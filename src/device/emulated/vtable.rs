@@ -1,21 +1,21 @@
 //! The device as a plug-in: its C functions.
 //!
-//! A device is the address of its `Shared`, which it keeps until device_close. Streams, events and executables are
+//! A device is the address of its `SharedDevice`, which it keeps until device_close. Streams, events and executables are
 //! boxes; a kernel is an Arc that operations share. A failure's text is kept for the thread that was given the failure.
 
 use super::check;
 use super::checker::CHECKER;
-use super::core::Call;
-use super::event::Event;
-use super::kernel::{Kernel, text};
+use super::core::EventCallback;
+use super::event::EmulatedEvent;
+use super::kernel::{EmulatedKernel, text};
 use super::pins::Pins;
 use super::recorded::Recorded;
-use super::region::{Compiled, Form};
+use super::region::{CompiledRegion, Form};
 use super::settings::Emulation;
-use super::shared::Shared;
-use super::space::{self, Space};
-use super::state::State;
-use super::stream::Stream;
+use super::shared::SharedDevice;
+use super::space::{self, DeviceSpace};
+use super::state::DeviceState;
+use super::stream::EmulatedStream;
 use crate::abi::weir_device_capability as C;
 use crate::abi::*;
 use crate::base::text::{fixed, head};
@@ -152,13 +152,13 @@ unsafe extern "C" fn error_origin(_ctx: *mut c_void) -> i32 {
 // Handles as references. SAFETY, of all of them: a create function gave the handle, and the object lives, as weir
 // promises.
 
-unsafe fn device<'a>(device: *mut c_void) -> &'a Shared {
+unsafe fn device<'a>(device: *mut c_void) -> &'a SharedDevice {
     // SAFETY: as said above.
-    unsafe { &*device.cast::<Shared>() }
+    unsafe { &*device.cast::<SharedDevice>() }
 }
 
-unsafe fn device_arc(device: *mut c_void) -> Arc<Shared> {
-    let device = device.cast_const().cast::<Shared>();
+unsafe fn device_arc(device: *mut c_void) -> Arc<SharedDevice> {
+    let device = device.cast_const().cast::<SharedDevice>();
     // SAFETY: as said above; it came from an Arc.
     unsafe {
         Arc::increment_strong_count(device);
@@ -166,14 +166,14 @@ unsafe fn device_arc(device: *mut c_void) -> Arc<Shared> {
     }
 }
 
-unsafe fn stream<'a>(stream: *mut c_void) -> &'a Stream {
+unsafe fn stream<'a>(stream: *mut c_void) -> &'a EmulatedStream {
     // SAFETY: as said above.
-    unsafe { &*stream.cast::<Stream>() }
+    unsafe { &*stream.cast::<EmulatedStream>() }
 }
 
-unsafe fn event<'a>(event: *mut c_void) -> &'a Event {
+unsafe fn event<'a>(event: *mut c_void) -> &'a EmulatedEvent {
     // SAFETY: as said above.
-    unsafe { &*event.cast::<Event>() }
+    unsafe { &*event.cast::<EmulatedEvent>() }
 }
 
 /// Gives an object to weir.
@@ -220,7 +220,7 @@ unsafe extern "C" fn device_open_with(
     })
 }
 
-fn open(index: u32, settings: Emulation) -> Result<Arc<Shared>> {
+fn open(index: u32, settings: Emulation) -> Result<Arc<SharedDevice>> {
     static IDS: AtomicU64 = AtomicU64::new(1);
     settings.check().map_err(|error| error.within("emulation"))?;
     let settings = settings.settled();
@@ -228,15 +228,15 @@ fn open(index: u32, settings: Emulation) -> Result<Arc<Shared>> {
     let what = format!("the memory of {label}");
     let limit = usize::try_from(settings.memory_bytes).map_err(|_| Error::exhausted(&what, usize::MAX))?;
     let reserve = AddressReserve::new(limit, &what)?;
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedDevice {
         index,
         settings,
         // ORDERING: Relaxed; the ids only have to be unique.
         id: IDS.fetch_add(1, Relaxed),
-        space: Mutex::new(Space::new(reserve.start(), reserve.size(), limit)),
+        space: Mutex::new(DeviceSpace::new(reserve.start(), reserve.size(), limit)),
         reserve: Arc::new(reserve),
         pins: Mutex::new(Pins::default()),
-        state: Mutex::new(State::new(&label, settings.seed, settings.checks())?),
+        state: Mutex::new(DeviceState::new(&label, settings.seed, settings.checks())?),
         label,
         called: EventCount::new(),
         holding: AtomicUsize::new(0),
@@ -255,7 +255,7 @@ fn open(index: u32, settings: Emulation) -> Result<Arc<Shared>> {
 
 unsafe extern "C" fn device_close(_ctx: *mut c_void, device: *mut c_void) {
     // SAFETY: what device_open has given, once.
-    let shared = unsafe { Arc::from_raw(device.cast_const().cast::<Shared>()) };
+    let shared = unsafe { Arc::from_raw(device.cast_const().cast::<SharedDevice>()) };
     quietly(|| shared.close());
 }
 
@@ -370,14 +370,14 @@ unsafe extern "C" fn stream_create(
 ) -> i32 {
     // SAFETY: a handle, as said above, attributes of weir's, and a place.
     answer(|| unsafe {
-        give(out_stream, Stream::open(&device_arc(handle), &text((*attr).name), (*attr).priority)?);
+        give(out_stream, EmulatedStream::open(&device_arc(handle), &text((*attr).name), (*attr).priority)?);
         Ok(())
     })
 }
 
 unsafe extern "C" fn stream_destroy(_device: *mut c_void, stream: *mut c_void) {
     // SAFETY: what stream_create has given.
-    unsafe { take::<Stream>(stream) };
+    unsafe { take::<EmulatedStream>(stream) };
 }
 
 unsafe extern "C" fn stream_clear_error(_device: *mut c_void, handle: *mut c_void) -> i32 {
@@ -389,14 +389,14 @@ unsafe extern "C" fn event_create(handle: *mut c_void, flags: u64, out_event: *m
     let timing = flags & weir_event_flags::WEIR_EVENT_TIMING as u64 != 0;
     // SAFETY: a handle, as said above, and a place.
     answer(|| unsafe {
-        give(out_event, Event::new(&device_arc(handle), timing)?);
+        give(out_event, EmulatedEvent::new(&device_arc(handle), timing)?);
         Ok(())
     })
 }
 
 unsafe extern "C" fn event_destroy(_device: *mut c_void, event: *mut c_void) {
     // SAFETY: what event_create has given.
-    unsafe { take::<Event>(event) };
+    unsafe { take::<EmulatedEvent>(event) };
 }
 
 unsafe extern "C" fn event_record(_device: *mut c_void, marker: *mut c_void, handle: *mut c_void) -> i32 {
@@ -453,7 +453,7 @@ unsafe extern "C" fn event_callback(
     answer(|| {
         let callback = callback.ok_or_else(|| Error::null("callback"))?;
         // SAFETY: a handle, as said above; weir wants one call, on any thread.
-        unsafe { event(marker).call_back(Call::new(callback, arg)) };
+        unsafe { event(marker).call_back(EventCallback::new(callback, arg)) };
         Ok(())
     })
 }
@@ -466,7 +466,7 @@ unsafe extern "C" fn kernel_create(
     // SAFETY: a handle, as said above, a recipe of weir's and a place.
     answer(|| unsafe {
         device(handle).intact()?;
-        give_form(out_kernel, Form::Function(Kernel::new(&*recipe)?));
+        give_form(out_kernel, Form::Function(EmulatedKernel::new(&*recipe)?));
         Ok(())
     })
 }
@@ -509,7 +509,7 @@ unsafe extern "C" fn region_compile(
         shared.intact()?;
         // ORDERING: Relaxed, here and below; counts.
         let number = shared.regions_asked.fetch_add(1, Relaxed) + 1;
-        let compiled = Compiled::new(&shared.reserve, &shared.settings, number, &*region);
+        let compiled = CompiledRegion::new(&shared.reserve, &shared.settings, number, &*region);
         let compiled = compiled.map_err(|error| error.within(&shared.label))?;
         shared.regions.fetch_add(1, Relaxed);
         give_form(out_kernel, Form::Region(compiled));

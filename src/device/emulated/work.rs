@@ -14,10 +14,10 @@
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
-use super::core::{Call, Core};
+use super::core::{Core, EventCallback};
 use super::effect;
-use super::shared::Shared;
-use super::state::{Asked, Begun, Demand, Next, State};
+use super::shared::SharedDevice;
+use super::state::{Asked, BegunOperation, Demand, DeviceState, NextAction};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
 use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
@@ -42,12 +42,12 @@ thread_local! {
     static HOME: Cell<usize> = const { Cell::new(0) };
 }
 
-impl Shared {
+impl SharedDevice {
     pub(super) fn is_own_thread(&self) -> bool {
         HOME.try_with(Cell::get).unwrap_or(0) == std::ptr::from_ref(self) as usize
     }
 
-    pub(super) fn ensure_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
+    pub(super) fn ensure_thread(self: &Arc<Self>, state: &mut DeviceState) -> Result<()> {
         if state.has_thread {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Shared {
         self.called.advance(1);
     }
 
-    fn end(&self, state: &mut State) {
+    fn end(&self, state: &mut DeviceState) {
         state.is_over = true;
         let ended = Error::new(Code::Cancelled, format!("{} has ended: nobody has an engine on it", self.label));
         state.fail_all(&ended);
@@ -137,27 +137,27 @@ impl Shared {
     fn work(&self) {
         HOME.with(|home| home.set(std::ptr::from_ref(self) as usize));
         thread::sleep_precisely();
-        let mut calls: Vec<Call> = Vec::new();
+        let mut calls: Vec<EventCallback> = Vec::new();
         loop {
             let seen = self.called.reached();
             let mut state = self.state.lock();
             let next = if self.is_seeded() { self.on_demand(&mut state) } else { self.by_itself(&mut state) };
-            if !state.calls.is_empty() && !matches!((&next, self.is_seeded()), (Next::Run(_), true)) {
+            if !state.calls.is_empty() && !matches!((&next, self.is_seeded()), (NextAction::Run(_), true)) {
                 std::mem::swap(&mut calls, &mut state.calls);
                 state.is_calling = true;
                 drop(state);
-                calls.drain(..).for_each(Call::tell);
+                calls.drain(..).for_each(EventCallback::tell);
                 self.state.lock().is_calling = false;
                 continue;
             }
             match next {
-                Next::Run(index) => {
+                NextAction::Run(index) => {
                     if let Some(begun) = state.begin(index, self.is_seeded()) {
                         drop(state);
                         self.run(index, begun);
                     }
                 }
-                Next::Sleep(due) => {
+                NextAction::Sleep(due) => {
                     if state.is_closing && state.pending == 0 && state.asked.is_empty() {
                         self.end(&mut state);
                         return;
@@ -183,13 +183,13 @@ impl Shared {
         }
     }
 
-    fn by_itself(&self, state: &mut State) -> Next {
+    fn by_itself(&self, state: &mut DeviceState) -> NextAction {
         state.settle(now_ns(), u64::MAX);
         // Once closed, only work that pending callbacks need is done.
-        if state.is_closing && state.pending == 0 { Next::Sleep(None) } else { state.earliest() }
+        if state.is_closing && state.pending == 0 { NextAction::Sleep(None) } else { state.earliest() }
     }
 
-    fn on_demand(&self, state: &mut State) -> Next {
+    fn on_demand(&self, state: &mut DeviceState) -> NextAction {
         while let Some(Asked { horizon, .. }) = state.asked.front() {
             let horizon = *horizon;
             state.settle(u64::MAX, horizon);
@@ -204,7 +204,7 @@ impl Shared {
                 if let Demand::Steps(left) = &mut state.asked[0].demand {
                     *left = steps.map(|steps| steps - 1);
                 }
-                return Next::Run(index);
+                return NextAction::Run(index);
             }
             if let Some(Asked { demand, .. }) = state.asked.pop_front() {
                 state.meet(demand);
@@ -215,12 +215,12 @@ impl Shared {
                 break;
             }
         }
-        Next::Sleep(None)
+        NextAction::Sleep(None)
     }
 
     /// Runs an operation's function, with no lock held.
-    fn run(&self, index: usize, begun: Begun) {
-        let Begun { mut operation, start, step } = begun;
+    fn run(&self, index: usize, begun: BegunOperation) {
+        let BegunOperation { mut operation, start, step } = begun;
         if operation.number == self.settings.lose_operation {
             let text =
                 format!("{} was lost, as asked, at operation {} ({})", self.label, operation.number, operation.name);

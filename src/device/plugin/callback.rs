@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 type Kept = (Arc<dyn DeviceEvent>, Then);
 
 /// Slots are reused, so keeping a continuation rarely allocates. A number is a slot and the count of its uses.
-struct Waiting {
+struct PendingCallbacks {
     places: Vec<(u32, Option<Kept>)>,
     free: Vec<usize>,
 }
@@ -24,7 +24,7 @@ struct Waiting {
 /// The bits of a number that name the slot.
 const PLACE_BITS: u32 = usize::BITS / 2;
 
-static WAITING: Mutex<Waiting> = Mutex::new(Waiting { places: Vec::new(), free: Vec::new() });
+static WAITING: Mutex<PendingCallbacks> = Mutex::new(PendingCallbacks { places: Vec::new(), free: Vec::new() });
 
 static STRAYS: AtomicU64 = AtomicU64::new(0);
 
@@ -36,7 +36,7 @@ pub fn strays() -> u64 {
 /// Keeps a continuation, and gives the argument for `reached`.
 pub(super) fn keep(event: &Arc<dyn DeviceEvent>, then: Then) -> *mut c_void {
     let mut waiting = WAITING.lock();
-    let Waiting { places, free } = &mut *waiting;
+    let PendingCallbacks { places, free } = &mut *waiting;
     let at = free.pop().unwrap_or_else(|| {
         places.push((0, None));
         places.len() - 1

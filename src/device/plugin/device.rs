@@ -7,13 +7,13 @@ use super::recipe::Written;
 use super::recorded::PluginExecutable;
 use super::region;
 use super::stream::{PluginEvent, PluginStream};
-use super::table::Table;
+use super::table::PluginTable;
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_object, weir_device_stream_attr, weir_event_flags};
 use crate::base::{Code, Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceSettings, DeviceStream, DeviceStreamAttr,
-    DeviceWatch, Executable, Pinning, Recipe, Recording, Region, Then, label, no_control_flow,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceRegion, DeviceSettings, DeviceStream,
+    DeviceStreamAttr, DeviceWatch, Executable, Pinning, Recipe, Recording, Then, label, no_control_flow,
 };
 use crate::memory::ALIGNMENT;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct PluginDevice {
 }
 
 impl PluginDevice {
-    pub(super) fn open(table: &Arc<Table>, index: u32, settings: &DeviceSettings) -> Result<PluginDevice> {
+    pub(super) fn open(table: &Arc<PluginTable>, index: u32, settings: &DeviceSettings) -> Result<PluginDevice> {
         let opened = Arc::new(Opened::new(table, index, settings)?);
         let watch = DeviceWatch::new(format!("{}:{index}", table.kind.name()));
         let settings = opened.settings().or_else(|| settings.attributes.clone());
@@ -193,8 +193,8 @@ impl Accelerator for PluginDevice {
 
     fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         /// Ends the batch, also when `work` panics.
-        struct Batch<'a>(&'a Opened, unsafe extern "C" fn(*mut std::ffi::c_void));
-        impl Drop for Batch<'_> {
+        struct OpenBatch<'a>(&'a Opened, unsafe extern "C" fn(*mut std::ffi::c_void));
+        impl Drop for OpenBatch<'_> {
             fn drop(&mut self) {
                 // SAFETY: the plug-in's function and device.
                 self.0.untold(|| unsafe { (self.1)(self.0.handle()) });
@@ -204,7 +204,7 @@ impl Accelerator for PluginDevice {
         let (Some(begin), Some(end)) = (begin, end) else { return work() };
         // SAFETY: the plug-in's function and device.
         self.opened.untold(|| unsafe { begin(self.opened.handle()) });
-        let _batch = Batch(&self.opened, end);
+        let _batch = OpenBatch(&self.opened, end);
         work()
     }
 
@@ -228,11 +228,11 @@ impl Accelerator for PluginDevice {
         self.opened.can(C::WEIR_DEVICE_REGIONS)
     }
 
-    fn claim(&self, region: &Region<'_>) -> Result<Vec<u32>> {
+    fn claim(&self, region: &DeviceRegion<'_>) -> Result<Vec<u32>> {
         region::claim(&self.opened, region)
     }
 
-    fn compile(&self, region: &Region<'_>) -> Result<Arc<dyn DeviceKernel>> {
+    fn compile(&self, region: &DeviceRegion<'_>) -> Result<Arc<dyn DeviceKernel>> {
         Ok(Arc::new(region::compile(&self.opened, region)?))
     }
 

@@ -9,11 +9,11 @@ use std::ffi::{CStr, CString, c_void};
 /// An open library.
 struct Library {
     handle: usize,
-    state: State,
+    state: LoadState,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum LoadState {
     /// Being asked by the thread with this number.
     Asking(u64),
     /// It has registered its devices.
@@ -25,7 +25,7 @@ static LIBRARIES: Global<Vec<Library>> = Global::new(Vec::new);
 static ANSWERED: EventCount = EventCount::new();
 
 /// The state in which the caller finds a library that it wants to load.
-enum Turn {
+enum LoadTurn {
     Mine,
     Done,
     Wait(u64),
@@ -37,18 +37,18 @@ pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result
     let handle = open(path)?;
     loop {
         match turn(handle) {
-            Turn::Mine => break,
-            Turn::Done => {
+            LoadTurn::Mine => break,
+            LoadTurn::Done => {
                 // SAFETY: opened above, and not used any more.
                 unsafe { close(handle) };
                 return Ok(false);
             }
-            Turn::Wait(0) => {
+            LoadTurn::Wait(0) => {
                 // SAFETY: as above.
                 unsafe { close(handle) };
                 return Err(Error::precondition("the library is being loaded by this thread"));
             }
-            Turn::Wait(target) => drop(ANSWERED.wait(target, 0, Deadline::NEVER)),
+            LoadTurn::Wait(target) => drop(ANSWERED.wait(target, 0, Deadline::NEVER)),
         }
     }
     // SAFETY: opened above.
@@ -57,7 +57,9 @@ pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result
     let answer = found.and_then(init);
     let mut libraries = LIBRARIES.lock();
     match &answer {
-        Ok(()) => libraries.iter_mut().filter(|l| l.handle == handle as usize).for_each(|l| l.state = State::Loaded),
+        Ok(()) => {
+            libraries.iter_mut().filter(|l| l.handle == handle as usize).for_each(|l| l.state = LoadState::Loaded)
+        }
         Err(_) => libraries.retain(|library| library.handle != handle as usize),
     }
     drop(libraries);
@@ -69,17 +71,17 @@ pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result
     answer.map(|()| true)
 }
 
-fn turn(handle: *mut c_void) -> Turn {
+fn turn(handle: *mut c_void) -> LoadTurn {
     let me = thread::me();
     let mut libraries = LIBRARIES.lock();
     match libraries.iter().find(|library| library.handle == handle as usize).map(|library| library.state) {
         None => {
-            libraries.push(Library { handle: handle as usize, state: State::Asking(me) });
-            Turn::Mine
+            libraries.push(Library { handle: handle as usize, state: LoadState::Asking(me) });
+            LoadTurn::Mine
         }
-        Some(State::Loaded) => Turn::Done,
-        Some(State::Asking(thread)) if thread == me => Turn::Wait(0),
-        Some(State::Asking(_)) => Turn::Wait(ANSWERED.reached() + 1),
+        Some(LoadState::Loaded) => LoadTurn::Done,
+        Some(LoadState::Asking(thread)) if thread == me => LoadTurn::Wait(0),
+        Some(LoadState::Asking(_)) => LoadTurn::Wait(ANSWERED.reached() + 1),
     }
 }
 

@@ -47,13 +47,13 @@ use device::PluginDevice;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Release};
-use table::Table;
+use table::PluginTable;
 
 const UNLISTED: u64 = weir_device_vtable_flags::WEIR_DEVICE_UNLISTED as u64;
 
 /// A checked vtable. Dropping it releases the context.
 #[derive(Clone, Debug)]
-pub struct Plugin(Arc<Table>);
+pub struct Plugin(Arc<PluginTable>);
 
 impl Plugin {
     /// Checks that the vtable is complete. The library owns the context only once it is registered (`adopt`).
@@ -63,14 +63,14 @@ impl Plugin {
     pub unsafe fn new(kind: DeviceKind, functions: weir_device_vtable, ctx: *mut c_void) -> Result<Plugin> {
         Plugin::check(kind.name(), &functions)?;
         let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
-        Ok(Plugin(Arc::new(Table { kind, functions, ctx, adopted, why_none })))
+        Ok(Plugin(Arc::new(PluginTable { kind, functions, ctx, adopted, why_none })))
     }
 
     /// The library's own functions, which need no context.
     pub(super) fn own(kind: DeviceKind, functions: weir_device_vtable) -> Plugin {
         debug_assert!(Plugin::check(kind.name(), &functions).is_ok());
         let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
-        Plugin(Arc::new(Table { kind, functions, ctx: std::ptr::null_mut(), adopted, why_none }))
+        Plugin(Arc::new(PluginTable { kind, functions, ctx: std::ptr::null_mut(), adopted, why_none }))
     }
 
     /// Refuses a vtable that lacks a function required for devices of the kind with this name. A replacement of the

@@ -1,7 +1,7 @@
 //! An open device of a plug-in, and the calls of its functions.
 
 use super::callback;
-use super::table::{Pointer, Table, nonsense};
+use super::table::{PluginTable, Pointer, nonsense};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
@@ -46,7 +46,7 @@ pub(super) struct Facts {
 
 #[derive(Debug)]
 pub(super) struct Opened {
-    table: Arc<Table>,
+    table: Arc<PluginTable>,
     handle: *mut c_void,
     /// "engine remote:0"
     place: String,
@@ -64,7 +64,7 @@ unsafe impl Send for Opened {}
 unsafe impl Sync for Opened {}
 
 impl Opened {
-    pub(super) fn new(table: &Arc<Table>, index: u32, settings: &DeviceSettings) -> Result<Opened> {
+    pub(super) fn new(table: &Arc<PluginTable>, index: u32, settings: &DeviceSettings) -> Result<Opened> {
         let place = format!("engine {}:{index}", table.kind.name());
         let mut handle = std::ptr::null_mut();
         let given = settings.attributes.as_deref().unwrap_or_default();
@@ -186,7 +186,7 @@ impl Opened {
         &self.facts
     }
 
-    pub(super) fn table(&self) -> &Arc<Table> {
+    pub(super) fn table(&self) -> &Arc<PluginTable> {
         &self.table
     }
 

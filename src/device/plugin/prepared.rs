@@ -2,7 +2,7 @@
 
 use super::opened::Opened;
 use super::owned::{Owned, arguments, kernel_of};
-use super::scratch::{Block, Scratch};
+use super::scratch::{ScratchBlock, StreamScratch};
 use crate::base::{Error, Result};
 use crate::device::{DeviceKernel, Launch, PreparedLaunch};
 use std::any::Any;
@@ -15,10 +15,10 @@ pub(super) struct PluginPrepared {
     /// NULL once the plug-in has reused it.
     owned: Owned,
     /// Belongs to the one stream that launches it.
-    stream: Arc<Scratch>,
+    stream: Arc<StreamScratch>,
     /// Kept as long as the prepared launch.
     _kernel: Arc<dyn DeviceKernel>,
-    _scratch: Option<Arc<Block>>,
+    _scratch: Option<Arc<ScratchBlock>>,
 }
 
 impl PreparedLaunch for PluginPrepared {}
@@ -27,7 +27,7 @@ impl PluginPrepared {
     /// `stream` is the scratch memory that the launches of a stream share. Allocates nothing if it can reuse `before`.
     pub(super) fn new(
         device: &Arc<Opened>,
-        stream: &Arc<Scratch>,
+        stream: &Arc<StreamScratch>,
         launch: &Launch<'_>,
         before: Option<Box<dyn PreparedLaunch>>,
     ) -> Result<Box<PluginPrepared>> {
@@ -71,7 +71,7 @@ impl PluginPrepared {
     }
 
     /// The plug-in's pointer, if the stream with this scratch memory is to launch it.
-    pub(super) fn of(prepared: &dyn PreparedLaunch, stream: &Arc<Scratch>) -> Result<*mut c_void> {
+    pub(super) fn of(prepared: &dyn PreparedLaunch, stream: &Arc<StreamScratch>) -> Result<*mut c_void> {
         let prepared = (prepared as &dyn Any).downcast_ref::<PluginPrepared>();
         let prepared = prepared.filter(|prepared| Arc::ptr_eq(&prepared.stream, stream));
         prepared

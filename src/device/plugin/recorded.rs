@@ -2,7 +2,7 @@
 
 use super::opened::Opened;
 use super::owned::{Owned, arguments, c_text, kernel_of, own};
-use super::scratch::{Block, Layout, Part};
+use super::scratch::{ScratchBlock, ScratchLayout, ScratchPart};
 use super::work::{self, kind};
 use crate::abi::weir_device_capability as C;
 use crate::abi::weir_device_relation as R;
@@ -23,9 +23,9 @@ use std::sync::Arc;
 pub(super) struct PluginExecutable {
     pub(super) owned: Owned,
     /// The scratch memory of its launches.
-    scratch: Option<Block>,
+    scratch: Option<ScratchBlock>,
     /// For each step of its own list: its kind of work, and its part of the scratch memory.
-    steps: Vec<(u32, Part)>,
+    steps: Vec<(u32, ScratchPart)>,
 }
 
 impl PluginExecutable {
@@ -36,7 +36,7 @@ impl PluginExecutable {
         recording.check().map_err(|error| error.within(device.place()))?;
         let layout = layout(device, recording.steps)?;
         let what = || format!("scratch of {}", recording.name);
-        let scratch = (layout.bytes > 0).then(|| Block::new(device, layout.bytes, &what())).transpose()?;
+        let scratch = (layout.bytes > 0).then(|| ScratchBlock::new(device, layout.bytes, &what())).transpose()?;
         let mut writer = Writer::new(device, scratch.as_ref());
         let name = c_text(recording.name);
         let given = weir_device_recording {
@@ -98,7 +98,7 @@ impl Drop for PluginExecutable {
 }
 
 /// The scratch memory of a list's launches. Refuses branches and loops if the device has none.
-fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<Layout> {
+fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<ScratchLayout> {
     let mut parts = Vec::with_capacity(steps.len());
     for step in steps {
         let lists: &[&[RecordedStep<'_>]] = match &step.work {
@@ -106,7 +106,7 @@ fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<Layout> {
                 let call = arguments(launch, None);
                 // SAFETY: a kernel of the device's, and a call of it.
                 let bytes = unsafe { device.scratch_bytes(kernel_of(launch, device)?, &call)? };
-                parts.push(Part { bytes, ..Part::default() });
+                parts.push(ScratchPart { bytes, ..ScratchPart::default() });
                 continue;
             }
             RecordedWork::Branch(branch) => branch.branches,
@@ -119,9 +119,9 @@ fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<Layout> {
         let inside = lists.iter().map(|steps| layout(device, steps)).collect::<Result<Vec<_>>>()?;
         // Only one list of a branch runs, and the iterations of a loop follow each other.
         let bytes = inside.iter().map(|layout| layout.bytes).max().unwrap_or(0);
-        parts.push(Part { bytes, inside, ..Part::default() });
+        parts.push(ScratchPart { bytes, inside, ..ScratchPart::default() });
     }
-    Layout::of(steps.iter().map(|step| step.after).zip(parts), device.facts().alignment)
+    ScratchLayout::of(steps.iter().map(|step| step.after).zip(parts), device.facts().alignment)
 }
 
 /// Keeps everything that C is pointed to until it is dropped.
@@ -142,8 +142,8 @@ impl Drop for Writer<'_> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(device: &'a Arc<Opened>, scratch: Option<&Block>) -> Writer<'a> {
-        Writer { device, scratch: scratch.map_or(0, Block::address), kept: Vec::new() }
+    fn new(device: &'a Arc<Opened>, scratch: Option<&ScratchBlock>) -> Writer<'a> {
+        Writer { device, scratch: scratch.map_or(0, ScratchBlock::address), kept: Vec::new() }
     }
 
     /// Keeps a value at a stable address.
@@ -160,7 +160,12 @@ impl<'a> Writer<'a> {
         first
     }
 
-    fn list(&mut self, steps: &[RecordedStep<'_>], layout: &Layout, offset: usize) -> Result<weir_device_step_list> {
+    fn list(
+        &mut self,
+        steps: &[RecordedStep<'_>],
+        layout: &ScratchLayout,
+        offset: usize,
+    ) -> Result<weir_device_step_list> {
         let mut written = Vec::with_capacity(steps.len());
         for (step, part) in steps.iter().zip(&layout.steps) {
             let work = self.work(&step.work, part, offset)?;
@@ -170,7 +175,7 @@ impl<'a> Writer<'a> {
     }
 
     /// `offset` is the list's offset in the scratch memory.
-    fn work(&mut self, work: &RecordedWork<'_>, part: &Part, offset: usize) -> Result<*const weir_device_work> {
+    fn work(&mut self, work: &RecordedWork<'_>, part: &ScratchPart, offset: usize) -> Result<*const weir_device_work> {
         let offset = offset + part.offset;
         let name = self.keep(c_text(work.name()));
         // SAFETY: just kept.
@@ -189,7 +194,12 @@ impl<'a> Writer<'a> {
         Ok(self.keep(written))
     }
 
-    fn branch(&mut self, branch: &RecordedBranch<'_>, part: &Part, offset: usize) -> Result<*const weir_device_branch> {
+    fn branch(
+        &mut self,
+        branch: &RecordedBranch<'_>,
+        part: &ScratchPart,
+        offset: usize,
+    ) -> Result<*const weir_device_branch> {
         let mut lists = Vec::with_capacity(branch.branches.len());
         for (steps, layout) in branch.branches.iter().zip(&part.inside) {
             lists.push(self.list(steps, layout, offset)?);
@@ -205,7 +215,12 @@ impl<'a> Writer<'a> {
         Ok(self.keep(written))
     }
 
-    fn again(&mut self, again: &RecordedLoop<'_>, part: &Part, offset: usize) -> Result<*const weir_device_loop> {
+    fn again(
+        &mut self,
+        again: &RecordedLoop<'_>,
+        part: &ScratchPart,
+        offset: usize,
+    ) -> Result<*const weir_device_loop> {
         let (relation, dtype, addresses) = match &again.predicate {
             Predicate::Integer(integer) => (R::WEIR_DEVICE_NOT_ZERO, integer.dtype, [integer.address, 0]),
             Predicate::Comparison(comparison) => {

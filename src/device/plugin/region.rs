@@ -6,12 +6,16 @@ use super::recipe::Written;
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_region, weir_device_region_node, weir_device_region_value};
 use crate::base::{Code, Error, Result};
-use crate::device::{Region, RegionValue};
+use crate::device::{DeviceRegion, RegionValue};
 use std::ptr;
 use std::sync::Arc;
 
 /// Passes a region to `f` as a C struct, which lives during the call.
-fn with<R>(device: &Arc<Opened>, region: &Region<'_>, f: impl FnOnce(*const weir_device_region) -> R) -> Result<R> {
+fn with<R>(
+    device: &Arc<Opened>,
+    region: &DeviceRegion<'_>,
+    f: impl FnOnce(*const weir_device_region) -> R,
+) -> Result<R> {
     if !device.can(C::WEIR_DEVICE_REGIONS) {
         return Err(Error::new(Code::Unimplemented, "the plug-in's device compiles no regions"));
     }
@@ -55,7 +59,7 @@ fn with<R>(device: &Arc<Opened>, region: &Region<'_>, f: impl FnOnce(*const weir
 }
 
 /// Asks the plug-in which nodes it would compile, and which of them together.
-pub(super) fn claim(device: &Arc<Opened>, region: &Region<'_>) -> Result<Vec<u32>> {
+pub(super) fn claim(device: &Arc<Opened>, region: &DeviceRegion<'_>) -> Result<Vec<u32>> {
     let mut groups = vec![0; region.nodes.len()];
     let Some(claim) = device.functions().region_claim else {
         groups.fill(1);
@@ -72,7 +76,7 @@ pub(super) fn claim(device: &Arc<Opened>, region: &Region<'_>) -> Result<Vec<u32
 }
 
 /// The plug-in's kernel of a region.
-pub(super) fn compile(device: &Arc<Opened>, region: &Region<'_>) -> Result<PluginKernel> {
+pub(super) fn compile(device: &Arc<Opened>, region: &DeviceRegion<'_>) -> Result<PluginKernel> {
     let mut handle = ptr::null_mut();
     with(device, region, |given| {
         device.call("region_compile", || {

@@ -17,16 +17,16 @@ use std::sync::Arc;
 
 /// Device memory.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct ScratchBlock {
     device: Arc<Opened>,
     address: usize,
     bytes: usize,
 }
 
-impl Block {
-    pub(super) fn new(device: &Arc<Opened>, bytes: usize, what: &str) -> Result<Block> {
+impl ScratchBlock {
+    pub(super) fn new(device: &Arc<Opened>, bytes: usize, what: &str) -> Result<ScratchBlock> {
         let address = device.allocate(bytes, what)?;
-        Ok(Block { device: Arc::clone(device), address, bytes })
+        Ok(ScratchBlock { device: Arc::clone(device), address, bytes })
     }
 
     pub(super) fn address(&self) -> usize {
@@ -34,7 +34,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for ScratchBlock {
     fn drop(&mut self) {
         self.device.deallocate(self.address, self.bytes);
     }
@@ -42,17 +42,17 @@ impl Drop for Block {
 
 /// The blocks that the launches of one stream share.
 #[derive(Debug, Default)]
-pub(super) struct Scratch(Mutex<Vec<Arc<Block>>>);
+pub(super) struct StreamScratch(Mutex<Vec<Arc<ScratchBlock>>>);
 
-impl Scratch {
+impl StreamScratch {
     /// At least `bytes` for the stream's next launch.
-    pub(super) fn take(&self, device: &Arc<Opened>, bytes: usize, name: &str) -> Result<Arc<Block>> {
+    pub(super) fn take(&self, device: &Arc<Opened>, bytes: usize, name: &str) -> Result<Arc<ScratchBlock>> {
         let mut blocks = self.0.lock();
         let largest = blocks.last().map_or(0, |block| block.bytes);
         if let Some(block) = blocks.last().filter(|_| bytes <= largest) {
             return Ok(Arc::clone(block));
         }
-        let block = Block::new(device, bytes.max(largest.saturating_mul(2)), &format!("scratch of {name}"))?;
+        let block = ScratchBlock::new(device, bytes.max(largest.saturating_mul(2)), &format!("scratch of {name}"))?;
         let block = Arc::new(block);
         blocks.push(Arc::clone(&block));
         Ok(block)
@@ -83,29 +83,32 @@ impl Opened {
 
 /// The parts of a block that the steps of a list use.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct ScratchLayout {
     pub(super) bytes: usize,
-    pub(super) steps: Vec<Part>,
+    pub(super) steps: Vec<ScratchPart>,
 }
 
 /// The part of one step. Lists inside the step begin where it does.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct ScratchPart {
     pub(super) offset: usize,
     pub(super) bytes: usize,
-    pub(super) inside: Vec<Layout>,
+    pub(super) inside: Vec<ScratchLayout>,
 }
 
 /// A range of a block, the step that used it last, and the size it needs.
-struct Slot {
+struct ScratchRange {
     last: usize,
     bytes: usize,
 }
 
-impl Layout {
+impl ScratchLayout {
     /// Lays out steps, each with the steps it comes after and the bytes it needs.
-    pub(super) fn of<'a>(steps: impl Iterator<Item = (&'a [usize], Part)>, alignment: usize) -> Result<Layout> {
-        let mut slots: Vec<Slot> = Vec::new();
+    pub(super) fn of<'a>(
+        steps: impl Iterator<Item = (&'a [usize], ScratchPart)>,
+        alignment: usize,
+    ) -> Result<ScratchLayout> {
+        let mut slots: Vec<ScratchRange> = Vec::new();
         let mut found = Vec::new();
         for (at, (after, part)) in steps.enumerate() {
             // The previous users of these slots are over, and so are all users before them.
@@ -115,7 +118,7 @@ impl Layout {
                 let mine = slots.iter().enumerate().filter(|(_, slot)| slot.last == at);
                 let number = mine.max_by_key(|(_, slot)| slot.bytes).map_or(slots.len(), |(number, _)| number);
                 if number == slots.len() {
-                    slots.push(Slot { last: at, bytes: 0 });
+                    slots.push(ScratchRange { last: at, bytes: 0 });
                 }
                 slots[number].bytes = slots[number].bytes.max(part.bytes);
                 slot = Some(number);
@@ -129,8 +132,9 @@ impl Layout {
             let end = bytes.checked_add(slot.bytes).and_then(|end| end.checked_next_multiple_of(alignment));
             bytes = end.ok_or_else(too_much)?;
         }
-        let steps = found.into_iter().map(|(slot, part)| Part { offset: slot.map_or(0, |slot| offsets[slot]), ..part });
-        Ok(Layout { bytes, steps: steps.collect() })
+        let steps =
+            found.into_iter().map(|(slot, part)| ScratchPart { offset: slot.map_or(0, |slot| offsets[slot]), ..part });
+        Ok(ScratchLayout { bytes, steps: steps.collect() })
     }
 }
 
@@ -138,9 +142,9 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn layout(steps: &[(&[usize], usize)]) -> Layout {
-        let part = |bytes| Part { offset: 0, bytes, inside: Vec::new() };
-        Layout::of(steps.iter().map(|&(after, bytes)| (after, part(bytes))), 64).unwrap()
+    fn layout(steps: &[(&[usize], usize)]) -> ScratchLayout {
+        let part = |bytes| ScratchPart { offset: 0, bytes, inside: Vec::new() };
+        ScratchLayout::of(steps.iter().map(|&(after, bytes)| (after, part(bytes))), 64).unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::opened::Opened;
 use super::owned::{Owned, arguments, kernel_of, own};
 use super::prepared::PluginPrepared;
 use super::recorded::PluginExecutable;
-use super::scratch::Scratch;
+use super::scratch::StreamScratch;
 use super::work;
 use crate::abi::{weir_device_capability as C, weir_device_object};
 use crate::base::time::Deadline;
@@ -24,7 +24,7 @@ use std::time::Duration;
 pub(super) struct PluginStream {
     owned: Owned,
     /// Outlives the stream. It also identifies prepared launches as this stream's.
-    scratch: Arc<Scratch>,
+    scratch: Arc<StreamScratch>,
 }
 
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct PluginTable {
     pub(super) kind: DeviceKind,
     pub(super) functions: weir_device_vtable,
     pub(super) ctx: *mut c_void,
@@ -20,11 +20,11 @@ pub(super) struct Table {
 }
 
 // SAFETY: the plug-in promises that its functions may be called from any thread (docs of weir_device_vtable).
-unsafe impl Send for Table {}
+unsafe impl Send for PluginTable {}
 // SAFETY: as above.
-unsafe impl Sync for Table {}
+unsafe impl Sync for PluginTable {}
 
-impl Table {
+impl PluginTable {
     /// The plug-in's text for the failure that this thread has just been given.
     fn error_text(&self) -> Option<String> {
         const CAPACITY: usize = 2048;
@@ -78,7 +78,7 @@ pub(super) fn nonsense(place: &str, function: &str, what: impl std::fmt::Display
     Error::new(Code::Unknown, format!("{place}: {function} {what}"))
 }
 
-impl Drop for Table {
+impl Drop for PluginTable {
     fn drop(&mut self) {
         if let Some(release) = self.functions.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
             let ctx = Pointer(self.ctx);

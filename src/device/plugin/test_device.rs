@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
 /// The fault injected at the k-th call from now.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct FaultPlan {
     pub function: &'static str,
     pub call: u64,
     pub status: i32,
 }
 
 #[derive(Debug, Default)]
-pub struct State {
+pub struct TestState {
     pub capabilities: AtomicU64,
     /// How many queries of an event answer "not reached".
     pub patience: AtomicI64,
     /// Live devices, streams, events, kernels and blocks of memory; releases.
     pub alive: AtomicI64,
     pub released: AtomicI64,
-    pub plan: Mutex<Option<Plan>>,
+    pub plan: Mutex<Option<FaultPlan>>,
     /// How often the planned fault has occurred.
     pub hits: AtomicI64,
     /// Callbacks that were requested.
@@ -32,16 +32,16 @@ pub struct State {
 }
 
 /// One of its devices.
-struct Device(&'static State);
+struct TestDevice(&'static TestState);
 
 /// An event.
-struct Event {
+struct TestEvent {
     left: AtomicI64,
 }
 
-impl State {
-    pub fn new(capabilities: u64) -> &'static State {
-        let state = State::default();
+impl TestState {
+    pub fn new(capabilities: u64) -> &'static TestState {
+        let state = TestState::default();
         state.capabilities.store(capabilities, SeqCst);
         Box::leak(Box::new(state))
     }
@@ -70,18 +70,18 @@ impl State {
     }
 }
 
-fn state(ctx: *mut c_void) -> &'static State {
+fn state(ctx: *mut c_void) -> &'static TestState {
     // SAFETY: every context is a leaked State.
-    unsafe { &*ctx.cast::<State>() }
+    unsafe { &*ctx.cast::<TestState>() }
 }
 
-fn of(device: *mut c_void) -> &'static State {
+fn of(device: *mut c_void) -> &'static TestState {
     // SAFETY: every device is a boxed Device.
-    unsafe { (*device.cast::<Device>()).0 }
+    unsafe { (*device.cast::<TestDevice>()).0 }
 }
 
 /// Makes an object, unless this call is to fail.
-fn make<T>(state: &State, function: &'static str, value: T, out: *mut *mut c_void) -> i32 {
+fn make<T>(state: &TestState, function: &'static str, value: T, out: *mut *mut c_void) -> i32 {
     match state.enter(function) {
         0 => {
             state.alive.fetch_add(1, SeqCst);
@@ -98,7 +98,7 @@ fn make<T>(state: &State, function: &'static str, value: T, out: *mut *mut c_voi
 /// In a plan: the answer is OK but makes no sense.
 pub const NOTHING: i32 = -4711;
 
-fn unmake<T>(state: &State, object: *mut c_void) {
+fn unmake<T>(state: &TestState, object: *mut c_void) {
     state.alive.fetch_sub(1, SeqCst);
     // SAFETY: made by `make`.
     drop(unsafe { Box::from_raw(object.cast::<T>()) });
@@ -113,10 +113,10 @@ unsafe extern "C" fn device_count(ctx: *mut c_void, out: *mut u32) -> i32 {
     status
 }
 unsafe extern "C" fn device_open(ctx: *mut c_void, _index: u32, out: *mut *mut c_void) -> i32 {
-    make(state(ctx), "device_open", Device(state(ctx)), out)
+    make(state(ctx), "device_open", TestDevice(state(ctx)), out)
 }
 unsafe extern "C" fn device_close(ctx: *mut c_void, device: *mut c_void) {
-    unmake::<Device>(state(ctx), device);
+    unmake::<TestDevice>(state(ctx), device);
 }
 unsafe extern "C" fn device_info(ctx: *mut c_void, _device: *mut c_void, info: *mut weir_device_info) -> i32 {
     let status = state(ctx).enter("device_info");
@@ -168,14 +168,14 @@ unsafe extern "C" fn stream_clear_error(device: *mut c_void, _stream: *mut c_voi
     of(device).enter("stream_clear_error")
 }
 unsafe extern "C" fn event_create(device: *mut c_void, _flags: u64, out: *mut *mut c_void) -> i32 {
-    make(of(device), "event_create", Event { left: AtomicI64::new(0) }, out)
+    make(of(device), "event_create", TestEvent { left: AtomicI64::new(0) }, out)
 }
 unsafe extern "C" fn event_destroy(device: *mut c_void, event: *mut c_void) {
-    unmake::<Event>(of(device), event);
+    unmake::<TestEvent>(of(device), event);
 }
-fn event(event: *mut c_void) -> &'static Event {
+fn event(event: *mut c_void) -> &'static TestEvent {
     // SAFETY: made by `make`, and alive during the call.
-    unsafe { &*event.cast::<Event>() }
+    unsafe { &*event.cast::<TestEvent>() }
 }
 unsafe extern "C" fn event_record(device: *mut c_void, recorded: *mut c_void, _stream: *mut c_void) -> i32 {
     event(recorded).left.store(of(device).patience.load(SeqCst), SeqCst);

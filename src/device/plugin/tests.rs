@@ -1,14 +1,14 @@
 //! A vtable behind the traits.
 
 use super::Plugin;
-use super::test_device::{NOTHING, Plan, State, vtable};
+use super::test_device::{FaultPlan, NOTHING, TestState, vtable};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_vtable, weir_status_code};
 use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::device::{
-    self, Device, DeviceKind, DeviceSettings, DeviceStreamAttr, Fill, HostAddress, Launch, Location, Recipe,
-    RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue, Then, Transfer,
+    self, Device, DeviceKind, DeviceRegion, DeviceSettings, DeviceStreamAttr, Fill, HostAddress, Launch, Location,
+    Recipe, RecordedStep, RecordedWork, Recording, RegionNode, RegionValue, Then, Transfer,
 };
 use crate::memory::View;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 const PEERS: u64 = C::WEIR_DEVICE_PEER_COPY as u64 | C::WEIR_DEVICE_NATIVE_HANDLE as u64;
 const CALLS_BACK: u64 = C::WEIR_DEVICE_CALLBACK as u64 | C::WEIR_DEVICE_CONCURRENT as u64;
 
-fn plugin(kind: DeviceKind, functions: weir_device_vtable, state: &'static State) -> Result<Plugin> {
+fn plugin(kind: DeviceKind, functions: weir_device_vtable, state: &'static TestState) -> Result<Plugin> {
     // SAFETY: the functions of the test device, with a state of its own.
     unsafe { Plugin::new(kind, functions, state.ctx()) }
 }
 
 /// Registers a test device under a name of its own.
-fn registered(name: &str, state: &'static State) -> DeviceKind {
+fn registered(name: &str, state: &'static TestState) -> DeviceKind {
     let kind = DeviceKind::named(name).unwrap();
     let plugin = plugin(kind, vtable(), state).unwrap();
     device::register(kind, 0, Arc::new(plugin.clone())).unwrap();
@@ -36,16 +36,16 @@ fn open(kind: DeviceKind, index: u32) -> Result<Arc<dyn Device>> {
 }
 
 /// Eight bytes of device memory.
-struct Memory(Arc<dyn Device>, usize);
+struct DeviceBytes(Arc<dyn Device>, usize);
 
-impl Memory {
-    fn on(device: &Arc<dyn Device>, what: &str) -> Result<Memory> {
+impl DeviceBytes {
+    fn on(device: &Arc<dyn Device>, what: &str) -> Result<DeviceBytes> {
         let address = device.accelerator().map_or(Ok(0), |accelerator| accelerator.allocate(8, what))?;
-        Ok(Memory(Arc::clone(device), address))
+        Ok(DeviceBytes(Arc::clone(device), address))
     }
 }
 
-impl Drop for Memory {
+impl Drop for DeviceBytes {
     fn drop(&mut self) {
         if let Some(accelerator) = self.0.accelerator() {
             accelerator.deallocate(self.1, 8);
@@ -65,7 +65,7 @@ const NEGATE: Recipe<'static> =
 fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
     let device = open(kind, 0)?;
     let accelerator = device.accelerator().ok_or_else(|| Error::internal("no accelerator"))?;
-    let memory = |what: &str| Memory::on(&device, what).map(|m| (m.1, m));
+    let memory = |what: &str| DeviceBytes::on(&device, what).map(|m| (m.1, m));
     let ((a, _a), (b, _b), (c, _c)) = (memory("a")?, memory("b")?, memory("c")?);
     let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 })?;
     let event = accelerator.event(false)?;
@@ -90,7 +90,7 @@ fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
 
 #[test]
 fn work_goes_through_the_vtable_and_comes_back() {
-    let state = State::new(PEERS);
+    let state = TestState::new(PEERS);
     let kind = registered("plugin-works", state);
     state.patience.store(5, SeqCst);
     assert_eq!(exercise(kind).unwrap(), [-1.0, 2.0]);
@@ -104,7 +104,7 @@ fn work_goes_through_the_vtable_and_comes_back() {
         let (here, there) = (device.accelerator().unwrap(), peer.accelerator().unwrap());
         assert!(here.is_peer(there));
         assert_eq!(here.native_handle().unwrap(), 41);
-        let (from, to) = (Memory::on(&device, "x").unwrap(), Memory::on(&peer, "y").unwrap());
+        let (from, to) = (DeviceBytes::on(&device, "x").unwrap(), DeviceBytes::on(&peer, "y").unwrap());
         let stream = here.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         assert_eq!(stream.native_handle().unwrap(), 42);
         let (to, from) = (Location::Peer(there, to.1), Location::Device(from.1));
@@ -130,7 +130,7 @@ fn what_is_missing_is_refused_by_its_name() {
     for (text, take) in cases {
         let mut functions = vtable();
         take(&mut functions);
-        let error = plugin(DeviceKind::EMULATED, functions, State::new(0)).unwrap_err();
+        let error = plugin(DeviceKind::EMULATED, functions, TestState::new(0)).unwrap_err();
         assert_eq!((error.code(), error.message()), (Code::InvalidArgument, text));
     }
     for (capability, function) in [
@@ -138,7 +138,7 @@ fn what_is_missing_is_refused_by_its_name() {
         (C::WEIR_DEVICE_REGIONS as u64, "WEIR_DEVICE_REGIONS, and vtable->region_compile is NULL"),
         (1 << 40, "unknown capabilities 0x10000000000"),
     ] {
-        let state = State::new(capability);
+        let state = TestState::new(capability);
         let name = format!("plugin-lacks-{}", capability.trailing_zeros());
         let error = open(registered(&name, state), 0).unwrap_err();
         assert!(error.message().contains(function), "{error}");
@@ -149,7 +149,7 @@ fn what_is_missing_is_refused_by_its_name() {
 #[test]
 fn the_highest_priority_makes_the_devices() {
     let kind = DeviceKind::named("plugin-priority").unwrap();
-    let [low, high, new] = [State::new(0), State::new(0), State::new(0)];
+    let [low, high, new] = [TestState::new(0), TestState::new(0), TestState::new(0)];
     let add = |priority, state| {
         let plugin = plugin(kind, vtable(), state).unwrap();
         device::register(kind, priority, Arc::new(plugin.clone())).map(|()| plugin.adopt())
@@ -194,7 +194,7 @@ fn every_failure_is_a_status_that_names_its_place() {
         "event_record",
         "event_query",
     ];
-    let state = State::new(0);
+    let state = TestState::new(0);
     let kind = registered("plugin-sweep", state);
     state.patience.store(3, SeqCst);
     let exhausted = weir_status_code::WEIR_RESOURCE_EXHAUSTED as i32;
@@ -202,7 +202,7 @@ fn every_failure_is_a_status_that_names_its_place() {
     for function in functions {
         for status in [exhausted, 4711, weir_status_code::WEIR_DEVICE_LOST as i32] {
             for call in 1.. {
-                *state.plan.lock() = Some(Plan { function, call, status });
+                *state.plan.lock() = Some(FaultPlan { function, call, status });
                 let hits = state.hits.load(SeqCst);
                 let result = exercise(kind);
                 *state.plan.lock() = None;
@@ -228,7 +228,7 @@ fn every_failure_is_a_status_that_names_its_place() {
 
 #[test]
 fn answers_that_make_no_sense_are_named() {
-    let state = State::new(0);
+    let state = TestState::new(0);
     let kind = registered("plugin-nonsense", state);
     for (function, text) in [
         ("device_open", "returned OK and no device"),
@@ -239,14 +239,14 @@ fn answers_that_make_no_sense_are_named() {
         ("kernel_create", "returned OK and no object"),
         ("event_query", "stored 7, expected 0 or 1"),
     ] {
-        *state.plan.lock() = Some(Plan { function, call: 1, status: NOTHING });
+        *state.plan.lock() = Some(FaultPlan { function, call: 1, status: NOTHING });
         let error = exercise(kind).unwrap_err();
         assert_eq!(error.code(), Code::Unknown, "{error}");
         assert!(error.message().contains(&format!("engine plugin-nonsense:0: {function} ")), "{error}");
         assert!(error.message().contains(text), "{error}");
         assert_eq!(state.alive.load(SeqCst), 0, "{function}");
     }
-    *state.plan.lock() = Some(Plan { function: "device_count", call: 1, status: 14 });
+    *state.plan.lock() = Some(FaultPlan { function: "device_count", call: 1, status: 14 });
     let error = open(kind, 0).unwrap_err();
     assert_eq!(error.code(), Code::Unavailable);
     assert!(error.message().contains("kind 'plugin-nonsense': device_count: as planned"), "{error}");
@@ -255,7 +255,7 @@ fn answers_that_make_no_sense_are_named() {
 /// A listener of an event queries it again: a different answer then must not hide the first.
 #[test]
 fn an_answer_that_makes_no_sense_holds_until_the_event_is_recorded_again() {
-    let state = State::new(0);
+    let state = TestState::new(0);
     let kind = registered("plugin-holds", state);
     let device = open(kind, 0).unwrap();
     let accelerator = device.accelerator().unwrap();
@@ -264,7 +264,7 @@ fn an_answer_that_makes_no_sense_holds_until_the_event_is_recorded_again() {
     for (status, text) in [(NOTHING, "stored 7, expected 0 or 1"), (4711, "4711"), (-3, "-3")] {
         stream.record(&event).unwrap();
         assert!(event.is_reached().is_ok());
-        *state.plan.lock() = Some(Plan { function: "event_query", call: 1, status });
+        *state.plan.lock() = Some(FaultPlan { function: "event_query", call: 1, status });
         for look in 0..3 {
             let error = event.is_reached().unwrap_err();
             assert_eq!(error.code(), Code::Unknown, "look {look}: {error}");
@@ -283,14 +283,14 @@ fn an_answer_that_makes_no_sense_holds_until_the_event_is_recorded_again() {
 
 #[test]
 fn a_lost_device_fails_everything_and_a_new_one_works() {
-    let state = State::new(0);
+    let state = TestState::new(0);
     let kind = registered("plugin-lost", state);
     let device = open(kind, 0).unwrap();
     let accelerator = device.accelerator().unwrap();
     let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
     let event = accelerator.event(false).unwrap();
     let status = weir_status_code::WEIR_DEVICE_LOST as i32;
-    *state.plan.lock() = Some(Plan { function: "event_record", call: 1, status });
+    *state.plan.lock() = Some(FaultPlan { function: "event_record", call: 1, status });
     assert_eq!(stream.record(&event).unwrap_err().code(), Code::DeviceLost);
     let before = state.calls.lock().len();
     assert_eq!(event.is_reached().unwrap_err().code(), Code::DeviceLost);
@@ -328,7 +328,7 @@ fn eventually(condition: impl Fn() -> bool) {
 
 #[test]
 fn a_callback_is_taken_once() {
-    let state = State::new(CALLS_BACK);
+    let state = TestState::new(CALLS_BACK);
     let kind = registered("plugin-callback", state);
     let (done, device, event) = follow(kind);
     drop((device, event));
@@ -353,7 +353,7 @@ fn a_callback_is_taken_once() {
 fn a_plug_in_without_callbacks_is_watched() {
     // Without CONCURRENT, callbacks are not used, as they might come in the middle of a call.
     for capabilities in [0, C::WEIR_DEVICE_CALLBACK as u64, C::WEIR_DEVICE_CONCURRENT as u64] {
-        let state = State::new(capabilities);
+        let state = TestState::new(capabilities);
         state.patience.store(300, SeqCst);
         let kind = registered(&format!("plugin-watched-{capabilities}"), state);
         let (done, device, event) = follow(kind);
@@ -363,10 +363,10 @@ fn a_plug_in_without_callbacks_is_watched() {
         assert!(state.callbacks.lock().is_empty());
     }
     // If it refuses a callback, the event is watched, too.
-    let state = State::new(CALLS_BACK);
+    let state = TestState::new(CALLS_BACK);
     state.patience.store(300, SeqCst);
     let kind = registered("plugin-watched-refused", state);
-    *state.plan.lock() = Some(Plan { function: "event_callback", call: 1, status: 8 });
+    *state.plan.lock() = Some(FaultPlan { function: "event_callback", call: 1, status: 8 });
     let (done, ..) = follow(kind);
     eventually(|| done.load(SeqCst));
 }
@@ -436,7 +436,7 @@ mod senseless {
 
 #[test]
 fn answers_about_recordings_and_scratch_are_looked_at() {
-    let (state, mut functions) = (State::new(EXTRA), vtable());
+    let (state, mut functions) = (TestState::new(EXTRA), vtable());
     functions.stream_query = Some(senseless::idle);
     functions.record = Some(senseless::record);
     functions.executable_update = Some(senseless::update);
@@ -452,7 +452,7 @@ fn answers_about_recordings_and_scratch_are_looked_at() {
     {
         let device = open(kind, 0).unwrap();
         let accelerator = device.accelerator().unwrap();
-        let memory = Memory::on(&device, "a").unwrap();
+        let memory = DeviceBytes::on(&device, "a").unwrap();
         let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         let kernel = accelerator.kernel(&NEGATE).unwrap();
         let (inputs, outputs) = ([view(memory.1)], [view(memory.1)]);
@@ -479,7 +479,7 @@ fn answers_about_recordings_and_scratch_are_looked_at() {
 
 #[test]
 fn answers_about_regions_are_looked_at() {
-    let (state, mut functions) = (State::new(C::WEIR_DEVICE_REGIONS as u64), vtable());
+    let (state, mut functions) = (TestState::new(C::WEIR_DEVICE_REGIONS as u64), vtable());
     functions.region_compile = Some(senseless::compile);
     let claims = weir_device_vtable { region_claim: Some(senseless::claim), ..functions };
     let kinds = [("plugin-regions", functions), ("plugin-claims", claims)].map(|(name, functions)| {
@@ -502,7 +502,7 @@ fn answers_about_regions_are_looked_at() {
             after,
         };
         let nodes = [node(&[0], &[1], &[]), node(&[1], &[2], &[0])];
-        let region = Region { name: "r", nodes: &nodes, values: &values, inputs: &[0], outputs: &[2] };
+        let region = DeviceRegion { name: "r", nodes: &nodes, values: &values, inputs: &[0], outputs: &[2] };
         assert!(accelerator.takes_regions());
         match accelerator.claim(&region) {
             Ok(groups) => assert_eq!((kind, groups), (kinds[0], vec![1, 1]), "who does not say takes all"),
@@ -514,18 +514,18 @@ fn answers_about_regions_are_looked_at() {
         let error = accelerator.compile(&region).unwrap_err();
         assert_eq!(error.code(), Code::Unknown);
         assert!(error.message().contains("region_compile returned OK and no object"), "{error}");
-        let refuse = |region: &Region<'_>, part: &str| {
+        let refuse = |region: &DeviceRegion<'_>, part: &str| {
             let error = accelerator.compile(region).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument);
             assert!(error.message().contains(part), "{error}");
         };
-        refuse(&Region { inputs: &[0, 3], ..region }, "value 3 cannot be an input");
-        refuse(&Region { inputs: &[], ..region }, "node 0, n, reads value 0, which is not there yet");
-        refuse(&Region { outputs: &[0], ..region }, "no node computes its output, value 0");
+        refuse(&DeviceRegion { inputs: &[0, 3], ..region }, "value 3 cannot be an input");
+        refuse(&DeviceRegion { inputs: &[], ..region }, "node 0, n, reads value 0, which is not there yet");
+        refuse(&DeviceRegion { outputs: &[0], ..region }, "no node computes its output, value 0");
         let late = [node(&[0], &[1], &[]), node(&[1], &[2], &[1])];
-        refuse(&Region { nodes: &late, ..region }, "node 1, n, comes after node 1");
+        refuse(&DeviceRegion { nodes: &late, ..region }, "node 1, n, comes after node 1");
         let twice = [node(&[0], &[1], &[]), node(&[1], &[1], &[])];
-        refuse(&Region { nodes: &twice, ..region }, "node 1, n, cannot compute value 1");
+        refuse(&DeviceRegion { nodes: &twice, ..region }, "node 1, n, cannot compute value 1");
     }
     kinds.into_iter().for_each(|kind| drop(device::unregister(kind, 0).unwrap()));
     assert_eq!(state.alive.load(SeqCst), 0);

@@ -8,7 +8,7 @@ use crate::threadpool::conformance::Options;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-pub(super) struct Bench {
+pub(super) struct DeviceBench {
     pub(super) device: Arc<dyn Device>,
     pub(super) keep: Arc<Keep>,
     options: Options,
@@ -35,14 +35,20 @@ pub(super) fn of_work_under_way(met: usize, text: String) -> Finding {
     })
 }
 
-impl Bench {
-    pub(super) fn new(device: Arc<dyn Device>, keep: &Arc<Keep>, options: Options) -> Bench {
-        Bench { device, keep: Arc::clone(keep), options, random: AtomicU64::new(options.seed), steps: Arc::default() }
+impl DeviceBench {
+    pub(super) fn new(device: Arc<dyn Device>, keep: &Arc<Keep>, options: Options) -> DeviceBench {
+        DeviceBench {
+            device,
+            keep: Arc::clone(keep),
+            options,
+            random: AtomicU64::new(options.seed),
+            steps: Arc::default(),
+        }
     }
 
     /// The same bench for another thread, with draws of its own.
-    pub(super) fn another(&self) -> Bench {
-        Bench {
+    pub(super) fn another(&self) -> DeviceBench {
+        DeviceBench {
             device: Arc::clone(&self.device),
             keep: Arc::clone(&self.keep),
             options: self.options,

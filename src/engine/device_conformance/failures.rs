@@ -1,6 +1,6 @@
 //! Clauses about failures and destruction.
 
-use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
+use super::bench::{DeviceBench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::told;
 use crate::base::{Code, Error, Result as Outcome};
 use crate::device::{HostFunction, Launch, Recipe};
@@ -16,7 +16,7 @@ impl HostFunction for Fails {
     }
 }
 
-pub(super) fn late(bench: &Bench) -> Finding {
+pub(super) fn late(bench: &DeviceBench) -> Finding {
     let recipe = Recipe {
         name: "weir.fail",
         operation: "weir.fail",
@@ -70,7 +70,7 @@ pub(super) fn late(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("{} times", bench.rounds().div_ceil(4))))
 }
 
-pub(super) fn destroy(bench: &Bench) -> Finding {
+pub(super) fn destroy(bench: &DeviceBench) -> Finding {
     let mut round = 0;
     let met = under_way(bench.rounds().div_ceil(4), |weight| {
         round += 1;

@@ -1,7 +1,7 @@
 //! Fields: the streams, events and memory of a device with which a probe observes one thing.
 
-use super::bench::Bench;
-use super::keep::{Memory, OnHost, Parts, Pinned, told};
+use super::bench::DeviceBench;
+use super::keep::{DeviceBlock, OnHost, Parts, Pinned, told};
 use crate::device::{
     Device, DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Executable, Fill, HostAddress, Location,
     Transfer,
@@ -14,7 +14,7 @@ const CHUNKS: usize = 6;
 
 /// A field that is not taken down leaks: its probe has found a fault, so the device's answers cannot be trusted.
 pub(super) struct Field<'a> {
-    bench: &'a Bench,
+    bench: &'a DeviceBench,
     parts: Parts,
 }
 
@@ -29,7 +29,7 @@ impl Drop for Field<'_> {
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn new(bench: &'a Bench, streams: Vec<Box<dyn DeviceStream>>) -> Field<'a> {
+    pub(super) fn new(bench: &'a DeviceBench, streams: Vec<Box<dyn DeviceStream>>) -> Field<'a> {
         Field { bench, parts: Parts { streams, ..Parts::default() } }
     }
 
@@ -58,7 +58,7 @@ impl<'a> Field<'a> {
     /// Allocates memory of another device.
     pub(super) fn block_on(&mut self, device: &Arc<dyn Device>, bytes: usize) -> Result<usize, String> {
         self.bench.step();
-        let memory = Memory::on(device, bytes).map_err(told)?;
+        let memory = DeviceBlock::on(device, bytes).map_err(told)?;
         let address = memory.address;
         self.parts.memory.push(memory);
         Ok(address)
@@ -200,7 +200,7 @@ impl<'a> Field<'a> {
     }
 }
 
-impl Bench {
+impl DeviceBench {
     /// A field with this many streams.
     pub(super) fn field(&self, streams: usize) -> Result<Field<'_>, String> {
         let accelerator = self.accelerator()?;

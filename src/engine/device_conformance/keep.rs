@@ -21,13 +21,13 @@ pub(super) struct Parts {
     pub(super) executables: Vec<Arc<dyn Executable>>,
     pub(super) events: Vec<Arc<dyn DeviceEvent>>,
     pub(super) kernels: Vec<Arc<dyn DeviceKernel>>,
-    pub(super) memory: Vec<Memory>,
+    pub(super) memory: Vec<DeviceBlock>,
     pub(super) host: Vec<OnHost>,
 }
 
 /// Host memory.
 pub(super) enum OnHost {
-    Any(HostMemory),
+    Any(HostBytes),
     Pinned(Arc<Pinned>),
 }
 
@@ -41,12 +41,12 @@ impl OnHost {
 }
 
 /// The first bytes of a buffer.
-pub(super) struct HostMemory {
+pub(super) struct HostBytes {
     buffer: AlignedBuffer,
     bytes: usize,
 }
 
-impl HostMemory {
+impl HostBytes {
     pub(super) fn view(&self) -> View {
         // SAFETY: the buffer's memory, which the users of the view keep (`Parts`).
         unsafe { View::new(self.buffer.data(), self.bytes, Desc::new(dtype::U8, &[self.bytes as i64])) }
@@ -67,7 +67,7 @@ pub(super) struct Keep {
 
 impl Keep {
     /// Host memory, filled with zeros.
-    pub(super) fn host(&self, bytes: usize) -> Result<HostMemory, String> {
+    pub(super) fn host(&self, bytes: usize) -> Result<HostBytes, String> {
         // Few sizes, so that buffers can often be reused.
         let size = bytes.next_power_of_two();
         let mut host = self.host.lock();
@@ -77,7 +77,7 @@ impl Keep {
             Some(buffer) => buffer,
             None => AlignedBuffer::zeroed(size, "conformance").map_err(told)?,
         };
-        let memory = HostMemory { buffer, bytes };
+        let memory = HostBytes { buffer, bytes };
         // SAFETY: nobody else has the buffer yet.
         unsafe { memory.view().as_bytes_mut().fill(0u8) };
         Ok(memory)
@@ -126,21 +126,21 @@ impl Drop for Keep {
 }
 
 /// A range of a device's memory.
-pub(super) struct Memory {
+pub(super) struct DeviceBlock {
     device: Arc<dyn Device>,
     pub(super) address: usize,
     bytes: usize,
 }
 
-impl Memory {
-    pub(super) fn on(device: &Arc<dyn Device>, bytes: usize) -> Outcome<Memory> {
+impl DeviceBlock {
+    pub(super) fn on(device: &Arc<dyn Device>, bytes: usize) -> Outcome<DeviceBlock> {
         let none = || Error::internal("a device without memory of its own");
         let address = device.accelerator().ok_or_else(none)?.allocate(bytes, "conformance")?;
-        Ok(Memory { device: Arc::clone(device), address, bytes })
+        Ok(DeviceBlock { device: Arc::clone(device), address, bytes })
     }
 }
 
-impl Drop for Memory {
+impl Drop for DeviceBlock {
     fn drop(&mut self) {
         if let Some(accelerator) = self.device.accelerator() {
             accelerator.deallocate(self.address, self.bytes);

@@ -1,6 +1,6 @@
 //! Clauses about kernels: a device's kernels compute what the host's do.
 
-use super::bench::{Bench, Finding, Seen};
+use super::bench::{DeviceBench, Finding, Seen};
 use super::keep::told;
 use crate::abi::{weir_matmul_flags as F, weir_softmax_desc};
 use crate::base::{Code, Desc, Error, Result as Outcome, dtype};
@@ -12,7 +12,7 @@ use crate::kernel::{Kernel, builtin};
 use crate::memory::{AlignedBuffer, View};
 use std::sync::Arc;
 
-pub(super) fn unknown(bench: &Bench) -> Finding {
+pub(super) fn unknown(bench: &DeviceBench) -> Finding {
     let operation = "weir.no-such-kernel";
     let recipe = Recipe { name: operation, operation, attributes: &[], num_inputs: 1, num_outputs: 1, host: None };
     match bench.accelerator()?.kernel(&recipe) {
@@ -37,7 +37,7 @@ impl HostFunction for Adds {
     }
 }
 
-pub(super) fn of_the_host(bench: &Bench) -> Finding {
+pub(super) fn of_the_host(bench: &DeviceBench) -> Finding {
     let kernel = |number| {
         let host: Option<Arc<dyn HostFunction>> = Some(Arc::new(Adds(number)));
         let recipe = Recipe { name: "adds", operation: "", attributes: &[], num_inputs: 1, num_outputs: 1, host };
@@ -132,14 +132,14 @@ fn cases() -> Result<Vec<Case>, String> {
 
 /// How a kernel is called.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Way {
+pub(super) enum LaunchWay {
     Launched,
     Recorded,
     Prepared,
 }
 
-pub(super) fn known(bench: &Bench) -> Finding {
-    let names = each_known(bench, Way::Launched)?;
+pub(super) fn known(bench: &DeviceBench) -> Finding {
+    let names = each_known(bench, LaunchWay::Launched)?;
     match names.is_empty() {
         true => Ok(Seen::NotOffered("it has none of those that are tried".to_owned())),
         false => Ok(Seen::Kept(names.join(", "))),
@@ -148,7 +148,7 @@ pub(super) fn known(bench: &Bench) -> Finding {
 
 /// Checks the results of all kernels that the device has, and gives their names; leaves out those that it does not call
 /// in this way.
-pub(super) fn each_known(bench: &Bench, way: Way) -> Result<Vec<&'static str>, String> {
+pub(super) fn each_known(bench: &DeviceBench, way: LaunchWay) -> Result<Vec<&'static str>, String> {
     let mut names = Vec::new();
     for (operation, attributes, kernel, inputs) in cases()? {
         let host: Arc<dyn HostFunction> = Arc::new(KernelOnHost::new(Arc::clone(&kernel)));
@@ -176,8 +176,8 @@ pub(super) fn each_known(bench: &Bench, way: Way) -> Result<Vec<&'static str>, S
 
 /// Compares a call on the device with one on the host; false if the device does not call it in this way.
 fn compare(
-    bench: &Bench,
-    (operation, way): (&str, Way),
+    bench: &DeviceBench,
+    (operation, way): (&str, LaunchWay),
     kernel: &Arc<dyn DeviceKernel>,
     host: &dyn HostFunction,
     inputs: &[Desc],
@@ -209,8 +209,8 @@ fn compare(
     let launch = Launch { name: "conformance", kernel, inputs: on_device, outputs: result };
     let mut prepared = None;
     match way {
-        Way::Launched => field.stream(0).launch(&launch).map_err(told)?,
-        Way::Recorded => {
+        LaunchWay::Launched => field.stream(0).launch(&launch).map_err(told)?,
+        LaunchWay::Recorded => {
             let steps = [RecordedStep { work: RecordedWork::Launch(launch), after: &[] }];
             let recording = Recording { name: "conformance", steps: &steps };
             let executable = match bench.accelerator()?.record(&recording) {
@@ -220,7 +220,7 @@ fn compare(
             field.keep_executable(&executable);
             field.stream(0).replay(&executable).map_err(told)?;
         }
-        Way::Prepared => {
+        LaunchWay::Prepared => {
             // First prepare a call that is never launched: its output is written elsewhere.
             let aside = field.block(result[0].bytes())?;
             // SAFETY: the device's memory, which is kept until the end.

@@ -1,12 +1,12 @@
 //! Clauses about memory and copies.
 #![forbid(unsafe_code)]
 
-use super::bench::{Bench, Finding, Seen};
-use super::keep::{Memory, told};
+use super::bench::{DeviceBench, Finding, Seen};
+use super::keep::{DeviceBlock, told};
 use crate::base::Code;
 use crate::device::{self, DeviceSettings, Location};
 
-pub(super) fn facts(bench: &Bench) -> Finding {
+pub(super) fn facts(bench: &DeviceBench) -> Finding {
     let device = &*bench.device;
     if device.name().is_empty() {
         return Err("the device has no name".to_owned());
@@ -21,14 +21,14 @@ pub(super) fn facts(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("'{}', alignment {}", device.name(), device.alignment())))
 }
 
-pub(super) fn apart(bench: &Bench) -> Finding {
+pub(super) fn apart(bench: &DeviceBench) -> Finding {
     const LARGEST: usize = 70_000;
     let mut field = bench.field(1)?;
     let mut blocks: Vec<(usize, usize, u8)> = Vec::new();
     for number in 0..bench.rounds() * 3 {
         // Some are freed before others are allocated.
         if number % 3 == 2 {
-            let passing = Memory::on(&bench.device, 1 + bench.draw(LARGEST)).map_err(told)?;
+            let passing = DeviceBlock::on(&bench.device, 1 + bench.draw(LARGEST)).map_err(told)?;
             drop(passing);
         }
         let bytes = 1 + if number % 5 == 0 { bench.draw(40) } else { bench.draw(LARGEST) };
@@ -53,10 +53,10 @@ pub(super) fn apart(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("{} blocks", blocks.len())))
 }
 
-pub(super) fn limit(bench: &Bench) -> Finding {
+pub(super) fn limit(bench: &DeviceBench) -> Finding {
     let known = bench.device.memory_bytes();
     let asked = if known == 0 { 1 << 60 } else { known.saturating_add(1 << 30) };
-    match Memory::on(&bench.device, asked as usize) {
+    match DeviceBlock::on(&bench.device, asked as usize) {
         Ok(_) => Err(format!("it gives {asked} bytes, and has {known}")),
         Err(error) if error.code() == Code::ResourceExhausted => Ok(Seen::Kept(format!("{asked} bytes are refused"))),
         Err(error) => Err(format!("too much memory is refused with another code than RESOURCE_EXHAUSTED: {error}")),
@@ -71,7 +71,7 @@ fn sizes() -> [usize; 9] {
 }
 
 /// Copies to the device, within it, and back.
-pub(super) fn round_trip(bench: &Bench, bytes: usize) -> Finding {
+pub(super) fn round_trip(bench: &DeviceBench, bytes: usize) -> Finding {
     let mut field = bench.field(1)?;
     for offset in [0, 1, MARGIN / 2] {
         let whole = bytes + MARGIN;
@@ -93,14 +93,14 @@ pub(super) fn round_trip(bench: &Bench, bytes: usize) -> Finding {
     Ok(Seen::Kept(format!("{bytes} bytes")))
 }
 
-pub(super) fn copies(bench: &Bench) -> Finding {
+pub(super) fn copies(bench: &DeviceBench) -> Finding {
     for bytes in sizes() {
         round_trip(bench, bytes)?;
     }
     Ok(Seen::Kept(format!("{} sizes, in three directions", sizes().len())))
 }
 
-pub(super) fn fills(bench: &Bench) -> Finding {
+pub(super) fn fills(bench: &DeviceBench) -> Finding {
     let mut field = bench.field(1)?;
     for bytes in sizes() {
         let whole = bytes + MARGIN;
@@ -117,7 +117,7 @@ pub(super) fn fills(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("{} sizes", sizes().len())))
 }
 
-pub(super) fn peers(bench: &Bench) -> Finding {
+pub(super) fn peers(bench: &DeviceBench) -> Finding {
     const BYTES: usize = 100_001;
     let (kind, index) = (bench.device.kind(), bench.device.index());
     let Some(other) = (0..device::count(kind)).find(|&other| other != index) else {

@@ -22,13 +22,13 @@ use crate::device::{self, Device, DeviceKind, DeviceSettings};
 use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{EventCount, Mutex};
 use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
-use bench::{Bench, Finding, Seen};
+use bench::{DeviceBench, Finding, Seen};
 use keep::Keep;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-type Probe = fn(&Bench) -> Finding;
+type Probe = fn(&DeviceBench) -> Finding;
 
 /// The clauses of docs/devices.md, in its order.
 const PROBES: [(&str, &str, Probe); 17] = [
@@ -78,7 +78,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: Probe| {
         let (verdict, text) = match device {
             _ if stuck => (ClauseVerdict::NotChecked, "a call before this one has not returned".to_owned()),
-            Ok(device) => match run(&threads, Bench::new(device, &keep, options), probe, &mut stuck) {
+            Ok(device) => match run(&threads, DeviceBench::new(device, &keep, options), probe, &mut stuck) {
                 Ok(Seen::Kept(text)) => (ClauseVerdict::Pass, text),
                 Ok(Seen::NotOffered(text)) => (ClauseVerdict::NotOffered, text),
                 Ok(Seen::NotMet(text)) => (ClauseVerdict::NotChecked, text),
@@ -97,7 +97,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     // The last reference, unless the host has an engine on it.
     drop(device);
     let again = open();
-    let reopened = |bench: &Bench| memory::round_trip(bench, 4097);
+    let reopened = |bench: &DeviceBench| memory::round_trip(bench, 4097);
     add("D18", "a device that was closed can be opened again", again.clone(), reopened);
     add("D19", "copies meet pinned memory when it is their turn", again.clone(), pinned::pinned);
     add("D20", "a stream is idle when its work is done, and not early", again.clone(), recordings::idle);
@@ -111,7 +111,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
 }
 
 /// Runs a probe in a thread of its own.
-fn run(threads: &Arc<ThreadGroup>, bench: Bench, probe: Probe, stuck: &mut bool) -> Finding {
+fn run(threads: &Arc<ThreadGroup>, bench: DeviceBench, probe: Probe, stuck: &mut bool) -> Finding {
     let limit_ns = bench.budget_ns().saturating_mul(PROBE_BUDGETS);
     let report = Arc::new((Mutex::new(None), EventCount::new()));
     let done = Arc::clone(&report);

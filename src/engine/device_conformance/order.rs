@@ -1,7 +1,7 @@
 //! Clauses about the order of work.
 #![forbid(unsafe_code)]
 
-use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
+use super::bench::{DeviceBench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::told;
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::time::Duration;
 
 /// One stream; each step depends on the one before.
-fn chain(bench: &Bench, rounds: usize) -> Result<(), String> {
+fn chain(bench: &DeviceBench, rounds: usize) -> Result<(), String> {
     let mut field = bench.field(1)?;
     let bytes = 3000 + bench.draw(200_000);
     // Keeps several of the first steps in flight at a time.
@@ -41,12 +41,12 @@ fn chain(bench: &Bench, rounds: usize) -> Result<(), String> {
     field.take_down()
 }
 
-pub(super) fn in_order(bench: &Bench) -> Finding {
+pub(super) fn in_order(bench: &DeviceBench) -> Finding {
     chain(bench, bench.rounds())?;
     Ok(Seen::Kept(format!("{} chains of 11", bench.rounds())))
 }
 
-pub(super) fn events(bench: &Bench) -> Finding {
+pub(super) fn events(bench: &DeviceBench) -> Finding {
     let mut field = bench.field(1)?;
     let fresh = field.event(false)?;
     if !matches!(fresh.is_reached(), Ok(true)) {
@@ -79,7 +79,7 @@ pub(super) fn events(bench: &Bench) -> Finding {
     of_work_under_way(met, format!("{count} records"))
 }
 
-pub(super) fn timeouts(bench: &Bench) -> Finding {
+pub(super) fn timeouts(bench: &DeviceBench) -> Finding {
     let mut field = bench.field(1)?;
     let mut round = 0;
     let short = under_way(bench.rounds().div_ceil(4), |weight| {
@@ -107,7 +107,7 @@ pub(super) fn timeouts(bench: &Bench) -> Finding {
     of_work_under_way(short, format!("{short} waits ended before the work"))
 }
 
-pub(super) fn waits(bench: &Bench) -> Finding {
+pub(super) fn waits(bench: &DeviceBench) -> Finding {
     let met = under_way(bench.rounds().div_ceil(4), |weight| {
         let mut field = bench.field(3)?;
         let (from, expected) = field.burden(0, weight)?;
@@ -129,7 +129,7 @@ pub(super) fn waits(bench: &Bench) -> Finding {
     of_work_under_way(met, format!("{met} times across three streams"))
 }
 
-pub(super) fn callbacks(bench: &Bench) -> Finding {
+pub(super) fn callbacks(bench: &DeviceBench) -> Finding {
     let count = (bench.rounds() / 2).max(4);
     let strays = plugin::stray_callbacks();
     let called = Arc::new(AtomicUsize::new(0));
@@ -180,7 +180,7 @@ pub(super) fn callbacks(bench: &Bench) -> Finding {
     }
 }
 
-pub(super) fn time(bench: &Bench) -> Finding {
+pub(super) fn time(bench: &DeviceBench) -> Finding {
     let mut field = bench.field(1)?;
     let mut longest = 0;
     for _ in 0..bench.rounds().div_ceil(4) {
@@ -208,7 +208,7 @@ pub(super) fn time(bench: &Bench) -> Finding {
     Ok(Seen::Kept(format!("up to {} us", longest / 1000)))
 }
 
-pub(super) fn threads(bench: &Bench) -> Finding {
+pub(super) fn threads(bench: &DeviceBench) -> Finding {
     const THREADS: usize = 4;
     let group = Arc::new(ThreadGroup {
         origin: ThreadOrigin::Conformance,
@@ -238,8 +238,8 @@ pub(super) fn threads(bench: &Bench) -> Finding {
 }
 
 /// Overlaps batches of two threads, each with work on streams of its own.
-pub(super) fn batches(bench: &Bench) -> Finding {
-    let one = |bench: &Bench| -> Result<(), String> {
+pub(super) fn batches(bench: &DeviceBench) -> Finding {
+    let one = |bench: &DeviceBench| -> Result<(), String> {
         let mut field = bench.field(2)?;
         let blocks = [field.block(256)?, field.block(256)?];
         for round in 0..bench.rounds() {

@@ -1,14 +1,14 @@
 //! The clause about pinned host memory.
 #![forbid(unsafe_code)]
 
-use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
+use super::bench::{DeviceBench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::{Pinned, pinning, told};
 use crate::device::{Device, Location};
 use std::sync::Arc;
 
 type Make = fn(&Arc<dyn Device>, usize) -> Result<Pinned, String>;
 
-pub(super) fn pinned(bench: &Bench) -> Finding {
+pub(super) fn pinned(bench: &DeviceBench) -> Finding {
     let device = &bench.device;
     let Ok(pinning) = pinning(device) else {
         return Ok(Seen::NotOffered("copies take whatever memory there is".to_owned()));
@@ -23,7 +23,7 @@ pub(super) fn pinned(bench: &Bench) -> Finding {
 }
 
 /// Memory is aligned, does not overlap, and keeps what the host writes.
-fn apart(bench: &Bench) -> Result<(), String> {
+fn apart(bench: &DeviceBench) -> Result<(), String> {
     let mut blocks: Vec<Pinned> = Vec::new();
     for number in 0..bench.rounds() {
         if number % 3 == 2 {
@@ -47,7 +47,7 @@ fn apart(bench: &Bench) -> Result<(), String> {
 
 /// One stream writes pinned memory late, and another one reads it behind that: the copy must see the written bytes, not
 /// those that were there when it was submitted. Gives whether it was submitted before the write was done.
-fn pass_on(bench: &Bench, weight: usize, make: Make) -> Result<bool, String> {
+fn pass_on(bench: &DeviceBench, weight: usize, make: Make) -> Result<bool, String> {
     let mut field = bench.field(2)?;
     let (from, expected) = field.burden(0, weight)?;
     let bytes = expected.len();

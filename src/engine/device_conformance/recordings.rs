@@ -1,10 +1,10 @@
 //! Clauses about recordings and prepared launches, and about queries of idle streams.
 #![forbid(unsafe_code)]
 
-use super::bench::{Bench, Finding, Seen, of_work_under_way, under_way};
+use super::bench::{DeviceBench, Finding, Seen, of_work_under_way, under_way};
 use super::field::Field;
 use super::keep::told;
-use super::kernels::{self, Way};
+use super::kernels::{self, LaunchWay};
 use crate::base::{Code, dtype};
 use crate::device::{
     Comparison, Executable, Fill, Integer, Location, Predicate, RecordedBranch, RecordedLoop, RecordedStep,
@@ -12,7 +12,7 @@ use crate::device::{
 };
 use std::sync::Arc;
 
-pub(super) fn idle(bench: &Bench) -> Finding {
+pub(super) fn idle(bench: &DeviceBench) -> Finding {
     let mut field = bench.field(1)?;
     if !field.stream(0).tells_idle() {
         field.take_down()?;
@@ -40,7 +40,7 @@ pub(super) fn idle(bench: &Bench) -> Finding {
 /// A device's executable of a recording; `None` if it refuses.
 fn record(
     field: &mut Field<'_>,
-    bench: &Bench,
+    bench: &DeviceBench,
     steps: &[RecordedStep<'_>],
 ) -> Result<Option<Arc<dyn Executable>>, String> {
     match bench.accelerator()?.record(&Recording { name: "conformance", steps }) {
@@ -61,7 +61,7 @@ fn fill(address: usize, bytes: usize, value: u8) -> RecordedWork<'static> {
     RecordedWork::Fill(Fill { name: "conformance", address, bytes, value })
 }
 
-pub(super) fn recordings(bench: &Bench) -> Finding {
+pub(super) fn recordings(bench: &DeviceBench) -> Finding {
     if !bench.accelerator()?.can_record() {
         return Ok(Seen::NotOffered("it makes no recordings".to_owned()));
     }
@@ -110,14 +110,14 @@ pub(super) fn recordings(bench: &Bench) -> Finding {
         field.expect(landing, &expected, "an update has changed a replay that was under way")?;
         field.take_down()?;
     }
-    let names = kernels::each_known(bench, Way::Recorded)?;
+    let names = kernels::each_known(bench, LaunchWay::Recorded)?;
     Ok(Seen::Kept(format!("copies, fills{}", names.iter().map(|name| format!(", {name}")).collect::<String>())))
 }
 
 /// How many words are written one after the other to the address that a loop reads.
 const WORDS: usize = 9;
 
-pub(super) fn control(bench: &Bench) -> Finding {
+pub(super) fn control(bench: &DeviceBench) -> Finding {
     let accelerator = bench.accelerator()?;
     if let Err(error) = accelerator.control_flow() {
         return Ok(Seen::NotOffered(error.message().to_owned()));
@@ -134,7 +134,7 @@ pub(super) fn control(bench: &Bench) -> Finding {
 }
 
 /// A loop: each iteration moves a row of words on by one, so their final position shows how often it ran.
-fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
+fn looped(bench: &DeviceBench, round: usize) -> Result<Option<String>, String> {
     const RELATIONS: [Relation; 6] =
         [Relation::Eq, Relation::Ne, Relation::Lt, Relation::Le, Relation::Gt, Relation::Ge];
     let mut field = bench.field(1)?;
@@ -147,7 +147,7 @@ fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
     };
     let relation = RELATIONS[round / 7 % 6];
     let width = if of == dtype::F32 || of == dtype::S32 { 4 } else { 1 };
-    let word = |bench: &Bench| -> Vec<u8> {
+    let word = |bench: &DeviceBench| -> Vec<u8> {
         let number = bench.draw(5) as i32 - 2;
         match of {
             dtype::F32 if bench.draw(12) == 0 => f32::NAN.to_le_bytes().to_vec(),
@@ -209,7 +209,7 @@ fn looped(bench: &Bench, round: usize) -> Result<Option<String>, String> {
 }
 
 /// A branch, with a loop in its first list.
-fn branched(bench: &Bench, round: usize) -> Result<Option<String>, String> {
+fn branched(bench: &DeviceBench, round: usize) -> Result<Option<String>, String> {
     let mut field = bench.field(1)?;
     let is_cond = round.is_multiple_of(2);
     let (choice, result, runs) = (field.block(4)?, field.block(64)?, field.block(8)?);
@@ -264,8 +264,8 @@ fn branched(bench: &Bench, round: usize) -> Result<Option<String>, String> {
     field.take_down().map(|()| None)
 }
 
-pub(super) fn prepared(bench: &Bench) -> Finding {
-    let names = kernels::each_known(bench, Way::Prepared)?;
+pub(super) fn prepared(bench: &DeviceBench) -> Finding {
+    let names = kernels::each_known(bench, LaunchWay::Prepared)?;
     Ok(match names.is_empty() {
         true => Seen::NotOffered("it prepares none of the kernels that are tried".to_owned()),
         false => Seen::Kept(names.join(", ")),

@@ -1,12 +1,13 @@
 //! The clause about regions: one kernel does what its nodes would have done.
 
-use super::bench::{Bench, Finding, Seen};
+use super::bench::{DeviceBench, Finding, Seen};
 use super::field::Field;
 use super::keep::told;
 use super::kernels::descriptor;
 use crate::base::{Code, Desc, Result as Outcome, dtype};
 use crate::device::{
-    DeviceKernel, HostFunction, Launch, Recipe, RecordedStep, RecordedWork, Recording, Region, RegionNode, RegionValue,
+    DeviceKernel, DeviceRegion, HostFunction, Launch, Recipe, RecordedStep, RecordedWork, Recording, RegionNode,
+    RegionValue,
 };
 use crate::engine::on_host::KernelOnHost;
 use crate::kernel::{Kernel, builtin};
@@ -14,17 +15,17 @@ use crate::memory::View;
 use std::sync::Arc;
 
 /// One of weir's operations and its kernel on the host.
-struct Operation {
+struct RegionOperation {
     name: &'static str,
     attributes: Vec<u8>,
     num_inputs: usize,
     host: Arc<dyn HostFunction>,
 }
 
-impl Operation {
-    fn new(name: &'static str, kernel: Arc<dyn Kernel>) -> Operation {
+impl RegionOperation {
+    fn new(name: &'static str, kernel: Arc<dyn Kernel>) -> RegionOperation {
         let num_inputs = kernel.num_inputs();
-        Operation { name, attributes: descriptor(&[]), num_inputs, host: Arc::new(KernelOnHost::new(kernel)) }
+        RegionOperation { name, attributes: descriptor(&[]), num_inputs, host: Arc::new(KernelOnHost::new(kernel)) }
     }
 
     fn recipe(&self) -> Recipe<'_> {
@@ -57,12 +58,13 @@ fn expected(first: f32, second: f32, constant: f32) -> [f32; 2] {
     [rectified + (rectified + second), rectified]
 }
 
-pub(super) fn regions(bench: &Bench) -> Finding {
+pub(super) fn regions(bench: &DeviceBench) -> Finding {
     let accelerator = bench.accelerator()?;
     if !accelerator.takes_regions() {
         return Ok(Seen::NotOffered("it compiles no regions".to_owned()));
     }
-    let operations = [Operation::new("add", Arc::new(builtin::Add)), Operation::new("relu", Arc::new(builtin::Relu))];
+    let operations =
+        [RegionOperation::new("add", Arc::new(builtin::Add)), RegionOperation::new("relu", Arc::new(builtin::Relu))];
     let mut kernels = Vec::new();
     for operation in &operations {
         match accelerator.kernel(&operation.recipe()) {
@@ -84,14 +86,14 @@ pub(super) fn regions(bench: &Bench) -> Finding {
 }
 
 /// The ways in which a region was launched, or why it was declined.
-type Ways = Result<Vec<&'static str>, String>;
+type LaunchWays = Result<Vec<&'static str>, String>;
 
 fn one(
-    bench: &Bench,
-    operations: &[Operation],
+    bench: &DeviceBench,
+    operations: &[RegionOperation],
     kernels: &[Arc<dyn DeviceKernel>],
     round: usize,
-) -> Result<Ways, String> {
+) -> Result<LaunchWays, String> {
     let accelerator = bench.accelerator()?;
     let mut field = bench.field(1)?;
     kernels.iter().for_each(|kernel| field.keep_kernel(kernel));
@@ -128,7 +130,8 @@ fn one(
             }
         })
         .collect();
-    let region = Region { name: "conformance", nodes: &nodes, values: &values, inputs: &INPUTS, outputs: &OUTPUTS };
+    let region =
+        DeviceRegion { name: "conformance", nodes: &nodes, values: &values, inputs: &INPUTS, outputs: &OUTPUTS };
     match accelerator.claim(&region) {
         Err(error) if error.code() != Code::Unimplemented => return Err(told(error)),
         _ => {}

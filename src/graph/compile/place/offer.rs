@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Replaces a region's nodes. It is never called: the device's kernel is launched.
-struct Whole {
+struct RegionKernel {
     num_inputs: usize,
     outputs: Vec<Desc>,
     cost_ns: u64,
@@ -32,7 +32,7 @@ struct Whole {
     _constants: Vec<Ref<Tensor>>,
 }
 
-impl Kernel for Whole {
+impl Kernel for RegionKernel {
     fn name(&self) -> &str {
         "region"
     }
@@ -75,11 +75,11 @@ struct Offering<'a> {
     /// The nodes that read each value.
     readers: HashMap<Value, Vec<usize>>,
     /// The regions that were taken, and for each node the first one of its region.
-    taken: Vec<Taken>,
+    taken: Vec<TakenRegion>,
     unit: Vec<usize>,
 }
 
-struct Taken {
+struct TakenRegion {
     nodes: Vec<usize>,
     kernel: Ref<BoundKernel>,
     inputs: Vec<Value>,
@@ -355,7 +355,7 @@ impl<'a> Offering<'a> {
             NodeBody::Kernel { kernel, .. } => Some(kernel.clone()),
             _ => None,
         });
-        let whole = Whole {
+        let whole = RegionKernel {
             num_inputs: shown.inputs.len(),
             outputs: shown.outputs.iter().map(|(value, _)| *self.verified.desc(*value)).collect(),
             cost_ns: shown.cost_ns,
@@ -367,7 +367,7 @@ impl<'a> Offering<'a> {
 
     fn take(&mut self, shown: &Shown, kernel: Ref<BoundKernel>) {
         shown.nodes.iter().for_each(|&node| self.unit[node] = shown.nodes[0]);
-        self.taken.push(Taken {
+        self.taken.push(TakenRegion {
             nodes: shown.nodes.clone(),
             kernel,
             inputs: shown.inputs.iter().map(|(value, _)| *value).collect(),
@@ -381,7 +381,7 @@ impl<'a> Offering<'a> {
             return None;
         }
         let old = self.contents;
-        let region: HashMap<usize, &Taken> = self.taken.iter().map(|taken| (taken.nodes[0], taken)).collect();
+        let region: HashMap<usize, &TakenRegion> = self.taken.iter().map(|taken| (taken.nodes[0], taken)).collect();
         // The lowest number first: inputs keep their order.
         let kept = |&node: &usize| self.unit[node] == node;
         let order: Vec<usize> = convex::order(&self.before()).into_iter().filter(kept).collect();
@@ -428,7 +428,7 @@ impl Shown {
     fn with<R>(
         &self,
         offering: &Offering<'_>,
-        f: impl FnOnce(&dyn device::Accelerator, &device::Region<'_>) -> Result<R>,
+        f: impl FnOnce(&dyn device::Accelerator, &device::DeviceRegion<'_>) -> Result<R>,
         engine: &crate::engine::Engine,
     ) -> Result<R> {
         let gone = || Error::internal("a region of kernels that no device has made");
@@ -448,7 +448,7 @@ impl Shown {
         let numbers = |values: &[(Value, usize)]| values.iter().map(|(_, number)| *number).collect::<Vec<_>>();
         let (inputs, outputs) = (numbers(&self.inputs), numbers(&self.outputs));
         let (name, values) = (&self.name, &self.values);
-        let region = device::Region { name, nodes: &nodes, values, inputs: &inputs, outputs: &outputs };
+        let region = device::DeviceRegion { name, nodes: &nodes, values, inputs: &inputs, outputs: &outputs };
         f(engine.accelerator().ok_or_else(gone)?, &region)
     }
 }
