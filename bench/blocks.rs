@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use weir::memory::{Block, HostMemory, Pool, PoolAttr, Progress, Tag};
+use weir::memory::{MemoryBlock, Pool, PoolAttr, ProcessMemory, Progress, Tag};
 
 const ROUNDS: usize = 41;
 
@@ -50,7 +50,7 @@ fn row(name: &str, sides: &mut [(&str, &mut dyn FnMut() -> f64)]) {
 
 fn main() {
     let attr = PoolAttr { name: "engine cpu:0".to_owned(), alignment: 64, limit: usize::MAX, direct: false };
-    let pool = Pool::new(attr, Box::new(HostMemory));
+    let pool = Pool::new(attr, Box::new(ProcessMemory));
     let clock = Arc::new(Clock(AtomicU64::new(0)));
     let lane = pool.open_lane(Arc::clone(&clock) as _);
     for bytes in [64, 4096, 65536, 1 << 20, 32 << 20] {
@@ -87,7 +87,7 @@ fn main() {
     // Many blocks of all sizes are out, and one goes for each that comes.
     for most in [4096, 256 << 10, 8 << 20] {
         let calls = 20_000;
-        let mut blocks: Vec<Option<Block>> = (0..1000).map(|_| None).collect();
+        let mut blocks: Vec<Option<MemoryBlock>> = (0..1000).map(|_| None).collect();
         let mut system: Vec<Option<(*mut u8, Layout)>> = vec![None; 1000];
         let (mut a, mut b) = (1u64, 1u64);
         row(

@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 use weir::base::Ref;
-use weir::kernel::vector::gemm::{self, Shape};
-use weir::kernel::vector::int8::{Offset, Product, Rule};
+use weir::kernel::vector::gemm::{self, GemmShape};
+use weir::kernel::vector::int8::{Int8Product, Offset, Rule};
 use weir::kernel::vector::isa::Isa;
 use weir::kernel::vector::micro::Scale;
 use weir::kernel::vector::site::{Matrix, MatrixMut};
@@ -40,7 +40,7 @@ fn bytes(size: usize, rounds: usize, pool: &Ref<ThreadPool>) {
     let len = size * size;
     let a: Vec<u8> = (0..len).map(|i| (i * 7 % 256) as u8).collect();
     let b: Vec<u8> = (0..len).map(|i| (i * 5 % 256) as u8).collect();
-    let product = Product {
+    let product = Int8Product {
         m: size,
         n: size,
         k: size,
@@ -72,8 +72,8 @@ fn bytes(size: usize, rounds: usize, pool: &Ref<ThreadPool>) {
 fn floats(size: usize, rounds: usize, pool: &Ref<ThreadPool>) {
     let len = size * size;
     let a: Vec<f32> = (0..len).map(|i| (i * 7 % 13) as f32 - 6.0).collect();
-    let product = gemm::Product {
-        shape: Shape { m: size, n: size, k: size, transpose_a: false, transpose_b: false },
+    let product = gemm::GemmProduct {
+        shape: GemmShape { m: size, n: size, k: size, transpose_a: false, transpose_b: false },
         a: Matrix::dense(&a, size, size),
         b: Matrix::dense(&a, size, size),
         scale: Scale { alpha: 1.0, beta: 0.0 },

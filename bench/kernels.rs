@@ -12,7 +12,7 @@ use weir::kernel::vector::activation::Activation;
 use weir::kernel::vector::eltwise::Op;
 use weir::kernel::vector::isa::Isa;
 use weir::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use weir::memory::{Buffer, View};
+use weir::memory::{AlignedBuffer, View};
 
 const ROUNDS: usize = 21;
 
@@ -54,7 +54,7 @@ impl Case<'_> {
         // SAFETY: the numbers outlive the view.
         let outputs = [unsafe { View::new(ours.as_mut_ptr().cast(), size * size_of::<f32>(), result[0]) }];
         let bytes = self.kernel.scratch_bytes(&descs, &result);
-        let scratch = Buffer::zeroed(Scratch::stride(bytes), "scratch").unwrap();
+        let scratch = AlignedBuffer::zeroed(Scratch::stride(bytes), "scratch").unwrap();
         let ours_once = || {
             // SAFETY: nobody else has the memory.
             unsafe {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use weir::base::{Desc, dtype};
 use weir::kernel::vector::activation::Activation;
 use weir::kernel::{Kernel, KernelContext, NEVER, Scratch, builtin::Matmul};
-use weir::memory::{Buffer, View};
+use weir::memory::{AlignedBuffer, View};
 
 struct Case {
     m: usize,
@@ -47,7 +47,7 @@ fn measure(case: &Case) -> (f64, f64) {
     let outputs = [view(&mut ours, [m, n])];
     let descs = (inputs.each_ref().map(|v| *v.desc()), outputs.each_ref().map(|v| *v.desc()));
     let bytes = kernel.scratch_bytes(&descs.0, &descs.1);
-    let scratch = Buffer::zeroed(Scratch::stride(bytes), "scratch").unwrap();
+    let scratch = AlignedBuffer::zeroed(Scratch::stride(bytes), "scratch").unwrap();
     let gemm = gemm_f32::gemm::f32::get_gemm_fn();
     // Row-major B, or its transpose: strides of columns and rows.
     let (b_columns, b_rows) = if transpose_b { (k as isize, 1) } else { (1, n as isize) };

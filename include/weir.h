@@ -103,7 +103,7 @@ struct DLManagedTensorVersioned;
 /** Time-outs. All time-outs are relative and in nanoseconds. */
 #define WEIR_TIMEOUT_INFINITE UINT64_MAX
 
-/** A dimension that only a run knows, or that matches anything in a kernel's signature. */
+/** A dimension that is known only at run time, or that matches anything in a kernel's signature. */
 #define WEIR_DIM_DYNAMIC -1
 
 /** Major version of this header. The library's own is in weir_version. */
@@ -129,7 +129,7 @@ typedef enum weir_status_code {
   WEIR_CANCELLED = 1,
   /** A host callback failed with a code that weir does not know. */
   WEIR_UNKNOWN = 2,
-  /** An argument is wrong whatever the state of the library: NULL, wrong handle, unknown enum value or flag bit. */
+  /** An argument is wrong in any state of the library: NULL, wrong handle, unknown enum value or flag bit. */
   WEIR_INVALID_ARGUMENT = 3,
   /** The time given for a wait or a run has passed. The work itself goes on unless the call says otherwise. */
   WEIR_DEADLINE_EXCEEDED = 4,
@@ -143,7 +143,7 @@ typedef enum weir_status_code {
   WEIR_RESOURCE_EXHAUSTED = 8,
   /** The object is not in a state in which this call is possible. */
   WEIR_FAILED_PRECONDITION = 9,
-  /** The work was given up because something it depends on failed; the text names the origin. */
+  /** The work was abandoned because something it depends on failed; the text names the origin. */
   WEIR_ABORTED = 10,
   /** An index or a size is outside its range, or a size computation overflows. */
   WEIR_OUT_OF_RANGE = 11,
@@ -156,13 +156,13 @@ typedef enum weir_status_code {
   /** Data was lost or corrupted. */
   WEIR_DATA_LOSS = 15,
   /**
-   * The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work.
-   * Abseil has no such code.
+   * The device has failed for good: everything on it fails with this, waits end, and a newly created engine may
+   * work. Abseil has no such code.
    */
   WEIR_DEVICE_LOST = 64,
 } weir_status_code;
 
-/** What a pool is like. Fixed for the life of the pool object. */
+/** Properties of a pool. Fixed for the life of the pool object. */
 typedef enum weir_threadpool_flags {
   /** parallel_for may return before its tasks ran; weir waits with a counter of its own. */
   WEIR_THREADPOOL_ASYNCHRONOUS = 1,
@@ -178,14 +178,14 @@ typedef enum weir_threadpool_flags {
    */
   WEIR_THREADPOOL_NESTED = 4,
   /**
-   * Work that was given to the pool runs on its own threads alone. Without it a thread that waits for such work
-   * does what has not begun of it, wherever it waits. Requires in_parallel. What the pool refuses is done by the
-   * thread that offered it all the same.
+   * Only the pool's own threads run work that was given to it. Without this flag a thread that waits for such work,
+   * wherever it waits, runs the part that has not begun. Requires in_parallel. Work that the pool refuses still runs
+   * in the thread that offered it.
    */
   WEIR_THREADPOOL_OWN_THREADS_ONLY = 8,
 } weir_threadpool_flags;
 
-/** What weir_threadpool_conformance and weir_device_conformance say of a clause. */
+/** The verdict of weir_threadpool_conformance and weir_device_conformance on a clause. */
 typedef enum weir_conformance_verdict {
   /** Nothing wrong was seen. */
   WEIR_CONFORMANCE_PASS = 0,
@@ -193,9 +193,9 @@ typedef enum weir_conformance_verdict {
   WEIR_CONFORMANCE_FAIL = 1,
   /** The pool or device lacks the function that the clause is about. */
   WEIR_CONFORMANCE_NOT_OFFERED = 2,
-  /** Legal, and good to know: what the pool is like. */
+  /** Legal, but worth knowing about the pool. */
   WEIR_CONFORMANCE_NOTE = 3,
-  /** It could not be tried, because a call before it has not returned. */
+  /** Not checked, because an earlier call has not returned. */
   WEIR_CONFORMANCE_NOT_CHECKED = 4,
 } weir_conformance_verdict;
 
@@ -218,7 +218,7 @@ typedef enum weir_dtype_value {
   /** One byte, 0 or 1. */
   WEIR_BOOL = 7,
   /**
-   * Signed 64-bit integer, two's complement: for keys of tables, indices of gather, and kernels that move elements
+   * Signed 64-bit integer, two's complement: for keys of tables, indices of gather, and data movement kernels
    * (transpose, concat, slice, reshape, gather). No kernel computes with it.
    */
   WEIR_S64 = 8,
@@ -226,21 +226,21 @@ typedef enum weir_dtype_value {
 
 /** Limits of the API. */
 typedef enum weir_limit {
-  /** Most dimensions of a tensor. */
+  /** Maximum number of dimensions of a tensor. */
   WEIR_MAX_RANK = 8,
-  /** Most inputs, and most outputs, of one kernel. */
+  /** Maximum number of inputs, and of outputs, of one kernel. */
   WEIR_MAX_ARGS = 64,
 } weir_limit;
 
-/** Kinds of engines. A build or a machine may lack some: weir_engine_count says how many there are. */
+/** Kinds of engines. A build or a machine may lack some: weir_engine_count counts the devices of a kind. */
 typedef enum weir_engine_kind_value {
   /** The host's processors, through a thread pool or the calling thread. */
   WEIR_ENGINE_CPU = 1,
   /** NVIDIA GPUs through the CUDA driver. */
   WEIR_ENGINE_CUDA = 2,
   /**
-   * Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with
-   * an order of work that a seed decides, faults on request, and a checker of the order (weir_emulation).
+   * Devices that the library emulates on a thread of its own, in memory that the host cannot access: for tests, with
+   * a seeded order of work, faults on request, and a checker of the order (weir_emulation).
    */
   WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
@@ -379,44 +379,44 @@ typedef enum weir_cuda_argument_kind_value {
   WEIR_CUDA_ARGUMENT_INPUT = 1,
   /** The address of output `index`: a pointer. */
   WEIR_CUDA_ARGUMENT_OUTPUT = 2,
-  /** How many elements input `index` has: uint64_t. */
+  /** The number of elements of input `index`: uint64_t. */
   WEIR_CUDA_ARGUMENT_INPUT_ELEMENTS = 3,
-  /** How many elements output `index` has: uint64_t. */
+  /** The number of elements of output `index`: uint64_t. */
   WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS = 4,
   /** The `bytes` bytes at `value`. */
   WEIR_CUDA_ARGUMENT_VALUE = 5,
 } weir_cuda_argument_kind_value;
 
 /**
- * Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
- * engine's. What they mean for an engine that works on its own, weir_engine_attr_set_thread_mode says.
+ * Thread modes of engines. In every mode a pool of the call comes before a pool of the stream, and that before the
+ * engine's. weir_engine_attr_set_thread_mode describes the modes of accelerator engines.
  */
 typedef enum weir_thread_mode_value {
   /**
-   * The pool given by weir_engine_attr_set_threadpool, shared with whoever else uses it; without one the calling
-   * thread. The default.
+   * The default: the pool given by weir_engine_attr_set_threadpool, which others may share; without one the calling
+   * thread.
    */
   WEIR_THREAD_MODE_GLOBAL = 1,
-  /** A built-in pool for this engine alone. It starts with the engine and ends with it. */
+  /** A built-in pool for this engine alone. It starts and ends with the engine. */
   WEIR_THREAD_MODE_PRIVATE = 2,
   /**
-   * A built-in pool that all engines of this kind in this mode share. It starts with the first and ends with the
+   * A built-in pool shared by all engines of this kind in this mode. It starts with the first and ends with the
    * last.
    */
   WEIR_THREAD_MODE_KIND = 3,
-  /** No pool: the calling thread, whatever the environment says. */
+  /** No pool: the calling thread, regardless of the environment. */
   WEIR_THREAD_MODE_CALLER = 4,
 } weir_thread_mode_value;
 
-/** Wait policies: how a thread waits for a device once it has looked for long enough. */
+/** Wait policies: how a thread waits for a device after its spin budget. */
 typedef enum weir_wait_policy_value {
-  /** Looks and sleeps as is best with the device. */
+  /** Spins and sleeps as suits the device. */
   WEIR_WAIT_DEFAULT = 0,
   /** Sleeps until the device wakes it. */
   WEIR_WAIT_BLOCK = 1,
   /**
-   * Goes on looking, and gives its processor away in between to whoever wants it: least latency, and a processor at
-   * work all the time that it waits.
+   * Keeps polling, and yields the processor in between: least latency, at the price of a busy processor during the
+   * wait.
    */
   WEIR_WAIT_YIELD = 2,
 } weir_wait_policy_value;
@@ -424,13 +424,13 @@ typedef enum weir_wait_policy_value {
 /** How an engine keeps its memory. */
 typedef enum weir_memory_mode_value {
   /**
-   * The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what
-   * comes back is kept for the next (weir_engine_trim). The default but of emulated engines.
+   * The engine allocates regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them;
+   * freed memory is kept for later requests (weir_engine_trim). Default for all engines except emulated ones.
    */
   WEIR_MEMORY_MODE_POOLED = 1,
   /**
-   * Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in
-   * memory, and for allocators that are pools themselves. The default of emulated engines.
+   * Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for memory
+   * errors, and for allocators that are pools themselves. Default for emulated engines.
    */
   WEIR_MEMORY_MODE_DIRECT = 2,
 } weir_memory_mode_value;
@@ -443,7 +443,7 @@ typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
   /**
    * An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of
-   * an engine whose device works on its own.
+   * an accelerator's engine.
    */
   WEIR_THREAD_ORIGIN_LANE = 3,
   /** An engine in mode WEIR_THREAD_MODE_PRIVATE. */
@@ -452,41 +452,41 @@ typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_KIND_POOL = 5,
   /** weir_threadpool_conformance, which calls the pool from threads that the pool has never seen. */
   WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
-  /** An emulated device, whose work it does. */
+  /** An emulated device, whose work the thread executes. */
   WEIR_THREAD_ORIGIN_DEVICE = 7,
-  /**
-   * A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is
-   * held.
-   */
+  /** A device that cannot report when an event was reached, from the first wait on that does not hold a host thread. */
   WEIR_THREAD_ORIGIN_WATCH = 8,
 } weir_thread_origin_value;
 
 /** Bits of weir_emulation.flags. */
 typedef enum weir_emulation_flags {
-  /** The checker follows what operations declare to read and to write, and reports those that nothing orders. */
+  /**
+   * The checker follows the bytes that operations declare to read and write, and reports conflicts that nothing
+   * orders.
+   */
   WEIR_EMULATION_CHECK = 1,
   /** With CHECK: the later operation of a report fails, late, with FAILED_PRECONDITION. */
   WEIR_EMULATION_STRICT = 2,
   /**
-   * The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of
-   * operations are then exact to a microsecond, at the price of a processor.
+   * The device's thread polls the clock for the last 60 us before an operation is due, instead of sleeping:
+   * operations then end exactly to a microsecond, at the price of a processor.
    */
   WEIR_EMULATION_PRECISE = 4,
 } weir_emulation_flags;
 
-/** What an emulated device makes of regions: parts of a program that it may compile to one kernel. */
+/** How an emulated device treats regions: parts of a program that it may compile to one kernel. */
 typedef enum weir_emulation_regions {
-  /** It takes none of their nodes. */
+  /** It claims none of their nodes. */
   WEIR_EMULATION_REGIONS_NONE = 0,
   /** It compiles them. */
   WEIR_EMULATION_REGIONS_ALL = 1,
-  /** It takes three nodes of four, in the region's order, and those from the ninth on for themselves. */
+  /** It claims three nodes of four, in the region's order, and each one from the ninth on separately. */
   WEIR_EMULATION_REGIONS_SOME = 2,
-  /** It declines each as it is to compile it, with UNIMPLEMENTED. */
+  /** It declines each region when asked to compile it, with UNIMPLEMENTED. */
   WEIR_EMULATION_REGIONS_DECLINED = 3,
 } weir_emulation_regions;
 
-/** What the checker of emulated devices reports. */
+/** Kinds of reports by the checker of emulated devices. */
 typedef enum weir_emulated_race_kind {
   /** The second operation reads bytes that the first writes, and nothing makes it wait. */
   WEIR_RACE_READ_AFTER_WRITE = 1,
@@ -501,11 +501,11 @@ typedef enum weir_emulated_race_kind {
   /** The second operation uses bytes of a new allocation that the first may still use as a part of an old one. */
   WEIR_RACE_REUSED_IN_USE = 6,
   /**
-   * As the first three, but the second one's stream did wait for an event of the other stream: it was recorded
-   * before the first operation, too soon.
+   * As the first three, although the second operation's stream waited for an event of the other stream: the event
+   * was recorded too soon, before the first operation.
    */
   WEIR_RACE_RECORDED_TOO_SOON = 7,
-  /** A stream waits for an event that nobody has recorded. */
+  /** A stream waits for an event that was never recorded. */
   WEIR_RACE_WAIT_BEFORE_RECORD = 8,
   /** weir itself reads or writes pinned memory (the second) that the first operation may still use. */
   WEIR_RACE_HOST_ACCESS = 9,
@@ -523,28 +523,30 @@ typedef enum weir_stream_flags {
 typedef enum weir_event_flags {
   /** No time stamp. */
   WEIR_EVENT_DEFAULT = 0,
-  /** Keep the time at which the stream reached the event, for weir_event_elapsed_ns. */
+  /** Records the time at which the stream reached the event, for weir_event_elapsed_ns. */
   WEIR_EVENT_TIMING = 1,
 } weir_event_flags;
 
 /** Flags of a host kernel. */
 typedef enum weir_kernel_flags {
-  /** Output i may share memory with an input. Without it overlapping arguments are refused. */
+  /** Output i may share memory with an input. Without this flag overlapping arguments are refused. */
   WEIR_KERNEL_IN_PLACE = 1,
-  /** The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs. */
+  /**
+   * The outputs depend on the inputs alone, and there are no side effects: compile may call it once and keep the
+   * outputs.
+   */
   WEIR_KERNEL_PURE = 2,
   /**
-   * The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool
-   * for it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker
-   * waits for it, and only if the pool has not begun it for 50 ms.
+   * The body may block: wait for a file, a socket, a lock. A graph with such a kernel compiles only with a pool for
+   * it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker waits
+   * for it, and only if the pool has not begun it for 50 ms.
    */
   WEIR_KERNEL_MAY_BLOCK = 4,
   /**
-   * Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as
-   * far as `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or
-   * `infer`, leaves open are allocated by the body (weir_kernel_context_allocate_output); `infer` is not required
-   * for them, and may be given open dimensions. Such kernels run as nodes of graphs; on a stream they do if no
-   * output is open.
+   * Shapes may be known only when the body runs. In a graph, inputs may leave dimensions open (WEIR_DIM_DYNAMIC) as
+   * far as `inputs` does; the body gets views with the shapes of the run. The body allocates outputs that `outputs`
+   * or `infer` leaves open (weir_kernel_context_allocate_output); `infer` is not required for them, and may be given
+   * open dimensions. Such kernels run as nodes of graphs, and on a stream if no output is open.
    */
   WEIR_KERNEL_DYNAMIC = 8,
 } weir_kernel_flags;
@@ -564,19 +566,19 @@ typedef enum weir_matmul_flags {
   WEIR_MATMUL_RELU = 8,
   /** The last input, of the shape of C, is added. */
   WEIR_MATMUL_SUM = 16,
-  /** C, bias and addend are of f32 also if A and B are of f16 or bf16. */
+  /** C, bias and addend are f32 even if A and B are f16 or bf16. */
   WEIR_MATMUL_F32_RESULT = 32,
   /**
-   * Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units
-   * for that and is faster with them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products
-   * of f32 are of all bits.
+   * f32 factors may be rounded to TF32 (10 bits of fraction) before they are multiplied, where the device has units
+   * for it and is faster with them: on CUDA engines with cuBLASLt. No effect elsewhere. Without this flag f32
+   * products use all bits.
    */
   WEIR_MATMUL_ALLOW_TF32 = 64,
 } weir_matmul_flags;
 
 /**
- * Functions of one number x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc as far as they are named
- * here. Infinities give the limits of the function, and a NaN stays a NaN.
+ * Unary functions of x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc where the formula names them.
+ * Infinities give the limits of the function, and a NaN stays a NaN.
  */
 typedef enum weir_eltwise_op_value {
   /** x where x >= 0, else a x: the rectifier, and with a > 0 the leaky one. */
@@ -623,7 +625,7 @@ typedef enum weir_eltwise_op_value {
   WEIR_ELTWISE_SOFTPLUS = 21,
 } weir_eltwise_op_value;
 
-/** Functions of two numbers. */
+/** Binary elementwise functions. */
 typedef enum weir_binary_op_value {
   /** a + b. */
   WEIR_BINARY_ADD = 1,
@@ -659,17 +661,17 @@ typedef enum weir_quantize_flags {
   WEIR_QUANTIZE_ZERO_POINT = 1,
 } weir_quantize_flags;
 
-/** What `co` holds. */
+/** Shape of the offset in `co`. */
 typedef enum weir_gemm_offset_value {
   /** One number, for all elements. */
   WEIR_GEMM_OFFSET_FIXED = 1,
-  /** A row of n numbers, which is added to each row of C. */
+  /** A row of n numbers, added to each row of C. */
   WEIR_GEMM_OFFSET_ROW = 2,
-  /** A column of m numbers, which is added to each column of C. */
+  /** A column of m numbers, added to each column of C. */
   WEIR_GEMM_OFFSET_COLUMN = 3,
 } weir_gemm_offset_value;
 
-/** What is done to each element of a result before it is stored. */
+/** A function applied to each element of a result before it is stored. */
 typedef enum weir_activation_value {
   /** Nothing. */
   WEIR_ACTIVATION_NONE = 0,
@@ -697,7 +699,7 @@ typedef enum weir_weights_layout_value {
   WEIR_LAYOUT_OIHW = 0,
 } weir_weights_layout_value;
 
-/** What lies beyond the ends of an axis. */
+/** The values assumed beyond the ends of an axis. */
 typedef enum weir_padding_value {
   /** Zeros. */
   WEIR_PADDING_ZERO = 0,
@@ -711,7 +713,7 @@ typedef enum weir_conv_flags {
   WEIR_CONV_BIAS = 1,
 } weir_conv_flags;
 
-/** What pooling makes of a window. */
+/** The value that pooling computes from a window. */
 typedef enum weir_pooling_op_value {
   /** The greatest element; NaN if there is one; -infinity for a window without elements. */
   WEIR_POOLING_MAX = 1,
@@ -766,11 +768,11 @@ typedef enum weir_matmul_int8_flags {
   WEIR_MATMUL_INT8_TRANSPOSE_B = 2,
   /** One more input, bias[N] of s32, is added to the sums. */
   WEIR_MATMUL_INT8_BIAS = 4,
-  /** The last input, scales[N] of f32, has a scale for each column, beside `scale`. */
+  /** The last input, scales[N] of f32, has a scale for each column, besides `scale`. */
   WEIR_MATMUL_INT8_SCALES = 8,
 } weir_matmul_int8_flags;
 
-/** What a margin holds. */
+/** Contents of a margin. */
 typedef enum weir_pad_mode_value {
   /** One value. */
   WEIR_PAD_CONSTANT = 0,
@@ -801,8 +803,8 @@ typedef enum weir_norm_op_value {
    */
   WEIR_NORM_BATCH = 3,
   /**
-   * Group: as layer, with mean and variance of all elements of a group of channels, and of what is behind them, one
-   * by one for each place in front of the channels. Scale and shift have one element for each channel.
+   * Group: as layer, with mean and variance over all elements of a group of channels and of the axes behind them,
+   * for each position in front of the channels. Scale and shift have one element for each channel.
    */
   WEIR_NORM_GROUP = 4,
 } weir_norm_op_value;
@@ -815,17 +817,17 @@ typedef enum weir_norm_flags {
   WEIR_NORM_SHIFT = 2,
 } weir_norm_flags;
 
-/** Reductions. A NaN that is reduced gives a NaN. */
+/** Reductions. A NaN among the elements gives a NaN. */
 typedef enum weir_reduce_op_value {
-  /** The sum; 0 of nothing. */
+  /** The sum; 0 for no elements. */
   WEIR_REDUCE_SUM = 1,
-  /** The sum divided by the number of elements; a NaN of nothing. */
+  /** The sum divided by the number of elements; a NaN for no elements. */
   WEIR_REDUCE_MEAN = 2,
-  /** The least element; infinity of nothing. */
+  /** The least element; infinity for no elements. */
   WEIR_REDUCE_MIN = 3,
-  /** The greatest element; minus infinity of nothing. */
+  /** The greatest element; minus infinity for no elements. */
   WEIR_REDUCE_MAX = 4,
-  /** The product; 1 of nothing. */
+  /** The product; 1 for no elements. */
   WEIR_REDUCE_MUL = 5,
   /** With s the sum of |x| to the power of p: the root of max(s, eps). */
   WEIR_REDUCE_NORM_MAX = 6,
@@ -836,66 +838,66 @@ typedef enum weir_reduce_op_value {
   /** s + eps. */
   WEIR_REDUCE_NORM_POWER_SUM = 9,
   /**
-   * Where the greatest element is, as s32: its number among those that are reduced to one, in their order in memory.
-   * The first of equals, and the first NaN if there is one. Of nothing it is refused.
+   * Index of the greatest element, as s32, among those that are reduced to one, in their order in memory. The first
+   * of equals, and the first NaN if there is one. Refused for no elements.
    */
   WEIR_REDUCE_ARGMAX = 10,
-  /** The same of the least element. */
+  /** Index of the least element, likewise. */
   WEIR_REDUCE_ARGMIN = 11,
 } weir_reduce_op_value;
 
 /** Flags of weir_reduce_desc. */
 typedef enum weir_reduce_flags {
-  /** The axes stay, with one element each. */
+  /** The reduced axes stay, with one element each. */
   WEIR_REDUCE_KEEP_DIMS = 1,
 } weir_reduce_flags;
 
 /** Flags of weir_tensor_to_dlpack and weir_tensor_from_dlpack. */
 typedef enum weir_dlpack_flags {
   /**
-   * Export: say that it must not be written. Import: take what must not be written; you see to it that nothing
-   * writes it.
+   * Export: mark the tensor read-only. Import: accept memory that must not be written; the caller makes sure that
+   * nothing writes it.
    */
   WEIR_DLPACK_READ_ONLY = 1,
   /**
-   * Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides
-   * then.
+   * Export and import: copy the elements into memory that only the receiver owns. An import then accepts any
+   * strides.
    */
   WEIR_DLPACK_COPY = 2,
 } weir_dlpack_flags;
 
 /** Kinds of resources. */
 typedef enum weir_resource_kind_value {
-  /** In a lookup: whatever it is. Never the kind of a resource. */
+  /** In a lookup: any kind. Never the kind of a resource. */
   WEIR_RESOURCE_ANY = 0,
   /** A tensor that lives between runs. */
   WEIR_RESOURCE_VARIABLE = 1,
   /** A lookup table. */
   WEIR_RESOURCE_TABLE = 2,
-  /** An object of the host's. */
+  /** A host object. */
   WEIR_RESOURCE_HOST = 3,
 } weir_resource_kind_value;
 
 /** Flags of weir_variable_create. */
 typedef enum weir_variable_flags {
-  /** Exclusive: nodes, streams and the host take turns, and a graph says in which order its nodes do. */
+  /** Exclusive: nodes, streams and the host take turns, and a graph states the order of its nodes' accesses. */
   WEIR_VARIABLE_EXCLUSIVE = 0,
   /**
-   * Optimistic: nobody waits. A read sees one value or another, never parts of two; no sum is lost; a graph need say
-   * nothing about the order.
+   * Optimistic: nobody waits. A read sees one whole value, never parts of two; no sum is lost; a graph need not
+   * state an order.
    */
   WEIR_VARIABLE_OPTIMISTIC = 1,
 } weir_variable_flags;
 
-/** What memory of the host's a device's copies go straight from and to. */
+/** The host memory that a device copies directly from and to. */
 typedef enum weir_pinning {
-  /** What weir allocates for it: weir_tensor_create_pinned, weir_buffer_create_pinned. */
+  /** Memory that weir allocates for it: weir_tensor_create_pinned, weir_buffer_create_pinned. */
   WEIR_PINNING_ALLOCATES = 1,
-  /** What others have allocated, too: weir_buffer_pin. */
+  /** Memory allocated elsewhere, too: weir_buffer_pin. */
   WEIR_PINNING_REGISTERS = 2,
 } weir_pinning;
 
-/** Kinds of keys. */
+/** Key types of tables. */
 typedef enum weir_table_key_value {
   /** Signed 64-bit integers. */
   WEIR_TABLE_KEY_INT64 = 1,
@@ -919,51 +921,50 @@ typedef enum weir_report_format_value {
   WEIR_REPORT_JSON = 2,
 } weir_report_format_value;
 
-/** What weir_graph_set_forwarding says of an output, where it is not an input's index. */
+/** Values of weir_graph_set_forwarding other than the index of an input. */
 typedef enum weir_forwarding_value {
   /**
-   * The output takes over an input's memory if the kernel says WEIR_KERNEL_IN_PLACE and is the last who uses it: the
-   * default.
+   * The default: the output takes over an input's memory if the kernel has WEIR_KERNEL_IN_PLACE and is the last
+   * reader of that input.
    */
   WEIR_FORWARD_AUTO = -1,
-  /** It has memory of its own. */
+  /** The output has memory of its own. */
   WEIR_FORWARD_NEVER = -2,
 } weir_forwarding_value;
 
-/** Which engine does a node. */
+/** How the engine of a node is chosen. */
 typedef enum weir_placement_value {
-  /** As the compile options say, and where these say nothing, the engine of its kernel. */
+  /** By the compile options; if they leave it open, the engine of its kernel. */
   WEIR_PLACEMENT_DEFAULT = 0,
   /** The engine of its kernel. */
   WEIR_PLACEMENT_KERNEL = 1,
   /**
-   * The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its
-   * inputs, and of outputs that are wanted on an engine that is settled. Constants in the host's memory count as
-   * nothing; of equals it is the first in the list that weir_graph_compile was given. Kernels of variables, of other
-   * programs, with packed weights, and those that only their engine's device knows (weir_kernel_create_named) stay
-   * where they are.
+   * Among the program's engines that have the kernel, the one with the fewest bytes to copy: of its inputs, and of
+   * outputs that are needed on an engine already chosen. Constants in host memory count as nothing; ties go to the
+   * first engine in the list given to weir_graph_compile. Kernels of variables, of other programs, with packed
+   * weights, and those that only their engine's device knows (weir_kernel_create_named) stay on their own engine.
    */
   WEIR_PLACEMENT_ANY = 2,
 } weir_placement_value;
 
-/** An allocator of the host's that engines take their memory from. Shared: create, retain, release. */
+/** A host-provided allocator that engines take their memory from. Shared: create, retain, release. */
 typedef struct weir_allocator weir_allocator;
 
-/** A stretch of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
+/** A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
 typedef struct weir_buffer weir_buffer;
 
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
 
 /**
- * A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither
- * retained nor released.
+ * A call of an asynchronous kernel, until weir_completion_done is called for it. Not an object: it is neither retained
+ * nor released.
  */
 typedef struct weir_completion weir_completion;
 
 /**
- * What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain,
- * release.
+ * One user of the library among others in the process: a set of engines with its own waits and errors. Shared: create,
+ * retain, release.
  */
 typedef struct weir_domain weir_domain;
 
@@ -985,7 +986,7 @@ typedef struct weir_kernel weir_kernel;
 /** Settings for weir_kernel_create_*. Owned: create, destroy. */
 typedef struct weir_kernel_attr weir_kernel_attr;
 
-/** What a kernel's compute function sees of the call it serves. Valid only during that call. */
+/** A running call as the kernel's compute function sees it. Valid only during that call. */
 typedef struct weir_kernel_context weir_kernel_context;
 
 /** Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release. */
@@ -998,8 +999,8 @@ typedef struct weir_packed_weights weir_packed_weights;
 typedef struct weir_program weir_program;
 
 /**
- * Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look
- * up, retain, release.
+ * An object that an engine keeps by name: a variable, a lookup table, a host object. Shared: create or look up,
+ * retain, release.
  */
 typedef struct weir_resource weir_resource;
 
@@ -1018,12 +1019,12 @@ typedef struct weir_stream_attr weir_stream_attr;
 /** Tasks that are spawned while others run, and waited for together. Shared: create, retain, release. */
 typedef struct weir_task_group weir_task_group;
 
-/** A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release. */
+/** A dense array of numbers in an engine's memory, or over memory of the caller's own. Shared: create, retain, release. */
 typedef struct weir_tensor weir_tensor;
 
 /**
- * A pool of threads that belongs to the host (or one of the reference pools). All CPU work runs on one of these or in
- * the calling thread. Shared: create, retain, release.
+ * A thread pool of the host (or one of the reference pools). All CPU work runs on such a pool or in the calling
+ * thread. Shared: create, retain, release.
  */
 typedef struct weir_threadpool weir_threadpool;
 
@@ -1031,8 +1032,8 @@ typedef struct weir_threadpool weir_threadpool;
 typedef struct weir_threadpool_attr weir_threadpool_attr;
 
 /**
- * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are those of
- * Abseil's canonical codes (google/abseil status codes), those from 64 on are weir's own; all are ABI for ever.
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are Abseil's
+ * canonical codes (google/abseil status codes), those from 64 on are weir's own; all are permanent parts of the ABI.
  */
 typedef int32_t weir_status;
 
@@ -1041,8 +1042,8 @@ typedef struct weir_runtime_info {
   /** sizeof(weir_runtime_info), set by the caller before the call. */
   size_t struct_size;
   /**
-   * Threads that weir has started since it was loaded, whatever for. Threads of the host's pools are the host's
-   * and are not counted here; weir_threadpool_get_num_threads asks a pool for them.
+   * Threads that weir has started since it was loaded, for any reason. Threads of host pools are not counted; ask a
+   * pool for them with weir_threadpool_get_num_threads.
    */
   uint64_t threads_started;
   /** Of these, threads that are running now. */
@@ -1052,53 +1053,53 @@ typedef struct weir_runtime_info {
   /** Bytes that weir holds on the heap now. */
   uint64_t bytes_in_use;
   /**
-   * Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its
-   * `release` has returned.
+   * Live thread pools. This count and those below fall when the object is gone: for a host pool, when its `release`
+   * has returned.
    */
   uint64_t threadpools;
-  /** Engines alive. */
+  /** Live engines. */
   uint64_t engines;
-  /** Streams alive. */
+  /** Live streams. */
   uint64_t streams;
-  /** Events alive. */
+  /** Live events. */
   uint64_t events;
-  /** Tensors alive. */
+  /** Live tensors. */
   uint64_t tensors;
-  /** Kernels alive. */
+  /** Live kernels. */
   uint64_t kernels;
   /** Graphs under construction. */
   uint64_t graphs;
-  /** Programs alive. */
+  /** Live programs. */
   uint64_t programs;
-  /** Runs alive: handles of weir_program_start. */
+  /** Live runs: handles of weir_program_start. */
   uint64_t runs;
-  /** Attributes and options alive, of all kinds. */
+  /** Live attributes and options, of all kinds. */
   uint64_t attrs;
-  /** Threads running now in built-in pools that the host made. */
+  /** Threads running now in built-in pools created by the host. */
   uint64_t threads_of_builtin_pools;
   /** Threads running now in seeded pools. */
   uint64_t threads_of_seeded_pools;
-  /** Threads running now for one asynchronous stream, or for the notices of one engine, each. */
+  /** Dedicated threads running now, each for one asynchronous stream or for the notices of one engine. */
   uint64_t threads_of_lanes;
   /** Threads running now in private pools of engines. */
   uint64_t threads_of_engines;
-  /** Threads running now in pools that the engines of a kind share. */
+  /** Threads running now in pools shared by the engines of a kind. */
   uint64_t threads_of_kinds;
-  /** Packed weights alive, handles of kernels not counted. */
+  /** Live packed weights; handles of kernels are not counted. */
   uint64_t packed_weights;
-  /** Threads running now for devices: those of emulated ones, and those that watch events. */
+  /** Threads running now for devices: those of emulated devices, and those that watch events. */
   uint64_t threads_of_devices;
-  /** Allocators of the host's alive, those too that only engines or their memory refer to. */
+  /** Live host allocators, including those that only engines or their memory refer to. */
   uint64_t allocators;
-  /** Buffers alive, those too that only tensors refer to. */
+  /** Live buffers, including those that only tensors refer to. */
   uint64_t buffers;
-  /** Resources: variables, lookup tables, objects of the host's. */
+  /** Resources: variables, lookup tables, host objects. */
   uint64_t resources;
-  /** Those of them whose engine is gone: see weir_resource_get_leaks. */
+  /** Of these, the ones whose engine is gone: see weir_resource_get_leaks. */
   uint64_t leaked_resources;
-  /** Domains alive, those too that only engines refer to. */
+  /** Live domains, including those that only engines refer to. */
   uint64_t domains;
-  /** Groups that are held or have tasks left. */
+  /** Task groups that are held or have tasks left. */
   uint64_t task_groups;
 } weir_runtime_info;
 
@@ -1111,21 +1112,21 @@ typedef struct weir_thread_info {
   size_t struct_size;
   /** Why it was started. */
   weir_thread_origin origin;
-  /** Index in its pool; 0 for a lane. */
+  /** Index in its pool; 0 for a dedicated thread. */
   uint32_t index;
-  /** Id of its pool, as weir_threadpool_get_id gives it; 0 for a lane. */
+  /** Id of its pool, as weir_threadpool_get_id returns it; 0 for a dedicated thread. */
   uint64_t pool;
-  /** The system's number of the thread (Linux: gettid); 0 if the thread has not come to tell it yet. */
+  /** The system's thread id (Linux: gettid); 0 until the new thread has reported it. */
   uint64_t os_id;
   /**
    * Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-seeded4-0", "weir-lane-ingest" (of stream
    * 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
-   * bytes; if that is not all, the middle is left out and the index is kept.
+   * bytes; a longer name loses its middle there and keeps the index.
    */
   char name[32];
   /**
-   * For whom it works, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"), the kind
-   * ("cpu"); "" in a pool that the host made.
+   * The object that it works for, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"),
+   * the kind ("cpu"); "" in a pool created by the host.
    */
   char owner[64];
 } weir_thread_info;
@@ -1142,18 +1143,18 @@ typedef struct weir_task_hint {
   size_t struct_size;
   /** Estimated run time in nanoseconds; 0 = unknown. */
   uint64_t cost_ns;
-  /** Priority of the stream that the work came from: below 0 = low, 0 = normal, above 0 = high. */
+  /** Priority of the stream that submitted the work: below 0 = low, 0 = normal, above 0 = high. */
   int32_t priority;
   /** Reserved, 0. */
   uint32_t flags;
 } weir_task_hint;
 
 /**
- * A host's thread pool. A host gives parallel_for, schedule, or both; weir derives the other.
+ * The host's thread pool. A host provides parallel_for, schedule, or both; weir derives the other.
  *
  * Copied by weir_threadpool_create. All functions may be called from any thread, several at a time, and from inside
  * tasks of the pool. They must not throw, longjmp or unwind. weir holds no lock while it calls them.
- * docs/threadpool.md is the contract in full.
+ * docs/threadpool.md is the full contract.
  */
 typedef struct weir_threadpool_vtable {
   /** sizeof(weir_threadpool_vtable) of the host's header. Members beyond it read as NULL. */
@@ -1177,8 +1178,8 @@ typedef struct weir_threadpool_vtable {
    */
   int32_t (*schedule)(void *ctx, weir_task_fn task, void *arg, const struct weir_task_hint *hint);
   /**
-   * Optional: nonzero if the calling thread belongs to this pool. Without it weir knows only the tasks it handed
-   * over itself.
+   * Optional: nonzero if the calling thread belongs to this pool. Without it weir only knows the tasks that it
+   * submitted itself.
    */
   int32_t (*in_parallel)(void *ctx);
   /** Optional: the calling thread's index in the pool, -1 for a foreign thread. */
@@ -1187,30 +1188,30 @@ typedef struct weir_threadpool_vtable {
   int32_t (*help)(void *ctx);
   /**
    * Optional: called exactly once, when the last task has done its work (the thread that ran it may still be on its
-   * way out of it) and the last reference is gone; never inside a task of this pool: if the last reference goes
-   * inside one, with the next call of weir from elsewhere. Never called in a forked child.
+   * way out of it) and the last reference is gone. Never called inside a task of this pool: if the last reference
+   * goes inside one, the next call of weir from elsewhere makes the call. Never called in a forked child.
    */
   void (*release)(void *ctx);
   /**
    * Optional: an upper bound of num_threads for the life of the pool; bounds scratch memory. Without it weir uses
-   * what num_threads says when scratch is first made.
+   * the value of num_threads when scratch is first allocated.
    */
   int32_t (*max_threads)(void *ctx);
 } weir_threadpool_vtable;
 
 /**
- * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at
- * all if a piece has failed. Returns WEIR_OK, or what the region then returns.
+ * Runs once after all pieces of a region, in the thread that leaves the region last, and not at all if a piece has
+ * failed. Returns WEIR_OK, or the status that the region then returns.
  */
 typedef int32_t (*weir_epilogue_fn)(void *arg);
 
-/** How weir_parallel_for and its like split a region. Zero in a member means "you choose". */
+/** How weir_parallel_for and its variants split a region. Zero in a member means "you choose". */
 typedef struct weir_parallel_hint {
   /** sizeof(weir_parallel_hint) of the caller's header. */
   size_t struct_size;
   /**
-   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the
-   * caller begins alone, and asks for helpers when it has seen what an item costs; what a range function took is
+   * Estimated nanoseconds per item (per point in several dimensions), fractions too. 0 = unknown: the caller begins
+   * alone, and asks for helpers when it has seen what an item costs; the measured cost of a range function is
    * remembered.
    */
   double cost_ns;
@@ -1223,41 +1224,41 @@ typedef struct weir_parallel_hint {
   int32_t max_slots;
   /** Reserved, 0. */
   uint32_t flags;
-  /** NULL, or what is to run after all pieces, with the same arg. */
+  /** NULL, or a function to run after all pieces, with the same arg. */
   weir_epilogue_fn epilogue;
 } weir_parallel_hint;
 
 /**
- * A piece of a region: do the items begin <= i < end. `slot` (0 <= slot < the region's number of slots) is held by no
- * other piece that runs at the same time, so it may index scratch memory. Returns WEIR_OK, or a status that stops
- * the pieces that have not started.
+ * Processes a piece of a region: the items begin <= i < end. `slot` (0 <= slot < the region's number of slots) is held
+ * by no other piece that runs at the same time, so it may index scratch memory. Returns WEIR_OK, or a status that
+ * stops the pieces that have not started.
  */
 typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t slot);
 
 /**
- * A box of a region over several dimensions: do the points with begin[d] <= i[d] < end[d] in each dimension d. Both
- * arrays have as many members as the region has dimensions, and live during the call. `slot` and the result are as for
- * weir_range_fn.
+ * Processes a box of a region over several dimensions: the points with begin[d] <= i[d] < end[d] in each dimension d.
+ * Both arrays have as many members as the region has dimensions, and are valid during the call. `slot` and the result
+ * are as for weir_range_fn.
  */
 typedef int32_t (*weir_box_fn)(void *arg, const int64_t *begin, const int64_t *end, int32_t slot);
 
 /**
- * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
+ * The costs of bringing threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
  * than that.
  */
 typedef struct weir_threadpool_costs {
   /** sizeof(weir_threadpool_costs), set by the caller. */
   size_t struct_size;
-  /** What the caller spends on each helper before it can work itself. */
+  /** Time that the caller spends on each helper before it can work itself. */
   double submit_ns;
-  /** From the asking until the helper begins. */
+  /** Time from the request until the helper begins. */
   double arrive_ns;
-  /** From the end of the last piece until the caller goes on. */
+  /** Time from the end of the last piece until the caller continues. */
   double join_ns;
 } weir_threadpool_costs;
 
 /**
- * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
+ * A host function that runs as one piece of work: on a stream (weir_enqueue_task) or as a node of a graph
  * (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
  */
 typedef int32_t (*weir_host_fn)(void *arg);
@@ -1266,10 +1267,9 @@ typedef int32_t (*weir_host_fn)(void *arg);
 typedef void (*weir_destroy_fn)(void *ctx);
 
 /**
- * Is told that a run, or the record of an event, is over; called once for each. `status` is how it ended: WEIR_OK,
+ * Receives the end of a run, or of the record of an event; called once for each. `status` is how it ended: WEIR_OK,
  * the first node's failure, CANCELLED, DEADLINE_EXCEEDED, or ABORTED if the stream had failed before. `run` is the
- * run, borrowed for the call; NULL for an event, and for a run of weir_program_run. Must not throw, longjmp or
- * unwind.
+ * run, borrowed for the call; NULL for an event, and for a run of weir_program_run. Must not throw, longjmp or unwind.
  */
 typedef void (*weir_notify_fn)(void *ctx, weir_status status, struct weir_run *run);
 
@@ -1277,34 +1277,35 @@ typedef void (*weir_notify_fn)(void *ctx, weir_status status, struct weir_run *r
  * How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For
  * weir_run_notify, weir_event_notify and weir_run_options_set_notice.
  *
- * *When.* It is over by then: weir_run_query, or weir_event_query for the record that was meant, says 1, and a wait
- * for it does not wait. With another status than WEIR_OK, weir_last_error_message and weir_last_failure_get tell the
- * failure inside of the function, and weir_run_error, if there is a run.
+ * *When.* It is over by then: weir_run_query, or weir_event_query for that record, says 1, and a wait for it returns
+ * at once. If the status is not WEIR_OK, weir_last_error_message and weir_last_failure_get describe the failure inside
+ * of the function, and so does weir_run_error if there is a run.
  *
  * *Where.* The function is called
  *
- * - for work on a stream of the host's: in the thread that ends it, which is a worker of the stream's pool, the
- *   stream's lane, or a thread that waits for it or was refused by the pool. It is a part of the stream's work: the
- *   stream goes on when it has returned;
- * - for work on a stream of a device (not of a CPU engine): in a lane of the engine's, a thread that weir starts for
- *   the first such function and keeps as long as the engine (WEIR_THREAD_ORIGIN_LANE); one after the other, in the
- *   order of the ends that weir saw;
- * - for what was over before the call that asks: in the calling thread, before that call returns.
+ * - for work on a stream of a CPU engine: in the thread that ends it, which is a worker of the stream's pool, the
+ *   stream's own thread, or a thread that waits for it or was refused by the pool. The call is part of the stream's
+ *   work: the stream continues after it returns;
+ * - for work on a stream of another device: in the engine's notice thread, which weir starts for the first such
+ *   function and keeps as long as the engine (WEIR_THREAD_ORIGIN_LANE); one call after the other, in the order of the
+ *   ends that weir saw;
+ * - for what was over before the asking call: in the calling thread, before that call returns.
  *
- * It is called on no device's thread, under no lock of weir's, and never inside of another such function on the same
- * stack: there it comes behind that one. So a function may begin the next run, and that one's the next, for ever.
+ * It is never called on a device's thread, nor while weir holds a lock, nor inside of another such function on the
+ * same stack: there it runs after that one. So a function may start the next run, whose function starts another, for
+ * ever.
  *
- * *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work,
- * start runs, ask, and let go of objects. It should not block: the stream, or the engine's other notices, wait for
- * it. A wait for one stream, event or run is as in a host function on that stream; waits for everything
+ * *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work, start
+ * runs, query, and release objects. It should not block: the stream, or the engine's other notices, wait for it. The
+ * rules for a wait for one stream, event or run are those of a host function on that stream; waits for everything
  * (weir_sync_devices) are refused with FAILED_PRECONDITION.
  *
  * *The eventfd* gets 1 added, in the same thread, or in the one that finds the end if there is neither function nor
- * release. It stays the host's, is not blocking (EFD_NONBLOCK), and stays open until the notice is over; if its
- * counter is full already nothing is added.
+ * release. It remains the host's, must be non-blocking (EFD_NONBLOCK), and must stay open until the notice is over;
+ * nothing is added if its counter is already full.
  *
- * *The end.* `release` is called once with `ctx` when weir will not use it again, behind the function and the
- * eventfd. If the call that asks fails, neither function nor release is called, and the host keeps `ctx`.
+ * *The end.* `release` is called once with `ctx` when weir will not use it again, after the function and the eventfd.
+ * If the asking call fails, neither function nor release is called, and the host keeps `ctx`.
  */
 typedef struct weir_notice {
   /** sizeof(weir_notice) of the caller's header. */
@@ -1321,7 +1322,7 @@ typedef struct weir_notice {
   uint32_t reserved;
 } weir_notice;
 
-/** How weir_threadpool_conformance and weir_device_conformance go about it. Zero in a member means the default. */
+/** Options of weir_threadpool_conformance and weir_device_conformance. Zero in a member means the default. */
 typedef struct weir_conformance_options {
   /** sizeof(weir_conformance_options) of the caller's header. */
   size_t struct_size;
@@ -1330,23 +1331,23 @@ typedef struct weir_conformance_options {
    * pool that takes five times as long counts as one that never returns.
    */
   uint64_t budget_ns;
-  /** For what is drawn: lengths of tasks and pauses. */
+  /** Seed of the random lengths of tasks and pauses. */
   uint64_t seed;
-  /** How often each thing is tried; default 16, at most 100000. */
+  /** How often each check is repeated; default 16, at most 100000. */
   int32_t rounds;
   /** Reserved, 0. */
   uint32_t flags;
 } weir_conformance_options;
 
-/** What is said of a clause of docs/threadpool.md, or of docs/devices.md. */
+/** The result for one clause of docs/threadpool.md or docs/devices.md. */
 typedef struct weir_conformance_line {
   /** sizeof(weir_conformance_line), set by weir. */
   size_t struct_size;
   /** The clause, such as "H5". */
   const char *clause;
-  /** What the clause asks for, or what a note is about. */
+  /** The requirement that the clause states, or the subject of a note. */
   const char *title;
-  /** What was seen, for people to read. */
+  /** The observation, for people to read. */
   const char *text;
   /** One of weir_conformance_verdict. */
   int32_t verdict;
@@ -1354,7 +1355,7 @@ typedef struct weir_conformance_line {
   int32_t reserved;
 } weir_conformance_line;
 
-/** Takes a line. It and its texts live during the call. */
+/** Receives a line. The line and its texts are valid during the call. */
 typedef void (*weir_conformance_fn)(void *report_arg, const struct weir_conformance_line *line);
 
 /** The kind of an engine: one of enum weir_engine_kind_value. */
@@ -1386,7 +1387,7 @@ typedef struct weir_engine_info {
   uint32_t thread_mode;
   /** Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes. */
   uint32_t thread_count;
-  /** The device's memory in bytes; 0 = not known. */
+  /** The device's memory in bytes; 0 = unknown. */
   uint64_t memory_bytes;
 } weir_engine_info;
 
@@ -1969,58 +1970,58 @@ typedef struct weir_device_vtable {
   int32_t (*region_compile)(void *device, const struct weir_device_region *region, void **out_kernel);
 } weir_device_vtable;
 
-/** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
+/** Settings of an emulated device. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
 typedef struct weir_emulation {
   /** sizeof(weir_emulation). */
   size_t struct_size;
   /**
-   * 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks
-   * about an event of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls
+   * 0: the device runs freely, in modelled time. Other values: it runs only while some thread waits for or queries
+   * one of its events, takes no time, and the seed decides which queue goes next; the same seed and the same calls
    * give the same order.
    */
   uint64_t seed;
   /** Bits of enum weir_emulation_flags. */
   uint64_t flags;
-  /** What each operation (kernel, copy, fill) takes at least, in nanoseconds. */
+  /** Minimum duration of each operation (kernel, copy, fill), in nanoseconds. */
   uint64_t latency_ns;
-  /** What copies and fills take besides: bytes in a microsecond; 0 = no time. */
+  /** Bandwidth that adds to the duration of copies and fills, in bytes per microsecond; 0 = no time. */
   uint64_t bytes_per_us;
   /**
-   * What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes
-   * longer.
+   * Duration added to each kernel, in nanoseconds. It includes the kernel's computation on the host, and grows if
+   * that takes longer.
    */
   uint64_t kernel_ns;
-  /** Memory of the device in bytes; 0 = 1 GiB. Host memory is taken only for what is used. */
+  /** Memory of the device in bytes; 0 = 1 GiB. Host memory is used only for the part in use. */
   uint64_t memory_bytes;
   /**
    * The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count)
-   * fails late, with INTERNAL. 0 = none, also in the next three.
+   * fails late, with INTERNAL. 0 = none; the same holds for the next three members.
    */
   uint64_t fail_operation;
   /** The copy with this number fails late, with INTERNAL; only copies count. */
   uint64_t fail_copy;
   /** The allocation with this number fails with RESOURCE_EXHAUSTED; those of pinned memory count too. */
   uint64_t fail_allocation;
-  /** The device is lost as it comes to the operation with this number. */
+  /** The device is lost when it reaches the operation with this number. */
   uint64_t lose_operation;
-  /** What each launch of a recording takes before the first of its operations begins, in nanoseconds. */
+  /** Duration of each launch of a recording before its first operation begins, in nanoseconds. */
   uint64_t replay_ns;
   /** One of enum weir_emulation_regions. */
   uint64_t regions;
-  /** The region with this number that the device is to compile fails with INTERNAL. 0 = none. */
+  /** Compiling the region with this number fails with INTERNAL. 0 = none. */
   uint64_t fail_region;
 } weir_emulation;
 
-/** Counts of an emulated device, since it was made. */
+/** Counters of an emulated device since it was created. */
 typedef struct weir_emulated_counters {
   /** sizeof(weir_emulated_counters). */
   size_t struct_size;
   /**
-   * Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by.
-   * Those inside of a branch or loop count, here and below, as they begin.
+   * Kernels, copies and fills submitted, plus each evaluation of a branch or loop condition of a recording.
+   * Operations inside a branch or loop count, here and below, when they begin.
    */
   uint64_t operations;
-  /** Of these, done or passed over because of a failure. */
+  /** Of these, the ones completed or skipped because of a failure. */
   uint64_t completed;
   /** Kernels submitted. */
   uint64_t launches;
@@ -2032,23 +2033,23 @@ typedef struct weir_emulated_counters {
   uint64_t waits;
   /** Records of events submitted. */
   uint64_t records;
-  /** Allocations made, those of pinned memory too. */
+  /** Allocations made, pinned memory included. */
   uint64_t allocations;
-  /** Allocations alive. */
+  /** Live allocations. */
   uint64_t allocations_in_use;
   /** Bytes of these. */
   uint64_t bytes_in_use;
-  /** The most of them at one time. */
+  /** Peak of bytes_in_use. */
   uint64_t peak_bytes;
-  /** Reports of the checker, each as often as it was found. */
+  /** Reports of the checker, with their counts. */
   uint64_t races;
-  /** Recordings submitted, each as often as it was; their operations are counted above. */
+  /** Submissions of recordings; their operations are counted above. */
   uint64_t replays;
-  /** Copies from and to memory of the host's that is not pinned. */
+  /** Copies from and to host memory that is not pinned. */
   uint64_t pageable_copies;
-  /** Bytes of the host's memory that are pinned for the device now. */
+  /** Bytes of host memory that are pinned for the device now. */
   uint64_t pinned_bytes;
-  /** Regions that it has compiled to one kernel. */
+  /** Regions compiled to one kernel. */
   uint64_t regions;
 } weir_emulated_counters;
 
@@ -2060,7 +2061,7 @@ typedef struct weir_emulated_race {
   uint32_t kind;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** Times that operations with these names on these streams were found so. */
+  /** How often operations with these names on these streams were reported. */
   uint64_t count;
   /** Number of the first operation; of a free: of the last operation submitted before. */
   uint64_t first_number;
@@ -2068,31 +2069,31 @@ typedef struct weir_emulated_race {
   uint64_t second_number;
   /** First byte, from the start of the allocation; an address if the bytes are the host's. */
   uint64_t offset;
-  /** How many bytes, in one piece. */
+  /** Number of bytes, contiguous. */
   uint64_t bytes;
   /** The first operation, NUL-terminated UTF-8, cut if too long: "kernel 'add'", "free". */
   char first_name[64];
-  /** Its stream; "" for what the host did. */
+  /** Its stream; "" for actions of the host. */
   char first_stream[64];
   /** The second operation. */
   char second_name[64];
   /** Its stream. */
   char second_stream[64];
-  /** All of it in words. */
+  /** The whole report as text. */
   char text[512];
 } weir_emulated_race;
 
 /**
- * An allocator of the host's, for the memory of engines: of the host's on CPU engines, of the engine's device on others.
+ * A host-provided allocator for the memory of engines: host memory on CPU engines, device memory on other engines.
  *
  * Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not
  * throw, longjmp or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls
  * them.
  *
- * On an engine of another kind `allocate` gives an address that the engine's device can use, as weir_tensor_create_from
- * takes one, and the host may be unable to touch it. Tensors, scratch and the values of runs lie there; what the
- * device needs for itself (libraries, recordings) and pinned memory of the host's do not. What is given back is used by
- * nothing that a stream was given before.
+ * On an engine of another kind `allocate` returns an address that the engine's device can use, as
+ * weir_tensor_create_from takes one; the host may be unable to access it. Tensors, scratch and the values of runs lie
+ * there; the device's own needs (libraries, recordings) and pinned host memory do not. Memory is given back only when
+ * no work submitted to a stream before uses it any more.
  */
 typedef struct weir_allocator_vtable {
   /** sizeof(weir_allocator_vtable) of the host's header. Members beyond it read as NULL. */
@@ -2100,20 +2101,20 @@ typedef struct weir_allocator_vtable {
   /** Reserved, 0. */
   uint64_t flags;
   /**
-   * What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0,
-   * and anything less than the engine's own alignment (64 on the CPU), stand for the engine's own. weir_engine_info tells it.
+   * Alignment of each tensor's address in this memory, in bytes: a power of two up to 2 MiB. 0, and anything less
+   * than the engine's own alignment (64 on the CPU), stand for the engine's own, which weir_engine_info has.
    */
   size_t alignment;
   /**
-   * Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter.
-   * NULL: there is no more. An address that is not aligned is given back at once, and the call that needed it fails.
+   * Required. Returns `bytes` bytes (never 0) at a multiple of `alignment`, a power of two, with any contents. NULL:
+   * out of memory. An address that is not aligned is given back at once, and the call that needed it fails.
    */
   void *(*allocate)(void *ctx, size_t bytes, size_t alignment);
-  /** Required. Takes back what `allocate` gave for the same numbers, each address exactly once. */
+  /** Required. Takes back memory from `allocate`, with the same size and alignment, each address exactly once. */
   void (*deallocate)(void *ctx, void *data, size_t bytes, size_t alignment);
   /**
-   * Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in
-   * the thread that let go of it last. Never called in a forked child.
+   * Optional: called exactly once, when all memory was given back and nothing refers to the allocator any more, in
+   * the thread that drops the last reference. Never called in a forked child.
    */
   void (*release)(void *ctx);
 } weir_allocator_vtable;
@@ -2121,53 +2122,52 @@ typedef struct weir_allocator_vtable {
 /** How an engine keeps its memory: one of enum weir_memory_mode_value. */
 typedef uint32_t weir_memory_mode;
 
-/** What an engine's memory is like at one moment. Sizes are in bytes. */
+/** Figures of an engine's memory at one moment. Sizes are in bytes. */
 typedef struct weir_memory_info {
   /** sizeof(weir_memory_info), set by the caller before the call. */
   size_t struct_size;
-  /** Most that may be reserved; UINT64_MAX = no limit. */
+  /** Maximum that may be reserved; UINT64_MAX = no limit. */
   uint64_t limit;
-  /** In tensors, buffers, scratch and the values of runs, rounded up to the sizes of blocks. */
+  /** Bytes in tensors, buffers, scratch and the values of runs, rounded up to the sizes of blocks. */
   uint64_t in_use;
-  /** The most that was ever in use, or was since weir_engine_reset_memory_peak. */
+  /** Peak of in_use since the engine was created, or since weir_engine_reset_memory_peak. */
   uint64_t peak_in_use;
-  /** In regions, whether in use or not. */
+  /** Bytes in regions, whether in use or not. */
   uint64_t reserved;
-  /** The most that was ever reserved, or was since weir_engine_reset_memory_peak. */
+  /** Peak of reserved since the engine was created, or since weir_engine_reset_memory_peak. */
   uint64_t peak_reserved;
-  /** The largest piece that is free, without what is kept for requests of its size. */
+  /** The largest free piece, not counting blocks kept for requests of their size. */
   uint64_t largest_free;
   /** Blocks in use. */
   uint64_t blocks;
   /** Regions. */
   uint64_t regions;
-  /** Blocks given out since the engine was made. */
+  /** Blocks handed out since the engine was created. */
   uint64_t allocations;
-  /** Regions asked for and got since the engine was made: calls of the allocator. */
+  /** Regions obtained since the engine was created: calls of the allocator. */
   uint64_t region_allocations;
   /** 1 - largest_free / (reserved - in_use); 0 if nothing is free. */
   double fragmentation;
   /**
-   * Most of the host's memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no
-   * limit. This and what follows is 0 for an engine that works in the host's memory, but for the limit, which is
-   * that of all its memory.
+   * Maximum of host memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no
+   * limit. For an engine that works in host memory this is the limit of all its memory, and the members below are 0.
    */
   uint64_t host_limit;
-  /** Of the host's memory, in tensors and buffers that are pinned for this engine, and in what programs copy through. */
+  /** Host memory in tensors and buffers that are pinned for this engine, and in staging memory of programs. */
   uint64_t host_in_use;
-  /** The most of it that was ever in use, or was since weir_engine_reset_memory_peak. */
+  /** Peak of host_in_use since the engine was created, or since weir_engine_reset_memory_peak. */
   uint64_t host_peak_in_use;
-  /** Of the host's memory, in regions for copies, whether in use or not. */
+  /** Host memory in regions for copies, whether in use or not. */
   uint64_t host_reserved;
   /** Bytes of buffers that weir_buffer_pin has pinned for this engine. */
   uint64_t registered;
-  /** OR of enum weir_pinning: what is pinned. 0: the memory for copies is ordinary memory. */
+  /** OR of enum weir_pinning: the memory that can be pinned. 0: the memory for copies is ordinary memory. */
   uint32_t pinning;
   /** 0. */
   uint32_t reserved0;
 } weir_memory_info;
 
-/** How the synchronisation of one engine ended. */
+/** The result of synchronising one engine. */
 typedef struct weir_engine_sync {
   /** sizeof(weir_engine_sync), set by the caller in the first entry of an array. */
   size_t struct_size;
@@ -2175,9 +2175,9 @@ typedef struct weir_engine_sync {
   weir_status status;
   /** 0. */
   uint32_t reserved;
-  /** The engine's name behind a word: "engine cpu:0", "engine torch/encoder". */
+  /** The engine's name after the word "engine": "engine cpu:0", "engine torch/encoder". */
   char engine[64];
-  /** The text of the failure, as far as it fits. */
+  /** The text of the failure, cut if too long. */
   char message[256];
 } weir_engine_sync;
 
@@ -2190,7 +2190,7 @@ typedef int32_t (*weir_compute_fn)(void *user, struct weir_kernel_context *conte
 
 /**
  * Computes a host kernel's output descriptors from its input descriptors, when they depend on them. Must give the same
- * answer for the same inputs. Returns WEIR_OK, or the code with which these inputs are refused.
+ * answer for the same inputs. Returns WEIR_OK, or the code with which it refuses these inputs.
  */
 typedef int32_t (*weir_infer_fn)(void *user,
                                  const struct weir_tensor_desc *inputs,
@@ -2221,18 +2221,18 @@ typedef struct weir_host_kernel_desc {
   weir_destroy_fn destroy;
   /** Number of inputs, at most WEIR_MAX_ARGS. */
   size_t num_inputs;
-  /** What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
+  /** Pattern that each input must match (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
   const struct weir_tensor_desc *inputs;
   /** Number of outputs, at most WEIR_MAX_ARGS. */
   size_t num_outputs;
-  /** What the outputs look like; NULL if `infer` says so. Copied. */
+  /** Descriptors of the outputs; NULL if `infer` computes them. Copied. */
   const struct weir_tensor_desc *outputs;
   /**
-   * Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but
-   * for dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
+   * Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1,
+   * except for dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
    */
   weir_infer_fn infer;
-  /** Estimated run time in nanoseconds; 0 = unknown, then the executor measures. */
+  /** Estimated run time in nanoseconds; 0 = unknown: the executor measures it. */
   uint64_t cost_ns;
   /** Scratch memory per slot, in bytes (weir_kernel_context_get_scratch). */
   size_t scratch_bytes;
@@ -2247,10 +2247,10 @@ typedef uint32_t weir_activation;
 
 /**
  * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are
- * both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are
- * of f32, and rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1
- * stretches. In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC):
- * then the run checks whether they fit.
+ * both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT.
+ * Accumulators are f32, rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a
+ * dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of weir's other kernels may be open
+ * (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
  *
  * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
  */
@@ -2259,19 +2259,19 @@ typedef struct weir_matmul_desc {
   size_t struct_size;
   /** OR of weir_matmul_flags. */
   uint64_t flags;
-  /** What is done to each element of C at last. */
+  /** The function applied to each element of C at the end. */
   weir_activation activation;
   /** Reserved, 0. */
   uint32_t reserved;
   /**
-   * B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no
-   * WEIR_MATMUL_TRANSPOSE_B: the weights were packed one way or the other.
+   * B, packed from the type of A, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_TRANSPOSE_B: the
+   * orientation was fixed when the weights were packed.
    */
   struct weir_packed_weights *weights;
 } weir_matmul_desc;
 
 /**
- * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches.
+ * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
  * f32. Inputs: a, b. Output: a + b.
  */
 typedef struct weir_add_desc {
@@ -2339,17 +2339,17 @@ typedef struct weir_named_kernel_desc {
   weir_destroy_fn destroy;
 } weir_named_kernel_desc;
 
-/** What is known of an engine's CUDA device. */
+/** Properties of an engine's CUDA device. */
 typedef struct weir_cuda_device_info {
   /** sizeof(weir_cuda_device_info) of the caller's header. */
   size_t struct_size;
-  /** Version of CUDA that the driver is for: 12040 = 12.4. */
+  /** The CUDA version that the driver supports: 12040 = 12.4. */
   int32_t driver_version;
   /** Compute capability: 9 and 0 for 9.0. */
   uint32_t capability_major;
   /** See capability_major. */
   uint32_t capability_minor;
-  /** How many multiprocessors. */
+  /** Number of multiprocessors. */
   uint32_t multiprocessors;
   /** Most threads of a block. */
   uint32_t max_threads_per_block;
@@ -2357,9 +2357,9 @@ typedef struct weir_cuda_device_info {
   uint32_t max_shared_bytes;
   /** Memory of the device, in bytes. */
   uint64_t memory_bytes;
-  /** Memory of it that is free now, in bytes, for all processes. */
+  /** Free bytes of that memory now, for all processes. */
   uint64_t free_bytes;
-  /** 1: memory comes from a pool of the driver's, and giving it back does not wait for the device. */
+  /** 1: memory comes from the driver's pool, and freeing it does not wait for the device. */
   uint32_t has_memory_pool;
   /** Reserved, 0. */
   uint32_t reserved;
@@ -2367,26 +2367,26 @@ typedef struct weir_cuda_device_info {
   uint8_t uuid[16];
   /** "0000:3b:00.0", with its NUL. */
   char pci_bus_id[32];
-  /** The driver's name for it, UTF-8, with its NUL; cut off if it is longer. */
+  /** The driver's name for the device, UTF-8, with its NUL; cut off if it is longer. */
   char name[128];
   /**
-   * Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. ""
-   * before the first kernel of products was made: the library is looked for then.
+   * The implementation of matrix products: "cuBLASLt 13.0", or "built-in: " and the reason, with its NUL; cut off if
+   * it is longer. "" before the first kernel of products is created: the library is looked up then.
    */
   char products[128];
 } weir_cuda_device_info;
 
-/** What the source of a kernel is: one of enum weir_cuda_source_value. */
+/** The form of a kernel's source: one of enum weir_cuda_source_value. */
 typedef uint32_t weir_cuda_source;
 
-/** What an argument of a kernel is: one of enum weir_cuda_argument_kind_value. */
+/** The kind of a kernel's argument: one of enum weir_cuda_argument_kind_value. */
 typedef uint32_t weir_cuda_argument_kind;
 
 /** An argument of a kernel, in the order of the entry's parameters. */
 typedef struct weir_cuda_argument {
-  /** A kind of arguments. */
+  /** The argument's kind. */
   weir_cuda_argument_kind kind;
-  /** Which input or output; 0 for a value. */
+  /** Index of the input or output; 0 for a value. */
   uint32_t index;
   /** A value, copied; NULL for the others. */
   const void *value;
@@ -2394,7 +2394,7 @@ typedef struct weir_cuda_argument {
   size_t bytes;
 } weir_cuda_argument;
 
-/** A kernel of the host's for a CUDA engine. */
+/** A host-provided kernel for a CUDA engine. */
 typedef struct weir_cuda_kernel_desc {
   /** sizeof(weir_cuda_kernel_desc) of the caller's header. */
   size_t struct_size;
@@ -2402,31 +2402,31 @@ typedef struct weir_cuda_kernel_desc {
   const void *source;
   /** Its bytes; 0 = it is text that ends with a NUL. */
   size_t source_bytes;
-  /** A form of source. */
+  /** The form of the source. */
   weir_cuda_source source_kind;
   /** Bytes of dynamic shared memory of each block. */
   uint32_t shared_bytes;
   /** The kernel's name in the source, UTF-8. */
   const char *entry;
-  /** Options for the compiler, with WEIR_CUDA_SOURCE_TEXT alone; NULL = none. weir itself says for which device. */
+  /** Compiler options, with WEIR_CUDA_SOURCE_TEXT only; NULL = none. weir adds the target architecture itself. */
   const char *const *options;
-  /** How many options. */
+  /** Number of options. */
   size_t num_options;
-  /** Blocks. {0, 0, 0}: so many in a row that each element of output 0 has a thread. */
+  /** Blocks. {0, 0, 0}: a one-dimensional grid large enough that each element of output 0 has a thread. */
   uint32_t grid[3];
   /** Threads of a block. */
   uint32_t block[3];
   /** The arguments; copied. */
   const struct weir_cuda_argument *arguments;
-  /** How many arguments. */
+  /** Number of arguments. */
   size_t num_arguments;
   /** Number of inputs, at most WEIR_MAX_ARGS. */
   size_t num_inputs;
-  /** What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
+  /** Pattern that each input must match (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
   const struct weir_tensor_desc *inputs;
   /** Number of outputs, at most WEIR_MAX_ARGS. */
   size_t num_outputs;
-  /** What the outputs look like; NULL if `infer` says so. Copied. */
+  /** Descriptors of the outputs; NULL if `infer` computes them. Copied. */
   const struct weir_tensor_desc *outputs;
   /** Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1. */
   weir_infer_fn infer;
@@ -2435,18 +2435,18 @@ typedef struct weir_cuda_kernel_desc {
   /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
   weir_destroy_fn destroy;
   /**
-   * WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a
-   * variable in place.
+   * WEIR_KERNEL_IN_PLACE, or 0. With it an output may share the memory of an input of the same type and shape: loops
+   * then update a variable in place.
    */
   uint64_t flags;
 } weir_cuda_kernel_desc;
 
-/** A function of one number: one of enum weir_eltwise_op_value. */
+/** A unary elementwise function: one of enum weir_eltwise_op_value. */
 typedef uint32_t weir_eltwise_op;
 
 /**
- * A function of each element. f32, bf16 or f16; computed in f32. Input: x. Output: as x, in the same memory or in
- * other.
+ * Unary elementwise kernel for f32, bf16 or f16, computed in f32. Input: x. Output: as x, in the same memory or in
+ * other memory.
  */
 typedef struct weir_eltwise_desc {
   /** sizeof(weir_eltwise_desc) of the caller's header. */
@@ -2461,13 +2461,13 @@ typedef struct weir_eltwise_desc {
   uint32_t reserved;
 } weir_eltwise_desc;
 
-/** A function of two numbers: one of enum weir_binary_op_value. */
+/** A binary elementwise function: one of enum weir_binary_op_value. */
 typedef uint32_t weir_binary_op;
 
 /**
- * A function of the elements of two tensors, with broadcasting: shapes are aligned at the last dimension, and a
- * dimension of 1 stretches. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the others
- * that compare also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
+ * Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a
+ * dimension of 1 is broadcast. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the other
+ * comparisons also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
  * operand that has the output's shape and type.
  *
  * Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
@@ -2484,8 +2484,8 @@ typedef struct weir_binary_desc {
 } weir_binary_desc;
 
 /**
- * Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs:
- * condition, bool; a and b of one type, which may be each but s64. Output: of that type.
+ * Elementwise choice: a where the condition holds, else b, with broadcasting of all three as in weir_binary_desc.
+ * Inputs: condition, bool; a and b of one type, any but s64. Output: of that type.
  */
 typedef struct weir_select_desc {
   /** sizeof(weir_select_desc) of the caller's header. */
@@ -2493,10 +2493,10 @@ typedef struct weir_select_desc {
 } weir_select_desc;
 
 /**
- * A tensor in another storage type: x scale + shift, from and to each type but s64. Input: x. Output: the same shape.
+ * Conversion to another storage type: x scale + shift, between all types but s64. Input: x. Output: the same shape.
  *
- * Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything
- * but 0 is 1. With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
+ * Computed in f32. An integer is rounded to nearest, ties to even, and saturates; a NaN becomes 0; as a bool
+ * everything but 0 becomes 1. With scale 1 and shift 0, values that both types can hold are exact, in s32 too.
  */
 typedef struct weir_convert_desc {
   /** sizeof(weir_convert_desc) of the caller's header. */
@@ -2525,12 +2525,12 @@ typedef struct weir_quantize_desc {
   uint64_t flags;
   /** The type of the output. */
   weir_dtype dtype;
-  /** The axis of scale and zero_point, if they are not of one element; negative counts from the end, -1 = last. */
+  /** The axis of scale and zero_point, unless they have one element; negative counts from the end, -1 = last. */
   int32_t axis;
 } weir_quantize_desc;
 
 /**
- * The way back: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
+ * Dequantization: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
  * Output: the shape of x, f32, bf16 or f16. Computed in f32.
  */
 typedef struct weir_dequantize_desc {
@@ -2545,25 +2545,25 @@ typedef struct weir_dequantize_desc {
 } weir_dequantize_desc;
 
 /**
- * Another order of dimensions: dimension i of the output is dimension permutation[i] of the input.
+ * Transposition: dimension i of the output is dimension permutation[i] of the input.
  *
- * Input: x. Output: as x, with its dimensions in that order.
+ * Input: x. Output: x with its dimensions in that order.
  */
 typedef struct weir_transpose_desc {
   /** sizeof(weir_transpose_desc) of the caller's header. */
   size_t struct_size;
-  /** Number of dimensions of x; 0 = any number, and their order is turned round. */
+  /** Number of dimensions of x; 0 = any number, in reverse order. */
   uint32_t rank;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** Each of 0 to rank - 1 once. */
+  /** A permutation of 0 to rank - 1. */
   int32_t permutation[8];
 } weir_transpose_desc;
 
 /**
- * Tensors one after the other along an axis. They have one type, and the same size in all other dimensions.
+ * Concatenation of tensors along an axis. They have one type, and the same size in all other dimensions.
  *
- * Inputs: num_inputs tensors. Output: as they are, and as long along the axis as all of them together.
+ * Inputs: num_inputs tensors. Output: as the inputs; its size along the axis is the sum of theirs.
  */
 typedef struct weir_concat_desc {
   /** sizeof(weir_concat_desc) of the caller's header. */
@@ -2575,10 +2575,11 @@ typedef struct weir_concat_desc {
 } weir_concat_desc;
 
 /**
- * A part of a tensor: in each dimension the elements from begin on, step apart, up to end, which is not among them.
+ * Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
+ * excluded.
  *
- * Places below zero count from the end. Places outside of the tensor mean the nearest inside: INT64_MAX as end is "to
- * the last", and with a negative step INT64_MIN is "to the first". Input: x. Output: the part.
+ * Negative positions count from the end. Positions outside of the tensor are clamped: INT64_MAX as end means "to the
+ * last", and with a negative step INT64_MIN means "to the first". Input: x. Output: the slice.
  */
 typedef struct weir_slice_desc {
   /** sizeof(weir_slice_desc) of the caller's header. */
@@ -2591,17 +2592,17 @@ typedef struct weir_slice_desc {
   int64_t begin[8];
   /** Where each dimension ends. */
   int64_t end[8];
-  /** The distance; 0 = 1. Below zero it goes backwards, from begin down to end. */
+  /** The distance; 0 = 1. A negative step goes backwards, from begin down to end. */
   int64_t step[8];
 } weir_slice_desc;
 
-/** What the margin of a weir_pad_desc holds: one of enum weir_pad_mode_value. */
+/** The contents of the margin of a weir_pad_desc: one of enum weir_pad_mode_value. */
 typedef uint32_t weir_pad_mode;
 
 /**
- * A tensor with a margin: `before` elements in front and `after` behind in each dimension.
+ * Padding: a margin of `before` elements in front and `after` behind in each dimension.
  *
- * A margin that mirrors is smaller than the dimension. Input: x. Output: x with the margin.
+ * A reflecting margin is smaller than the dimension. Input: x. Output: x with the margin.
  */
 typedef struct weir_pad_desc {
   /** sizeof(weir_pad_desc) of the caller's header. */
@@ -2610,20 +2611,20 @@ typedef struct weir_pad_desc {
   uint32_t rank;
   /** One of weir_pad_mode_value. */
   weir_pad_mode mode;
-  /** Elements in front in each dimension, 0 or more. */
+  /** Elements added in front in each dimension, 0 or more. */
   int64_t before[8];
-  /** Elements behind in each dimension, 0 or more. */
+  /** Elements added behind in each dimension, 0 or more. */
   int64_t after[8];
   /**
-   * What a WEIR_PAD_CONSTANT margin holds, as an element of x: floats are rounded to the nearest, an integer type
-   * must hold it.
+   * The element of a WEIR_PAD_CONSTANT margin. Floats are rounded to the nearest; an integer type must be able to
+   * hold it.
    */
   double value;
 } weir_pad_desc;
 
 /**
  * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
- * it can, and then nothing is copied; on a stream x may be its own output.
+ * possible, and nothing is copied; on a stream x may be its own output.
  *
  * Input: x. Output: x in the shape.
  */
@@ -2634,35 +2635,34 @@ typedef struct weir_reshape_desc {
   uint32_t rank;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** The output's shape. One dimension may be -1: what the others leave. */
+  /** The output's shape. One dimension may be -1: it follows from the number of elements. */
   int64_t dims[8];
 } weir_reshape_desc;
 
 /**
- * Rows of a table by their numbers: an embedding.
+ * Gather: rows of a table by their indices, as for an embedding.
  *
- * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the
- * axis. A call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
- * On a CUDA engine that is a late failure of the stream or run, and the rows of such indices are zeros.
+ * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in place of the axis. A
+ * call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA
+ * engine that is a late failure of the stream or run, and the rows of such indices are zeros.
  */
 typedef struct weir_gather_desc {
   /** sizeof(weir_gather_desc) of the caller's header. */
   size_t struct_size;
-  /** The axis of the table that the indices count along; negative counts from the end, -1 = last. */
+  /** The axis of the table that the indices select from; negative counts from the end, -1 = last. */
   int32_t axis;
   /** Reserved, 0. */
   int32_t reserved;
 } weir_gather_desc;
 
-/** What weir_kernel_create_reduce computes: one of enum weir_reduce_op_value. */
+/** A reduction: one of enum weir_reduce_op_value. */
 typedef uint32_t weir_reduce_op;
 
 /**
  * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
- * on the shape alone.
+ * only on the shape.
  *
- * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, but for the places of
- * elements, which are s32.
+ * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or s32 for indices.
  */
 typedef struct weir_reduce_desc {
   /** sizeof(weir_reduce_desc) of the caller's header. */
@@ -2681,7 +2681,7 @@ typedef struct weir_reduce_desc {
   float eps;
 } weir_reduce_desc;
 
-/** What weir_kernel_create_norm computes: one of enum weir_norm_op_value. */
+/** A normalisation: one of enum weir_norm_op_value. */
 typedef uint32_t weir_norm_op;
 
 /**
@@ -2689,8 +2689,8 @@ typedef uint32_t weir_norm_op;
  * by their number.
  *
  * Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with
- * WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. Whatever the types are, all is computed in f32
- * or wider, and rounded once.
+ * WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. All types are computed in f32 or wider, and
+ * rounded once.
  */
 typedef struct weir_norm_desc {
   /** sizeof(weir_norm_desc) of the caller's header. */
@@ -2702,8 +2702,8 @@ typedef struct weir_norm_desc {
   /** The first axis that is normalised, or the axis of the channels; negative counts from the end, -1 = last. */
   int32_t axis;
   /**
-   * Number of groups of WEIR_NORM_GROUP, which divides that of the channels; as many make an instance normalisation.
-   * For other operations 0.
+   * Number of groups of WEIR_NORM_GROUP, a divisor of the number of channels; equal to it for an instance
+   * normalisation. 0 for other operations.
    */
   uint32_t groups;
   /** Added to the variance, 0 or more. */
@@ -2738,19 +2738,19 @@ typedef struct weir_conv_desc {
   weir_data_layout data_layout;
   /** How the weights are ordered. */
   weir_weights_layout weights_layout;
-  /** What lies beyond the ends. */
+  /** The values assumed beyond the ends. */
   weir_padding padding;
-  /** What is done to each element of the output. */
+  /** The function applied to each element of the output. */
   weir_activation activation;
-  /** Channels are divided into so many groups; 0 = 1. Both C and O are multiples of it. */
+  /** Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it. */
   int64_t groups;
-  /** Elements from one window to the next; 0 = 1. */
+  /** Distance from one window to the next, in elements; 0 = 1. */
   int64_t strides[2];
-  /** Elements from one tap to the next; 0 = 1. */
+  /** Distance from one tap to the next, in elements; 0 = 1. */
   int64_t dilations[2];
-  /** Elements before the first one. */
+  /** Elements of padding before the first one. */
   int64_t padding_begin[2];
-  /** Elements behind the last one. */
+  /** Elements of padding behind the last one. */
   int64_t padding_end[2];
 } weir_conv_desc;
 
@@ -2768,19 +2768,19 @@ typedef struct weir_pooling_desc {
   size_t struct_size;
   /** OR of weir_pooling_flags. */
   uint64_t flags;
-  /** What is made of a window. */
+  /** The value computed from a window. */
   weir_pooling_op op;
   /** How x and the output are ordered. */
   weir_data_layout data_layout;
   /** Taps of a window. */
   int64_t kernel[2];
-  /** Elements from one window to the next; 0 = 1. */
+  /** Distance from one window to the next, in elements; 0 = 1. */
   int64_t strides[2];
-  /** Elements from one tap to the next; 0 = 1. */
+  /** Distance from one tap to the next, in elements; 0 = 1. */
   int64_t dilations[2];
-  /** Elements before the first one; fewer than the window spans. */
+  /** Elements of padding before the first one; fewer than the window spans. */
   int64_t padding_begin[2];
-  /** Elements behind the last one; fewer than the window spans. */
+  /** Elements of padding behind the last one; fewer than the window spans. */
   int64_t padding_end[2];
 } weir_pooling_desc;
 
@@ -2823,7 +2823,7 @@ typedef struct weir_gru_desc {
   uint32_t reserved;
 } weir_gru_desc;
 
-/** How weights are packed: B of a matrix product, from a tensor [K, N] of f32, f16, bf16 or s8. */
+/** Descriptor of packed weights: B of a matrix product, packed from a tensor [K, N] of f32, f16, bf16 or s8. */
 typedef struct weir_packed_weights_desc {
   /** sizeof(weir_packed_weights_desc) of the caller's header. */
   size_t struct_size;
@@ -2836,8 +2836,8 @@ typedef struct weir_packed_weights_desc {
  * zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
  *
  * The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and
- * with a scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the
- * even one. A C of f32 is not rounded to an integer.
+ * with a scale of 1, the rest is exact too; otherwise it is computed in f64 and rounded to the nearest integer, ties
+ * to even. A C of f32 is not rounded to an integer.
  *
  * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES
  * scales. Output: C.
@@ -2851,36 +2851,33 @@ typedef struct weir_matmul_int8_desc {
   weir_dtype dtype;
   /** Finite; 0 = 1. */
   float scale;
-  /** Taken off each element of A; a value of its type. */
+  /** Zero point of A, subtracted from each element; a value of its type. */
   int32_t zero_a;
-  /** Taken off each element of B: -128 to 127. */
+  /** Zero point of B, subtracted from each element: -128 to 127. */
   int32_t zero_b;
-  /** Added to each element of C at last. */
+  /** Zero point of C, added to each element at the end. */
   int32_t zero_c;
   /** Reserved, 0. */
   uint32_t reserved;
-  /**
-   * B, packed from s8, in the place of the input; NULL = B is an input. Not together with
-   * WEIR_MATMUL_INT8_TRANSPOSE_B.
-   */
+  /** B, packed from s8, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_INT8_TRANSPOSE_B. */
   struct weir_packed_weights *weights;
 } weir_matmul_int8_desc;
 
-/** The kernel cache of this process in numbers. */
+/** Counters of this process's kernel cache. */
 typedef struct weir_kernel_cache_info {
   /** sizeof(weir_kernel_cache_info), set by the caller before the call. */
   size_t struct_size;
-  /** Most kernels that are kept; 0 = there is no cache. */
+  /** Maximum number of kernels kept; 0 = no cache. */
   uint64_t capacity;
   /** Kernels in the cache now. */
   uint64_t entries;
-  /** Creations that found their kernel, since the library was loaded. */
+  /** Creations that found their kernel in the cache, since the library was loaded. */
   uint64_t hits;
-  /** Creations that had to make it. */
+  /** Creations that had to build the kernel. */
   uint64_t misses;
-  /** Creations that found another thread making it, and waited for that. */
+  /** Creations that found another thread building the kernel, and waited for it. */
   uint64_t shared_builds;
-  /** Kernels that made room for others, or went as the capacity was lowered. */
+  /** Kernels evicted to make room, or because the capacity was lowered. */
   uint64_t evictions;
 } weir_kernel_cache_info;
 
@@ -2896,47 +2893,44 @@ typedef uint64_t weir_node;
 /** A text format for dumps: one of enum weir_dump_format_value. */
 typedef uint32_t weir_dump_format;
 
-/** Where a node is run: one of enum weir_placement_value. */
+/** Where a node runs: one of enum weir_placement_value. */
 typedef uint32_t weir_placement;
 
 /** A text format of reports: one of enum weir_report_format_value. */
 typedef uint32_t weir_report_format;
 
-/** What a node has taken, over all runs since the program was compiled. */
+/** Time that a node has taken, over all runs since the program was compiled. */
 typedef struct weir_node_stats {
   /** sizeof(weir_node_stats), set by the caller before the call. */
   size_t struct_size;
-  /**
-   * How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond,
-   * case, while).
-   */
+  /** How often it ran, in a loop once for each iteration; always 0 for control nodes (cond, case, while). */
   uint64_t count;
-  /** Nanoseconds of all runs together, of the shortest and of the longest; a look at the clock is taken off. */
+  /** Total nanoseconds of all runs; the cost of reading the clock is subtracted. */
   uint64_t total_ns;
-  /** The shortest; 0 while count is 0. */
+  /** Nanoseconds of the shortest run; 0 while count is 0. */
   uint64_t min_ns;
-  /** The longest. */
+  /** Nanoseconds of the longest run. */
   uint64_t max_ns;
   /** The node's name, NUL-terminated UTF-8, cut if too long. */
   char name[128];
   /**
-   * Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its
-   * beginning. 0 for runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
+   * Total nanoseconds between the node becoming ready (all that it waits for is done) and its beginning. 0 for runs
+   * that one thread makes in the nodes' order: there a node becomes ready when its turn comes.
    */
   uint64_t waited_ns;
 } weir_node_stats;
 
-/** The runs of a program since it was compiled. */
+/** Counters of the runs of a program since it was compiled. */
 typedef struct weir_program_counters {
   /** sizeof(weir_program_counters), set by the caller before the call. */
   size_t struct_size;
-  /** Runs that have begun. One that was cancelled before its turn in a stream never does. */
+  /** Runs that have begun. A run cancelled before its turn in a stream never begins. */
   uint64_t begun;
   /** Runs that have ended. */
   uint64_t ended;
-  /** Of those, the ones that failed, also by a deadline, but were not cancelled. */
+  /** Of these, the ones that failed, deadlines included, but were not cancelled. */
   uint64_t failed;
-  /** Of those that have ended, the ones that were cancelled. */
+  /** Of these, the ones that were cancelled. */
   uint64_t cancelled;
   /** Runs that have begun and not ended. */
   uint64_t running;
@@ -2950,16 +2944,16 @@ typedef struct weir_run_failure {
   weir_status code;
   /** Reserved, 0. */
   int32_t reserved;
-  /** Iterations of the innermost loop around the node that were over; -1 if the node is in no loop. */
+  /** Completed iterations of the innermost loop around the node; -1 if the node is in no loop. */
   int64_t iteration;
   /**
-   * How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only
-   * that node itself counts.
+   * Number of nodes that were not begun because of the failure. A cond, case or while that was not begun counts as
+   * one node, whatever is inside.
    */
   size_t num_not_run;
   /** The node that failed; "" if the run was cancelled or its deadline has passed. */
   char node[128];
-  /** The node of that loop, or "". */
+  /** The node of the innermost loop, or "". */
   char loop_node[128];
   /** The engine that the node ran on (its name, "cpu:0"), or "". */
   char engine[64];
@@ -2969,42 +2963,42 @@ typedef struct weir_run_failure {
 typedef uint32_t weir_resource_kind;
 
 /**
- * Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference
- * in *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make
- * other resources; it must not throw, longjmp or unwind.
+ * Creates a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the
+ * reference in *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time,
+ * and create other resources; it must not throw, longjmp or unwind.
  */
 typedef weir_status (*weir_resource_build_fn)(void *arg, struct weir_resource **out_resource);
 
-/** A resource in words and numbers. */
+/** A description of a resource. */
 typedef struct weir_resource_info {
   /** sizeof(weir_resource_info), set by the caller before the call. */
   size_t struct_size;
   /** Index and generation, see weir_resource_from_id. */
   uint64_t id;
-  /** What it is. */
+  /** Its kind. */
   weir_resource_kind kind;
   /** 1: a variable for optimistic use. */
   uint32_t optimistic;
-  /** References now, without the container's: handles, programs, work under way. */
+  /** References now, not counting the container's: handles, programs, work in flight. */
   uint64_t references;
-  /** Memory that it holds, in bytes; 0 for objects of the host's. */
+  /** Memory that it holds, in bytes; 0 for host objects. */
   uint64_t bytes;
-  /** Rows of a table. */
+  /** Number of rows of a table. */
   uint64_t rows;
   /** Its container, "" if it has no name. */
   char container[64];
   /** Its name, "" if it has none. */
   char name[128];
-  /** The type of an object of the host's, as it was given. */
+  /** The type name of a host object. */
   char type_name[64];
   /** Element type and shape of a variable, or of a table's rows. */
   struct weir_tensor_desc desc;
 } weir_resource_info;
 
-/** What the keys of a table are: one of enum weir_table_key_value. */
+/** The key type of a table: one of enum weir_table_key_value. */
 typedef uint32_t weir_table_key;
 
-/** What a table is made of. */
+/** Descriptor of a table. */
 typedef struct weir_table_desc {
   /** sizeof(weir_table_desc), set by the caller. */
   size_t struct_size;
@@ -3016,7 +3010,7 @@ typedef struct weir_table_desc {
   struct weir_tensor_desc row;
 } weir_table_desc;
 
-/** Keys of one call: `integers` or `bytes` with `lengths`, as the table has them; what is not used is NULL. */
+/** Keys of one call: `integers`, or `bytes` with `lengths`, according to the table's key type; the others are NULL. */
 typedef struct weir_table_keys {
   /** sizeof(weir_table_keys), set by the caller. */
   size_t struct_size;
@@ -3030,11 +3024,11 @@ typedef struct weir_table_keys {
   const size_t *lengths;
 } weir_table_keys;
 
-/** Where weir_table_export puts a table's contents. Arrays that are NULL with a capacity of 0 are not wanted. */
+/** Output arrays of weir_table_export. Arrays that are NULL with a capacity of 0 are left out. */
 typedef struct weir_table_contents {
   /** sizeof(weir_table_contents), set by the caller. */
   size_t struct_size;
-  /** Room for keys in `integers` or `lengths`, set by the caller. */
+  /** Capacity of `integers` or `lengths`, in keys, set by the caller. */
   size_t capacity;
   /** Out: number of rows in the table. */
   size_t count;
@@ -3042,17 +3036,17 @@ typedef struct weir_table_contents {
   int64_t *integers;
   /** Lengths of the keys, for a table of byte strings. */
   size_t *lengths;
-  /** The byte strings one behind the other, in ascending order. */
+  /** The byte strings, contiguous, in ascending order of the keys. */
   void *bytes;
-  /** Room in `bytes`, set by the caller. */
+  /** Capacity of `bytes`, set by the caller. */
   size_t bytes_capacity;
-  /** Out: bytes of all keys together. */
+  /** Out: total bytes of all keys. */
   size_t bytes_size;
   /** The rows in the order of the keys. */
   void *rows;
-  /** Room in `rows` in bytes, set by the caller. */
+  /** Capacity of `rows` in bytes, set by the caller. */
   size_t rows_capacity;
-  /** Out: bytes of all rows together. */
+  /** Out: total bytes of all rows. */
   size_t rows_size;
 } weir_table_contents;
 
@@ -3091,7 +3085,7 @@ typedef struct weir_device_plugin_api {
 typedef int32_t (*weir_device_plugin_init_fn)(const struct weir_device_plugin_api *api);
 
 /**
- * Kinds from plug-ins have this number or a higher one, by the order in which their names were first registered in the
+ * The first number of plug-in kinds. Kinds are numbered in the order in which their names were first registered in the
  * process (weir_engine_kind_from_name).
  */
 #define WEIR_ENGINE_PLUGIN_FIRST 4096
@@ -3131,15 +3125,15 @@ WEIR_API uint32_t weir_abi_version(void);
 WEIR_API WEIR_NODISCARD weir_status weir_check_version(uint32_t major, uint32_t minor);
 
 /**
- * The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for a number that is none.
+ * The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for an unknown number.
  *
  * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
  */
 WEIR_API const char *weir_status_name(weir_status status);
 
 /**
- * The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls
- * leave it. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
+ * The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave
+ * it unchanged. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
  *
  * Thread safety: any thread. Blocking: never.
  * Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
@@ -3148,7 +3142,7 @@ WEIR_API const char *weir_last_error_message(void);
 
 /**
  * Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
- * NUL. capacity 0 asks for the length only (then buffer may be NULL); with a buffer out_length may be NULL.
+ * NUL. capacity 0 only asks for the length (buffer may then be NULL); with a buffer out_length may be NULL.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set, the text kept).
@@ -3156,7 +3150,7 @@ WEIR_API const char *weir_last_error_message(void);
 WEIR_API WEIR_NODISCARD weir_status weir_last_error_copy(char *buffer, size_t capacity, size_t *out_length);
 
 /**
- * Fills `info` with the library's counters: threads by origin, allocations made, objects alive by kind. Copies of
+ * Fills *out_info with the library's counters: threads by origin, allocations made, live objects by kind. Copies of
  * attributes inside engines and streams count as attributes.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
@@ -3166,9 +3160,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_runtime_get_info(struct weir_runtime_in
 
 /**
  * Lists the threads that weir has started and that are running now, in the order of their start. Set struct_size of
- * the first entry: it is the distance between entries, and weir stores it in all that it fills. `out_count` receives
- * the number of threads. capacity 0 asks for the number only (then infos may be NULL). Threads may start and end
- * between two calls, so ask for a few more than were counted. The threads of your own pools are not listed.
+ * the first entry: it is the distance between entries, and weir stores it in every entry that it fills. `out_count`
+ * receives the number of threads. capacity 0 only asks for the number (infos may then be NULL). Threads may start and
+ * end between two calls, so provide a few more entries than were counted. Threads of host pools are not listed.
  *
  * Thread safety: any thread. Blocking: never; it may wait for a thread that is just being started.
  * Ownership: the caller's array.
@@ -3190,11 +3184,11 @@ weir_status weir_runtime_get_threads(struct weir_thread_info *infos,
  */
 
 /**
- * Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may
- * exist, and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once,
- * after the last reference went and the last task returned, or in weir_threadpool_close; if this call fails, it is
- * never called. What weir learns about a pool it learns about all pools with the same functions, flags and width, so a
- * pool may be made for each call of the host's: that costs no memory after the first, and no system call.
+ * Creates a pool of host threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist, and
+ * one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once, after the last
+ * reference is gone and the last task returned, or in weir_threadpool_close; if this call fails, it is never called.
+ * Knowledge about a pool applies to all pools with the same functions, flags and width, so a host may create a pool
+ * for each call: that costs no memory after the first, and no system call.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
@@ -3206,8 +3200,8 @@ weir_status weir_threadpool_create(const struct weir_threadpool_vtable *vtable,
                                    struct weir_threadpool **out_pool);
 
 /**
- * As weir_threadpool_create, with settings; NULL attr: all default. A setting that is for the built-in pool alone
- * (num_threads, spin_ns) is refused.
+ * As weir_threadpool_create, with settings; NULL attr: all default. Settings for the built-in pool only (num_threads,
+ * spin_ns) are refused.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
  * Errors: those of weir_threadpool_create; INVALID_ARGUMENT (attr sets num_threads or spin_ns).
@@ -3221,9 +3215,9 @@ weir_status weir_threadpool_create_with_attr(const struct weir_threadpool_vtable
 
 /**
  * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
- * copies it: "H5: parallel_for ran index 3 of 4 twice". If none was, what looks as if one will be: "H9: a wait has
- * slept for 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool goes on with that. Empty
- * if there is neither, and without checking mode.
+ * copies it: "H5: parallel_for ran index 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for
+ * 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool continues after that. Empty if
+ * there is neither, and without checking mode.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -3236,7 +3230,7 @@ weir_status weir_threadpool_get_broken_clause(const struct weir_threadpool *pool
                                               size_t *out_length);
 
 /**
- * The pool as a vtable: for a library that wants one, for a host that wraps a pool, or for
+ * The pool as a vtable: for a library that needs one, for a host that wraps a pool, or for
  * weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
@@ -3250,8 +3244,8 @@ weir_status weir_threadpool_get_vtable(struct weir_threadpool *pool,
                                        void **out_ctx);
 
 /**
- * Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: as many threads as
- * this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+ * Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: one thread for each
+ * processor that this process may use (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
  * Errors: INVALID_ARGUMENT (also if attr sets checking); RESOURCE_EXHAUSTED if threads cannot be started.
@@ -3262,7 +3256,7 @@ weir_status weir_threadpool_create_builtin(const struct weir_threadpool_attr *at
                                            struct weir_threadpool **out_pool);
 
 /**
- * Makes a pool without threads: whatever is handed to it runs at once in the calling thread.
+ * Creates a pool without threads: all work runs at once in the calling thread.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
  * Errors: INVALID_ARGUMENT.
@@ -3270,7 +3264,7 @@ weir_status weir_threadpool_create_builtin(const struct weir_threadpool_attr *at
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_create_inline(struct weir_threadpool **out_pool);
 
 /**
- * Makes a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
+ * Creates a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
  * inline in the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
@@ -3301,32 +3295,33 @@ WEIR_API WEIR_NODISCARD weir_status weir_threadpool_retain(struct weir_threadpoo
 WEIR_API void weir_threadpool_release(struct weir_threadpool *pool);
 
 /**
- * Ends the use of a pool, for a host that owns it: when this returns WEIR_OK weir calls none of the vtable's functions
- * any more, on any thread, and vtable->release has been called, once. The handle stays valid until it is released.
+ * Ends the use of a pool, for a host that owns it: after this has returned WEIR_OK weir never calls the vtable's
+ * functions again, on any thread, and vtable->release has been called, once. The handle stays valid until it is
+ * released.
  *
- * From the call on, also if it ends early: whoever asks for work on the pool (a region, a product, a run, a stream
- * with that pool, an engine that is made with it) gets FAILED_PRECONDITION, which names the pool by the number of
- * weir_threadpool_get_id. What is under way goes on without further help from the pool: regions and runs in the
- * threads that they have, streams in the threads that submit and wait. The call waits until no thread of weir's work
- * is inside of the pool any more: calls of the vtable, tasks that have begun, and the turns of streams and the kernels
- * that may block which the pool has accepted. Helpers that the pool has accepted and not begun are not waited for. The
- * host may run them at any later time, after release too: they look at memory of weir's, find the pool closed, and
- * return. A host that throws them away instead leaves the pool's memory (some 40 KB) behind.
+ * From the call on, even if it times out, work on the pool is refused: a region, a product, a run, a stream with that
+ * pool, or an engine created with it gets FAILED_PRECONDITION, which names the pool by the number of
+ * weir_threadpool_get_id. Work in flight continues without further help from the pool: regions and runs in the threads
+ * that they have, streams in the threads that submit and wait. The call waits until no thread doing weir's work is
+ * inside of the pool any more: calls of the vtable, tasks that have begun, and the turns of streams and the kernels
+ * that may block which the pool has accepted. It does not wait for helpers that the pool has accepted and not begun.
+ * The host may run them at any later time, after release too: they look at memory of weir's, find the pool closed, and
+ * return. A host that discards them instead leaves the pool's memory (some 40 KB) behind.
  *
- * May be called several times and by several threads at once: all return when the first is through, and later calls
- * succeed at once. DEADLINE_EXCEEDED: something was still inside; call again to wait on. With timeout_ns 0 it closes
- * the pool and looks once. A pool of weir's own ends its threads. See docs/call_pools.md for pools that belong to a
+ * May be called several times and by several threads at once: all return when the first has finished, and later calls
+ * succeed at once. DEADLINE_EXCEEDED: a thread was still inside; call again to wait on. With timeout_ns 0 it closes
+ * the pool and polls once. A pool of weir's own ends its threads. See docs/call_pools.md for pools that belong to a
  * call.
  *
- * Thread safety: any thread. Blocking: until nothing of weir's is inside, or timeout_ns have passed
- * (WEIR_TIMEOUT_INFINITE = no limit), and for as long as vtable->release takes. Ownership: none passes.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on a device's
- * thread: then the pool stays open.
+ * Thread safety: any thread. Blocking: until no work of weir's is inside, or timeout_ns have passed
+ * (WEIR_TIMEOUT_INFINITE = no limit), and for as long as vtable->release takes. Ownership: none passes. Errors:
+ * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on a device's thread: then
+ * the pool stays open.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_close(struct weir_threadpool *pool, uint64_t timeout_ns);
 
 /**
- * How many threads the pool has now: vtable->num_threads, at least 1. The inline pool has 1.
+ * The current number of threads of the pool: vtable->num_threads, at least 1. The inline pool has 1.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
@@ -3344,15 +3339,15 @@ weir_status weir_threadpool_get_num_threads(const struct weir_threadpool *pool,
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_flags(const struct weir_threadpool *pool, uint64_t *out_flags);
 
 /**
- * The pool's number: no other pool in this process has it, then or later. weir_thread_info.pool is such a number.
+ * The pool's id: no other pool in this process ever has it. weir_thread_info.pool is such an id.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_id(const struct weir_threadpool *pool, uint64_t *out_id);
 
 /**
- * Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir
- * knows of its own tasks.
+ * Whether the calling thread runs a task of this pool (1) or not (0), according to vtable->in_parallel, or else to
+ * weir's own tasks.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
@@ -3363,10 +3358,10 @@ weir_status weir_threadpool_in_parallel(const struct weir_threadpool *pool,
                                         int32_t *out_in_parallel);
 
 /**
- * Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are
- * done. A NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the
- * pool; then it never waits for a piece that no thread has begun. A region that is too small to be worth a thread
- * runs in the caller; how small that is follows from what the pool's threads cost (weir_threadpool_get_costs).
+ * Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are done. A
+ * NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the pool; then it
+ * never waits for a piece that no thread has begun. A region that is too small to be worth a thread runs in the
+ * caller; the limit follows from the costs of the pool's threads (weir_threadpool_get_costs).
  *
  * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
@@ -3382,8 +3377,8 @@ weir_status weir_parallel_for(struct weir_threadpool *pool,
 
 /**
  * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
- * boxes of whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which
- * takes whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+ * boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0 (or a NULL tile) weir chooses: whole
+ * lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
  *
  * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
  * only read during the call.
@@ -3401,20 +3396,19 @@ weir_status weir_parallel_nd(struct weir_threadpool *pool,
                              void *arg);
 
 /**
- * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could
- * be worth a thread does so too; call this to have it done at a time of your choice, with the pool as idle as it
- * will be later.
+ * Measures the cost of bringing in the pool's threads, with a few rounds of empty work. The first region that could be
+ * worth a thread does so too; call this to measure at a time of your choice, with the pool as idle as it will be
+ * later.
  *
- * Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
- * machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of the pool.
+ * Thread safety: any thread. Blocking: usually less than a millisecond, a few if the machine is busy, and for as long
+ * as the pool keeps a parallel_for. Ownership: none. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of
+ * the pool.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_measure(struct weir_threadpool *pool);
 
 /**
- * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which
- * regions would ask (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared
- * regions refine them.
+ * The current estimate of the cost of a helper: of a pool that was in use a moment ago, requested as regions would
+ * (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -3424,8 +3418,8 @@ weir_status weir_threadpool_get_costs(const struct weir_threadpool *pool,
                                       struct weir_threadpool_costs *out_costs);
 
 /**
- * Makes settings, all default. num_threads and spin_ns are for weir_threadpool_create_builtin, checking is for
- * weir_threadpool_create_with_attr; either refuses what is for the other, so that nothing is silently left out.
+ * Creates settings, all default. num_threads and spin_ns are for weir_threadpool_create_builtin, checking is for
+ * weir_threadpool_create_with_attr; either refuses the other's settings, so that none is silently ignored.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
  */
@@ -3459,8 +3453,8 @@ weir_status weir_threadpool_attr_get_num_threads(const struct weir_threadpool_at
                                                  int32_t *out_num_threads);
 
 /**
- * How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all.
- * Default 20 us, at most one second.
+ * How long a thread of the pool without work spins before it sleeps, in nanoseconds; 0 = not at all. Default 20 us, at
+ * most one second.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -3480,14 +3474,14 @@ weir_status weir_threadpool_attr_get_spin_ns(const struct weir_threadpool_attr *
                                              uint64_t *out_spin_ns);
 
 /**
- * Whether weir watches a host's pool (1) or not (0, the default). A pool in checking mode is verified on the work
- * that it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns
- * early, threads that do not know where they belong. What the pool does wrong never reaches weir's work: each piece
- * is still done once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the
- * pool is asked for nothing more, the callers do all work, and weir_parallel_for, weir_stream_synchronize,
- * weir_run_wait, and calls on synchronous streams that use the pool return FAILED_PRECONDITION with the clause when
- * they have done their work. A task that the pool accepted and has not begun after five seconds counts as lost, and
- * is run by a later call of weir. Each task costs a few microseconds more; without checking mode nothing does.
+ * Whether weir checks a host's pool (1) or not (0, the default). A pool in checking mode is verified on the work that
+ * it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns early,
+ * threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is still done
+ * once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the pool gets no
+ * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_wait, and calls on
+ * synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A task
+ * that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it. Each
+ * task costs a few microseconds more; without checking mode there is no cost.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -3507,8 +3501,8 @@ weir_status weir_threadpool_attr_get_checking(const struct weir_threadpool_attr 
                                               int32_t *out_checking);
 
 /**
- * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the
- * figures all the same. NULL costs: to be measured, the default.
+ * The costs of the pool's threads, for a host that knows them: weir then does not measure them. Shared regions refine
+ * the figures all the same. NULL costs: to be measured, the default.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
  * Errors: INVALID_ARGUMENT (a figure below 0 or not finite).
@@ -3529,14 +3523,14 @@ weir_status weir_threadpool_attr_get_costs(const struct weir_threadpool_attr *at
                                            struct weir_threadpool_costs *out_costs);
 
 /**
- * Makes a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait does what has not begun of them and
+ * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait runs those that have not begun and
  * waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
- * shared with it. NULL: the tasks are run by the threads that spawn and wait.
+ * shared with it. NULL: the tasks run in the threads that spawn and wait.
  *
- * A group takes no memory after the first ones of its thread, nor does a task. A thread holds 256 tasks that have not
- * begun, of all its groups; what it spawns beyond that is run by weir_task_group_spawn itself. At most 64 threads hold
- * tasks at a time; on others each task is run by its spawn. A group that is made inside of a task belongs to that
- * task's group: cancelling that one stops this one, too, and a wait for that one helps with this one.
+ * Groups and tasks allocate no memory after the first groups of a thread. A thread holds at most 256 tasks that have
+ * not begun, of all its groups; weir_task_group_spawn runs further ones itself. At most 64 threads hold tasks at a
+ * time; on others each task runs in its spawn. A group that is created inside of a task is nested in that task's
+ * group: cancelling the outer group stops it too, and a wait for the outer group helps with it.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
  * the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
@@ -3566,23 +3560,23 @@ WEIR_API WEIR_NODISCARD weir_status weir_task_group_retain(struct weir_task_grou
 
 /**
  * Gives up one reference. NULL does nothing. If it was the last one and tasks are left, those that have not begun are
- * skipped and their arguments destroyed, now or where they would have begun; those that have go on. A group with a
- * notice (weir_task_group_notify) goes on whole, until that is told.
+ * skipped and their arguments destroyed, now or when they would have begun; running tasks continue. A group with a
+ * notice (weir_task_group_notify) continues whole, until the notice has arrived.
  *
  * Thread safety: any thread, also a task of the group. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_task_group_release(struct weir_task_group *group);
 
 /**
- * Adds a task: fn(arg), once, on any thread that may work for the pool, now or later; this call may run it itself. It
- * does where much is waiting already and tasks of this function have turned out small, and where there is no room.
- * Lock nothing around a spawn that the task locks, too. A status other than WEIR_OK stops the group: tasks that have
- * not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if it
- * is not NULL, is called once with `arg` when the task is done or skipped.
+ * Adds a task: fn(arg), once, on any thread that may work for the pool, now or later. This call may run it itself:
+ * where many tasks are waiting already and tasks of this function have turned out small, and where there is no room.
+ * Do not hold a lock during a spawn that the task takes too. A status other than WEIR_OK stops the group: tasks that
+ * have not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if
+ * it is not NULL, is called once with `arg` when the task is done or skipped.
  *
- * Thread safety: any thread; who spawns from outside of the group's tasks holds a reference, and does so before the
- * wait that is to cover it. Blocking: never, but for what the task does if it is run here. Ownership: `arg` until it
- * is destroyed. Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
+ * Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
+ * is to cover the task. Blocking: never, except for the task if it runs here. Ownership: `arg` until it is destroyed.
+ * Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3606,35 +3600,35 @@ weir_status weir_task_group_spawn_copy(struct weir_task_group *group,
                                        size_t size);
 
 /**
- * Waits until all tasks are done that were spawned before, and those that they spawned into the group. It does what
- * has not begun of them, and of groups that were made inside of them; never anything else. It sleeps only for what
- * other threads are running, after a look of 20 us. Then the group is as new and may be used again.
+ * Waits until all tasks are done that were spawned before, and those that they spawned into the group. It runs those
+ * that have not begun, and tasks of groups nested in them; never anything else. It sleeps only while other threads run
+ * the rest, after spinning for 20 us. Then the group is as new and may be used again.
  *
- * The stack grows with the depth of tasks that wait inside of one another, as that of a recursive function would: by
- * less than 1 KiB for each, besides what the tasks themselves need.
+ * The stack grows with the depth of tasks that wait inside of one another, like that of a recursive function: by less
+ * than 1 KiB for each, besides the needs of the tasks themselves.
  *
- * On a pool with WEIR_THREADPOOL_OWN_THREADS_ONLY another thread does none of the work, and sleeps; it does what the
- * pool refuses.
+ * On a pool with WEIR_THREADPOOL_OWN_THREADS_ONLY a foreign thread runs none of the work, and sleeps; it runs only
+ * tasks that the pool refuses.
  *
- * Thread safety: any thread; of several that wait at once for a group that was stopped, one is told why.
- * Blocking: until the tasks are done. Ownership: none.
- * Errors: the first status other than WEIR_OK that a task returned; CANCELLED (weir_task_group_cancel);
- * INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one that was made inside of its tasks.
+ * Thread safety: any thread; of several that wait at once for a stopped group, one receives the status. Blocking:
+ * until the tasks are done. Ownership: none. Errors: the first status other than WEIR_OK that a task returned;
+ * CANCELLED (weir_task_group_cancel); INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one
+ * that was made inside of its tasks.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_wait(struct weir_task_group *group);
 
 /**
- * Has tasks skipped that have not begun, of this group and of groups that were made inside of its tasks. Those that
- * run go on, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice was
- * told; so a cancel that comes before the first spawn is not lost. A group that a task has stopped keeps that status.
+ * Cancels the group: tasks that have not begun, of this group and of groups nested in its tasks, are skipped. Running
+ * tasks continue, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice
+ * has reported it, so a cancel before the first spawn is not lost. A group that a task has stopped keeps that status.
  *
  * Thread safety: any thread, also a task of the group. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_cancel(struct weir_task_group *group);
 
 /**
- * Whether tasks of the group that have not begun are skipped (1) or not (0): it was cancelled, a task of it has
- * failed, or so for a group that it was made inside of. For long tasks that end early then.
+ * Whether tasks of the group that have not begun are skipped (1) or not (0): the group, or one that it is nested in,
+ * was cancelled or had a task that failed. Long tasks can use it to end early.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -3644,15 +3638,14 @@ weir_status weir_task_group_is_stopped(const struct weir_task_group *group,
                                        int32_t *out_stopped);
 
 /**
- * Has the host told, once, when all is done that was spawned: for who must not wait. Call it behind the last spawn
- * from outside; if nothing is left then, the notice is told before this call returns. The notice has the status that a wait
- * would return, and no run. From this call on the pool sees to the tasks: it owes a thread for them. If it refuses, or
- * there is none, this call does those that have not begun, and so does each spawn behind it. The group is as new
- * behind the notice.
+ * Tells the host, once, when all spawned tasks are done: for callers that must not wait. Call it after the last spawn
+ * from outside; if nothing is left then, the notice arrives before this call returns. The notice has the status that a
+ * wait would return, and no run. From this call on the pool owes the tasks a thread. If it refuses, or there is none,
+ * this call runs the tasks that have not begun, and so does each later spawn. The group is as new after the notice.
  *
- * Thread safety: any thread. Blocking: never, but for the tasks that it does on a pool that refuses them. Ownership:
- * `notice` is read during the call; its ctx is released with `release`. Until it is told the notice holds the group.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: never, except for the tasks that it runs on a pool that refuses them.
+ * Ownership: `notice` is read during the call; its ctx is released with `release`. The notice holds the group until it
+ * has arrived. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3667,10 +3660,10 @@ weir_status weir_task_group_notify(struct weir_task_group *group,
  */
 
 /**
- * Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for what is
- * notable of the pool. The vtable and ctx are taken as weir_threadpool_create takes them: vtable->release(ctx) is
- * called at the end, which is checked too. Nobody else may use the pool meanwhile. A pool that loses tasks or does
- * not return ends in a failed clause and not in a hang; a pool that does not return is never released.
+ * Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for notable
+ * properties of the pool. The vtable and ctx are used as by weir_threadpool_create: vtable->release(ctx) is called at
+ * the end, which is checked too. Nothing else may use the pool meanwhile. A pool that loses tasks or does not return
+ * ends in a failed clause and not in a hang; a pool that does not return is never released.
  *
  * Thread safety: any thread, but none of the pool. Blocking: a second or so on a good pool; on a bad one up to some
  * budgets (options->budget_ns) for each clause. Ownership: ctx passes to weir, if this call succeeds; the options are
@@ -3689,15 +3682,15 @@ weir_status weir_threadpool_conformance(const struct weir_threadpool_vtable *vta
 
 /**
  * Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events,
- * copies and kernels do what they promise. It takes the device at its own functions, so it asks the same of a
- * plug-in's devices as of weir's own. A device that hangs ends in a failed clause and not in a hang. Nothing else
- * should use the device meanwhile.
+ * copies and kernels keep their contract. It calls the device's own functions, so plug-in devices and weir's own pass
+ * the same checks. A device that hangs ends in a failed clause and not in a hang. Nothing else should use the device
+ * meanwhile.
  *
  * Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up
  * to some budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg
  * is the caller's. *out_failed is the number of clauses that failed. Errors: INVALID_ARGUMENT (NULL, unknown kind or
- * options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; what opening the device gives. A broken clause is no
- * error.
+ * options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; the errors of opening the device. A broken clause is
+ * no error.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3718,7 +3711,7 @@ weir_status weir_device_conformance(weir_engine_kind kind,
  */
 
 /**
- * Makes settings for engines of one kind, all default.
+ * Creates settings for engines of one kind, all default.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
  * Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -3733,7 +3726,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_create(weir_engine_kind kin
 WEIR_API void weir_engine_attr_destroy(struct weir_engine_attr *attr);
 
 /**
- * The kind of engine that these settings are for.
+ * The kind of engine that the settings are for.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -3743,9 +3736,9 @@ weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
- * default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose
- * device does the work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
+ * The pool on which the engine's work runs unless a stream or a call has its own. NULL = none (the default): the
+ * thread mode decides, and without one the calling thread does the work. For an accelerator's engine, whose device
+ * does the work, it runs the host functions on the engine's streams (weir_enqueue_task).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
@@ -3769,16 +3762,16 @@ weir_status weir_engine_attr_get_threadpool(const struct weir_engine_attr *attr,
                                             struct weir_threadpool **out_pool);
 
 /**
- * Where the engine's threads come from: one of enum weir_thread_mode_value. A mode that was set counts before
- * WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
+ * Source of the engine's threads: one of enum weir_thread_mode_value. A mode that was set comes before
+ * WEIR_THREAD_MODE from the environment; so does a pool that was set. A pool is compatible with mode GLOBAL only:
  * weir_engine_create refuses it together with another mode.
  *
- * Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings.
- * GLOBAL and CALLER: whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of
- * all of its kind in this mode, which starts when the first program is compiled for the engine, and ends with the last
- * who may need it; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. What is not set
- * WEIR_DEVICE_THREAD_MODE says for these engines, and a pool, which is for functions of the host's on their streams,
- * goes with each mode.
+ * For an accelerator's engine (not CPU) the mode decides which thread submits its part of programs: copies, kernels,
+ * recordings. GLOBAL and CALLER: whichever thread runs the program's nodes on the host. PRIVATE and KIND: one thread,
+ * of this engine or of all of its kind in this mode, which starts when the first program is compiled for the engine,
+ * and ends with the last possible user; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. If no mode is set,
+ * WEIR_DEVICE_THREAD_MODE decides for these engines. A pool, which is for host functions on their streams, is
+ * compatible with every mode.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, unknown mode).
@@ -3789,7 +3782,7 @@ weir_status weir_engine_attr_set_thread_mode(struct weir_engine_attr *attr,
                                              weir_thread_mode mode);
 
 /**
- * The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: the mode that it is in.
+ * The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: its actual mode.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT.
@@ -3800,20 +3793,20 @@ weir_status weir_engine_attr_get_thread_mode(const struct weir_engine_attr *attr
                                              weir_thread_mode *out_mode);
 
 /**
- * How many threads weir starts for the engine in mode PRIVATE, and for the first engine of its kind in mode KIND; the
- * other modes start none. 0 = as many as weir_threadpool_create_builtin starts by default. A count that was set
- * counts before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND that was given
- * another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
+ * Number of threads that weir starts for the engine in mode PRIVATE, and for the first engine of its kind in mode
+ * KIND; the other modes start none. 0 = as many as weir_threadpool_create_builtin starts by default. A count that was
+ * set comes before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND with a count
+ * other than 0 is refused if its kind already has another number of threads; one without a count joins them.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
- * count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one thread
- * of weir's or none, as its mode says.
+ * count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one weir
+ * thread or none, depending on its mode.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(struct weir_engine_attr *attr, uint32_t count);
 
 /**
- * The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: their
- * number.
+ * The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: the
+ * actual number.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
@@ -3824,10 +3817,9 @@ weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *att
                                               uint32_t *out_count);
 
 /**
- * Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there
- * is work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave
- * the device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use
- * for it.
+ * Maximum number of streams of the engine over which one run of a program spreads its work on it; 0 = as many as there
+ * is parallel work, up to four. 1 is the default: more streams pay off only where single kernels leave the device
+ * idle. The program's report (weir_program_report) has the result. A CPU engine ignores it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, count above 64).
@@ -3835,7 +3827,7 @@ weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *att
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_max_streams(struct weir_engine_attr *attr, uint32_t count);
 
 /**
- * The number of streams that was set, or 1.
+ * The maximum number of streams that was set, or 1.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT.
@@ -3846,12 +3838,12 @@ weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr
                                              uint32_t *out_count);
 
 /**
- * What the engine's device is opened with, in a form of its plug-in's (device_open_with of weir_device_vtable). The
- * first engine on a device decides: another one with settings that do not fit is refused as long as the device lives,
- * and one without any shares it. `bytes` 0 takes them back.
+ * Settings that the engine's device is opened with, in a format defined by its plug-in (device_open_with of
+ * weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
+ * the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
- * INVALID_ARGUMENT; weir_engine_create gives UNIMPLEMENTED if the device takes none.
+ * INVALID_ARGUMENT; weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3860,8 +3852,8 @@ weir_status weir_engine_attr_set_device_settings(struct weir_engine_attr *attr,
                                                  size_t bytes);
 
 /**
- * The settings that were set; in the attributes of an engine those that its device has settled. *out_bytes is how many
- * bytes they have, 0 if there are none; as many as there is room for are stored. A call with capacity 0 only asks.
+ * The settings that were set; in the attributes of an engine, its device's actual settings. *out_bytes is their size
+ * in bytes, 0 if there are none; as many bytes as fit are stored. A call with capacity 0 only asks for the size.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
@@ -3874,10 +3866,10 @@ weir_status weir_engine_attr_get_device_settings(const struct weir_engine_attr *
                                                  size_t *out_bytes);
 
 /**
- * How threads wait for work on the engine's device, in waits for streams, events, engines and all devices. They look
- * for spin_ns nanoseconds, at most one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and
- * takes no spin_ns: a CUDA device is asked for 30 us before a thread sleeps. The spin budget of a stream
- * (weir_stream_attr_set_spin_ns) comes first, and is the stream's alone.
+ * How threads wait for work on the engine's device, in waits for streams, events, engines and all devices. They poll
+ * for spin_ns nanoseconds, at most one second, and then follow the policy. WEIR_WAIT_DEFAULT is the default and takes
+ * no spin_ns: a CUDA device is polled for 30 us before a thread sleeps. The spin budget of a stream
+ * (weir_stream_attr_set_spin_ns) comes first, and applies to that stream only.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
  * unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -3889,7 +3881,7 @@ weir_status weir_engine_attr_set_wait_policy(struct weir_engine_attr *attr,
                                              uint64_t spin_ns);
 
 /**
- * The policy and the time to look that were set.
+ * The policy and the spin budget that were set.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -3901,24 +3893,24 @@ weir_status weir_engine_attr_get_wait_policy(const struct weir_engine_attr *attr
                                              uint64_t *out_spin_ns);
 
 /**
- * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
+ * The number of engines of a kind that this machine offers. A kind that this build or machine lacks has 0; that is no
+ * error.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uint32_t *out_count);
 
 /**
- * Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
- * If the thread mode asks for threads, they are started here; if one cannot be started, those before it end again and
- * there is no engine.
+ * Creates an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
+ * If the thread mode asks for threads, they are started here; if one cannot be started, the others end and the call
+ * fails.
  *
- * Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time. For others as long
- * as opening the device takes, and up to a second if one with other settings has just been let go of. Ownership: the
+ * Thread safety: any thread. Blocking: never for CPU engines, except for the time to start threads. For others as long
+ * as opening the device takes, and up to a second if the device was just released with other settings. Ownership: the
  * caller owns one reference to *out_engine; attr is copied. Errors: INVALID_ARGUMENT (also an attr of another kind, a
- * pool together with a mode other than GLOBAL, or a value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means
- * nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of
- * this kind share another number of threads already; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such
- * device.
+ * pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT);
+ * OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of this kind
+ * already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3928,13 +3920,14 @@ weir_status weir_engine_create(weir_engine_kind kind,
                                struct weir_engine **out_engine);
 
 /**
- * Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds
- * and indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: a host
- * that wants one makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
+ * Creates an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds
+ * and indices, so that the CPU's is the first, as weir_graph_compile expects. Emulated devices are left out: a host
+ * creates those itself. *out_count is the number of devices. A call with capacity 0 only asks for it; all engines are
+ * created, or none.
  *
  * Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
  * each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
- * set, no engine is made); those of weir_engine_create, with the name of the device.
+ * set, no engine is created); those of weir_engine_create, with the name of the device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3950,9 +3943,9 @@ weir_status weir_engine_create_all(struct weir_engine **out_engines,
 WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(struct weir_engine *engine);
 
 /**
- * Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own.
- * The last reference ends the threads of a private pool, and those of the kind if no other engine shares them, also
- * when it goes inside a task of theirs: they do what is queued and then end by themselves. A reference to the pool
+ * Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own. The
+ * last reference ends the threads of a private pool, and those of the kind if no other engine shares them, even when
+ * it goes inside one of their tasks: they finish the queued work and then end by themselves. A reference to the pool
  * (weir_engine_get_threadpool, weir_threadpool_retain) keeps them.
  *
  * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
@@ -3974,7 +3967,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_get_kind(const struct weir_engin
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_index(const struct weir_engine *engine, uint32_t *out_index);
 
 /**
- * The settings that the engine was made with. Thread mode and thread count are in it as they were settled.
+ * The settings that the engine was created with, with its actual thread mode and thread count.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
  * not destroy it.
@@ -3986,8 +3979,7 @@ weir_status weir_engine_get_attr(const struct weir_engine *engine,
                                  const struct weir_engine_attr **out_attr);
 
 /**
- * The thread pool that the engine's work runs on, whether it was given or weir has started it; NULL = the calling
- * thread.
+ * The thread pool that the engine's work runs on, whether it was given or started by weir; NULL = the calling thread.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
  * Errors: INVALID_ARGUMENT.
@@ -3998,7 +3990,7 @@ weir_status weir_engine_get_threadpool(const struct weir_engine *engine,
                                        struct weir_threadpool **out_pool);
 
 /**
- * Fills `out_info` with facts about the engine's device.
+ * Fills *out_info with information about the engine's device.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT.
@@ -4009,14 +4001,14 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
                                  struct weir_engine_info *out_info);
 
 /**
- * Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
- * Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams,
- * domains and weir_sync_devices report, nor they from it.
+ * Waits until all work is done that was queued on the engine's streams before this call, but not for later work.
+ * Returns the engine's first late error that this call has not returned yet. Streams, domains and weir_sync_devices
+ * still report their errors, and their reports take nothing away from this call.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). It works meanwhile, as weir_stream_synchronize does. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
- * work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
+ * no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
+ * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs,
+ * and always inside of anything that weir has called, as of weir_sync_devices; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
 
@@ -4029,24 +4021,24 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *
  */
 
 /**
- * The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps
- * its number for the life of the process, also when nobody makes its devices any more.
+ * The kind with this name: "cpu", "cuda", "emulated", or a name registered by a plug-in. A name keeps its number for
+ * the life of the process, even after its device provider is unregistered.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_kind_from_name(const char *name, weir_engine_kind *out_kind);
 
 /**
- * The name of a kind, "cpu"; "?" for a number that is none.
+ * The name of a kind, "cpu"; "?" for an unknown number.
  *
  * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
  */
 WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
 
 /**
- * The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind
- * (weir_engine_count). *out_count is how many there are; as many as there is room for are stored. A call with capacity
- * 0 only asks.
+ * The kinds that have a device provider, in ascending order; a machine may still have no device of a kind
+ * (weir_engine_count). *out_count is the number of kinds; as many as fit are stored. A call with capacity 0 only asks
+ * for the number.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
  * Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
@@ -4058,17 +4050,18 @@ weir_status weir_engine_kind_list(weir_engine_kind *out_kinds,
                                   size_t *out_count);
 
 /**
- * Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The
- * maker with the highest priority makes the devices; weir's own have priority 0. A maker of the kind "cpu" stands in
- * the place of the host's own device: the host's threads do the work of its engines, as ever, and their tensors have
- * memory of its host_allocate (WEIR_DEVICE_PINNED_MEMORY). Of its vtable nothing else is used but device_count,
- * device_open, device_close, device_info, error_text and what belongs to settings, and nothing else is required.
- * `name` has 1 to 32 of a-z, 0-9, '_' and '-', the first one a letter.
+ * Registers the devices of a vtable as a kind of engines: a new kind, or one more provider of an existing kind. The
+ * provider with the highest priority opens the devices; weir's own has priority 0. A provider of the kind "cpu"
+ * replaces the host's own device: host threads still do the work of its engines, and their tensors have memory of its
+ * host_allocate (WEIR_DEVICE_PINNED_MEMORY). From its vtable only device_count, device_open, device_close,
+ * device_info, error_text and the functions for settings are used, and no others are required. `name` has 1 to 32 of
+ * a-z, 0-9, '_' and '-', the first one a letter.
  *
  * Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;
- * ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is unregistered or replaced, and
- * its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names,
- * struct_size, name); ALREADY_EXISTS if there is a maker with this priority (weir_device_replace takes its place).
+ * ctx passes to weir if this call succeeds: vtable->release(ctx) is called when the provider is unregistered or
+ * replaced, and its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text
+ * names, struct_size, name); ALREADY_EXISTS if there is a provider with this priority (weir_device_replace replaces
+ * it).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4078,11 +4071,11 @@ weir_status weir_device_register(const char *name,
                                  void *ctx);
 
 /**
- * Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next
- * ones that are made are the new maker's.
+ * Replaces the provider that has this priority. Devices that are open stay with the old provider; the new one opens
+ * the next.
  *
- * Thread safety: any thread. Blocking: as vtable->release of the one that goes. Ownership: as weir_device_register.
- * Errors: those of weir_device_register; NOT_FOUND if there is no maker with this priority.
+ * Thread safety: any thread. Blocking: as vtable->release of the old provider. Ownership: as weir_device_register.
+ * Errors: those of weir_device_register; NOT_FOUND if there is no provider with this priority.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4092,23 +4085,22 @@ weir_status weir_device_replace(const char *name,
                                 void *ctx);
 
 /**
- * Takes the maker of this kind and priority away. Devices that are open stay until their engines are gone.
+ * Unregisters the provider of this kind and priority. Devices that are open stay until their engines are gone.
  *
- * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see
+ * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see
  * weir_device_register. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_device_unregister(const char *name, int32_t priority);
 
 /**
- * Opens a plug-in library and has it register its devices: its function weir_device_plugin_init
- * (weir_device_plugin_init_fn) is called in this thread. A library that has been loaded stays so for the life of the
- * process, and is not asked again: loading it once more does nothing. If it fails, what it has registered is taken
- * back, and a later call asks it again.
+ * Opens a plug-in library and lets it register its devices: its function weir_device_plugin_init
+ * (weir_device_plugin_init_fn) is called in this thread. A loaded library stays loaded for the life of the process:
+ * loading it once more does nothing. If it fails, its registrations are undone, and a later call tries again.
  *
  * Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the
- * library is opened and asked, or while another thread does so. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
+ * library is opened and initialised, here or in another thread. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
  * library without that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where
- * libraries cannot be opened; else what weir_device_plugin_init has returned.
+ * libraries cannot be opened; else the status that weir_device_plugin_init returned.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
 
@@ -4121,9 +4113,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
  */
 
 /**
- * How the device of an emulated engine is emulated. The first engine on a device decides; another one with other
- * settings is refused as long as the device lives (after a second, in which what is left of its last use may end), and
- * one without any shares it.
+ * Emulation settings of an engine. The first engine on a device decides; another engine with different settings is
+ * refused while the device is alive (after a second, in which its last use may end), and one without settings shares
+ * the device.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied. Errors:
  * INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
@@ -4135,7 +4127,7 @@ weir_status weir_engine_attr_set_emulation(struct weir_engine_attr *attr,
                                            const struct weir_emulation *emulation);
 
 /**
- * The emulation that was set, or all 0. In the attributes of an engine: how its device is emulated.
+ * The emulation that was set, or all 0. In the attributes of an engine: its device's emulation.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
@@ -4146,7 +4138,7 @@ weir_status weir_engine_attr_get_emulation(const struct weir_engine_attr *attr,
                                            struct weir_emulation *out_emulation);
 
 /**
- * Counts of an emulated device, since it was made; all engines on it share them.
+ * Counters of an emulated device since it was created, shared by all engines on it.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
@@ -4157,10 +4149,10 @@ weir_status weir_emulated_get_counters(const struct weir_engine *engine,
                                        struct weir_emulated_counters *out_counters);
 
 /**
- * The order in which the device came to its operations: their numbers (1 = the first that was submitted), the latest
- * ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest
- * `capacity` of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same
- * seed and the same calls have the same order.
+ * The order in which the device executed its operations: their numbers (1 = the first that was submitted), the latest
+ * ones, oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest
+ * `capacity` of them are stored. capacity 0 only asks for the number (numbers may then be NULL). Two runs with the
+ * same seed and the same calls have the same order.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
@@ -4173,11 +4165,10 @@ weir_status weir_emulated_get_order(const struct weir_engine *engine,
                                     size_t *out_count);
 
 /**
- * What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found:
- * operations that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are
- * one report, with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance
- * between entries. `out_count` receives the number of reports. capacity 0 asks for the number only (then races may be
- * NULL).
+ * The checker's reports on an emulated device (WEIR_EMULATION_CHECK), in the order of their first finding: operations
+ * that use the same bytes without being ordered. Findings that differ only in the operations' numbers are one report,
+ * with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between
+ * entries. `out_count` receives the number of reports. capacity 0 only asks for the number (races may then be NULL).
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT;
  * FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count is set,
@@ -4191,7 +4182,7 @@ weir_status weir_emulated_get_races(const struct weir_engine *engine,
                                     size_t *out_count);
 
 /**
- * Forgets the reports and their count.
+ * Clears the reports and their count.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
@@ -4205,11 +4196,11 @@ WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(struct weir_engine
  */
 
 /**
- * What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The
+ * The engine's native device handle. CUDA: the CUcontext. A plug-in: the result of its native_handle. The native
  * address of a tensor is weir_tensor_get_data.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.
+ * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4217,11 +4208,11 @@ weir_status weir_engine_get_native_handle(const struct weir_engine *engine,
                                           uint64_t *out_handle);
 
 /**
- * What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs
- * behind what was submitted before, unless that waits for something on the host.
+ * The stream's native handle. CUDA: the CUstream, for the host's own work beside weir's: it runs after work submitted
+ * before, unless that waits for something on the host.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as on the CPU.
+ * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4229,12 +4220,11 @@ weir_status weir_stream_get_native_handle(const struct weir_stream *stream,
                                           uint64_t *out_handle);
 
 /**
- * What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait
- * for.
+ * The native handle of the event, as last recorded. CUDA: a CUevent, for streams of the host's own to wait for.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's. It lives until the event is recorded
  * again or released. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has
- * not been given the record yet; UNIMPLEMENTED if it has no such handle, as on the CPU.
+ * not been given the record yet; UNIMPLEMENTED if there is no such handle, as on the CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_get_native_handle(const struct weir_event *event, uint64_t *out_handle);
 
@@ -4248,9 +4238,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_get_native_handle(const struct we
  */
 
 /**
- * Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of
- * engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was
- * given back; if this call fails, it is never called.
+ * Creates an allocator from host functions. The vtable is copied; `ctx` is passed to its functions. Any number of
+ * engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference is gone and all memory
+ * was given back; if this call fails, it is never called.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
@@ -4269,16 +4259,16 @@ weir_status weir_allocator_create(const struct weir_allocator_vtable *vtable,
 WEIR_API WEIR_NODISCARD weir_status weir_allocator_retain(struct weir_allocator *allocator);
 
 /**
- * Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of
- * their own.
+ * Gives up one reference. NULL does nothing. Settings, engines and memory from the allocator hold references of their
+ * own.
  *
  * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_allocator_release(struct weir_allocator *allocator);
 
 /**
- * Where the engine's memory comes from. NULL: the system, or the device (the default). On an engine of another kind
- * than CPU the allocator gives memory of the engine's device, such as a caching allocator of the framework's does.
+ * The source of the engine's memory. NULL: the system, or the device (the default). On an engine of another kind than
+ * CPU the allocator provides device memory, as a framework's caching allocator does.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
  * own. Errors: INVALID_ARGUMENT.
@@ -4301,8 +4291,8 @@ weir_status weir_engine_attr_get_allocator(const struct weir_engine_attr *attr,
                                            struct weir_allocator **out_allocator);
 
 /**
- * The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it
- * makes the engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough.
+ * Maximum number of bytes that the engine may reserve: all of its regions together, whether in use or not. A request
+ * beyond it makes the engine give back free regions, and fails with RESOURCE_EXHAUSTED if that is not enough.
  * UINT64_MAX: no limit (the default).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
@@ -4320,7 +4310,7 @@ weir_status weir_engine_attr_get_memory_limit(const struct weir_engine_attr *att
                                               uint64_t *out_bytes);
 
 /**
- * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before
+ * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set comes before
  * WEIR_MEMORY_MODE from the environment.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
@@ -4332,7 +4322,7 @@ weir_status weir_engine_attr_set_memory_mode(struct weir_engine_attr *attr,
                                              weir_memory_mode mode);
 
 /**
- * The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: the mode that it is in.
+ * The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: its actual mode.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -4342,7 +4332,7 @@ weir_status weir_engine_attr_get_memory_mode(const struct weir_engine_attr *attr
                                              weir_memory_mode *out_mode);
 
 /**
- * Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
+ * Fills *out_info with current figures of the engine's memory. The cost does not grow with the number of blocks.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
  * INVALID_ARGUMENT.
@@ -4353,28 +4343,28 @@ weir_status weir_engine_get_memory_info(const struct weir_engine *engine,
                                         struct weir_memory_info *out_info);
 
 /**
- * Makes the peaks what is in use and reserved now.
+ * Resets the peaks to the current values.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(struct weir_engine *engine);
 
 /**
- * Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or
- * no region is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use
- * moves. Releasing the engine and all that is on it gives back everything.
+ * Gives back regions that are completely free, the largest first, until at most `bytes_to_keep` bytes are reserved or
+ * no region is free; likewise the host memory that an accelerator's engine has for copies. Memory in use does not
+ * move. Releasing the engine and everything on it gives back all memory.
  *
- * Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership:
+ * Thread safety: any thread. Blocking: as long as the system or the allocator takes to free the regions. Ownership:
  * none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_trim(struct weir_engine *engine, uint64_t bytes_to_keep);
 
 /**
- * Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region
- * with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's
- * engine also "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has
- * pinned. `buffer` and `capacity` are as in weir_last_error_copy; what changes between two calls may make the text
- * longer.
+ * Writes the contents of the engine's memory as JSON: the figures, the uses of blocks with their shares, and each
+ * region with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". For an
+ * accelerator's engine also "host_memory", the same for the host memory for copies, and "registered", the memory
+ * pinned by weir_buffer_pin. `buffer` and `capacity` are as in weir_last_error_copy; changes between two calls may
+ * make the text longer.
  *
  * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
  * the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);
@@ -4396,7 +4386,7 @@ weir_status weir_engine_dump_memory(const struct weir_engine *engine,
  */
 
 /**
- * Makes settings for streams on engines of one kind, all default.
+ * Creates settings for streams on engines of one kind, all default.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
  * Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -4411,7 +4401,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_create(weir_engine_kind kin
 WEIR_API void weir_stream_attr_destroy(struct weir_stream_attr *attr);
 
 /**
- * The kind of engine that these settings are for.
+ * The kind of engine that the settings are for.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -4421,8 +4411,8 @@ weir_status weir_stream_attr_get_kind(const struct weir_stream_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a
- * stream whose work a device does, the functions of the host's (weir_enqueue_task) run on it.
+ * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. On a
+ * device's stream it runs the host functions (weir_enqueue_task).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
@@ -4456,7 +4446,7 @@ weir_status weir_stream_attr_set_asynchronous(struct weir_stream_attr *attr,
                                               int32_t asynchronous);
 
 /**
- * What weir_stream_attr_set_asynchronous set.
+ * The value set by weir_stream_attr_set_asynchronous.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -4466,8 +4456,8 @@ weir_status weir_stream_attr_get_asynchronous(const struct weir_stream_attr *att
                                               int32_t *out_asynchronous);
 
 /**
- * How long a thread that waits for the stream looks around before it sleeps, in nanoseconds; 0 = not at all.
- * Default 20 us, at most one second.
+ * How long a thread that waits for the stream spins before it sleeps, in nanoseconds; 0 = not at all. Default 20 us,
+ * at most one second.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -4484,7 +4474,7 @@ weir_status weir_stream_attr_get_spin_ns(const struct weir_stream_attr *attr,
                                          uint64_t *out_spin_ns);
 
 /**
- * Priority, -100 to 100; 0 = normal (the default). It travels to the pool as weir_task_hint.priority.
+ * Priority, -100 to 100; 0 = normal (the default). The pool receives it as weir_task_hint.priority.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE.
@@ -4523,14 +4513,14 @@ weir_status weir_stream_attr_get_name(const struct weir_stream_attr *attr,
                                       size_t *out_length);
 
 /**
- * Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
- * attribute. An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool,
- * or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts. On a pool that runs
- * closures at once, or refuses them, the work runs in the enqueuing call after all.
+ * Creates a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
+ * attribute. An asynchronous stream needs a pool that takes single tasks; on any other pool, or without one, it starts
+ * one dedicated thread, which weir_runtime_get_info counts. On a pool that runs closures at once, or refuses them, the
+ * work runs in the enqueuing call after all.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
- * Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be
- * started.
+ * Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a dedicated thread
+ * cannot be started.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4547,8 +4537,8 @@ weir_status weir_stream_create(struct weir_engine *engine,
 WEIR_API WEIR_NODISCARD weir_status weir_stream_retain(struct weir_stream *stream);
 
 /**
- * Gives up one reference. NULL does nothing. Work that is queued still runs; its errors can then only be seen by
- * weir_engine_synchronize and weir_sync_devices.
+ * Gives up one reference. NULL does nothing. Queued work still runs; only weir_engine_synchronize and
+ * weir_sync_devices can then report its errors.
  *
  * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
@@ -4566,7 +4556,7 @@ weir_status weir_stream_get_engine(const struct weir_stream *stream,
                                    struct weir_engine **out_engine);
 
 /**
- * The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
+ * The thread pool that was set for the stream, or NULL if none was (then the engine's is used). There is no setter.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
  * Errors: INVALID_ARGUMENT.
@@ -4577,7 +4567,7 @@ weir_status weir_stream_get_threadpool(const struct weir_stream *stream,
                                        struct weir_threadpool **out_pool);
 
 /**
- * The settings that the stream was made with.
+ * The settings that the stream was created with.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do
  * not destroy it.
@@ -4590,10 +4580,10 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
 
 /**
  * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
- * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if
- * this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when
- * the device has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is
- * none that takes single tasks; what is behind fn is given to the device when fn has returned.
+ * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped after a failure; not if
+ * this call is refused. (A failure of fn itself is no refusal.) On a device's stream fn runs when the device has
+ * reached it, on the pool of the stream or its engine, or on a thread of the stream's own if neither takes single
+ * tasks; later work is submitted to the device when fn has returned.
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
  * Ownership: arg passes to the stream if destroy is given.
@@ -4608,28 +4598,28 @@ weir_status weir_enqueue_task(struct weir_stream *stream,
                               weir_destroy_fn destroy);
 
 /**
- * Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the
- * first time it sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work
- * until weir_stream_clear_error.
+ * Waits until all work is done that was queued on the stream before this call. Returns the stream's failure the first
+ * time; after that WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until
+ * weir_stream_clear_error.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE =
- * no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
+ * no limit). It runs work that has not begun in this thread, and so may end late by one item of it; with a time-out it
  * leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none. Errors: INVALID_ARGUMENT;
- * DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while nobody
- * is at the work; else the stream's failure.
+ * DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while no
+ * thread is doing the work; else the stream's failure.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_synchronize(struct weir_stream *stream, uint64_t timeout_ns);
 
 /**
- * Whether everything queued so far is done (1) or not (0). Says nothing of failure.
+ * Whether everything queued so far is done (1) or not (0), regardless of failure.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_query(const struct weir_stream *stream, int32_t *out_done);
 
 /**
- * The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text.
- * Reading it changes nothing.
+ * The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading
+ * it changes nothing.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
@@ -4643,17 +4633,17 @@ weir_status weir_stream_error(const struct weir_stream *stream,
                               size_t *out_length);
 
 /**
- * Forgets the stream's failure, for device synchronisation too. Work enqueued from now on runs again; what was
- * enqueued before stays skipped.
+ * Clears the stream's failure, for device synchronisation too. Work enqueued from now on runs again; work enqueued
+ * before stays skipped.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(struct weir_stream *stream);
 
 /**
- * Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An
- * event that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with
- * ABORTED and the origin's text; a synchronous one returns them.
+ * Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An event
+ * that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with ABORTED and
+ * the origin's text; a synchronous one returns them.
  *
  * Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
  * reached.
@@ -4669,7 +4659,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_event(struct weir_stream *s
  */
 
 /**
- * Makes an event, not recorded. `event_flags` is OR of weir_event_flags.
+ * Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_event.
  * Errors: INVALID_ARGUMENT.
@@ -4695,7 +4685,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_retain(struct weir_event *event);
 WEIR_API void weir_event_release(struct weir_event *event);
 
 /**
- * Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the
+ * Records the event after everything queued on the stream so far. Recording again moves it; waits that began for the
  * earlier record still wait for that one.
  *
  * Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
@@ -4716,24 +4706,23 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_query(const struct weir_event *ev
  * Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never
  * recorded.
  *
- * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once,
- * WEIR_TIMEOUT_INFINITE = no limit). It works meanwhile, as weir_stream_synchronize does.
- * Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
- * work needs; else the failure of the stream that the event was recorded on, each time.
+ * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE
+ * = no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
+ * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs;
+ * else the failure of the stream that the event was recorded on, each time.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_synchronize(struct weir_event *event, uint64_t timeout_ns);
 
 /**
- * Has the host told when the event, as last recorded before this call, has been reached, as weir_run_notify does for
- * a run. The status is the failure of the stream that it was recorded on, up to there. If it was never recorded, or
- * is reached, the host is told before the call returns. Recording again changes nothing for notices of before, and
- * releasing the event neither.
+ * Tells the host when the event, as last recorded before this call, has been reached, as weir_run_notify does for a
+ * run. The status is the failure, up to there, of the stream that it was recorded on. If it was never recorded, or has
+ * been reached, the notice arrives before the call returns. Recording again, or releasing the event, does not affect
+ * earlier notices.
  *
- * Thread safety: any thread. Blocking: never; the function and release, if the event is reached. Ownership: `notice`
- * is read during the call; its ctx is released with `release`.
- * Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
- * RESOURCE_EXHAUSTED (also if the lane for notices of an engine cannot be started).
+ * Thread safety: any thread. Blocking: never; the function and release run here if the event has been reached.
+ * Ownership: `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL,
+ * neither function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice
+ * thread of an engine cannot be started).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_notify(struct weir_event *event, const struct weir_notice *notice);
 
@@ -4756,24 +4745,24 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
  */
 
 /**
- * Waits until everything is done that was queued before this call, on every stream of every engine, and for nothing
- * later: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
- * error of each engine that this call, in any of its forms, has not returned yet: the first one's code, and the texts
- * of all. It takes nothing away from what streams, engines and domains report themselves. What devices do for runs of
- * programs is covered, too.
+ * Waits until all work is done that was queued before this call, on every stream of every engine, but not for later
+ * work: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
+ * error of each engine that this call, in any of its forms, has not returned yet: the code of the first, and the texts
+ * of all. Streams, engines and domains still report their errors themselves. Work of devices for runs of programs is
+ * covered too.
  *
  * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as
- * are all waits for everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize
+ * are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
  * may be possible there.
  *
- * Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs it helps or refuses.
+ * Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs, it helps or refuses.
  * Ownership: none. Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker
  * that the work needs; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
 
 /**
- * As weir_sync_devices, for at most timeout_ns (0 = look once).
+ * As weir_sync_devices, for at most timeout_ns (0 = poll once).
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
  * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
@@ -4781,15 +4770,15 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
 
 /**
- * As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine
- * must have done is noted before the first is waited for, so they all go on at once; an engine that is late does not
- * hide how the others ended. Set struct_size of the first entry: it is the distance between entries. out_count
- * receives the number of engines.
+ * As weir_sync_devices_timeout, with a result for each engine, in the order of their creation. The work to wait for on
+ * each engine is noted before the first wait, so all engines proceed at once; a late engine does not hide the results
+ * of the others. Set struct_size of the first entry: it is the distance between entries. out_count receives the number
+ * of engines.
  *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed.
- * Ownership: the caller's array. Errors: the code of the first engine that has not WEIR_OK (results are filled then,
- * too); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
- * was waited for); INVALID_ARGUMENT (NULL, struct_size).
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed.
+ * Ownership: the caller's array. Errors: the code of the first engine whose status is not WEIR_OK (results are filled
+ * all the same); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set,
+ * nothing was waited for); INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4799,21 +4788,21 @@ weir_status weir_sync_devices_status(uint64_t timeout_ns,
                                      size_t *out_count);
 
 /**
- * Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes
- * may lie inside one another, and in several threads; a failure is told by the first that ends. *out_scope is a
- * number, and nothing has to be released. weir_async_scope_begin_in is for the streams of a domain alone.
+ * Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
+ * be nested, and overlap in several threads; the first that ends reports a failure. *out_scope is a number, and
+ * nothing has to be released. weir_async_scope_begin_in is for the streams of one domain.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
 
 /**
- * Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the
+ * Ends a scope: waits for all work queued on any stream before this call, and returns the first failure since the
  * scope began that neither another scope nor weir_sync_devices has returned, with the texts of the others.
- * weir_sync_devices does not return these again; failures from before the scope are left for it, and domains, engines
- * and streams report theirs all the same. In a scope of weir_async_scope_begin_in all this is said of the domain's
- * streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are told.
- * If the time is over the scope goes on, and may be ended again.
+ * weir_sync_devices does not return these again; it still returns failures from before the scope, and domains, engines
+ * and streams report theirs all the same. In a scope of weir_async_scope_begin_in the same holds for the domain's
+ * streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are
+ * reported. After a time-out the scope continues, and may be ended again.
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
  * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
@@ -4821,15 +4810,14 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_end(uint64_t scope, uint64_t timeout_ns);
 
 /**
- * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream
- * has nothing to do to one when it has done everything again, and stores these times in nanoseconds. `stream` NULL =
- * all streams of all engines. There is no time without the wait: if something was queued meanwhile on another stream
- * of the same domain and that is not done, the call fails. Take the median, and give the first ones to caches and
- * clocks.
+ * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time on an idle stream, until the
+ * stream is idle again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. A time
+ * always includes the wait: if work that was queued meanwhile on another stream of the same domain is not done, the
+ * call fails. Use the median; the first times include cold caches and clocks.
  *
  * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's
  * array of `repetitions` numbers. Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another
- * stream, or as of weir_sync_devices); what `fn` returned; a late error of the stream.
+ * stream, or as of weir_sync_devices); the status that `fn` returned; a late error of the stream.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4849,9 +4837,9 @@ weir_status weir_time_ns(struct weir_stream *stream,
  */
 
 /**
- * Makes a domain. `name` is for texts: 1 to 24 letters, digits, '.', '_' and '-'. Two users need not know of each
- * other: if another domain alive has the name, this one's is followed by a number, as in "torch#2". Engines are put
- * into a domain by weir_engine_attr_set_domain.
+ * Creates a domain. `name` is for texts: 1 to 24 letters, digits, '.', '_' and '-'. Two users need not know of each
+ * other: if another live domain has the name, this one's gets a number, as in "torch#2". weir_engine_attr_set_domain
+ * puts engines into a domain.
  *
  * Thread safety: any thread. Blocking: never. Ownership: name is copied; the caller owns one reference to *out_domain.
  * Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
@@ -4873,7 +4861,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_domain_retain(struct weir_domain *domai
 WEIR_API void weir_domain_release(struct weir_domain *domain);
 
 /**
- * Copies the domain's name, which no other domain alive has, as weir_last_error_copy copies its text.
+ * Copies the domain's name, which is unique among live domains, as weir_last_error_copy copies its text.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -4886,7 +4874,7 @@ weir_status weir_domain_get_name(const struct weir_domain *domain,
                                  size_t *out_length);
 
 /**
- * The domain that the engine is made in. NULL: the default domain, that of all who ask for none.
+ * The domain that the engine is created in. NULL: the default domain, shared by all that set none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
  * own.
@@ -4910,9 +4898,9 @@ weir_status weir_engine_attr_get_domain(const struct weir_engine_attr *attr,
                                         struct weir_domain **out_domain);
 
 /**
- * The engine's name in texts, in place of its device's: as of weir_domain_create, or "" for none (the default). If
- * another engine of the domain has it, this one's is followed by a number, as in "encoder#2". Engines that are given
- * none share their device's name, "cpu:0".
+ * The engine's name in texts, instead of its device's: as in weir_domain_create, or "" for none (the default). If
+ * another engine of the domain has it, this one's gets a number, as in "encoder#2". Engines without a name of their
+ * own share their device's name, "cpu:0".
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
  * INVALID_ARGUMENT.
@@ -4933,9 +4921,9 @@ weir_status weir_engine_attr_get_name(const struct weir_engine_attr *attr,
                                       size_t *out_length);
 
 /**
- * Copies the engine's name as all texts say it, as weir_last_error_copy copies its text: the one that it was given,
- * else its device's, behind the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains
- * never have the same name; in one domain engines that were given none may.
+ * Copies the engine's name as all texts print it, as weir_last_error_copy copies its text: its own name, else its
+ * device's, after the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never
+ * have the same name; in one domain engines without a name of their own may.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -4948,30 +4936,31 @@ weir_status weir_engine_get_name(const struct weir_engine *engine,
                                  size_t *out_length);
 
 /**
- * Waits until everything is done that was queued before this call on the streams of the domain's engines, and for
- * nothing later, nor for what others queue elsewhere. NULL: the default domain. Returns the first late error of each
- * of these engines that this call and weir_sync_domain_status have not returned yet: the first one's code, and the
- * texts of all. It takes nothing away from what streams, engines and weir_sync_devices report, nor they from it.
+ * Waits until all work is done that was queued before this call on the streams of the domain's engines. It does not
+ * wait for later work, nor for other domains'. NULL: the default domain. Returns the first late error of each of these
+ * engines that this call and weir_sync_domain_status have not returned yet: the code of the first, and the texts of
+ * all. Streams, engines and weir_sync_devices still report their errors, and their reports take nothing away from this
+ * call.
  *
- * What runs of programs have given to these engines up to now is covered, whoever runs them; the rest of such a run is
- * if it was started on a stream of the domain. Work that waits for another domain's (an event, a run over engines of
- * both) is waited for with that.
+ * Work that runs of programs have submitted to these engines so far is covered, no matter which user started them; the
+ * rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
+ * event, a run over engines of both) is waited for with that.
  *
- * Inside of what weir has called this is refused, as of weir_sync_devices.
+ * It is refused inside of anything that weir has called, as weir_sync_devices is.
  *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed; in
- * a thread of a pool that the work needs it helps or refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
+ * a thread of a pool that the work needs, it helps or refuses. Ownership: none. Errors: INVALID_ARGUMENT;
+ * DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_domain(const struct weir_domain *domain, uint64_t timeout_ns);
 
 /**
- * As weir_sync_domain, with an answer for each engine of the domain, as of weir_sync_devices_status.
+ * As weir_sync_domain, with a result for each engine of the domain, as of weir_sync_devices_status.
  *
  * Thread safety: any thread. Blocking: as of weir_sync_domain. Ownership: the caller's array.
- * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
- * weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for);
- * INVALID_ARGUMENT (NULL, struct_size).
+ * Errors: the code of the first engine whose status is not WEIR_OK (results are filled all the same);
+ * FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was
+ * waited for); INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4982,10 +4971,9 @@ weir_status weir_sync_domain_status(const struct weir_domain *domain,
                                     size_t *out_count);
 
 /**
- * Begins a scope, as weir_async_scope_begin, of what fails late on streams of the domain's engines. NULL: the default
- * domain. weir_async_scope_end waits for these streams alone, and what it tells weir_sync_domain does not tell again.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Begins a scope, as weir_async_scope_begin, for late failures on streams of the domain's engines. NULL: the default
+ * domain. weir_async_scope_end waits for these streams only, and failures that it returns are not returned again by
+ * weir_sync_domain. Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const struct weir_domain *domain, uint64_t *out_scope);
 
@@ -4996,7 +4984,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const struct weir_
  */
 
 /**
- * Makes a buffer of `bytes` bytes in the engine's memory, aligned as the engine says. It holds anything. 0 bytes are
+ * Creates a buffer of `bytes` bytes in the engine's memory, with the engine's alignment and any contents. 0 bytes are
  * legal.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
@@ -5009,10 +4997,10 @@ weir_status weir_buffer_create(struct weir_engine *engine,
                                struct weir_buffer **out_buffer);
 
 /**
- * Makes a buffer of the caller's memory, which the engine's kernels can reach. `release` (may be NULL) is called with
- * `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it, no
- * queued work with such a tensor. It is called in the thread that lets go of it last: one that releases a handle, or
- * one that works for a stream or a run. It is not called if this call fails.
+ * Creates a buffer over memory of the caller's that the engine's kernels can reach. `release` (may be NULL) is called
+ * with `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it,
+ * no queued work with such a tensor. It is called in the thread that drops the last use: one that releases a handle,
+ * or one that works for a stream or a run. It is not called if this call fails.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must
  * live until release is called, or, without release, until nothing uses it any more. Errors: INVALID_ARGUMENT (NULL
@@ -5068,8 +5056,8 @@ weir_status weir_buffer_get_engine(const struct weir_buffer *buffer,
                                    struct weir_engine **out_engine);
 
 /**
- * Makes a tensor of the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer,
- * also over one another; a call of a kernel still refuses an output that shares memory with its other tensors.
+ * Creates a tensor over the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer
+ * and overlap; a call of a kernel still refuses an output that shares memory with its other tensors.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied,
  * and the tensor keeps the buffer. Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not
@@ -5088,7 +5076,7 @@ weir_status weir_tensor_create_on_buffer(struct weir_buffer *buffer,
  */
 
 /**
- * The name of an element type, "f32"; "?" for a number that is none.
+ * The name of an element type, "f32"; "?" for an unknown number.
  *
  * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
  */
@@ -5102,7 +5090,7 @@ WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
- * Makes a tensor in the engine's memory: of zeros on a CPU engine, of any contents on others (weir_enqueue_fill).
+ * Creates a tensor in the engine's memory: zeros on a CPU engine, any contents on others (weir_enqueue_fill).
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
  * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
@@ -5115,7 +5103,7 @@ weir_status weir_tensor_create(struct weir_engine *engine,
                                struct weir_tensor **out_tensor);
 
 /**
- * Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and
+ * Creates a tensor over memory of the caller's that the engine's device can use: `data` holds the elements, dense and
  * row-major, aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when
  * nothing uses the memory any more; not if this call fails.
  *
@@ -5185,13 +5173,13 @@ weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
 
 /**
- * Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by
- * themselves, while copies of other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU
- * engine: to it, and to programs, this is a tensor like any other. `device` is any engine; if its device pins no
- * memory (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program
- * serves all. The memory is counted in weir_memory_info of `device`, under its limit, and goes back to it.
+ * Creates a tensor of zeros in host memory that `device` copies directly from and to: such copies proceed by
+ * themselves, while copies of other memory may be staged, or block the submitting thread. `engine` is a CPU engine:
+ * for it, and for programs, this is a tensor like any other. `device` is any engine; if its device pins no memory
+ * (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program works
+ * everywhere. The memory is counted in weir_memory_info of `device`, under its limit, and returns to it.
  *
- * Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed.
+ * Thread safety: any thread. Blocking: as long as the device takes to pin memory, when another region is needed.
  * Ownership: the caller owns one reference to *out_tensor, which may outlive both engines; desc is copied. Errors:
  * INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if
  * the size overflows; RESOURCE_EXHAUSTED.
@@ -5204,7 +5192,7 @@ weir_status weir_tensor_create_pinned(struct weir_engine *engine,
                                       struct weir_tensor **out_tensor);
 
 /**
- * As weir_tensor_create_pinned, without a shape: `bytes` bytes that hold anything. 0 bytes are legal.
+ * As weir_tensor_create_pinned, without a shape: `bytes` bytes with any contents. 0 bytes are legal.
  *
  * Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to
  * *out_buffer. Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
@@ -5217,8 +5205,8 @@ weir_status weir_buffer_create_pinned(struct weir_engine *engine,
                                       struct weir_buffer **out_buffer);
 
 /**
- * Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends:
- * before its release function is called. It takes its time, so pin what is used often. A buffer may be pinned for
+ * Pins existing memory, above all that of weir_buffer_import, for copies by `device`, until the buffer ends: before
+ * its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be pinned for
  * several engines, one after the other.
  *
  * Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
@@ -5229,8 +5217,8 @@ weir_status weir_buffer_create_pinned(struct weir_engine *engine,
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_pin(struct weir_buffer *buffer, struct weir_engine *device);
 
 /**
- * Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's
- * pinned memory: ask once, not for each copy.
+ * Stores 1 if `device` copies directly from and to the buffer's memory, else 0. It searches the device's pinned
+ * memory: ask once, not for each copy.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
@@ -5241,7 +5229,7 @@ weir_status weir_buffer_is_pinned(const struct weir_buffer *buffer,
                                   int32_t *out_pinned);
 
 /**
- * The same of a tensor's memory.
+ * As weir_buffer_is_pinned, for a tensor's memory.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
@@ -5252,9 +5240,9 @@ weir_status weir_tensor_is_pinned(const struct weir_tensor *tensor,
                                   int32_t *out_pinned);
 
 /**
- * The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use
- * or not. What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with
- * weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
+ * Maximum number of bytes of host memory that the engine may reserve for copies: regions of pinned memory, whether in
+ * use or not. Memory pinned by weir_buffer_pin does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as
+ * with weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -5273,16 +5261,16 @@ weir_status weir_engine_attr_get_pinned_limit(const struct weir_engine_attr *att
                                               uint64_t *out_bytes);
 
 /**
- * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the
- * stream is of one of them, and of a device if one of them is. Between devices that do not reach one another's memory,
- * those of two kinds above all, the copy goes through the host's: it then begins when the stream has got there, on a
- * stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies
- * from or to must stay, and stay as they are, until the copy is done.
+ * Copies the elements of one tensor to another of the same type and shape. The two may be on two engines: then the
+ * stream is of one of them, and of a device if one of them is. Between devices that cannot reach each other's memory,
+ * above all those of two kinds, the copy goes through host memory: it then begins when the stream has reached it, on a
+ * stream created for it, and the stream continues when it is over. CPU tensors that a device copies from or to must
+ * stay alive and unchanged until the copy is done.
  *
  * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
  * references to both tensors until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common,
  * a dynamic tensor, engines that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a
- * synchronous stream is used from inside its own work; what the device says, at once or late.
+ * synchronous stream is used from inside its own work; errors of the device, at once or late.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5296,7 +5284,7 @@ weir_status weir_enqueue_copy(struct weir_stream *stream,
  * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
  * a reference to the tensor until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a
  * tensor of another engine); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
- * inside its own work; what the device says, at once or late.
+ * inside its own work; errors of the device, at once or late.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5311,7 +5299,7 @@ weir_status weir_enqueue_fill(struct weir_stream *stream,
  */
 
 /**
- * Makes settings for kernels, all default.
+ * Creates settings for kernels, all default.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
  */
@@ -5325,7 +5313,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_create(struct weir_kernel_a
 WEIR_API void weir_kernel_attr_destroy(struct weir_kernel_attr *attr);
 
 /**
- * A name for error texts and dumps, UTF-8. Without one a kernel is called after its operation, "matmul".
+ * A name for error texts and dumps, UTF-8. Without one a kernel has the name of its operation, "matmul".
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
  * INVALID_ARGUMENT.
@@ -5364,7 +5352,7 @@ weir_status weir_kernel_attr_get_cost_ns(const struct weir_kernel_attr *attr,
                                          uint64_t *out_cost_ns);
 
 /**
- * Makes a kernel from a function of the host's.
+ * Creates a kernel from a function of the host's.
  *
  * Thread safety: any thread. Blocking: never.
  * Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
@@ -5379,7 +5367,7 @@ weir_status weir_kernel_create_host(struct weir_engine *engine,
                                     struct weir_kernel **out_kernel);
 
 /**
- * Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * flags.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
@@ -5395,7 +5383,7 @@ weir_status weir_kernel_create_matmul(struct weir_engine *engine,
                                       struct weir_kernel **out_kernel);
 
 /**
- * Makes a sum of two tensors, see weir_add_desc. desc may be NULL.
+ * Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5409,7 +5397,7 @@ weir_status weir_kernel_create_add(struct weir_engine *engine,
                                    struct weir_kernel **out_kernel);
 
 /**
- * Makes a rectifier, see weir_relu_desc. desc may be NULL.
+ * Creates a rectifier, see weir_relu_desc. desc may be NULL.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5423,7 +5411,7 @@ weir_status weir_kernel_create_relu(struct weir_engine *engine,
                                     struct weir_kernel **out_kernel);
 
 /**
- * Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
+ * Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
@@ -5437,7 +5425,7 @@ weir_status weir_kernel_create_softmax(struct weir_engine *engine,
                                        struct weir_kernel **out_kernel);
 
 /**
- * Makes an argmax, see weir_argmax_desc. NULL desc = the last axis.
+ * Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5478,7 +5466,7 @@ weir_status weir_kernel_get_name(const struct weir_kernel *kernel,
                                  size_t *out_length);
 
 /**
- * How many inputs and outputs the kernel has.
+ * The number of inputs and outputs of the kernel.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -5489,7 +5477,7 @@ weir_status weir_kernel_get_arity(const struct weir_kernel *kernel,
                                   size_t *out_num_outputs);
 
 /**
- * Computes what the kernel's outputs look like for inputs of these types and shapes.
+ * Computes the descriptors of the kernel's outputs for inputs of these types and shapes.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
  * Errors: INVALID_ARGUMENT (also inputs that the kernel refuses; the text names the input).
@@ -5507,15 +5495,15 @@ weir_status weir_kernel_infer(const struct weir_kernel *kernel,
  * they stay alive until the work is done. An output may share memory with an input only if the kernel says
  * WEIR_KERNEL_IN_PLACE.
  *
- * A kernel with compute_async stays in front of the stream until its call is completed: what is behind it begins then,
- * a wait for the stream waits for it, and its failure is the stream's. Whoever completes it goes on; a stream that is
+ * A kernel with compute_async blocks the stream until its call is completed: later work begins then, a wait for the
+ * stream waits for it, and its failure is the stream's. The completing thread continues the stream; a stream that is
  * released meanwhile ends when its work has.
  *
  * Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one.
- * Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they
- * are the caller's until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape,
- * engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the
- * stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
+ * Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else the
+ * caller keeps them alive until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype,
+ * shape, engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if
+ * the stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
  * RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
  */
 WEIR_API
@@ -5528,13 +5516,13 @@ weir_status weir_enqueue(struct weir_stream *stream,
                          size_t num_outputs);
 
 /**
- * Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be
- * NULL; without a name in it the kernel is called after the operation.
+ * Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may
+ * be NULL; without a name in it the kernel has the name of the operation.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
  * bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
- * or the engine is a CPU engine; else what the device says.
+ * or the engine is a CPU engine; else errors of the device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5555,11 +5543,11 @@ weir_status weir_kernel_create_named(struct weir_engine *engine,
  */
 
 /**
- * What is known of a CUDA engine's device.
+ * Fills *out_info with properties of a CUDA engine's device.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller. Errors:
  * INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA;
- * what the driver says.
+ * errors of the driver.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5567,28 +5555,28 @@ weir_status weir_cuda_get_device_info(const struct weir_engine *engine,
                                       struct weir_cuda_device_info *out_info);
 
 /**
- * The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains
- * and whose flags it leaves alone. It must be of the device of the engine's index, and no other engine may be on that
+ * The CUcontext that an engine works in; NULL (the default) = the device's primary context, which weir retains and
+ * whose flags it leaves alone. It must be of the device with the engine's index, and no other engine may be on that
  * device with another context.
  *
  * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: the context stays the caller's, who keeps it until the engine and all that is on it are gone.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
+ * Ownership: the context stays the caller's, who keeps it until the engine and all objects on it are gone. Errors:
+ * INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_cuda_context(struct weir_engine_attr *attr, void *context);
 
 /**
- * Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
- * = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
- * Work that is enqueued while the caller captures the CUstream becomes part of the caller's graph, and the graph keeps
- * all that this work uses. Work that cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does
- * not count.
+ * Creates a weir stream on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2 =
+ * the default stream of the submitting thread. The caller's own work on it runs in the order of the calls. Work that
+ * is enqueued while the caller captures the CUstream becomes part of the caller's graph, and the graph keeps
+ * everything that this work uses. Work that cannot be captured is refused (docs/cuda.md). attr may be NULL; its
+ * priority is ignored.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
- * stays the caller's, who keeps it until what was submitted is done and the last reference gone, and if that was let
- * go of during a capture, until the graph is gone. Errors:
- * INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of
- * another kind, or the build is without CUDA; what the driver says.
+ * stays the caller's, who keeps it until the submitted work is done and the last reference gone, and if that was
+ * released during a capture, until the graph is gone. Errors: INVALID_ARGUMENT (also a stream of another context, an
+ * attr of another kind); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; errors of the
+ * driver.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5598,17 +5586,17 @@ weir_status weir_stream_wrap_cuda(struct weir_engine *engine,
                                   struct weir_stream **out_stream);
 
 /**
- * What is submitted from now on waits for a CUevent of the caller's, as recorded last when this call is issued.
+ * Makes later work on the stream wait for a CUevent of the caller's, as last recorded when this call is issued.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call
- * was issued: when it returns, unless something in front of it waits for the host. Errors: INVALID_ARGUMENT;
- * UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the event
- * is the stream's error.
+ * has been issued: when it returns, unless something in front of it waits for the host. Errors: INVALID_ARGUMENT;
+ * UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; an error of the event becomes
+ * the stream's.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_cuda_event(struct weir_stream *stream, void *cuda_event);
 
 /**
- * Records a CUevent of the caller's behind all that was submitted so far.
+ * Records a CUevent of the caller's after all work submitted so far.
  *
  * Thread safety: any thread. Blocking: never. Ownership: as weir_stream_wait_cuda_event.
  * Errors: as weir_stream_wait_cuda_event.
@@ -5616,18 +5604,18 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_cuda_event(struct weir_stre
 WEIR_API WEIR_NODISCARD weir_status weir_stream_record_cuda_event(struct weir_stream *stream, void *cuda_event);
 
 /**
- * Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in
- * this call; a launch fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the
- * folder that the environment variable WEIR_CUDA_CACHE names (empty = nowhere), else in weir/cuda where the user's
- * caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
- * kernel is called after its entry.
+ * Creates a kernel from source code of the caller's: CUDA C++, PTX or a binary. It is compiled, if necessary, and
+ * loaded in this call; a launch only fills in addresses and counts. The output of NVRTC is cached on disk, in the
+ * folder that the environment variable WEIR_CUDA_CACHE names (empty = no cache), else in weir/cuda in the user's cache
+ * folder; a file is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
+ * kernel has the name of its entry.
  *
  * Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to
- * *out_kernel; desc, what it points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the
- * driver knows them; a source with mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is
- * no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
- * device, or the build without CUDA; what the driver says.
+ * *out_kernel; desc, the data it points to and attr are copied; desc->user passes to the kernel if desc->destroy is
+ * given. Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that do not match the entry as far
+ * as the driver knows them; a source with errors: the text is the compiler's); OUT_OF_RANGE; NOT_FOUND if there is no
+ * such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
+ * device, or the build without CUDA; errors of the driver.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5637,11 +5625,11 @@ weir_status weir_kernel_create_cuda(struct weir_engine *engine,
                                     struct weir_kernel **out_kernel);
 
 /**
- * Makes a function of each element, see weir_eltwise_desc.
+ * Creates a unary elementwise function, see weir_eltwise_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
- * has not, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+ * does not have, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5651,7 +5639,7 @@ weir_status weir_kernel_create_eltwise(struct weir_engine *engine,
                                        struct weir_kernel **out_kernel);
 
 /**
- * Makes a function of two tensors, see weir_binary_desc.
+ * Creates a binary elementwise function, see weir_binary_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5665,7 +5653,7 @@ weir_status weir_kernel_create_binary(struct weir_engine *engine,
                                       struct weir_kernel **out_kernel);
 
 /**
- * Makes a choice between two tensors, see weir_select_desc. desc may be NULL.
+ * Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5679,7 +5667,7 @@ weir_status weir_kernel_create_select(struct weir_engine *engine,
                                       struct weir_kernel **out_kernel);
 
 /**
- * Makes a conversion to another storage type, see weir_convert_desc.
+ * Creates a conversion to another storage type, see weir_convert_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5693,7 +5681,7 @@ weir_status weir_kernel_create_convert(struct weir_engine *engine,
                                        struct weir_kernel **out_kernel);
 
 /**
- * Makes a quantization, see weir_quantize_desc.
+ * Creates a quantization, see weir_quantize_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5707,7 +5695,7 @@ weir_status weir_kernel_create_quantize(struct weir_engine *engine,
                                         struct weir_kernel **out_kernel);
 
 /**
- * Makes the way back from a quantization, see weir_dequantize_desc.
+ * Creates a dequantization, see weir_dequantize_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5721,12 +5709,12 @@ weir_status weir_kernel_create_dequantize(struct weir_engine *engine,
                                           struct weir_kernel **out_kernel);
 
 /**
- * Makes a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
+ * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
- * WEIR_MAX_RANK, a dimension that is none).
+ * WEIR_MAX_RANK, a dimension that does not exist).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5736,7 +5724,7 @@ weir_status weir_kernel_create_transpose(struct weir_engine *engine,
                                          struct weir_kernel **out_kernel);
 
 /**
- * Makes a concatenation, see weir_concat_desc.
+ * Creates a concatenation, see weir_concat_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5750,7 +5738,7 @@ weir_status weir_kernel_create_concat(struct weir_engine *engine,
                                       struct weir_kernel **out_kernel);
 
 /**
- * Makes a slice, see weir_slice_desc.
+ * Creates a slice, see weir_slice_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5764,7 +5752,7 @@ weir_status weir_kernel_create_slice(struct weir_engine *engine,
                                      struct weir_kernel **out_kernel);
 
 /**
- * Makes a padding, see weir_pad_desc.
+ * Creates a padding, see weir_pad_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
@@ -5778,7 +5766,7 @@ weir_status weir_kernel_create_pad(struct weir_engine *engine,
                                    struct weir_kernel **out_kernel);
 
 /**
- * Makes a reshape, see weir_reshape_desc.
+ * Creates a reshape, see weir_reshape_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
@@ -5792,7 +5780,7 @@ weir_status weir_kernel_create_reshape(struct weir_engine *engine,
                                        struct weir_kernel **out_kernel);
 
 /**
- * Makes a gather, see weir_gather_desc. NULL desc = axis -1.
+ * Creates a gather, see weir_gather_desc. NULL desc = axis -1.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5806,12 +5794,12 @@ weir_status weir_kernel_create_gather(struct weir_engine *engine,
                                       struct weir_kernel **out_kernel);
 
 /**
- * Makes a reduction, see weir_reduce_desc.
+ * Creates a reduction, see weir_reduce_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2,
- * eps below 0 or a NaN, p or eps of what is no norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an
- * axis outside -8..7).
+ * eps below 0 or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above
+ * WEIR_MAX_RANK, an axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5821,7 +5809,7 @@ weir_status weir_kernel_create_reduce(struct weir_engine *engine,
                                       struct weir_kernel **out_kernel);
 
 /**
- * Makes a normalisation, see weir_norm_desc.
+ * Creates a normalisation, see weir_norm_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group
@@ -5835,8 +5823,8 @@ weir_status weir_kernel_create_norm(struct weir_engine *engine,
                                     struct weir_kernel **out_kernel);
 
 /**
- * Makes a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
- * padding, strides of 1.
+ * Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
+ * no padding, strides of 1.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5851,7 +5839,7 @@ weir_status weir_kernel_create_conv(struct weir_engine *engine,
                                     struct weir_kernel **out_kernel);
 
 /**
- * Makes a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
+ * Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5866,7 +5854,7 @@ weir_status weir_kernel_create_pooling(struct weir_engine *engine,
                                        struct weir_kernel **out_kernel);
 
 /**
- * Makes a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * Creates a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * biases, gates in the order of ONNX.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
@@ -5881,8 +5869,8 @@ weir_status weir_kernel_create_lstm(struct weir_engine *engine,
                                     struct weir_kernel **out_kernel);
 
 /**
- * Makes a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no biases,
- * gates in the order of ONNX, reset before the product.
+ * Creates a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * biases, gates in the order of ONNX, reset before the product.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
@@ -5897,14 +5885,14 @@ weir_status weir_kernel_create_gru(struct weir_engine *engine,
 
 /**
  * Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not
- * transposed. Kernels take the result in the place of the input B; any number of them, on any pools and threads. How
- * it is packed depends on the size, the type and the instruction set alone. The tensor is read before this returns,
- * and not needed any more.
+ * transposed. Any number of kernels, on any pools and threads, take the result in place of the input B. The packed
+ * layout depends only on the size, the type and the instruction set. The tensor is read before this returns, and not
+ * needed any more.
  *
- * Thread safety: any thread; nobody writes the tensor meanwhile. Blocking: never, but it takes the time to copy the
- * tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's
- * device, WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ * Thread safety: any thread, while nothing writes the tensor. Blocking: never, but it takes the time to copy the
+ * tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own. Errors:
+ * INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's device,
+ * WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5938,8 +5926,8 @@ weir_status weir_packed_weights_get_size(const struct weir_packed_weights *weigh
                                          size_t *out_bytes);
 
 /**
- * Makes a matrix product of bytes, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
- * desc = sums of 32 bits, no zero points.
+ * Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
+ * desc = 32-bit sums, no zero points.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
  * are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
@@ -5964,27 +5952,26 @@ weir_status weir_kernel_create_matmul_int8(struct weir_engine *engine,
  */
 
 /**
- * Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY
- * from the environment; without either it is 1024. Kernels that are too many are let go of, those first that were used
- * longest ago.
+ * Sets the maximum number of kernels kept, 0 to 1048576; 0 = no cache. It comes before WEIR_KERNEL_CACHE_CAPACITY from
+ * the environment; without either it is 1024. Excess kernels are released, least recently used first.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_set_capacity(size_t capacity);
 
 /**
- * How many kernels are kept at most.
+ * The maximum number of kernels kept.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+ * Errors: INVALID_ARGUMENT (NULL, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_capacity(size_t *out_capacity);
 
 /**
- * Fills `out_info` with the cache's capacity, its size and what it has done.
+ * Fills *out_info with the cache's capacity, size and counters.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_info(struct weir_kernel_cache_info *out_info);
 
@@ -6013,7 +6000,7 @@ weir_status weir_kernel_context_get_outputs(const struct weir_kernel_context *co
                                             size_t *out_count);
 
 /**
- * How many slots a region of this call can have: pieces that run at once, the calling thread included.
+ * The number of slots that a region of this call can have: pieces that run at once, the calling thread included.
  *
  * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6070,7 +6057,7 @@ weir_status weir_kernel_context_parallel_nd(const struct weir_kernel_context *co
                                             void *arg);
 
 /**
- * Whether the run was cancelled or has failed elsewhere (1), so that the result is not wanted any more, or not (0).
+ * Whether the run was cancelled or has failed elsewhere (1), so that the result is not needed any more, or not (0).
  *
  * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6080,7 +6067,8 @@ weir_status weir_kernel_context_is_cancelled(const struct weir_kernel_context *c
                                              int32_t *out_cancelled);
 
 /**
- * Makes the kernel fail with a code and a text, whatever compute returns afterwards. The first failure counts.
+ * Makes the kernel fail with a code and a text, regardless of the status that compute returns. The first failure
+ * counts.
  *
  * Thread safety: any thread, during the call. Blocking: never. Ownership: message is copied.
  * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
@@ -6092,18 +6080,17 @@ weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
                                      const char *message);
 
 /**
- * Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be
- * NULL) says why it failed; what weir_kernel_context_fail was told before counts more. From here on the context and
- * the tensors are not the call's any more.
+ * Completes a call of an asynchronous kernel. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) is
+ * the reason of the failure; an earlier weir_kernel_context_fail takes precedence. From here on the context and the
+ * tensors no longer belong to the call.
  *
- * The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
- * program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
+ * The handle is not an object: a second call for the same handle is refused and does nothing, even when the graph, the
+ * program and the kernel are long gone, unless 2^32 later calls have taken its place.
  *
- * Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by
- * the one that waits for the run, and here only if the run's pool runs what it is given in the calling thread, or
- * refuses it and the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors:
- * INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed
- * before.
+ * Thread safety: any thread, once per call. Blocking: never; later nodes run on threads of the pool, or in the thread
+ * that waits for the run, and here only if the run's pool runs submitted work in the calling thread, or refuses it and
+ * the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors: INVALID_ARGUMENT (NULL, no
+ * completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6114,9 +6101,9 @@ weir_status weir_completion_done(struct weir_completion *done,
 /**
  * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
  * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
- * so no output may be that of another run too. All tensors are checked before the first run begins. The first failure
- * is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a deadline
- * of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
+ * so no two runs may share an output. All tensors are checked before the first run begins. The first failure is
+ * returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
+ * surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
  *
  * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read
  * during the call. Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if
@@ -6140,14 +6127,15 @@ weir_status weir_kernel_context_run_program(const struct weir_kernel_context *co
  */
 
 /**
- * Makes a tensor whose shape is decided by the run that writes it: it is given to runs as an output whose shape is
- * open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run that makes another shape than `desc` allows fails.
+ * Creates a tensor whose shape is decided by the run that writes it: it is passed to runs as an output whose shape is
+ * open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run whose output shape does not match `desc` fails.
  * Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc,
- * weir_tensor_get_data and weir_tensor_get_size tell what the last run made, and addresses that were asked for before
- * are not valid any more. It can be an input whose shape is open too.
+ * weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and addresses obtained before are no
+ * longer valid. It can be an input whose shape is open too.
  *
- * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
- * reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open dimension).
+ * Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
+ * one reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open
+ * dimension).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6156,14 +6144,14 @@ weir_status weir_tensor_create_dynamic(struct weir_engine *engine,
                                        struct weir_tensor **out_tensor);
 
 /**
- * The same over `capacity` bytes of the caller's at `data`, aligned to the element size; the address stays. A run that
- * makes more than has room fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs as
- * they were. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory any more;
- * not if this call fails.
+ * As weir_tensor_create_dynamic, over `capacity` bytes of the caller's at `data`, aligned to the element size; the
+ * address stays. A run whose output does not fit fails with OUT_OF_RANGE and both sizes in its text, and leaves all
+ * its dynamic outputs unchanged. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses
+ * the memory any more; not if this call fails.
  *
- * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
- * reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor and
- * all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
+ * Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
+ * one reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor
+ * and all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6176,14 +6164,13 @@ weir_status weir_tensor_create_dynamic_from(struct weir_engine *engine,
                                             struct weir_tensor **out_tensor);
 
 /**
- * Says the shape of an output that is open (WEIR_KERNEL_DYNAMIC), and gives its memory, aligned to 64, contents
- * undefined: once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree
- * with what is declared; 0 is a legal dimension. From here on the output's view (weir_kernel_context_get_outputs) has
- * address, size and shape. An output that is not allocated is a failure of the kernel, unless nothing in the graph
- * uses it.
+ * Sets the shape of an open output (WEIR_KERNEL_DYNAMIC), and returns its memory, aligned to 64, contents undefined:
+ * once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with the
+ * declared ones; 0 is a legal dimension. From then on the output's view (weir_kernel_context_get_outputs) has address,
+ * size and shape. The kernel fails if an open output is not allocated, unless nothing in the graph uses it.
  *
- * The memory belongs to the program and is kept from run to run; it grows when a run needs more than all runs before,
- * with memory of the engine's.
+ * The memory belongs to the program and is kept from run to run; it grows, with memory of the engine's, when a run
+ * needs more than all runs before.
  *
  * Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute
  * returns. Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output);
@@ -6199,9 +6186,8 @@ weir_status weir_kernel_context_allocate_output(const struct weir_kernel_context
                                                 void **out_data);
 
 /**
- * Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which
- * otherwise stay as large as a run needed them. The next run allocates again. Runs that are under way keep what they
- * have.
+ * Frees the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise
+ * stay as large as the largest run needed. The next run allocates again. Active runs keep theirs.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6219,14 +6205,14 @@ WEIR_API WEIR_NODISCARD weir_status weir_program_trim(struct weir_program *progr
 
 /**
  * C = alpha * op(A) * op(B) + beta * C in f32, where op(A) is m x k and op(B) is k x n. With transpose_a = 1 A is
- * stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with lda, ldb
- * and ldc elements from row to row. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is
- * not read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, go the way of IEEE 754.
- * C must not overlap A or B.
+ * stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with row strides
+ * lda, ldb and ldc in elements. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is not
+ * read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, follow IEEE 754. C must not
+ * overlap A or B.
  *
- * The work is shared on `pool`, or done in the calling thread if pool is NULL. The bits of C depend on the arguments
- * and the instruction set, never on the pool. The second and later calls of a size allocate nothing: the library
- * keeps scratch memory for them, at most about a megabyte for each thread that was in such a call at once.
+ * The work runs on `pool`, or in the calling thread if pool is NULL. The bits of C depend on the arguments and the
+ * instruction set, never on the pool. The second and later calls of a size allocate nothing: the library keeps scratch
+ * memory for them, at most about a megabyte for each thread that was in such a call at once.
  *
  * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
  * Errors: INVALID_ARGUMENT (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all
@@ -6250,15 +6236,15 @@ weir_status weir_sgemm(int32_t transpose_a,
                        struct weir_threadpool *pool);
 
 /**
- * C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B and 32-bit C.
- * ao is taken off every element of A, bo off every element of B. Sizes, transposes and strides are those of
- * weir_sgemm. The offset is what `co` holds, according to `offsetc` (weir_gemm_offset_value): 1, n or m numbers. A
+ * Integer GEMM: C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B
+ * and 32-bit C. The zero points ao and bo are subtracted from every element of A and B. Sizes, transposes and strides
+ * are those of weir_sgemm. `co` holds the offset, 1, n or m numbers according to `offsetc` (weir_gemm_offset_value). A
  * NULL co is an offset of 0.
  *
  * The sum of products is exact for every k on every processor: nothing saturates or wraps on the way. With alpha and
  * beta 0 or 1 the rest is exact too. Otherwise it is computed in f64 as (alpha * sum + beta * C) + offset, each step
- * rounded to nearest even, and then rounded to the nearest integer, a half to the even one. What is beyond 32 bits
- * becomes INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
+ * rounded to nearest even, and then rounded to the nearest integer, ties to even. Results beyond 32 bits become
+ * INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
  *
  * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
  * Errors: as weir_sgemm, and INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
@@ -6318,7 +6304,7 @@ weir_status weir_gemm_s8s8s32(int32_t transpose_a,
  */
 
 /**
- * Makes an empty graph. `name` (may be NULL) appears in error texts and dumps.
+ * Creates an empty graph. `name` (may be NULL) appears in error texts and dumps.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_graph; name is copied.
  * Errors: INVALID_ARGUMENT.
@@ -6333,8 +6319,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_create(const char *name, struct w
 WEIR_API void weir_graph_destroy(struct weir_graph *graph);
 
 /**
- * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions
- * of `desc` may be WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
+ * Adds an input: a tensor that is passed to each run. Runs take inputs in the order in which they were added.
+ * Dimensions of `desc` may be WEIR_DIM_DYNAMIC: each run passes a tensor that fits.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
  * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
@@ -6348,7 +6334,7 @@ weir_status weir_graph_add_input(struct weir_graph *graph,
 
 /**
  * Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any
- * engine that the program is compiled for: nodes of that engine read it where it is. To other engines it is copied.
+ * engine that the program is compiled for: nodes of that engine read it in place. It is copied to other engines.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * tensor.
@@ -6362,10 +6348,9 @@ weir_status weir_graph_add_constant(struct weir_graph *graph,
                                     weir_value *out_value);
 
 /**
- * Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs
- * values; out_node (may be NULL) receives the node, for control edges. Values of nodes added later may not be used
- * here: to close a cycle is an error of compile, and only control edges can. A loop is closed by
- * weir_graph_set_back_edge.
+ * Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs values;
+ * out_node (may be NULL) receives the node, for control edges. Values of nodes added later cannot be used here, so
+ * only control edges can close a cycle, which is an error of compile. weir_graph_set_back_edge closes a loop.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * kernel; name is copied.
@@ -6383,13 +6368,13 @@ weir_status weir_graph_add_kernel(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
- * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it
- * is in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner':
+ * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the surrounding
+ * run, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner':
  * ...". A cancel or a deadline of the run ends the inner run too, after its running kernels.
  *
- * A program with kernels that complete later or may block is a node that completes later: no thread waits while the
- * inner run does, and what holds for programs with such kernels holds for the graph. Kernels that may block run on the
- * pool that the inner program was compiled with.
+ * A program with kernels that complete later or may block is a node that completes later: no thread waits for the
+ * inner run, and the rules for programs with such kernels hold for the graph. Kernels that may block run on the pool
+ * that the inner program was compiled with.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * program; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with
@@ -6435,9 +6420,9 @@ weir_status weir_graph_add_task(struct weir_graph *graph,
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(struct weir_graph *graph, weir_node from, weir_node to);
 
 /**
- * Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the
+ * Sets whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the
  * default), WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the
- * graph where that cannot be.
+ * graph if that is impossible.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
@@ -6450,8 +6435,8 @@ weir_status weir_graph_set_forwarding(struct weir_graph *graph,
                                       int32_t input);
 
 /**
- * Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in
- * the order in which they were added.
+ * Makes a value an output of the graph: each run writes it into a tensor that it is passed. Runs take outputs in the
+ * order in which they were added.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
@@ -6459,7 +6444,7 @@ weir_status weir_graph_set_forwarding(struct weir_graph *graph,
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_output(struct weir_graph *graph, const char *name, weir_value value);
 
 /**
- * Copies a drawing of the graph as it is now, in DOT or JSON, as weir_last_error_copy copies its text.
+ * Copies a drawing of the graph in its current state, in DOT or JSON, as weir_last_error_copy copies its text.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -6473,18 +6458,18 @@ weir_status weir_graph_dump(const struct weir_graph *graph,
                             size_t *out_length);
 
 /**
- * Adds a choice of two graphs: each run runs then_graph if predicate (one element of bool, u8, s8 or s32) is not 0,
- * else else_graph. Both have as many inputs as `inputs` has values, and get these in their order; both have
- * num_outputs outputs, alike in type and shape, which become the node's. A graph inside sees nothing of the graph
- * around it but its inputs.
+ * Adds a branch between two graphs: each run executes then_graph if predicate (one element of bool, u8, s8 or s32) is
+ * not 0, else else_graph. Both have as many inputs as `inputs` has values, and receive them in order; both have
+ * num_outputs outputs with the same types and shapes, which become the node's. A nested graph sees only its inputs of
+ * the graph around it.
  *
- * The node begins when predicate and inputs are there. Each output is there as soon as the branch has computed it; a
- * control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
+ * The node begins when predicate and inputs are available. Each output is available as soon as the branch has computed
+ * it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be
  * changed or destroyed afterwards; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or
- * outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 graphs inside one another). Types and shapes are checked
- * by weir_graph_compile.
+ * outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are checked by
+ * weir_graph_compile.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6500,8 +6485,8 @@ weir_status weir_graph_add_cond(struct weir_graph *graph,
                                 weir_node *out_node);
 
 /**
- * Adds a choice of several graphs: each run runs branches[index] (index: one element of bool, u8, s8 or s32), and the
- * last one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+ * Adds a branch between several graphs: each run executes branches[index] (index: one element of bool, u8, s8 or s32),
+ * and the last one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
  * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
@@ -6522,15 +6507,15 @@ weir_status weir_graph_add_case(struct weir_graph *graph,
 /**
  * Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the
  * variables' next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants,
- * which stay the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape.
- * The node's outputs are the variables' last values; without an iteration, their first. parallel_iterations is how
- * many iterations may run at once where their data allow it, at least 1; it never changes a result. With more than 1,
- * tasks and kernels without outputs of different iterations may run at the same time and in any order, the program
- * keeps so many copies of the loop's values and one more, and compile may choose a smaller number (weir_program_report
- * says which, and why). A short loop whose number of iterations follows from constants is written out: its nodes are
- * then called "name/iteration/node".
+ * which stay the same in all iterations. body_graph has num_variables outputs, with the variables' types and shapes.
+ * The node's outputs are the variables' final values; without an iteration, their initial ones. parallel_iterations,
+ * at least 1, is how many iterations may run at once where their data allow it; it never changes a result. With more
+ * than 1, tasks and kernels without outputs of different iterations may run at the same time and in any order, the
+ * program keeps one more copy of the loop's values than that, and compile may choose a smaller number
+ * (weir_program_report says which, and why). A short loop whose number of iterations follows from constants is
+ * unrolled: its nodes are then called "name/iteration/node".
  *
- * The node begins when all variables and invariants are there.
+ * The node begins when all variables and invariants are available.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied; name is copied.
  * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 1.
@@ -6551,11 +6536,10 @@ weir_status weir_graph_add_while(struct weir_graph *graph,
 
 /**
  * Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
- * out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is
- * skipped, and its outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can
- * be said as graphs, weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any
- * other: where switches and merges are not a cond's, their values come and go by the host. out_node (may be NULL)
- * receives the node.
+ * out_false; the other one is absent. A node with an absent input, or that waits for a skipped node, is skipped, and
+ * its outputs are absent, until weir_graph_add_merge joins the two sides. Where both sides can be expressed as graphs,
+ * weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any other: where switches
+ * and merges do not form a cond, their values travel through the host. out_node (may be NULL) receives the node.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
  * (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
@@ -6572,11 +6556,10 @@ weir_status weir_graph_add_switch(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
- * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]; out_index may be NULL). The
- * shape is what the inputs have in common: one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent
- * it is skipped; a skipped node that it waits for without data does not matter. Two inputs that are both there are an
- * error of the run (FAILED_PRECONDITION) that names the nodes which made them. out_node (may be NULL) receives the
- * node.
+ * Adds a merge: passes on whichever of its inputs is present, and its index (s32[1]; out_index may be NULL). The shape
+ * is what the inputs have in common: one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent the
+ * merge is skipped; a skipped node that it waits for without data does not matter. Two present inputs are an error of
+ * the run (FAILED_PRECONDITION) that names the nodes which computed them. out_node (may be NULL) receives the node.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
@@ -6592,17 +6575,17 @@ weir_status weir_graph_add_merge(struct weir_graph *graph,
                                  weir_node *out_node);
 
 /**
- * Adds an enter: brings a value into the frame `frame_name`. This and the next five functions say a loop by its edges,
- * as graphs of TensorFlow's first control flow do; weir_graph_compile makes a loop of each frame, as
- * weir_graph_add_while would, and refuses what is none with the nodes' names (docs/control_flow.md has all rules).
+ * Adds an enter: brings a value into the frame `frame_name`. This and the next five functions express a loop by its
+ * edges, as graphs of TensorFlow's original control flow do; weir_graph_compile turns each frame into a loop, as
+ * weir_graph_add_while would, and refuses malformed frames with the nodes' names (docs/control_flow.md has all rules).
  *
- * What takes values of a frame is in it, up to the exits; enters of values of one frame that have the same frame_name
- * lead into one frame. A frame has one loop cond. Each of its variables has an enter, a loop merge, a switch whose
- * predicate is the loop cond, a next iteration and, if its last value is wanted, an exit. With is_constant (0 or 1) the
- * value is the same in all iterations and goes to any node of the frame. Constants need no enter. parallel_iterations
- * is as for weir_graph_add_while, and the same for all enters of a frame. If the value is absent the whole loop is
- * skipped, and what its exits give is absent. out_node (may be NULL) receives the node; it may wait for nodes outside of
- * the frame.
+ * Every node that takes values of a frame is in it, up to the exits; enters of values of one frame that have the same
+ * frame_name lead into one frame. A frame has one loop cond. Each of its variables has an enter, a loop merge, a
+ * switch whose predicate is the loop cond, a next iteration and, if its last value is needed, an exit. With
+ * is_constant (0 or 1) the value is the same in all iterations and goes to any node of the frame. Constants need no
+ * enter. parallel_iterations is as for weir_graph_add_while, and the same for all enters of a frame. If the value is
+ * absent the whole loop is skipped, and the values of its exits are absent. out_node (may be NULL) receives the node;
+ * it may wait for nodes outside of the frame.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: both names are copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, empty frame_name, is_constant, parallel_iterations less than 1);
@@ -6620,9 +6603,9 @@ weir_status weir_graph_add_enter(struct weir_graph *graph,
                                  weir_node *out_node);
 
 /**
- * Adds the merge of a loop's variable: gives the value of an enter in the first iteration, and later that of the next
- * iteration which weir_graph_set_back_edge says. Each loop merge needs one. A merge that is of no loop is
- * weir_graph_add_merge.
+ * Adds the merge of a loop's variable: passes on the value of an enter in the first iteration, and later the value of
+ * the next iteration that weir_graph_set_back_edge connects. Each loop merge needs one. For a merge outside of loops
+ * see weir_graph_add_merge.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
@@ -6636,8 +6619,8 @@ weir_status weir_graph_add_loop_merge(struct weir_graph *graph,
                                       weir_node *out_node);
 
 /**
- * Says where a loop merge takes its value from after the first iteration: the output of a next iteration, which was
- * added after the merge.
+ * Connects a loop merge to its value after the first iteration: the output of a next iteration, which was added after
+ * the merge.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node or value, no loop merge, no next iteration); ALREADY_EXISTS (it has one).
@@ -6649,9 +6632,10 @@ weir_status weir_graph_set_back_edge(struct weir_graph *graph,
                                      weir_value next_iteration);
 
 /**
- * Adds a loop cond: its loop goes on while predicate (one element of bool, u8, s8 or s32) is not 0. A switch of
- * weir_graph_add_switch that has its output for a predicate is of the loop: out_true is the variable in an iteration that
- * takes place, out_false goes to exits and to nothing else. Other switches, and merges, may be in a loop as anywhere.
+ * Adds a loop cond: its loop continues while predicate (one element of bool, u8, s8 or s32) is not 0. A switch of
+ * weir_graph_add_switch that has its output for a predicate belongs to the loop: out_true is the variable in an
+ * iteration that takes place, out_false goes to exits and to nothing else. Other switches, and merges, may be in a
+ * loop as anywhere.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
@@ -6665,8 +6649,8 @@ weir_status weir_graph_add_loop_cond(struct weir_graph *graph,
                                      weir_node *out_node);
 
 /**
- * Adds a next iteration: gives the value to the loop merges that have it as their back edge, in the iteration that
- * follows.
+ * Adds a next iteration: passes the value to the loop merges that have it as their back edge, in the following
+ * iteration.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
@@ -6680,8 +6664,8 @@ weir_status weir_graph_add_next_iteration(struct weir_graph *graph,
                                           weir_node *out_node);
 
 /**
- * Adds an exit: gives the last value of a loop's variable to the frame around, or to the graph. `value` is out_false of a
- * switch that passes on a loop merge by the loop cond. A control edge from out_node waits for the whole loop.
+ * Adds an exit: passes the last value of a loop's variable to the surrounding frame, or to the graph. `value` is
+ * out_false of a switch of the loop cond on a loop merge. A control edge from out_node waits for the whole loop.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
@@ -6695,11 +6679,11 @@ weir_status weir_graph_add_exit(struct weir_graph *graph,
                                 weir_node *out_node);
 
 /**
- * Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`:
+ * Declares that runs receive input `input`, by index in the order in which inputs were added, in memory of `engine`:
  * nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
- * the engine of the program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse
- * a tensor that is on another one. A program with inputs or outputs on other engines than the CPU's is no node of
- * another graph (weir_graph_add_program).
+ * the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a
+ * tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of another
+ * graph (weir_graph_add_program).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
@@ -6711,9 +6695,9 @@ weir_status weir_graph_set_input_engine(struct weir_graph *graph,
                                         struct weir_engine *engine);
 
 /**
- * Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`.
- * If a node on that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is
- * done. The rest as for weir_graph_set_input_engine.
+ * Declares that runs receive output `output`, by index in the order in which outputs were added, in memory of
+ * `engine`. A node on that engine writes its value directly into the tensor; otherwise the value is copied there as
+ * soon as it is done. The rest as for weir_graph_set_input_engine.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
@@ -6725,9 +6709,9 @@ weir_status weir_graph_set_output_engine(struct weir_graph *graph,
                                          struct weir_engine *engine);
 
 /**
- * Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report
- * (weir_program_report) says which one was chosen for each node that was open, and why; the same graph and the same
- * list of engines give the same choice.
+ * Sets how the engine of a kernel's node is chosen: one of enum weir_placement_value. The compile report
+ * (weir_program_report) shows the choice for each node that was open, and the reason; the same graph and the same list
+ * of engines give the same choice.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
@@ -6739,8 +6723,7 @@ weir_status weir_graph_set_placement(struct weir_graph *graph,
                                      weir_placement placement);
 
 /**
- * The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default:
- * WEIR_PLACEMENT_KERNEL.
+ * The placement of all nodes without weir_graph_set_placement, in nested graphs too. Default: WEIR_PLACEMENT_KERNEL.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6750,7 +6733,7 @@ weir_status weir_compile_options_set_placement(struct weir_compile_options *opti
                                                weir_placement placement);
 
 /**
- * What weir_compile_options_set_placement set.
+ * The placement set by weir_compile_options_set_placement.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6760,7 +6743,7 @@ weir_status weir_compile_options_get_placement(const struct weir_compile_options
                                                weir_placement *out_placement);
 
 /**
- * The engine in whose memory runs are given input `index`.
+ * The engine in whose memory runs receive input `index`.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
@@ -6772,7 +6755,7 @@ weir_status weir_program_get_input_engine(const struct weir_program *program,
                                           struct weir_engine **out_engine);
 
 /**
- * The engine in whose memory runs are given output `index`.
+ * The engine in whose memory runs receive output `index`.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
@@ -6789,7 +6772,7 @@ weir_status weir_program_get_output_engine(const struct weir_program *program,
  */
 
 /**
- * Makes settings for weir_graph_compile, all default.
+ * Creates settings for weir_graph_compile, all default.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
  */
@@ -6803,9 +6786,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_compile_options_create(struct weir_comp
 WEIR_API void weir_compile_options_destroy(struct weir_compile_options *options);
 
 /**
- * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread
- * that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
- * turn out to be faster on the caller alone are made there. It never changes a result.
+ * The cost of bringing work to another thread of the pool, in nanoseconds. Ready work that is cheaper stays on the
+ * thread that made it ready. Default UINT64_MAX: the pool's own costs in each run, as far as they are known; runs that
+ * turn out to be faster on the caller alone then stay there. It never changes a result.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6815,7 +6798,7 @@ weir_status weir_compile_options_set_hop_ns(struct weir_compile_options *options
                                             uint64_t hop_ns);
 
 /**
- * What weir_compile_options_set_hop_ns set.
+ * The cost set by weir_compile_options_set_hop_ns.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6826,7 +6809,7 @@ weir_status weir_compile_options_get_hop_ns(const struct weir_compile_options *o
 
 /**
  * Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor
- * of an absent output as it is; weir_run_options_set_absent says which ones were.
+ * of an absent output unchanged; weir_run_options_set_absent reports which outputs were absent.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6836,7 +6819,7 @@ weir_status weir_compile_options_set_allow_absent(struct weir_compile_options *o
                                                   int32_t allow);
 
 /**
- * What weir_compile_options_set_allow_absent set.
+ * The value set by weir_compile_options_set_allow_absent.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6846,12 +6829,12 @@ weir_status weir_compile_options_get_allow_absent(const struct weir_compile_opti
                                                   int32_t *out_allow);
 
 /**
- * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
- * meanwhile. A thread that waits for one does it itself if the pool has not begun it for 50 ms, unless the pool has
- * WEIR_THREADPOOL_OWN_THREADS_ONLY. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for),
- * and has best as many threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a
+ * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, without holding another
+ * thread. A thread that waits for such a kernel runs it itself if the pool has not begun it for 50 ms, unless the pool
+ * has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an ASYNCHRONOUS parallel_for),
+ * and should have as many threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a
  * synchronous run that is no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such
- * pool: then graphs with such kernels are not compiled.
+ * pool: graphs with such kernels do not compile.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
  * them, take references of their own.
@@ -6874,27 +6857,27 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
                                                          struct weir_threadpool **out_pool);
 
 /**
- * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
- * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
- * compiled again. options may be NULL.
+ * Compiles a graph for engines: verifies it, and lays it out for runs. Kernels on which no output, no task and no
+ * kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
  *
  * A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
  * engine among `engines` is the program's own: inputs and outputs are in its memory, unless
- * weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by
- * default. Values that nodes on different engines share are copied, once for each engine, as soon as they are there
- * and while other work goes on; the program keeps memory and streams on the other engines for each run that goes on at
- * once (weir_engine_attr_set_max_streams). Of a branch or a loop of which the host does a part, values that one engine
- * makes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
+ * weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and runs use its pool by default. Values
+ * shared by nodes on different engines are copied, once for each engine, as soon as they are available and while other
+ * work continues; the program keeps memory and streams on the other engines for each concurrent run
+ * (weir_engine_attr_set_max_streams). In a branch or a loop that the host executes in part, values that one engine
+ * computes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
  * between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
  * where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
  *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
  * names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
- * engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape only
- * a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc) whose inputs or outputs have
- * such a shape: it is given its arguments, and memory for its outputs, when the graph is compiled; FAILED_PRECONDITION
- * for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ * engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape is
+ * known only at run time, and for a kernel that completes later or may block (weir_host_kernel_desc) with inputs or
+ * outputs of such a shape: its arguments and the memory for its outputs are fixed when the graph is compiled;
+ * FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6919,7 +6902,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_program_retain(struct weir_program *pro
 WEIR_API void weir_program_release(struct weir_program *program);
 
 /**
- * How many inputs and outputs a run takes.
+ * The number of inputs and outputs of a run.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6966,10 +6949,10 @@ weir_status weir_program_dump(const struct weir_program *program,
                               size_t *out_length);
 
 /**
- * Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes
- * and edges that were left out or added, memory that values share, sizes, what the costs that are known by now mean
- * for other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were
- * run. The members of the JSON stay what they are; more may be added.
+ * Copies a report of the compilation, as text or JSON, as weir_last_error_copy copies its text: nodes and edges left
+ * out or added, memory that values share, sizes, the effect of the costs known so far on the use of other threads, the
+ * parts kept for partial runs, and the figures of the executed nodes, if any. The members of the JSON are stable; more
+ * may be added.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -6984,7 +6967,7 @@ weir_status weir_program_report(const struct weir_program *program,
 
 /**
  * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each
- * run reads the clock twice for each node; without, it costs nothing.
+ * run reads the clock twice for each node; without, there is no cost.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6994,7 +6977,7 @@ weir_status weir_compile_options_set_statistics(struct weir_compile_options *opt
                                                 int32_t statistics);
 
 /**
- * What weir_compile_options_set_statistics set.
+ * The value set by weir_compile_options_set_statistics.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7004,8 +6987,8 @@ weir_status weir_compile_options_get_statistics(const struct weir_compile_option
                                                 int32_t *out_statistics);
 
 /**
- * How many nodes a run goes through: those that compile has kept, with those inside of others, and with copies of what
- * is inside of loops whose iterations overlap; what is known of a node is told of its first copy.
+ * The number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
+ * inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7015,7 +6998,7 @@ weir_status weir_program_get_num_nodes(const struct weir_program *program,
                                        size_t *out_num_nodes);
 
 /**
- * Fills *out_stats with what node `index` has taken. Runs that go on meanwhile may be counted in part.
+ * Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
@@ -7028,7 +7011,7 @@ weir_status weir_program_get_node_stats(const struct weir_program *program,
                                         struct weir_node_stats *out_stats);
 
 /**
- * Fills *out_counters with how many runs have begun, ended, failed, and go on.
+ * Fills *out_counters with the numbers of runs that have begun, ended, failed, and are active.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
  * INVALID_ARGUMENT.
@@ -7039,9 +7022,8 @@ weir_status weir_program_get_counters(const struct weir_program *program,
                                       struct weir_program_counters *out_counters);
 
 /**
- * Copies what the program has learned of its nodes' costs and its loops' iterations, as text, as weir_last_error_copy
- * copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too
- * short.
+ * Copies the program's learned costs of nodes and iterations of loops, as text, as weir_last_error_copy copies its
+ * text. Runs change it: ask for the length and copy while no run is active, or repeat if the buffer was too small.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -7054,12 +7036,12 @@ weir_status weir_program_save_profile(const struct weir_program *program,
                                       size_t *out_length);
 
 /**
- * Gives the program the costs and iterations of a profile, so that its first run is scheduled as well as later ones;
- * *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side
- * knows is left alone. No result changes.
+ * Loads the costs and iterations of a profile into the program, so that its first run is scheduled as well as later
+ * ones; *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; names known to
+ * only one side are ignored. No result changes.
  *
  * Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no
- * profile; the text names the line), and then nothing has changed.
+ * profile; the text names the line); then nothing has changed.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7068,13 +7050,13 @@ weir_status weir_program_load_profile(struct weir_program *program,
                                       size_t *out_num_known);
 
 /**
- * Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other
- * node between them, the second run of the program has the device record them, with the copies of inputs that only
+ * Whether work on devices is recorded: 1 (the default), 0, or 2. Where at least four nodes of one device have no other
+ * node between them, the second run of the program makes the device record them, with the copies of inputs that only
  * they read, and later runs submit the recording by one call. With 1, where such nodes may be spread over several
- * streams (weir_engine_attr_set_max_streams), the program times some of its first runs both ways, and keeps to the
- * faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not record, every
- * run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and
- * which way it is.
+ * streams (weir_engine_attr_set_max_streams), the program times some of its first runs both ways, and keeps the faster
+ * one; with 2 it does not try streams. Results are the same. With 0, or where a device cannot record, every run issues
+ * each node by itself. The program's report (weir_program_report) has the number of recordings, or why there are none,
+ * and the chosen way.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7084,7 +7066,7 @@ weir_status weir_compile_options_set_segments(struct weir_compile_options *optio
                                               int32_t segments);
 
 /**
- * What weir_compile_options_set_segments set.
+ * The value set by weir_compile_options_set_segments.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7094,13 +7076,13 @@ weir_status weir_compile_options_get_segments(const struct weir_compile_options 
                                               int32_t *out_segments);
 
 /**
- * Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond,
- * weir_graph_add_case, weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is
- * work of that engine: its values stay there. With 1, and where the device records and knows branches and loops, it
- * decides itself, and the host is not asked; then a cancel or the time limit of a run does not end a loop before it
- * ends by itself. With 0, or where the device does not decide, the host has the predicate alone brought back and
- * issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results
- * are the same. The program's report (weir_program_report) says who decides in which node, and why.
+ * Whether devices evaluate branches and loops themselves: 1 (the default), or 0. A branch or a loop
+ * (weir_graph_add_cond, weir_graph_add_case, weir_graph_add_while) that contains only kernels of one accelerator's
+ * engine is work of that engine: its values stay there. With 1, and where the device records and supports branches and
+ * loops, it decides itself, without the host; then a cancel or the time limit of a run does not end a loop before it
+ * ends by itself. With 0, or where the device does not decide, the host reads back only the predicate and issues the
+ * work that follows, without holding a thread, and a cancelled or late run ends between two iterations. Results are
+ * the same. The program's report (weir_program_report) shows for each node whether host or device decides, and why.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7110,7 +7092,7 @@ weir_status weir_compile_options_set_device_control(struct weir_compile_options 
                                                     int32_t device_control);
 
 /**
- * What weir_compile_options_set_device_control set.
+ * The value set by weir_compile_options_set_device_control.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7121,10 +7103,10 @@ weir_status weir_compile_options_get_device_control(const struct weir_compile_op
 
 /**
  * Whether devices are offered regions: 1 (the default), or 0. With 1, and where a plug-in's device takes regions
- * (WEIR_DEVICE_REGIONS), nodes on it that have no other node between them are offered to it together, also inside of
- * branches and loops: it may make one kernel of them, or of some, which is one node of the program then and goes by
- * all of their names. With 0 each node is a call of its own. Results are the same where the device computes the same.
- * The program's report (weir_program_report) says how many were offered and taken, and why one was declined.
+ * (WEIR_DEVICE_REGIONS), nodes on it with no other node between them are offered to it together, also inside of
+ * branches and loops. It may compile all or some of them to one kernel, which is then one node of the program with all
+ * of their names. With 0 each node is a separate call. Results are the same if the device computes the same. The
+ * program's report (weir_program_report) has the numbers offered and taken, and the reasons for declined ones.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7134,7 +7116,7 @@ weir_status weir_compile_options_set_regions(struct weir_compile_options *option
                                              int32_t regions);
 
 /**
- * What weir_compile_options_set_regions set.
+ * The value set by weir_compile_options_set_regions.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7149,7 +7131,7 @@ weir_status weir_compile_options_get_regions(const struct weir_compile_options *
  */
 
 /**
- * Makes settings for a run, all default. They may serve any number of runs.
+ * Creates settings for a run, all default. They may serve any number of runs.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
  */
@@ -7163,7 +7145,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_options_create(struct weir_run_opti
 WEIR_API void weir_run_options_destroy(struct weir_run_options *options);
 
 /**
- * The pool for this run; it comes before the stream's and the engine's. NULL (the default) = theirs.
+ * The pool for this run; it comes before the stream's and the engine's. NULL (the default) = those.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of
  * their own.
@@ -7186,30 +7168,29 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
                                             struct weir_threadpool **out_pool);
 
 /**
- * Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that
- * the options ask for (weir_run_options_set_outputs). The run is one piece of the stream's work; a NULL stream means:
- * in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
- * ends the run, and the error names it. The second and later runs allocate nothing, while no more than 32 runs of the
- * program are queued on streams and no more than so many as before run at once; with open shapes, while no value is
- * larger than before.
+ * Runs one program now: the values that the inputs determine are written into the outputs, or into those selected by
+ * the options (weir_run_options_set_outputs). The run is one piece of the stream's work; with a NULL stream it runs in
+ * this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
+ * ends the run, and the error names it. The second and later runs allocate nothing, while at most 32 runs of the
+ * program are queued on streams and no more than before run at once; with open shapes, while no value is larger than
+ * before.
  *
- * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued
- * before, and what is enqueued later begins when the run is over. If that device does all of the program, the run is
- * given to the stream in this call, as a kernel is (docs/placement.md); otherwise the host's part runs on the stream's
- * pool, as functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On another
- * stream, or without one, tensors on devices must be ready when the run begins.
+ * On a stream of a device that the program was compiled for, the run begins when the device has finished the work
+ * enqueued before, and work enqueued later begins when the run is over. If that device executes the whole program,
+ * this call submits the run to the stream, as a kernel (docs/placement.md); otherwise the host's part runs on the
+ * stream's pool, as host functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On
+ * another stream, or without one, tensors on devices must be ready when the run begins.
  *
  * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
- * tensor of just the shape that the run makes. It is written when the run has succeeded, and not else.
+ * tensor of exactly the run's shape. It is written only if the run succeeds.
  *
- * Thread safety: any thread; any number of runs of one program at once, on outputs of their own. Blocking: until done
+ * Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
  * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
  * done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
  * overlap of an output with an input or another output; the text names input or output; options with a notice and no
- * asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and
- * the run cannot be part of that (docs/cuda.md); RESOURCE_EXHAUSTED;
- * when it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an
- * output of open shape.
+ * asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and the run cannot
+ * be part of that (docs/cuda.md); RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
+ * FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7222,9 +7203,8 @@ weir_status weir_program_run(struct weir_program *program,
                              const struct weir_run_options *options);
 
 /**
- * As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to
- * read its error. The failure of a run that was started this way belongs to the handle and not to the stream: the
- * stream goes on.
+ * As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read
+ * its error. The failure of such a run belongs to the handle and not to the stream: the stream continues.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as
  * weir_program_run.
@@ -7244,12 +7224,12 @@ weir_status weir_program_start(struct weir_program *program,
 /**
  * Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and
  * writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
- * the program's first engine); runs may go on at once, so no output may be that of another run too. All tensors are
- * checked before the first run begins. Of a program with kernels that complete later the calling thread begins several
- * runs, as many as there are threads, and goes on with whichever something comes back to; helpers take part in each.
- * The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun.
- * Options are those of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program
- * does the same with the kernel's pool.
+ * the program's first engine). Runs may overlap, so no two runs may share an output. All tensors are checked before
+ * the first run begins. If the program has kernels that complete later, the calling thread begins several runs, as
+ * many as there are threads, and continues whichever run has news; helpers take part in each. The first failure is
+ * returned; active runs then end after their running kernels, and the rest is not begun. Options are those of each
+ * run; a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
+ * kernel's pool.
  *
  * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
  * only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
@@ -7274,46 +7254,45 @@ weir_status weir_program_run_many(struct weir_program *program,
 WEIR_API WEIR_NODISCARD weir_status weir_run_retain(struct weir_run *run);
 
 /**
- * Gives up one reference. NULL does nothing. The run itself goes on.
+ * Gives up one reference. NULL does nothing. The run itself continues.
  *
  * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_run_release(struct weir_run *run);
 
 /**
- * Waits until the run is done, and returns how it ended.
+ * Waits until the run is done, and returns its status.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). It works in the run meanwhile, as weir_stream_synchronize does. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a
- * worker that the run needs; else how the run ended: the first node's failure, CANCELLED, or ABORTED if the stream
- * had failed before it.
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
+ * no limit). Meanwhile it works on the run, as weir_stream_synchronize does. Ownership: none. Errors:
+ * INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run continues); FAILED_PRECONDITION if waiting here would block a worker
+ * that the run needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had
+ * failed before it.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_wait(struct weir_run *run, uint64_t timeout_ns);
 
 /**
- * Whether the run is done (1) or not (0). Says nothing of failure.
+ * Whether the run is done (1) or not (0), regardless of failure.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_query(const struct weir_run *run, int32_t *out_done);
 
 /**
- * Has the host told when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
- * when and on which thread). A run that is done is told of before the call returns. Any number of notices may wait
- * for one run, and are told in their order. They are the run's and not the handle's: they come also if all handles
- * were released. To miss no run and save the call, see weir_run_options_set_notice.
+ * Tells the host when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
+ * when and on which thread). If the run is done already, the notice arrives before the call returns. A run may have
+ * any number of notices, which arrive in order. They belong to the run, not to the handle, and arrive even if all
+ * handles were released. To set a notice for every run without this call, see weir_run_options_set_notice.
  *
- * Thread safety: any thread. Blocking: never; the function and release, if the run is done. Ownership: `notice` is
- * read during the call; its ctx is released with `release`.
- * Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
- * RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: never; the function and release run here if the run is done. Ownership:
+ * `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither
+ * function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_notify(struct weir_run *run, const struct weir_notice *notice);
 
 /**
- * Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are
- * undefined. A run that is done is left alone. The program can be run again at once.
+ * Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
+ * is done is left alone. The program can be run again at once.
  *
  * Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors:
  * INVALID_ARGUMENT.
@@ -7321,8 +7300,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_notify(struct weir_run *run, const 
 WEIR_API WEIR_NODISCARD weir_status weir_run_cancel(struct weir_run *run);
 
 /**
- * How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy
- * copies it, the text, which names the node. Reading it changes nothing.
+ * The status of the run (WEIR_OK until it is done, and if it succeeded) and, as weir_last_error_copy copies it, the
+ * error text, which names the node. Reading it changes nothing.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
@@ -7336,11 +7315,11 @@ weir_status weir_run_error(const struct weir_run *run,
                            size_t *out_length);
 
 /**
- * How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the
- * stream's queue included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the
- * kernels that run then, with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had
- * nothing left to begin succeeds. There is no timer: with a deadline the clock is read before each node, and without
- * one it costs nothing.
+ * Time limit of the run, in nanoseconds from the call of weir_program_run or weir_program_start, including time in the
+ * stream's queue; 0 (the default) = no limit. When it expires nothing more is begun: the run ends after the running
+ * kernels, with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to
+ * begin succeeds. There is no timer: with a deadline the clock is read before each node, and without one there is no
+ * cost.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7350,7 +7329,7 @@ weir_status weir_run_options_set_deadline_ns(struct weir_run_options *options,
                                              uint64_t deadline_ns);
 
 /**
- * What weir_run_options_set_deadline_ns set.
+ * The limit set by weir_run_options_set_deadline_ns.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7360,15 +7339,14 @@ weir_status weir_run_options_get_deadline_ns(const struct weir_run_options *opti
                                              uint64_t *out_deadline_ns);
 
 /**
- * Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor
- * is left as it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs;
- * NULL and 0 = do not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows
- * it.
+ * Flags that report absent outputs: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left
+ * unchanged), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and
+ * 0 = no report (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
  *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: the flags are the caller's; they stay alive until every run with these options is done, and runs that
- * overlap take options of their own. Errors: INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start say
- * INVALID_ARGUMENT if count is not the number of outputs.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's; they stay
+ * alive until every run with these options is done, and runs that overlap need separate options. Errors:
+ * INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start fail with INVALID_ARGUMENT if count is not the
+ * number of outputs.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7377,7 +7355,7 @@ weir_status weir_run_options_set_absent(struct weir_run_options *options,
                                         size_t count);
 
 /**
- * What weir_run_options_set_absent set: NULL and 0 if nothing.
+ * The flags set by weir_run_options_set_absent: NULL and 0 if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set.
  * Errors: INVALID_ARGUMENT.
@@ -7389,12 +7367,12 @@ weir_status weir_run_options_get_absent(const struct weir_run_options *options,
                                         size_t *out_count);
 
 /**
- * Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes
- * that share state outside of their tensors then meet it in the same order in every run, and of several nodes that
- * would fail it is always the same one that does. Kernels may still use the pool for their regions, which changes no
- * result. Kernels that complete later, and work on devices, are started in their turn and waited for one by one in
- * that thread. So weir_program_run refuses such a run of a program with some (FAILED_PRECONDITION) where that would
- * block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
+ * Whether the run takes one thread and executes the nodes in the program's order: 1, or 0 (the default). Nodes that
+ * share state outside of their tensors then access it in the same order in every run, and if several nodes would fail,
+ * it is always the same one that does. Kernels may still use the pool for their regions, which changes no result.
+ * Kernels that complete later, and work on devices, are started in their turn and waited for one by one in that
+ * thread. So weir_program_run refuses such a run of a program that contains these (FAILED_PRECONDITION) where that
+ * would block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7404,7 +7382,7 @@ weir_status weir_run_options_set_deterministic(struct weir_run_options *options,
                                                int32_t deterministic);
 
 /**
- * What weir_run_options_set_deterministic set.
+ * The value set by weir_run_options_set_deterministic.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7414,10 +7392,10 @@ weir_status weir_run_options_get_deterministic(const struct weir_run_options *op
                                                int32_t *out_deterministic);
 
 /**
- * Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more
- * is begun). What waits for a failed node is left out, and so is what waits for that; a loop that something fails in
+ * Whether a run that fails still executes the nodes that do not depend on the failure: 1, or 0 (the default: nothing
+ * more is begun). Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside
  * ends. The first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such
- * a run takes one thread, as if deterministic, and is refused where that is. A cancel or a deadline still ends it.
+ * a run takes one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7427,7 +7405,7 @@ weir_status weir_run_options_set_finish_independent(struct weir_run_options *opt
                                                     int32_t finish);
 
 /**
- * What weir_run_options_set_finish_independent set.
+ * The value set by weir_run_options_set_finish_independent.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7437,20 +7415,19 @@ weir_status weir_run_options_get_finish_independent(const struct weir_run_option
                                                     int32_t *out_finish);
 
 /**
- * Has the host told of the end of every run with these options, so that none is missed and no second call is needed:
+ * Tells the host about the end of every run with these options, so that none is missed and no second call is needed:
  * as if weir_run_notify were called in weir_program_start, and the same for a run of weir_program_run on an
- * asynchronous stream, whose failure the stream keeps as well. NULL (the default) = nobody is told. If the call that
- * starts a run returns WEIR_OK, the run is told of once; if not, it is not. From its second time on a run with a
- * notice allocates no more than one without.
+ * asynchronous stream, which also keeps the failure. NULL (the default) = no notice. There is exactly one notice if
+ * the call that starts a run returns WEIR_OK, and none otherwise. From its second time on a run with a notice
+ * allocates no more than one without.
  *
  * Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous
  * one, and weir_program_run_many, refuse such options (INVALID_ARGUMENT).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call;
- * `release` is called once with its ctx, when the options have another notice or are destroyed, and all runs with
- * this one were told of.
- * Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is none or that blocks);
- * RESOURCE_EXHAUSTED.
+ * `release` is called once with its ctx, when the options have another notice or are destroyed, and the notices of all
+ * runs with this one have arrived. Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is no
+ * eventfd or that blocks); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7458,7 +7435,7 @@ weir_status weir_run_options_set_notice(struct weir_run_options *options,
                                         const struct weir_notice *notice);
 
 /**
- * What weir_run_options_set_notice set; with neither function nor eventfd if nothing.
+ * The notice set by weir_run_options_set_notice; with neither function nor eventfd if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set;
  * ctx stays the options'.
@@ -7470,11 +7447,11 @@ weir_status weir_run_options_get_notice(const struct weir_run_options *options,
                                         struct weir_notice *out_notice);
 
 /**
- * Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different
- * lists of outputs the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the
- * program keeps the nodes of the graph, constants too, as long as it lives. The first run with a list compiles what
- * that list needs, later ones find it; when as many lists are kept as may be, one that was not asked for of late goes,
- * and is compiled again when it comes back. Each list that is kept counts as a program in weir_runtime_info.
+ * Maximum number of different output lists for which the program keeps compiled parts, so that runs may ask for a part
+ * of its outputs (weir_run_options_set_outputs): 1 to 256, or 0 (the default) for no such runs. With it the program
+ * keeps the nodes of the graph, constants included, as long as it lives. The first run with a list compiles the part
+ * that the list needs, and later runs find it; when the maximum is reached, a list that was not used recently is
+ * dropped, and compiled again if it comes back. Each list that is kept counts as a program in weir_runtime_info.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
  * OUT_OF_RANGE (more than 256).
@@ -7485,7 +7462,7 @@ weir_status weir_compile_options_set_partial_runs(struct weir_compile_options *o
                                                   size_t max_lists);
 
 /**
- * What weir_compile_options_set_partial_runs set.
+ * The value set by weir_compile_options_set_partial_runs.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7495,22 +7472,23 @@ weir_status weir_compile_options_get_partial_runs(const struct weir_compile_opti
                                                   size_t *out_max_lists);
 
 /**
- * The outputs that a run computes, by their numbers in the program, for a program compiled with
- * weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this
- * order, and runs only the nodes that they depend on, along edges for data and for control. All else is left out,
- * tasks and kernels without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a
- * case or a loop that is run is run as always. The run takes the program's inputs all the same, but those that no node
- * of it needs are not looked at, and may be NULL. Where a list is as long as the program's outputs (flags for absent
- * outputs), it is as long as `indices` here. NULL and 0 (the default) = all outputs, and everything that has effects.
+ * Selects the outputs that a run computes, by their indices in the program, for a program compiled with
+ * weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, for these outputs in this
+ * order, and executes only the nodes that they depend on, along data and control edges. Everything else is left out,
+ * including tasks and kernels without outputs, unless one of these outputs depends on them; the inside of a cond, a
+ * case or a loop that runs is complete as always. The run still takes all of the program's inputs, but those that none
+ * of its nodes needs are ignored and may be NULL. Lists of the length of the program's outputs (flags for absent
+ * outputs) have the length of `indices` here. NULL and 0 (the default) = all outputs, and everything with side
+ * effects.
  *
- * The program's counters and its figures of nodes count such runs too. What it learns of costs
- * (weir_program_save_profile) is of whole runs; a part begins with what is known of the whole, and then learns for
- * itself.
+ * Such runs count in the program's counters and node figures. The costs that the program learns
+ * (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+ * learns its own.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:
- * INVALID_ARGUMENT (a number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no
- * such output, and FAILED_PRECONDITION if it was compiled without partial runs; the first run with a list may say
- * RESOURCE_EXHAUSTED.
+ * INVALID_ARGUMENT (a duplicate index; NULL); RESOURCE_EXHAUSTED. The running call fails with OUT_OF_RANGE if the
+ * program has no such output, and with FAILED_PRECONDITION if it was compiled without partial runs; the first run with
+ * a list may fail with RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7519,7 +7497,7 @@ weir_status weir_run_options_set_outputs(struct weir_run_options *options,
                                          size_t count);
 
 /**
- * What weir_run_options_set_outputs set: NULL and 0 if nothing.
+ * The list set by weir_run_options_set_outputs: NULL and 0 if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until
  * the options are changed or destroyed. Errors: INVALID_ARGUMENT.
@@ -7531,20 +7509,20 @@ weir_status weir_run_options_get_outputs(const struct weir_run_options *options,
                                          size_t *out_count);
 
 /**
- * How many runs of the program may go on at once; 0 (the default) = any number. Runs of parts of its outputs count
- * too. One more run waits, in the order in which they come:
+ * Maximum number of concurrent runs of the program; 0 (the default) = no limit. Runs of parts of its outputs count
+ * too. A run beyond the limit waits, first come, first served:
  *
  * - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline. Inside
- *   of a task of a thread pool, of a stream's work, or of a run of a program with such a bound it does not sleep: it
- *   helps the pool and looks for a while, and is then refused with FAILED_PRECONDITION;
- * - an asynchronous stream takes it as ever, and the call does not block; when its turn comes there, the stream waits,
- *   without a thread. To be held back at the call, see weir_run_options_set_no_wait.
+ *   of a task of a thread pool, of a stream's work, or of a run of a program with such a limit it does not sleep: it
+ *   helps the pool and spins for a while, and is then refused with FAILED_PRECONDITION;
+ * - an asynchronous stream accepts it as usual, and the call does not block; when its turn comes, the stream waits
+ *   without holding a thread. To be refused at the call instead, see weir_run_options_set_no_wait.
  *
- * A run that begins inside of a run of the same program is part of it, and takes no place of its own; so are programs
- * as nodes (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one
- * place, and uses as many more as are free then. A thread of the host's that completes a kernel later is inside of
- * nothing: it must not wait for a run of the program that its kernel is part of. A kernel that waits, outside of a
- * pool, for a stream on which a run of its own program waits for a place is refused (FAILED_PRECONDITION).
+ * A run that begins inside of a run of the same program is part of it and does not count; so are programs as nodes
+ * (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one slot,
+ * and uses as many more as are free then. A host thread that completes a kernel later is inside of nothing: it must
+ * not wait for a run of the program that its kernel is part of. A kernel that waits, outside of a pool, for a stream
+ * on which a run of its own program waits for a slot is refused (FAILED_PRECONDITION).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7554,7 +7532,7 @@ weir_status weir_compile_options_set_max_concurrent_runs(struct weir_compile_opt
                                                          uint32_t max_runs);
 
 /**
- * What weir_compile_options_set_max_concurrent_runs set.
+ * The limit set by weir_compile_options_set_max_concurrent_runs.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7564,16 +7542,16 @@ weir_status weir_compile_options_get_max_concurrent_runs(const struct weir_compi
                                                          uint32_t *out_max_runs);
 
 /**
- * Whether a run of a program with a bound (weir_compile_options_set_max_concurrent_runs) is refused with
- * RESOURCE_EXHAUSTED at the call, where it would have to wait: 1, or 0 (the default). In the calling thread that is
- * while as many runs go on as may; on an asynchronous stream while as many are queued on streams or go on.
+ * Whether a run of a program with a limit (weir_compile_options_set_max_concurrent_runs) is refused at the call with
+ * RESOURCE_EXHAUSTED where it would have to wait: 1, or 0 (the default). In the calling thread that is while as many
+ * runs are active as the limit allows; on an asynchronous stream while as many are queued on streams or active.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_options_set_no_wait(struct weir_run_options *options, int32_t no_wait);
 
 /**
- * What weir_run_options_set_no_wait set.
+ * The value set by weir_run_options_set_no_wait.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -7583,9 +7561,9 @@ weir_status weir_run_options_get_no_wait(const struct weir_run_options *options,
                                          int32_t *out_no_wait);
 
 /**
- * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of
- * weir_program_run, weir_run_wait, or a call that reported the late error of a stream. If that call failed for another
- * reason, or none has, code is WEIR_OK and the rest empty. Successful calls leave it.
+ * Fills *out_failure with the failed run behind the calling thread's last failed weir call: weir_program_run,
+ * weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
+ * has failed, code is WEIR_OK and the rest empty. Successful calls leave it unchanged.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
@@ -7593,7 +7571,7 @@ weir_status weir_run_options_get_no_wait(const struct weir_run_options *options,
 WEIR_API WEIR_NODISCARD weir_status weir_last_failure_get(struct weir_run_failure *out_failure);
 
 /**
- * Copies the name of a node that was not begun, of the failure that weir_last_failure_get describes, as
+ * Copies the name of a node that was not begun because of the failure that weir_last_failure_get describes, as
  * weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
@@ -7607,8 +7585,8 @@ weir_status weir_last_failure_copy_not_run(size_t index,
                                            size_t *out_length);
 
 /**
- * As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not
- * done, and if it succeeded.
+ * As weir_last_failure_get, for a run that was started with weir_program_start. Its code is WEIR_OK until it is done,
+ * and if it succeeded.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
@@ -7619,7 +7597,7 @@ weir_status weir_run_get_failure(const struct weir_run *run,
                                  struct weir_run_failure *out_failure);
 
 /**
- * As weir_last_failure_copy_not_run, of a run that was started with weir_program_start.
+ * As weir_last_failure_copy_not_run, for a run that was started with weir_program_start.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
@@ -7639,18 +7617,18 @@ weir_status weir_run_copy_not_run(const struct weir_run *run,
  */
 
 /**
- * Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with
- * strides. The other calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL)
- * is the stream on which the tensor is written: with `consumer`, a stream of weir's, that stream waits for what
+ * Exports a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with
+ * strides. The receiver calls its deleter, once and on any thread; the memory stays until then. `producer` (may be
+ * NULL) is the stream that writes the tensor. With `consumer`, a stream of weir's, that stream waits for the work that
  * `producer` has queued so far, and nothing blocks; without, this call waits for it. So a program that implements
  * `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer` is not kept away from the receiver.
  * Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by weir_stream_wrap_cuda; that of
- * an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
+ * an emulated engine is kDLExtDev. `flags`: of weir_dlpack_flags.
  *
- * Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a
- * copy is made; else never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference
- * to the tensor. Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack
- * has no name for, a copy of a device's); those of weir_stream_synchronize and weir_stream_wait_event.
+ * Thread safety: any thread. Blocking: until `producer` has finished the work queued so far, if there is no `consumer`
+ * or a copy is made; else never. Ownership: *out_managed is the caller's until its deleter is called; it holds a
+ * reference to the tensor. Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory
+ * that DLPack has no name for, a copy of device memory); those of weir_stream_synchronize and weir_stream_wait_event.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7661,8 +7639,8 @@ weir_status weir_tensor_to_dlpack(struct weir_tensor *tensor,
                                   struct DLManagedTensorVersioned **out_managed);
 
 /**
- * As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be
- * written, nor that it is a copy.
+ * As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot express that it is
+ * read-only, nor that it is a copy.
  *
  * Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
  */
@@ -7675,17 +7653,18 @@ weir_status weir_tensor_to_dlpack_legacy(struct weir_tensor *tensor,
                                          struct DLManagedTensor **out_managed);
 
 /**
- * Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool;
- * others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory
- * that must not be written is taken as a copy, or with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the
+ * Creates a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool;
+ * others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy.
+ * Read-only memory is accepted with WEIR_DLPACK_COPY or WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the
  * host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index for a CUDA engine, kDLExtDev for an
- * emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered before the stream that uses
- * them: ask the other library for the export on the stream None, or on that stream's native handle.
+ * emulated one; for the latter two WEIR_DLPACK_COPY is not implemented. The contents must be there, or ordered before
+ * the stream that uses them: ask the other library for the export on the stream None, or on that stream's native
+ * handle.
  *
  * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once,
  * when nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the
  * caller's. Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION
- * (it must not be written); UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for);
+ * (it is read-only); UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for);
  * OUT_OF_RANGE; RESOURCE_EXHAUSTED.
  */
 WEIR_API
@@ -7717,7 +7696,7 @@ weir_status weir_tensor_from_dlpack_legacy(struct weir_engine *engine,
  */
 
 /**
- * Finds a resource by its name. `container` NULL = "default"; `kind` WEIR_RESOURCE_ANY = whatever it is.
+ * Finds a resource by its name. `container` NULL = "default"; `kind` WEIR_RESOURCE_ANY = any kind.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
  * Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT (NULL, a bad name, another kind).
@@ -7731,15 +7710,15 @@ weir_status weir_resource_lookup(struct weir_engine *engine,
                                  struct weir_resource **out_resource);
 
 /**
- * Finds a resource by its name, or has it made: then `build` is called with `arg`, in this thread and once, and what
- * it creates with name NULL gets the name. Threads that ask meanwhile wait for it; if it fails, its code is this
- * call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build function, does not wait
- * but fails.
+ * Finds a resource by its name, or creates it: then `build` is called with `arg`, in this thread and once, and the
+ * resource that it creates with name NULL gets the name. Threads that look it up meanwhile wait for it; if `build`
+ * fails, its code is this call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build
+ * function, does not wait but fails.
  *
  * Thread safety: any thread. Blocking: while `build` runs here or in another thread. Ownership: the caller owns one
  * reference to *out_resource. Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a
  * worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name
- * or of another engine); what `build` returned.
+ * or of another engine); the code that `build` returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7752,9 +7731,9 @@ weir_status weir_resource_lookup_or_create(struct weir_engine *engine,
                                            struct weir_resource **out_resource);
 
 /**
- * Keeps an object of the host's: `object` is yours, weir only hands it out. `type_name` (at most 63 bytes) says what
- * it is, so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once,
- * when nothing refers to it any more, in any thread; not if this call fails.
+ * Keeps a host object: `object` is the host's, weir only hands it out. `type_name` (at most 63 bytes) states its type,
+ * so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once, when
+ * nothing refers to it any more, in any thread; not if this call fails.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object`
  * passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
@@ -7770,7 +7749,7 @@ weir_status weir_resource_create_host(struct weir_engine *engine,
                                       struct weir_resource **out_resource);
 
 /**
- * The object that weir_resource_create_host was given, if it is of this type.
+ * The object passed to weir_resource_create_host, if it is of this type.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_object is borrowed and lives as long as the resource.
  * Errors: INVALID_ARGUMENT (NULL, another kind, another type).
@@ -7789,18 +7768,18 @@ weir_status weir_resource_get_host(const struct weir_resource *resource,
 WEIR_API WEIR_NODISCARD weir_status weir_resource_retain(struct weir_resource *resource);
 
 /**
- * Gives up one reference. NULL does nothing. A resource with a name lives on under it.
+ * Gives up one reference. NULL does nothing. A resource with a name stays alive under it.
  *
  * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_resource_release(struct weir_resource *resource);
 
 /**
- * Takes a name away. The resource ends with its last reference: programs that were compiled with it go on. Its id is
- * stale at once, and kernels that name it are refused.
+ * Removes a name. The resource ends with its last reference: programs compiled with it continue. Its id is stale at
+ * once, and kernels that name it are refused.
  *
- * Thread safety: any thread. Blocking: never; a destroy function of the host's may run in here. Ownership: none.
- * Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never; a destroy function of the host may run in here. Ownership: none. Errors:
+ * NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7809,11 +7788,11 @@ weir_status weir_resource_delete(struct weir_engine *engine,
                                  const char *name);
 
 /**
- * Takes all names of a container away, as weir_resource_delete does. A container that there is not is as good as
- * cleared. `out_count` (may be NULL) receives how many names there were.
+ * Removes all names of a container, as weir_resource_delete does. A container that does not exist counts as cleared.
+ * `out_count` (may be NULL) receives the number of removed names.
  *
- * Thread safety: any thread. Blocking: never; destroy functions of the host's may run in here. Ownership: none.
- * Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never; destroy functions of the host may run in here. Ownership: none. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7823,8 +7802,8 @@ weir_status weir_resource_clear(struct weir_engine *engine,
 
 /**
  * Lists the resources of a container, or of all (`container` NULL), in the order of containers and names. Set
- * struct_size of the first entry: it is the distance between entries, and weir stores it in all that it fills.
- * `out_count` receives how many there are. capacity 0 asks for the number only (then infos may be NULL).
+ * struct_size of the first entry: it is the distance between entries, and weir stores it in every entry that it fills.
+ * `out_count` receives the number of resources. capacity 0 only asks for the number (infos may then be NULL).
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT (NULL,
  * struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the entries are left alone).
@@ -7838,7 +7817,7 @@ weir_status weir_resource_list(struct weir_engine *engine,
                                size_t *out_count);
 
 /**
- * Fills `out_info` with what a resource is.
+ * Fills *out_info with a description of a resource.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, struct_size).
@@ -7849,15 +7828,15 @@ weir_status weir_resource_get_info(const struct weir_resource *resource,
                                    struct weir_resource_info *out_info);
 
 /**
- * A number that names the resource on its engine as long as it has its name (or, without one, lives), and nothing else
- * ever: an index and a generation. It keeps nothing alive.
+ * The resource's id on its engine, an index and a generation, valid while it has its name (or, without one, is alive)
+ * and never reused for another resource. It keeps nothing alive.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_resource_get_id(const struct weir_resource *resource, uint64_t *out_id);
 
 /**
- * The resource with this number.
+ * The resource with this id.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
  * Errors: NOT_FOUND (it was destroyed, or never was); INVALID_ARGUMENT (NULL).
@@ -7887,19 +7866,18 @@ WEIR_API WEIR_NODISCARD weir_status weir_resource_get_leaks(char *buffer, size_t
  */
 
 /**
- * Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc`
+ * Creates a variable like `desc`, in the engine's memory. Its initial value is that of `initial`, a tensor like `desc`
  * (NULL: zeros). `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name`
  * NULL = without a name.
  *
- * On an engine whose device works on its own the variable is in the device's memory, and `initial` there or in the
- * host's; the accesses of all streams and programs come one after the other there, and nobody waits for them on the
- * host (docs/resources.md).
+ * On an accelerator's engine the variable is in the device's memory, and `initial` there or in the host's; the device
+ * orders the accesses of all streams and programs one after the other, without a wait on the host (docs/resources.md).
  *
  * Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the
  * caller owns one reference to *out_variable; desc, names and the initial value are copied. Errors: ALREADY_EXISTS;
  * INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of another
  * engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
- * RESOURCE_EXHAUSTED; what the device fails with.
+ * RESOURCE_EXHAUSTED; errors of the device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7915,10 +7893,10 @@ weir_status weir_variable_create(struct weir_engine *engine,
  * Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the
  * variable's engine, or the host's.
  *
- * Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool
- * it looks for a moment and refuses. Of a variable on a device: until the copy is done; inside of anything that weir
+ * Thread safety: any thread. Blocking: while a node or another call holds an exclusive variable; in a worker of a pool
+ * it spins for a moment and refuses. For a variable on a device: until the copy is done; inside of anything that weir
  * has called it refuses. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of
- * another engine); FAILED_PRECONDITION (waiting here may block a worker); what the device fails with.
+ * another engine); FAILED_PRECONDITION (waiting here may block a worker); errors of the device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7926,7 +7904,7 @@ weir_status weir_variable_read(const struct weir_resource *variable,
                                struct weir_tensor *tensor);
 
 /**
- * Gives a variable the value of a tensor of the same shape, in the calling thread.
+ * Assigns the value of a tensor of the same shape to a variable, in the calling thread.
  *
  * Thread safety: any thread. Blocking: as weir_variable_read. Ownership: the value is copied.
  * Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
@@ -7937,15 +7915,15 @@ weir_status weir_variable_assign(struct weir_resource *variable,
                                  const struct weir_tensor *tensor);
 
 /**
- * Makes a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
- * knows the variable by its id and does not keep it alive; a program does that was compiled with the kernel.
+ * Creates a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
+ * refers to the variable by its id and does not keep it alive; a program compiled with the kernel does.
  *
- * Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams
- * and runs inside of a worker of a pool; those of an optimistic one are for any place, and so are those of a variable
- * on a device. They run in every run of a program, whether or not anybody uses what they read.
+ * Kernels of an exclusive variable complete later while another node holds it, so synchronous streams and runs inside
+ * of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
+ * anywhere. They run in every run of a program, whether or not their outputs are used.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile:
+ * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Calls of the kernel, and weir_graph_compile:
  * NOT_FOUND (the variable was destroyed).
  */
 WEIR_API
@@ -7956,9 +7934,8 @@ weir_status weir_kernel_create_variable_read(struct weir_engine *engine,
                                              struct weir_kernel **out_kernel);
 
 /**
- * Makes a kernel that gives a variable a value: one input like the variable, no output. Otherwise as
- * weir_kernel_create_variable_read. A value that was begun to be written is written whole, also if the run is
- * cancelled.
+ * Creates a kernel that assigns a value to a variable: one input like the variable, no output. Otherwise as
+ * weir_kernel_create_variable_read. A write that has begun is completed, even if the run is cancelled.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: those of weir_kernel_create_variable_read.
@@ -7971,9 +7948,9 @@ weir_status weir_kernel_create_variable_assign(struct weir_engine *engine,
                                                struct weir_kernel **out_kernel);
 
 /**
- * Makes a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
- * the sums of weir_kernel_create_binary. Sums of several nodes at once are all in it, in some order: in floating point
- * the order may show. Otherwise as weir_kernel_create_variable_assign.
+ * Creates a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
+ * the sums of weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which
+ * may show in floating point. Otherwise as weir_kernel_create_variable_assign.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
@@ -7991,7 +7968,7 @@ weir_status weir_kernel_create_variable_assign_add(struct weir_engine *engine,
  */
 
 /**
- * Makes an empty table. `container` NULL = "default"; `name` NULL = without a name.
+ * Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names
  * are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0);
@@ -8006,8 +7983,8 @@ weir_status weir_table_create(struct weir_engine *engine,
                               struct weir_resource **out_table);
 
 /**
- * Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the
- * memory, none. `rows` holds keys->count rows, `bytes` bytes.
+ * Inserts rows into a table: row i under key i, in this order; an existing key gets the new row. All rows or, if
+ * memory is short, none. `rows` holds keys->count rows, `bytes` bytes.
  *
  * Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are
  * copied. Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
@@ -8020,9 +7997,9 @@ weir_status weir_table_insert(struct weir_resource *table,
                               size_t bytes);
 
 /**
- * Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets
- * `default_row` (one row, NULL: zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may
- * be NULL) 1 or 0 for each key.
+ * Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A missing key gets `default_row` (one
+ * row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
+ * each key.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
  * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
@@ -8038,15 +8015,15 @@ weir_status weir_table_find(const struct weir_resource *table,
                             uint8_t *out_flags);
 
 /**
- * How many keys there are.
+ * The number of keys.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_table_size(const struct weir_resource *table, size_t *out_count);
 
 /**
- * Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are
- * filled in any case; an array that is NULL with a capacity of 0 is left out.
+ * Copies all keys and rows, in ascending order of the keys, as of one moment. The sizes in `contents` are always
+ * filled; an array that is NULL with a capacity of 0 is left out.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays. Errors: INVALID_ARGUMENT
  * (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays left alone);
@@ -8058,18 +8035,17 @@ weir_status weir_table_export(const struct weir_resource *table,
                               struct weir_table_contents *contents);
 
 /**
- * Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys
- * that are not there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape,
- * whether each was there. It sees all of an insert or nothing of it. The kernel knows the table by its id and does not
- * keep it alive; a program does that was compiled with the kernel.
+ * Creates a kernel that looks up keys in a table with integer keys. Inputs: keys, s64 of any shape; the row for
+ * missing keys. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each
+ * key was found. It sees all of an insert or nothing of it. The kernel refers to the table by its id and does not keep
+ * it alive; a program compiled with the kernel does.
  *
- * A graph must say in which order its nodes insert into a table, and in which order they insert and look
- * (docs/resources.md). The kernels run in every run of a program, whether or not anybody uses what they find.
+ * A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
+ * (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an
- * engine whose work the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
- * destroyed).
+ * accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -8079,7 +8055,7 @@ weir_status weir_kernel_create_table_find(struct weir_engine *engine,
                                           struct weir_kernel **out_kernel);
 
 /**
- * Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys'
+ * Creates a kernel that inserts into a table with integer keys. Inputs: keys, s64 of any shape; rows, of the keys'
  * shape followed by the row's. No output. As weir_table_insert: in the order of the keys, all or none. Otherwise as
  * weir_kernel_create_table_find.
  *
@@ -8094,7 +8070,7 @@ weir_status weir_kernel_create_table_insert(struct weir_engine *engine,
                                             struct weir_kernel **out_kernel);
 
 /**
- * Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as
+ * Creates a kernel that returns the number of keys of a table: no input, one output, a scalar of s64. Otherwise as
  * weir_kernel_create_table_find.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.

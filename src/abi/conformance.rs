@@ -1,7 +1,7 @@
 //! The conformance checks: of a host's pool, and of devices.
 use std::ffi::{c_char, c_void};
 
-/// What weir_threadpool_conformance and weir_device_conformance say of a clause.
+/// The verdict of weir_threadpool_conformance and weir_device_conformance on a clause.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_conformance_verdict {
@@ -11,13 +11,13 @@ pub enum weir_conformance_verdict {
     WEIR_CONFORMANCE_FAIL = 1,
     /// The pool or device lacks the function that the clause is about.
     WEIR_CONFORMANCE_NOT_OFFERED = 2,
-    /// Legal, and good to know: what the pool is like.
+    /// Legal, but worth knowing about the pool.
     WEIR_CONFORMANCE_NOTE = 3,
-    /// It could not be tried, because a call before it has not returned.
+    /// Not checked, because an earlier call has not returned.
     WEIR_CONFORMANCE_NOT_CHECKED = 4,
 }
 
-/// How weir_threadpool_conformance and weir_device_conformance go about it. Zero in a member means the default.
+/// Options of weir_threadpool_conformance and weir_device_conformance. Zero in a member means the default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conformance_options {
@@ -26,15 +26,15 @@ pub struct weir_conformance_options {
     /// How long a clause waits for tasks that do not come, in nanoseconds; default 2 s, at most 100 s. A call of the
     /// pool that takes five times as long counts as one that never returns.
     pub budget_ns: u64,
-    /// For what is drawn: lengths of tasks and pauses.
+    /// Seed of the random lengths of tasks and pauses.
     pub seed: u64,
-    /// How often each thing is tried; default 16, at most 100000.
+    /// How often each check is repeated; default 16, at most 100000.
     pub rounds: i32,
     /// Reserved, 0.
     pub flags: u32,
 }
 
-/// What is said of a clause of docs/threadpool.md, or of docs/devices.md.
+/// The result for one clause of docs/threadpool.md or docs/devices.md.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conformance_line {
@@ -42,9 +42,9 @@ pub struct weir_conformance_line {
     pub struct_size: usize,
     /// The clause, such as "H5".
     pub clause: *const c_char,
-    /// What the clause asks for, or what a note is about.
+    /// The requirement that the clause states, or the subject of a note.
     pub title: *const c_char,
-    /// What was seen, for people to read.
+    /// The observation, for people to read.
     pub text: *const c_char,
     /// One of weir_conformance_verdict.
     pub verdict: i32,
@@ -52,6 +52,6 @@ pub struct weir_conformance_line {
     pub reserved: i32,
 }
 
-/// Takes a line. It and its texts live during the call.
+/// Receives a line. The line and its texts are valid during the call.
 pub type weir_conformance_fn =
     Option<unsafe extern "C" fn(report_arg: *mut c_void, line: *const weir_conformance_line)>;

@@ -1,7 +1,7 @@
 //! Convolution and pooling: descriptors.
 #![forbid(unsafe_code)]
 
-/// What is done to each element of a result before it is stored.
+/// A function applied to each element of a result before it is stored.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_activation_value {
@@ -44,7 +44,7 @@ pub enum weir_weights_layout_value {
 /// A layout of weights: one of enum weir_weights_layout_value.
 pub type weir_weights_layout = u32;
 
-/// What lies beyond the ends of an axis.
+/// The values assumed beyond the ends of an axis.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_padding_value {
@@ -84,23 +84,23 @@ pub struct weir_conv_desc {
     pub data_layout: weir_data_layout,
     /// How the weights are ordered.
     pub weights_layout: weir_weights_layout,
-    /// What lies beyond the ends.
+    /// The values assumed beyond the ends.
     pub padding: weir_padding,
-    /// What is done to each element of the output.
+    /// The function applied to each element of the output.
     pub activation: weir_activation,
-    /// Channels are divided into so many groups; 0 = 1. Both C and O are multiples of it.
+    /// Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it.
     pub groups: i64,
-    /// Elements from one window to the next; 0 = 1.
+    /// Distance from one window to the next, in elements; 0 = 1.
     pub strides: [i64; 2],
-    /// Elements from one tap to the next; 0 = 1.
+    /// Distance from one tap to the next, in elements; 0 = 1.
     pub dilations: [i64; 2],
-    /// Elements before the first one.
+    /// Elements of padding before the first one.
     pub padding_begin: [i64; 2],
-    /// Elements behind the last one.
+    /// Elements of padding behind the last one.
     pub padding_end: [i64; 2],
 }
 
-/// What pooling makes of a window.
+/// The value that pooling computes from a window.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_pooling_op_value {
@@ -134,18 +134,18 @@ pub struct weir_pooling_desc {
     pub struct_size: usize,
     /// OR of weir_pooling_flags.
     pub flags: u64,
-    /// What is made of a window.
+    /// The value computed from a window.
     pub op: weir_pooling_op,
     /// How x and the output are ordered.
     pub data_layout: weir_data_layout,
     /// Taps of a window.
     pub kernel: [i64; 2],
-    /// Elements from one window to the next; 0 = 1.
+    /// Distance from one window to the next, in elements; 0 = 1.
     pub strides: [i64; 2],
-    /// Elements from one tap to the next; 0 = 1.
+    /// Distance from one tap to the next, in elements; 0 = 1.
     pub dilations: [i64; 2],
-    /// Elements before the first one; fewer than the window spans.
+    /// Elements of padding before the first one; fewer than the window spans.
     pub padding_begin: [i64; 2],
-    /// Elements behind the last one; fewer than the window spans.
+    /// Elements of padding behind the last one; fewer than the window spans.
     pub padding_end: [i64; 2],
 }

@@ -4,7 +4,7 @@
 use super::{weir_destroy_fn, weir_infer_fn, weir_tensor_desc};
 use std::ffi::{c_char, c_void};
 
-/// What the source of a kernel is: one of enum weir_cuda_source_value.
+/// The form of a kernel's source: one of enum weir_cuda_source_value.
 pub type weir_cuda_source = u32;
 
 /// Forms of a kernel's source.
@@ -19,7 +19,7 @@ pub enum weir_cuda_source_value {
     WEIR_CUDA_SOURCE_BINARY = 3,
 }
 
-/// What an argument of a kernel is: one of enum weir_cuda_argument_kind_value.
+/// The kind of a kernel's argument: one of enum weir_cuda_argument_kind_value.
 pub type weir_cuda_argument_kind = u32;
 
 /// Kinds of arguments.
@@ -30,9 +30,9 @@ pub enum weir_cuda_argument_kind_value {
     WEIR_CUDA_ARGUMENT_INPUT = 1,
     /// The address of output `index`: a pointer.
     WEIR_CUDA_ARGUMENT_OUTPUT = 2,
-    /// How many elements input `index` has: uint64_t.
+    /// The number of elements of input `index`: uint64_t.
     WEIR_CUDA_ARGUMENT_INPUT_ELEMENTS = 3,
-    /// How many elements output `index` has: uint64_t.
+    /// The number of elements of output `index`: uint64_t.
     WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS = 4,
     /// The `bytes` bytes at `value`.
     WEIR_CUDA_ARGUMENT_VALUE = 5,
@@ -42,9 +42,9 @@ pub enum weir_cuda_argument_kind_value {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_cuda_argument {
-    /// A kind of arguments.
+    /// The argument's kind.
     pub kind: weir_cuda_argument_kind,
-    /// Which input or output; 0 for a value.
+    /// Index of the input or output; 0 for a value.
     pub index: u32,
     /// A value, copied; NULL for the others.
     pub value: *const c_void,
@@ -52,7 +52,7 @@ pub struct weir_cuda_argument {
     pub bytes: usize,
 }
 
-/// A kernel of the host's for a CUDA engine.
+/// A host-provided kernel for a CUDA engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_cuda_kernel_desc {
@@ -62,31 +62,31 @@ pub struct weir_cuda_kernel_desc {
     pub source: *const c_void,
     /// Its bytes; 0 = it is text that ends with a NUL.
     pub source_bytes: usize,
-    /// A form of source.
+    /// The form of the source.
     pub source_kind: weir_cuda_source,
     /// Bytes of dynamic shared memory of each block.
     pub shared_bytes: u32,
     /// The kernel's name in the source, UTF-8.
     pub entry: *const c_char,
-    /// Options for the compiler, with WEIR_CUDA_SOURCE_TEXT alone; NULL = none. weir itself says for which device.
+    /// Compiler options, with WEIR_CUDA_SOURCE_TEXT only; NULL = none. weir adds the target architecture itself.
     pub options: *const *const c_char,
-    /// How many options.
+    /// Number of options.
     pub num_options: usize,
-    /// Blocks. {0, 0, 0}: so many in a row that each element of output 0 has a thread.
+    /// Blocks. {0, 0, 0}: a one-dimensional grid large enough that each element of output 0 has a thread.
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
     /// The arguments; copied.
     pub arguments: *const weir_cuda_argument,
-    /// How many arguments.
+    /// Number of arguments.
     pub num_arguments: usize,
     /// Number of inputs, at most WEIR_MAX_ARGS.
     pub num_inputs: usize,
-    /// What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
+    /// Pattern that each input must match (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
     pub inputs: *const weir_tensor_desc,
     /// Number of outputs, at most WEIR_MAX_ARGS.
     pub num_outputs: usize,
-    /// What the outputs look like; NULL if `infer` says so. Copied.
+    /// Descriptors of the outputs; NULL if `infer` computes them. Copied.
     pub outputs: *const weir_tensor_desc,
     /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1.
     pub infer: weir_infer_fn,
@@ -94,24 +94,24 @@ pub struct weir_cuda_kernel_desc {
     pub user: *mut c_void,
     /// Optional: releases `user` when the kernel dies. Not called if the creation fails.
     pub destroy: weir_destroy_fn,
-    /// WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a
-    /// variable in place.
+    /// WEIR_KERNEL_IN_PLACE, or 0. With it an output may share the memory of an input of the same type and shape: loops
+    /// then update a variable in place.
     pub flags: u64,
 }
 
-/// What is known of an engine's CUDA device.
+/// Properties of an engine's CUDA device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_cuda_device_info {
     /// sizeof(weir_cuda_device_info) of the caller's header.
     pub struct_size: usize,
-    /// Version of CUDA that the driver is for: 12040 = 12.4.
+    /// The CUDA version that the driver supports: 12040 = 12.4.
     pub driver_version: i32,
     /// Compute capability: 9 and 0 for 9.0.
     pub capability_major: u32,
     /// See capability_major.
     pub capability_minor: u32,
-    /// How many multiprocessors.
+    /// Number of multiprocessors.
     pub multiprocessors: u32,
     /// Most threads of a block.
     pub max_threads_per_block: u32,
@@ -119,9 +119,9 @@ pub struct weir_cuda_device_info {
     pub max_shared_bytes: u32,
     /// Memory of the device, in bytes.
     pub memory_bytes: u64,
-    /// Memory of it that is free now, in bytes, for all processes.
+    /// Free bytes of that memory now, for all processes.
     pub free_bytes: u64,
-    /// 1: memory comes from a pool of the driver's, and giving it back does not wait for the device.
+    /// 1: memory comes from the driver's pool, and freeing it does not wait for the device.
     pub has_memory_pool: u32,
     /// Reserved, 0.
     pub reserved: u32,
@@ -129,9 +129,9 @@ pub struct weir_cuda_device_info {
     pub uuid: [u8; 16],
     /// "0000:3b:00.0", with its NUL.
     pub pci_bus_id: [c_char; 32],
-    /// The driver's name for it, UTF-8, with its NUL; cut off if it is longer.
+    /// The driver's name for the device, UTF-8, with its NUL; cut off if it is longer.
     pub name: [c_char; 128],
-    /// Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. ""
-    /// before the first kernel of products was made: the library is looked for then.
+    /// The implementation of matrix products: "cuBLASLt 13.0", or "built-in: " and the reason, with its NUL; cut off if
+    /// it is longer. "" before the first kernel of products is created: the library is looked up then.
     pub products: [c_char; 128],
 }

@@ -9,15 +9,15 @@ use std::ffi::c_void;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_dlpack_flags {
-    /// Export: say that it must not be written. Import: take what must not be written; you see to it that nothing
-    /// writes it.
+    /// Export: mark the tensor read-only. Import: accept memory that must not be written; the caller makes sure that
+    /// nothing writes it.
     WEIR_DLPACK_READ_ONLY = 1,
-    /// Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides
-    /// then.
+    /// Export and import: copy the elements into memory that only the receiver owns. An import then accepts any
+    /// strides.
     WEIR_DLPACK_COPY = 2,
 }
 
-/// Where memory is.
+/// A memory location.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLDevice {
@@ -25,7 +25,7 @@ pub struct DLDevice {
     pub device_id: i32,
 }
 
-/// What elements are.
+/// A data type of elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLDataType {
@@ -64,7 +64,7 @@ pub struct DLPackVersion {
     pub minor: u32,
 }
 
-/// A tensor with its owner. All up to `flags` stays where it is in later versions.
+/// A tensor with its owner. All members up to `flags` keep their places in later versions.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {

@@ -1,12 +1,12 @@
-//! Kernels that compute each element for itself.
+//! Elementwise kernels.
 #![forbid(unsafe_code)]
 use super::tensor::weir_dtype;
 
-/// A function of one number: one of enum weir_eltwise_op_value.
+/// A unary elementwise function: one of enum weir_eltwise_op_value.
 pub type weir_eltwise_op = u32;
 
-/// Functions of one number x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc as far as they are named
-/// here. Infinities give the limits of the function, and a NaN stays a NaN.
+/// Unary functions of x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc where the formula names them.
+/// Infinities give the limits of the function, and a NaN stays a NaN.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_eltwise_op_value {
@@ -54,8 +54,8 @@ pub enum weir_eltwise_op_value {
     WEIR_ELTWISE_SOFTPLUS = 21,
 }
 
-/// A function of each element. f32, bf16 or f16; computed in f32. Input: x. Output: as x, in the same memory or in
-/// other.
+/// Unary elementwise kernel for f32, bf16 or f16, computed in f32. Input: x. Output: as x, in the same memory or in
+/// other memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_eltwise_desc {
@@ -71,10 +71,10 @@ pub struct weir_eltwise_desc {
     pub reserved: u32,
 }
 
-/// A function of two numbers: one of enum weir_binary_op_value.
+/// A binary elementwise function: one of enum weir_binary_op_value.
 pub type weir_binary_op = u32;
 
-/// Functions of two numbers.
+/// Binary elementwise functions.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_binary_op_value {
@@ -106,9 +106,9 @@ pub enum weir_binary_op_value {
     WEIR_BINARY_GE = 13,
 }
 
-/// A function of the elements of two tensors, with broadcasting: shapes are aligned at the last dimension, and a
-/// dimension of 1 stretches. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the others
-/// that compare also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
+/// Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a
+/// dimension of 1 is broadcast. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the other
+/// comparisons also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
 /// operand that has the output's shape and type.
 ///
 /// Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
@@ -125,8 +125,8 @@ pub struct weir_binary_desc {
     pub reserved: u32,
 }
 
-/// Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs:
-/// condition, bool; a and b of one type, which may be each but s64. Output: of that type.
+/// Elementwise choice: a where the condition holds, else b, with broadcasting of all three as in weir_binary_desc.
+/// Inputs: condition, bool; a and b of one type, any but s64. Output: of that type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_select_desc {
@@ -134,10 +134,10 @@ pub struct weir_select_desc {
     pub struct_size: usize,
 }
 
-/// A tensor in another storage type: x scale + shift, from and to each type but s64. Input: x. Output: the same shape.
+/// Conversion to another storage type: x scale + shift, between all types but s64. Input: x. Output: the same shape.
 ///
-/// Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything
-/// but 0 is 1. With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
+/// Computed in f32. An integer is rounded to nearest, ties to even, and saturates; a NaN becomes 0; as a bool
+/// everything but 0 becomes 1. With scale 1 and shift 0, values that both types can hold are exact, in s32 too.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_convert_desc {
@@ -167,7 +167,7 @@ pub struct weir_quantize_desc {
     pub flags: u64,
     /// The type of the output.
     pub dtype: weir_dtype,
-    /// The axis of scale and zero_point, if they are not of one element; negative counts from the end, -1 = last.
+    /// The axis of scale and zero_point, unless they have one element; negative counts from the end, -1 = last.
     pub axis: i32,
 }
 
@@ -179,7 +179,7 @@ pub enum weir_quantize_flags {
     WEIR_QUANTIZE_ZERO_POINT = 1,
 }
 
-/// The way back: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
+/// Dequantization: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
 /// Output: the shape of x, f32, bf16 or f16. Computed in f32.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Emulated devices: how they are emulated, and what they tell about themselves.
+//! Emulated devices: settings and counters.
 #![forbid(unsafe_code)]
 use std::ffi::c_char;
 
@@ -6,68 +6,69 @@ use std::ffi::c_char;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_emulation_flags {
-    /// The checker follows what operations declare to read and to write, and reports those that nothing orders.
+    /// The checker follows the bytes that operations declare to read and write, and reports conflicts that nothing
+    /// orders.
     WEIR_EMULATION_CHECK = 1,
     /// With CHECK: the later operation of a report fails, late, with FAILED_PRECONDITION.
     WEIR_EMULATION_STRICT = 2,
-    /// The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of
-    /// operations are then exact to a microsecond, at the price of a processor.
+    /// The device's thread polls the clock for the last 60 us before an operation is due, instead of sleeping:
+    /// operations then end exactly to a microsecond, at the price of a processor.
     WEIR_EMULATION_PRECISE = 4,
 }
 
-/// What an emulated device makes of regions: parts of a program that it may compile to one kernel.
+/// How an emulated device treats regions: parts of a program that it may compile to one kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_emulation_regions {
-    /// It takes none of their nodes.
+    /// It claims none of their nodes.
     WEIR_EMULATION_REGIONS_NONE = 0,
     /// It compiles them.
     WEIR_EMULATION_REGIONS_ALL = 1,
-    /// It takes three nodes of four, in the region's order, and those from the ninth on for themselves.
+    /// It claims three nodes of four, in the region's order, and each one from the ninth on separately.
     WEIR_EMULATION_REGIONS_SOME = 2,
-    /// It declines each as it is to compile it, with UNIMPLEMENTED.
+    /// It declines each region when asked to compile it, with UNIMPLEMENTED.
     WEIR_EMULATION_REGIONS_DECLINED = 3,
 }
 
-/// How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked.
+/// Settings of an emulated device. All members 0: as fast as its thread can, nothing fails, nothing is checked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_emulation {
     /// sizeof(weir_emulation).
     pub struct_size: usize,
-    /// 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks
-    /// about an event of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls
+    /// 0: the device runs freely, in modelled time. Other values: it runs only while some thread waits for or queries
+    /// one of its events, takes no time, and the seed decides which queue goes next; the same seed and the same calls
     /// give the same order.
     pub seed: u64,
     /// Bits of enum weir_emulation_flags.
     pub flags: u64,
-    /// What each operation (kernel, copy, fill) takes at least, in nanoseconds.
+    /// Minimum duration of each operation (kernel, copy, fill), in nanoseconds.
     pub latency_ns: u64,
-    /// What copies and fills take besides: bytes in a microsecond; 0 = no time.
+    /// Bandwidth that adds to the duration of copies and fills, in bytes per microsecond; 0 = no time.
     pub bytes_per_us: u64,
-    /// What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes
-    /// longer.
+    /// Duration added to each kernel, in nanoseconds. It includes the kernel's computation on the host, and grows if
+    /// that takes longer.
     pub kernel_ns: u64,
-    /// Memory of the device in bytes; 0 = 1 GiB. Host memory is taken only for what is used.
+    /// Memory of the device in bytes; 0 = 1 GiB. Host memory is used only for the part in use.
     pub memory_bytes: u64,
     /// The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count)
-    /// fails late, with INTERNAL. 0 = none, also in the next three.
+    /// fails late, with INTERNAL. 0 = none; the same holds for the next three members.
     pub fail_operation: u64,
     /// The copy with this number fails late, with INTERNAL; only copies count.
     pub fail_copy: u64,
     /// The allocation with this number fails with RESOURCE_EXHAUSTED; those of pinned memory count too.
     pub fail_allocation: u64,
-    /// The device is lost as it comes to the operation with this number.
+    /// The device is lost when it reaches the operation with this number.
     pub lose_operation: u64,
-    /// What each launch of a recording takes before the first of its operations begins, in nanoseconds.
+    /// Duration of each launch of a recording before its first operation begins, in nanoseconds.
     pub replay_ns: u64,
     /// One of enum weir_emulation_regions.
     pub regions: u64,
-    /// The region with this number that the device is to compile fails with INTERNAL. 0 = none.
+    /// Compiling the region with this number fails with INTERNAL. 0 = none.
     pub fail_region: u64,
 }
 
-/// What the checker of emulated devices reports.
+/// Kinds of reports by the checker of emulated devices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_emulated_race_kind {
@@ -83,10 +84,10 @@ pub enum weir_emulated_race_kind {
     WEIR_RACE_FREED_IN_USE = 5,
     /// The second operation uses bytes of a new allocation that the first may still use as a part of an old one.
     WEIR_RACE_REUSED_IN_USE = 6,
-    /// As the first three, but the second one's stream did wait for an event of the other stream: it was recorded
-    /// before the first operation, too soon.
+    /// As the first three, although the second operation's stream waited for an event of the other stream: the event
+    /// was recorded too soon, before the first operation.
     WEIR_RACE_RECORDED_TOO_SOON = 7,
-    /// A stream waits for an event that nobody has recorded.
+    /// A stream waits for an event that was never recorded.
     WEIR_RACE_WAIT_BEFORE_RECORD = 8,
     /// weir itself reads or writes pinned memory (the second) that the first operation may still use.
     WEIR_RACE_HOST_ACCESS = 9,
@@ -102,7 +103,7 @@ pub struct weir_emulated_race {
     pub kind: u32,
     /// Reserved, 0.
     pub reserved: u32,
-    /// Times that operations with these names on these streams were found so.
+    /// How often operations with these names on these streams were reported.
     pub count: u64,
     /// Number of the first operation; of a free: of the last operation submitted before.
     pub first_number: u64,
@@ -110,30 +111,30 @@ pub struct weir_emulated_race {
     pub second_number: u64,
     /// First byte, from the start of the allocation; an address if the bytes are the host's.
     pub offset: u64,
-    /// How many bytes, in one piece.
+    /// Number of bytes, contiguous.
     pub bytes: u64,
     /// The first operation, NUL-terminated UTF-8, cut if too long: "kernel 'add'", "free".
     pub first_name: [c_char; 64],
-    /// Its stream; "" for what the host did.
+    /// Its stream; "" for actions of the host.
     pub first_stream: [c_char; 64],
     /// The second operation.
     pub second_name: [c_char; 64],
     /// Its stream.
     pub second_stream: [c_char; 64],
-    /// All of it in words.
+    /// The whole report as text.
     pub text: [c_char; 512],
 }
 
-/// Counts of an emulated device, since it was made.
+/// Counters of an emulated device since it was created.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_emulated_counters {
     /// sizeof(weir_emulated_counters).
     pub struct_size: usize,
-    /// Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by.
-    /// Those inside of a branch or loop count, here and below, as they begin.
+    /// Kernels, copies and fills submitted, plus each evaluation of a branch or loop condition of a recording.
+    /// Operations inside a branch or loop count, here and below, when they begin.
     pub operations: u64,
-    /// Of these, done or passed over because of a failure.
+    /// Of these, the ones completed or skipped because of a failure.
     pub completed: u64,
     /// Kernels submitted.
     pub launches: u64,
@@ -145,22 +146,22 @@ pub struct weir_emulated_counters {
     pub waits: u64,
     /// Records of events submitted.
     pub records: u64,
-    /// Allocations made, those of pinned memory too.
+    /// Allocations made, pinned memory included.
     pub allocations: u64,
-    /// Allocations alive.
+    /// Live allocations.
     pub allocations_in_use: u64,
     /// Bytes of these.
     pub bytes_in_use: u64,
-    /// The most of them at one time.
+    /// Peak of bytes_in_use.
     pub peak_bytes: u64,
-    /// Reports of the checker, each as often as it was found.
+    /// Reports of the checker, with their counts.
     pub races: u64,
-    /// Recordings submitted, each as often as it was; their operations are counted above.
+    /// Submissions of recordings; their operations are counted above.
     pub replays: u64,
-    /// Copies from and to memory of the host's that is not pinned.
+    /// Copies from and to host memory that is not pinned.
     pub pageable_copies: u64,
-    /// Bytes of the host's memory that are pinned for the device now.
+    /// Bytes of host memory that are pinned for the device now.
     pub pinned_bytes: u64,
-    /// Regions that it has compiled to one kernel.
+    /// Regions compiled to one kernel.
     pub regions: u64,
 }

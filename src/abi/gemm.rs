@@ -1,17 +1,17 @@
-//! Standalone products.
+//! Standalone matrix products.
 #![forbid(unsafe_code)]
 
 /// Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value.
 pub type weir_gemm_offset = u32;
 
-/// What `co` holds.
+/// Shape of the offset in `co`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_gemm_offset_value {
     /// One number, for all elements.
     WEIR_GEMM_OFFSET_FIXED = 1,
-    /// A row of n numbers, which is added to each row of C.
+    /// A row of n numbers, added to each row of C.
     WEIR_GEMM_OFFSET_ROW = 2,
-    /// A column of m numbers, which is added to each column of C.
+    /// A column of m numbers, added to each column of C.
     WEIR_GEMM_OFFSET_COLUMN = 3,
 }

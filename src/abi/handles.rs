@@ -1,8 +1,8 @@
 //! Opaque handle types. The objects behind them live in the rooms; `ffi` does the casts.
 #![forbid(unsafe_code)]
 
-/// A pool of threads that belongs to the host (or one of the reference pools). All CPU work runs on one of these or in
-/// the calling thread. Shared: create, retain, release.
+/// A thread pool of the host (or one of the reference pools). All CPU work runs on such a pool or in the calling
+/// thread. Shared: create, retain, release.
 pub struct weir_threadpool {
     _opaque: [u8; 0],
 }
@@ -14,8 +14,8 @@ pub struct weir_threadpool_attr {
 pub struct weir_task_group {
     _opaque: [u8; 0],
 }
-/// What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain,
-/// release.
+/// One user of the library among others in the process: a set of engines with its own waits and errors. Shared: create,
+/// retain, release.
 pub struct weir_domain {
     _opaque: [u8; 0],
 }
@@ -27,7 +27,7 @@ pub struct weir_engine {
 pub struct weir_engine_attr {
     _opaque: [u8; 0],
 }
-/// An allocator of the host's that engines take their memory from. Shared: create, retain, release.
+/// A host-provided allocator that engines take their memory from. Shared: create, retain, release.
 pub struct weir_allocator {
     _opaque: [u8; 0],
 }
@@ -43,11 +43,11 @@ pub struct weir_stream_attr {
 pub struct weir_event {
     _opaque: [u8; 0],
 }
-/// A stretch of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release.
+/// A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release.
 pub struct weir_buffer {
     _opaque: [u8; 0],
 }
-/// A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release.
+/// A dense array of numbers in an engine's memory, or over memory of the caller's own. Shared: create, retain, release.
 pub struct weir_tensor {
     _opaque: [u8; 0],
 }
@@ -63,12 +63,12 @@ pub struct weir_packed_weights {
 pub struct weir_kernel_attr {
     _opaque: [u8; 0],
 }
-/// What a kernel's compute function sees of the call it serves. Valid only during that call.
+/// A running call as the kernel's compute function sees it. Valid only during that call.
 pub struct weir_kernel_context {
     _opaque: [u8; 0],
 }
-/// A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither
-/// retained nor released.
+/// A call of an asynchronous kernel, until weir_completion_done is called for it. Not an object: it is neither retained
+/// nor released.
 pub struct weir_completion {
     _opaque: [u8; 0],
 }
@@ -93,8 +93,8 @@ pub struct weir_run_options {
 pub struct weir_run {
     _opaque: [u8; 0],
 }
-/// Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look
-/// up, retain, release.
+/// An object that an engine keeps by name: a variable, a lookup table, a host object. Shared: create or look up,
+/// retain, release.
 pub struct weir_resource {
     _opaque: [u8; 0],
 }

@@ -20,7 +20,7 @@ pub type weir_compute_async_fn = Option<
 >;
 
 /// Computes a host kernel's output descriptors from its input descriptors, when they depend on them. Must give the same
-/// answer for the same inputs. Returns WEIR_OK, or the code with which these inputs are refused.
+/// answer for the same inputs. Returns WEIR_OK, or the code with which it refuses these inputs.
 pub type weir_infer_fn = Option<
     unsafe extern "C" fn(
         user: *mut c_void,
@@ -47,16 +47,16 @@ pub struct weir_host_kernel_desc {
     pub destroy: weir_destroy_fn,
     /// Number of inputs, at most WEIR_MAX_ARGS.
     pub num_inputs: usize,
-    /// What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
+    /// Pattern that each input must match (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
     pub inputs: *const weir_tensor_desc,
     /// Number of outputs, at most WEIR_MAX_ARGS.
     pub num_outputs: usize,
-    /// What the outputs look like; NULL if `infer` says so. Copied.
+    /// Descriptors of the outputs; NULL if `infer` computes them. Copied.
     pub outputs: *const weir_tensor_desc,
-    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but
-    /// for dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
+    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1,
+    /// except for dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
     pub infer: weir_infer_fn,
-    /// Estimated run time in nanoseconds; 0 = unknown, then the executor measures.
+    /// Estimated run time in nanoseconds; 0 = unknown: the executor measures it.
     pub cost_ns: u64,
     /// Scratch memory per slot, in bytes (weir_kernel_context_get_scratch).
     pub scratch_bytes: usize,
@@ -70,27 +70,27 @@ pub struct weir_host_kernel_desc {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_kernel_flags {
-    /// Output i may share memory with an input. Without it overlapping arguments are refused.
+    /// Output i may share memory with an input. Without this flag overlapping arguments are refused.
     WEIR_KERNEL_IN_PLACE = 1,
-    /// The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs.
+    /// The outputs depend on the inputs alone, and there are no side effects: compile may call it once and keep the
+    /// outputs.
     WEIR_KERNEL_PURE = 2,
-    /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool
-    /// for it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker
-    /// waits for it, and only if the pool has not begun it for 50 ms.
+    /// The body may block: wait for a file, a socket, a lock. A graph with such a kernel compiles only with a pool for
+    /// it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker waits
+    /// for it, and only if the pool has not begun it for 50 ms.
     WEIR_KERNEL_MAY_BLOCK = 4,
-    /// Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as
-    /// far as `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or
-    /// `infer`, leaves open are allocated by the body (weir_kernel_context_allocate_output); `infer` is not required
-    /// for them, and may be given open dimensions. Such kernels run as nodes of graphs; on a stream they do if no
-    /// output is open.
+    /// Shapes may be known only when the body runs. In a graph, inputs may leave dimensions open (WEIR_DIM_DYNAMIC) as
+    /// far as `inputs` does; the body gets views with the shapes of the run. The body allocates outputs that `outputs`
+    /// or `infer` leaves open (weir_kernel_context_allocate_output); `infer` is not required for them, and may be given
+    /// open dimensions. Such kernels run as nodes of graphs, and on a stream if no output is open.
     WEIR_KERNEL_DYNAMIC = 8,
 }
 
 /// Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are
-/// both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are
-/// of f32, and rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1
-/// stretches. In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC):
-/// then the run checks whether they fit.
+/// both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT.
+/// Accumulators are f32, rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a
+/// dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of weir's other kernels may be open
+/// (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
 #[repr(C)]
@@ -100,12 +100,12 @@ pub struct weir_matmul_desc {
     pub struct_size: usize,
     /// OR of weir_matmul_flags.
     pub flags: u64,
-    /// What is done to each element of C at last.
+    /// The function applied to each element of C at the end.
     pub activation: weir_activation,
     /// Reserved, 0.
     pub reserved: u32,
-    /// B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no
-    /// WEIR_MATMUL_TRANSPOSE_B: the weights were packed one way or the other.
+    /// B, packed from the type of A, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_TRANSPOSE_B: the
+    /// orientation was fixed when the weights were packed.
     pub weights: *mut weir_packed_weights,
 }
 
@@ -124,15 +124,15 @@ pub enum weir_matmul_flags {
     WEIR_MATMUL_RELU = 8,
     /// The last input, of the shape of C, is added.
     WEIR_MATMUL_SUM = 16,
-    /// C, bias and addend are of f32 also if A and B are of f16 or bf16.
+    /// C, bias and addend are f32 even if A and B are f16 or bf16.
     WEIR_MATMUL_F32_RESULT = 32,
-    /// Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units
-    /// for that and is faster with them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products
-    /// of f32 are of all bits.
+    /// f32 factors may be rounded to TF32 (10 bits of fraction) before they are multiplied, where the device has units
+    /// for it and is faster with them: on CUDA engines with cuBLASLt. No effect elsewhere. Without this flag f32
+    /// products use all bits.
     WEIR_MATMUL_ALLOW_TF32 = 64,
 }
 
-/// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
 /// f32. Inputs: a, b. Output: a + b.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -204,33 +204,32 @@ pub enum weir_report_format_value {
     WEIR_REPORT_JSON = 2,
 }
 
-/// What weir_graph_set_forwarding says of an output, where it is not an input's index.
+/// Values of weir_graph_set_forwarding other than the index of an input.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_forwarding_value {
-    /// The output takes over an input's memory if the kernel says WEIR_KERNEL_IN_PLACE and is the last who uses it: the
-    /// default.
+    /// The default: the output takes over an input's memory if the kernel has WEIR_KERNEL_IN_PLACE and is the last
+    /// reader of that input.
     WEIR_FORWARD_AUTO = -1,
-    /// It has memory of its own.
+    /// The output has memory of its own.
     WEIR_FORWARD_NEVER = -2,
 }
 
-/// Where a node is run: one of enum weir_placement_value.
+/// Where a node runs: one of enum weir_placement_value.
 pub type weir_placement = u32;
 
-/// Which engine does a node.
+/// How the engine of a node is chosen.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_placement_value {
-    /// As the compile options say, and where these say nothing, the engine of its kernel.
+    /// By the compile options; if they leave it open, the engine of its kernel.
     WEIR_PLACEMENT_DEFAULT = 0,
     /// The engine of its kernel.
     WEIR_PLACEMENT_KERNEL = 1,
-    /// The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its
-    /// inputs, and of outputs that are wanted on an engine that is settled. Constants in the host's memory count as
-    /// nothing; of equals it is the first in the list that weir_graph_compile was given. Kernels of variables, of other
-    /// programs, with packed weights, and those that only their engine's device knows (weir_kernel_create_named) stay
-    /// where they are.
+    /// Among the program's engines that have the kernel, the one with the fewest bytes to copy: of its inputs, and of
+    /// outputs that are needed on an engine already chosen. Constants in host memory count as nothing; ties go to the
+    /// first engine in the list given to weir_graph_compile. Kernels of variables, of other programs, with packed
+    /// weights, and those that only their engine's device knows (weir_kernel_create_named) stay on their own engine.
     WEIR_PLACEMENT_ANY = 2,
 }
 

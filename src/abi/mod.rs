@@ -1,4 +1,4 @@
-//! What the library and C must agree on: plain `#[repr(C)]` types, integer typedefs, callback types.
+//! The types that the library and C share: plain `#[repr(C)]` types, integer typedefs, callback types.
 //!
 //! No functions and no logic live here, so every room can name a C type without knowing the border (`ffi`).
 #![allow(non_camel_case_types)]

@@ -1,7 +1,7 @@
-//! Description of the normalisations.
+//! Descriptor of the normalisations.
 #![forbid(unsafe_code)]
 
-/// What weir_kernel_create_norm computes: one of enum weir_norm_op_value.
+/// A normalisation: one of enum weir_norm_op_value.
 pub type weir_norm_op = u32;
 
 /// Normalisations.
@@ -16,8 +16,8 @@ pub enum weir_norm_op_value {
     /// Batch, with given statistics: (x - mean) / sqrt(variance + epsilon), where mean and variance are further inputs,
     /// with one element for each element along `axis`, the channels. So have scale and shift.
     WEIR_NORM_BATCH = 3,
-    /// Group: as layer, with mean and variance of all elements of a group of channels, and of what is behind them, one
-    /// by one for each place in front of the channels. Scale and shift have one element for each channel.
+    /// Group: as layer, with mean and variance over all elements of a group of channels and of the axes behind them,
+    /// for each position in front of the channels. Scale and shift have one element for each channel.
     WEIR_NORM_GROUP = 4,
 }
 
@@ -25,8 +25,8 @@ pub enum weir_norm_op_value {
 /// by their number.
 ///
 /// Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with
-/// WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. Whatever the types are, all is computed in f32
-/// or wider, and rounded once.
+/// WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. All types are computed in f32 or wider, and
+/// rounded once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_norm_desc {
@@ -38,8 +38,8 @@ pub struct weir_norm_desc {
     pub op: weir_norm_op,
     /// The first axis that is normalised, or the axis of the channels; negative counts from the end, -1 = last.
     pub axis: i32,
-    /// Number of groups of WEIR_NORM_GROUP, which divides that of the channels; as many make an instance normalisation.
-    /// For other operations 0.
+    /// Number of groups of WEIR_NORM_GROUP, a divisor of the number of channels; equal to it for an instance
+    /// normalisation. 0 for other operations.
     pub groups: u32,
     /// Added to the variance, 0 or more.
     pub epsilon: f32,

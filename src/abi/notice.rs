@@ -1,45 +1,45 @@
-//! Being told that something is over.
+//! Notices: how the host is told that something is over.
 
 use super::{weir_destroy_fn, weir_run, weir_status};
 use std::ffi::c_void;
 
-/// Is told that a run, or the record of an event, is over; called once for each. `status` is how it ended: WEIR_OK,
+/// Receives the end of a run, or of the record of an event; called once for each. `status` is how it ended: WEIR_OK,
 /// the first node's failure, CANCELLED, DEADLINE_EXCEEDED, or ABORTED if the stream had failed before. `run` is the
-/// run, borrowed for the call; NULL for an event, and for a run of weir_program_run. Must not throw, longjmp or
-/// unwind.
+/// run, borrowed for the call; NULL for an event, and for a run of weir_program_run. Must not throw, longjmp or unwind.
 pub type weir_notify_fn = Option<unsafe extern "C" fn(ctx: *mut c_void, status: weir_status, run: *mut weir_run)>;
 
 /// How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For
 /// weir_run_notify, weir_event_notify and weir_run_options_set_notice.
 ///
-/// *When.* It is over by then: weir_run_query, or weir_event_query for the record that was meant, says 1, and a wait
-/// for it does not wait. With another status than WEIR_OK, weir_last_error_message and weir_last_failure_get tell the
-/// failure inside of the function, and weir_run_error, if there is a run.
+/// *When.* It is over by then: weir_run_query, or weir_event_query for that record, says 1, and a wait for it returns
+/// at once. If the status is not WEIR_OK, weir_last_error_message and weir_last_failure_get describe the failure inside
+/// of the function, and so does weir_run_error if there is a run.
 ///
 /// *Where.* The function is called
 ///
-/// - for work on a stream of the host's: in the thread that ends it, which is a worker of the stream's pool, the
-///   stream's lane, or a thread that waits for it or was refused by the pool. It is a part of the stream's work: the
-///   stream goes on when it has returned;
-/// - for work on a stream of a device (not of a CPU engine): in a lane of the engine's, a thread that weir starts for
-///   the first such function and keeps as long as the engine (WEIR_THREAD_ORIGIN_LANE); one after the other, in the
-///   order of the ends that weir saw;
-/// - for what was over before the call that asks: in the calling thread, before that call returns.
+/// - for work on a stream of a CPU engine: in the thread that ends it, which is a worker of the stream's pool, the
+///   stream's own thread, or a thread that waits for it or was refused by the pool. The call is part of the stream's
+///   work: the stream continues after it returns;
+/// - for work on a stream of another device: in the engine's notice thread, which weir starts for the first such
+///   function and keeps as long as the engine (WEIR_THREAD_ORIGIN_LANE); one call after the other, in the order of the
+///   ends that weir saw;
+/// - for what was over before the asking call: in the calling thread, before that call returns.
 ///
-/// It is called on no device's thread, under no lock of weir's, and never inside of another such function on the same
-/// stack: there it comes behind that one. So a function may begin the next run, and that one's the next, for ever.
+/// It is never called on a device's thread, nor while weir holds a lock, nor inside of another such function on the
+/// same stack: there it runs after that one. So a function may start the next run, whose function starts another, for
+/// ever.
 ///
-/// *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work,
-/// start runs, ask, and let go of objects. It should not block: the stream, or the engine's other notices, wait for
-/// it. A wait for one stream, event or run is as in a host function on that stream; waits for everything
+/// *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work, start
+/// runs, query, and release objects. It should not block: the stream, or the engine's other notices, wait for it. The
+/// rules for a wait for one stream, event or run are those of a host function on that stream; waits for everything
 /// (weir_sync_devices) are refused with FAILED_PRECONDITION.
 ///
 /// *The eventfd* gets 1 added, in the same thread, or in the one that finds the end if there is neither function nor
-/// release. It stays the host's, is not blocking (EFD_NONBLOCK), and stays open until the notice is over; if its
-/// counter is full already nothing is added.
+/// release. It remains the host's, must be non-blocking (EFD_NONBLOCK), and must stay open until the notice is over;
+/// nothing is added if its counter is already full.
 ///
-/// *The end.* `release` is called once with `ctx` when weir will not use it again, behind the function and the
-/// eventfd. If the call that asks fails, neither function nor release is called, and the host keeps `ctx`.
+/// *The end.* `release` is called once with `ctx` when weir will not use it again, after the function and the eventfd.
+/// If the asking call fails, neither function nor release is called, and the host keeps `ctx`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_notice {

@@ -12,7 +12,7 @@ pub enum weir_packed_weights_flags {
     WEIR_PACKED_WEIGHTS_TRANSPOSED = 1,
 }
 
-/// How weights are packed: B of a matrix product, from a tensor [K, N] of f32, f16, bf16 or s8.
+/// Descriptor of packed weights: B of a matrix product, packed from a tensor [K, N] of f32, f16, bf16 or s8.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_packed_weights_desc {
@@ -32,7 +32,7 @@ pub enum weir_matmul_int8_flags {
     WEIR_MATMUL_INT8_TRANSPOSE_B = 2,
     /// One more input, bias[N] of s32, is added to the sums.
     WEIR_MATMUL_INT8_BIAS = 4,
-    /// The last input, scales[N] of f32, has a scale for each column, beside `scale`.
+    /// The last input, scales[N] of f32, has a scale for each column, besides `scale`.
     WEIR_MATMUL_INT8_SCALES = 8,
 }
 
@@ -40,8 +40,8 @@ pub enum weir_matmul_int8_flags {
 /// zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
 ///
 /// The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and
-/// with a scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the
-/// even one. A C of f32 is not rounded to an integer.
+/// with a scale of 1, the rest is exact too; otherwise it is computed in f64 and rounded to the nearest integer, ties
+/// to even. A C of f32 is not rounded to an integer.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES
 /// scales. Output: C.
@@ -56,15 +56,14 @@ pub struct weir_matmul_int8_desc {
     pub dtype: weir_dtype,
     /// Finite; 0 = 1.
     pub scale: f32,
-    /// Taken off each element of A; a value of its type.
+    /// Zero point of A, subtracted from each element; a value of its type.
     pub zero_a: i32,
-    /// Taken off each element of B: -128 to 127.
+    /// Zero point of B, subtracted from each element: -128 to 127.
     pub zero_b: i32,
-    /// Added to each element of C at last.
+    /// Zero point of C, added to each element at the end.
     pub zero_c: i32,
     /// Reserved, 0.
     pub reserved: u32,
-    /// B, packed from s8, in the place of the input; NULL = B is an input. Not together with
-    /// WEIR_MATMUL_INT8_TRANSPOSE_B.
+    /// B, packed from s8, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_INT8_TRANSPOSE_B.
     pub weights: *mut weir_packed_weights,
 }

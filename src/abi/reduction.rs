@@ -1,22 +1,22 @@
-//! Descriptions of the kernels that reduce dimensions.
+//! Descriptor of the reductions.
 #![forbid(unsafe_code)]
 
-/// What weir_kernel_create_reduce computes: one of enum weir_reduce_op_value.
+/// A reduction: one of enum weir_reduce_op_value.
 pub type weir_reduce_op = u32;
 
-/// Reductions. A NaN that is reduced gives a NaN.
+/// Reductions. A NaN among the elements gives a NaN.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_reduce_op_value {
-    /// The sum; 0 of nothing.
+    /// The sum; 0 for no elements.
     WEIR_REDUCE_SUM = 1,
-    /// The sum divided by the number of elements; a NaN of nothing.
+    /// The sum divided by the number of elements; a NaN for no elements.
     WEIR_REDUCE_MEAN = 2,
-    /// The least element; infinity of nothing.
+    /// The least element; infinity for no elements.
     WEIR_REDUCE_MIN = 3,
-    /// The greatest element; minus infinity of nothing.
+    /// The greatest element; minus infinity for no elements.
     WEIR_REDUCE_MAX = 4,
-    /// The product; 1 of nothing.
+    /// The product; 1 for no elements.
     WEIR_REDUCE_MUL = 5,
     /// With s the sum of |x| to the power of p: the root of max(s, eps).
     WEIR_REDUCE_NORM_MAX = 6,
@@ -26,18 +26,17 @@ pub enum weir_reduce_op_value {
     WEIR_REDUCE_NORM_POWER_MAX = 8,
     /// s + eps.
     WEIR_REDUCE_NORM_POWER_SUM = 9,
-    /// Where the greatest element is, as s32: its number among those that are reduced to one, in their order in memory.
-    /// The first of equals, and the first NaN if there is one. Of nothing it is refused.
+    /// Index of the greatest element, as s32, among those that are reduced to one, in their order in memory. The first
+    /// of equals, and the first NaN if there is one. Refused for no elements.
     WEIR_REDUCE_ARGMAX = 10,
-    /// The same of the least element.
+    /// Index of the least element, likewise.
     WEIR_REDUCE_ARGMIN = 11,
 }
 
 /// Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
-/// on the shape alone.
+/// only on the shape.
 ///
-/// Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, but for the places of
-/// elements, which are s32.
+/// Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or s32 for indices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_reduce_desc {
@@ -61,6 +60,6 @@ pub struct weir_reduce_desc {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_reduce_flags {
-    /// The axes stay, with one element each.
+    /// The reduced axes stay, with one element each.
     WEIR_REDUCE_KEEP_DIMS = 1,
 }

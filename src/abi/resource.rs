@@ -9,23 +9,23 @@ pub type weir_resource_kind = u32;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_resource_kind_value {
-    /// In a lookup: whatever it is. Never the kind of a resource.
+    /// In a lookup: any kind. Never the kind of a resource.
     WEIR_RESOURCE_ANY = 0,
     /// A tensor that lives between runs.
     WEIR_RESOURCE_VARIABLE = 1,
     /// A lookup table.
     WEIR_RESOURCE_TABLE = 2,
-    /// An object of the host's.
+    /// A host object.
     WEIR_RESOURCE_HOST = 3,
 }
 
-/// Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference
-/// in *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make
-/// other resources; it must not throw, longjmp or unwind.
+/// Creates a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the
+/// reference in *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time,
+/// and create other resources; it must not throw, longjmp or unwind.
 pub type weir_resource_build_fn =
     Option<unsafe extern "C" fn(arg: *mut c_void, out_resource: *mut *mut weir_resource) -> weir_status>;
 
-/// A resource in words and numbers.
+/// A description of a resource.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_resource_info {
@@ -33,21 +33,21 @@ pub struct weir_resource_info {
     pub struct_size: usize,
     /// Index and generation, see weir_resource_from_id.
     pub id: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: weir_resource_kind,
     /// 1: a variable for optimistic use.
     pub optimistic: u32,
-    /// References now, without the container's: handles, programs, work under way.
+    /// References now, not counting the container's: handles, programs, work in flight.
     pub references: u64,
-    /// Memory that it holds, in bytes; 0 for objects of the host's.
+    /// Memory that it holds, in bytes; 0 for host objects.
     pub bytes: u64,
-    /// Rows of a table.
+    /// Number of rows of a table.
     pub rows: u64,
     /// Its container, "" if it has no name.
     pub container: [c_char; 64],
     /// Its name, "" if it has none.
     pub name: [c_char; 128],
-    /// The type of an object of the host's, as it was given.
+    /// The type name of a host object.
     pub type_name: [c_char; 64],
     /// Element type and shape of a variable, or of a table's rows.
     pub desc: weir_tensor_desc,
@@ -57,17 +57,17 @@ pub struct weir_resource_info {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_variable_flags {
-    /// Exclusive: nodes, streams and the host take turns, and a graph says in which order its nodes do.
+    /// Exclusive: nodes, streams and the host take turns, and a graph states the order of its nodes' accesses.
     WEIR_VARIABLE_EXCLUSIVE = 0,
-    /// Optimistic: nobody waits. A read sees one value or another, never parts of two; no sum is lost; a graph need say
-    /// nothing about the order.
+    /// Optimistic: nobody waits. A read sees one whole value, never parts of two; no sum is lost; a graph need not
+    /// state an order.
     WEIR_VARIABLE_OPTIMISTIC = 1,
 }
 
-/// What the keys of a table are: one of enum weir_table_key_value.
+/// The key type of a table: one of enum weir_table_key_value.
 pub type weir_table_key = u32;
 
-/// Kinds of keys.
+/// Key types of tables.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_table_key_value {
@@ -77,7 +77,7 @@ pub enum weir_table_key_value {
     WEIR_TABLE_KEY_BYTES = 2,
 }
 
-/// What a table is made of.
+/// Descriptor of a table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_desc {
@@ -91,7 +91,7 @@ pub struct weir_table_desc {
     pub row: weir_tensor_desc,
 }
 
-/// Keys of one call: `integers` or `bytes` with `lengths`, as the table has them; what is not used is NULL.
+/// Keys of one call: `integers`, or `bytes` with `lengths`, according to the table's key type; the others are NULL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_keys {
@@ -107,13 +107,13 @@ pub struct weir_table_keys {
     pub lengths: *const usize,
 }
 
-/// Where weir_table_export puts a table's contents. Arrays that are NULL with a capacity of 0 are not wanted.
+/// Output arrays of weir_table_export. Arrays that are NULL with a capacity of 0 are left out.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_contents {
     /// sizeof(weir_table_contents), set by the caller.
     pub struct_size: usize,
-    /// Room for keys in `integers` or `lengths`, set by the caller.
+    /// Capacity of `integers` or `lengths`, in keys, set by the caller.
     pub capacity: usize,
     /// Out: number of rows in the table.
     pub count: usize,
@@ -121,16 +121,16 @@ pub struct weir_table_contents {
     pub integers: *mut i64,
     /// Lengths of the keys, for a table of byte strings.
     pub lengths: *mut usize,
-    /// The byte strings one behind the other, in ascending order.
+    /// The byte strings, contiguous, in ascending order of the keys.
     pub bytes: *mut c_void,
-    /// Room in `bytes`, set by the caller.
+    /// Capacity of `bytes`, set by the caller.
     pub bytes_capacity: usize,
-    /// Out: bytes of all keys together.
+    /// Out: total bytes of all keys.
     pub bytes_size: usize,
     /// The rows in the order of the keys.
     pub rows: *mut c_void,
-    /// Room in `rows` in bytes, set by the caller.
+    /// Capacity of `rows` in bytes, set by the caller.
     pub rows_capacity: usize,
-    /// Out: bytes of all rows together.
+    /// Out: total bytes of all rows.
     pub rows_size: usize,
 }

@@ -1,4 +1,4 @@
-//! What is known of runs.
+//! Failures and figures of runs.
 #![forbid(unsafe_code)]
 
 use super::weir_status;
@@ -13,55 +13,54 @@ pub struct weir_run_failure {
     pub code: weir_status,
     /// Reserved, 0.
     pub reserved: i32,
-    /// Iterations of the innermost loop around the node that were over; -1 if the node is in no loop.
+    /// Completed iterations of the innermost loop around the node; -1 if the node is in no loop.
     pub iteration: i64,
-    /// How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only
-    /// that node itself counts.
+    /// Number of nodes that were not begun because of the failure. A cond, case or while that was not begun counts as
+    /// one node, whatever is inside.
     pub num_not_run: usize,
     /// The node that failed; "" if the run was cancelled or its deadline has passed.
     pub node: [std::ffi::c_char; 128],
-    /// The node of that loop, or "".
+    /// The node of the innermost loop, or "".
     pub loop_node: [std::ffi::c_char; 128],
     /// The engine that the node ran on (its name, "cpu:0"), or "".
     pub engine: [std::ffi::c_char; 64],
 }
 
-/// The runs of a program since it was compiled.
+/// Counters of the runs of a program since it was compiled.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_program_counters {
     /// sizeof(weir_program_counters), set by the caller before the call.
     pub struct_size: usize,
-    /// Runs that have begun. One that was cancelled before its turn in a stream never does.
+    /// Runs that have begun. A run cancelled before its turn in a stream never begins.
     pub begun: u64,
     /// Runs that have ended.
     pub ended: u64,
-    /// Of those, the ones that failed, also by a deadline, but were not cancelled.
+    /// Of these, the ones that failed, deadlines included, but were not cancelled.
     pub failed: u64,
-    /// Of those that have ended, the ones that were cancelled.
+    /// Of these, the ones that were cancelled.
     pub cancelled: u64,
     /// Runs that have begun and not ended.
     pub running: u64,
 }
 
-/// What a node has taken, over all runs since the program was compiled.
+/// Time that a node has taken, over all runs since the program was compiled.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_node_stats {
     /// sizeof(weir_node_stats), set by the caller before the call.
     pub struct_size: usize,
-    /// How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond,
-    /// case, while).
+    /// How often it ran, in a loop once for each iteration; always 0 for control nodes (cond, case, while).
     pub count: u64,
-    /// Nanoseconds of all runs together, of the shortest and of the longest; a look at the clock is taken off.
+    /// Total nanoseconds of all runs; the cost of reading the clock is subtracted.
     pub total_ns: u64,
-    /// The shortest; 0 while count is 0.
+    /// Nanoseconds of the shortest run; 0 while count is 0.
     pub min_ns: u64,
-    /// The longest.
+    /// Nanoseconds of the longest run.
     pub max_ns: u64,
     /// The node's name, NUL-terminated UTF-8, cut if too long.
     pub name: [std::ffi::c_char; 128],
-    /// Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its
-    /// beginning. 0 for runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
+    /// Total nanoseconds between the node becoming ready (all that it waits for is done) and its beginning. 0 for runs
+    /// that one thread makes in the nodes' order: there a node becomes ready when its turn comes.
     pub waited_ns: u64,
 }

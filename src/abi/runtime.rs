@@ -1,4 +1,4 @@
-//! What the library tells about itself and about engines.
+//! Information about the library and its engines.
 #![forbid(unsafe_code)]
 
 /// Counters of the whole library in this process.
@@ -7,8 +7,8 @@
 pub struct weir_runtime_info {
     /// sizeof(weir_runtime_info), set by the caller before the call.
     pub struct_size: usize,
-    /// Threads that weir has started since it was loaded, whatever for. Threads of the host's pools are the host's
-    /// and are not counted here; weir_threadpool_get_num_threads asks a pool for them.
+    /// Threads that weir has started since it was loaded, for any reason. Threads of host pools are not counted; ask a
+    /// pool for them with weir_threadpool_get_num_threads.
     pub threads_started: u64,
     /// Of these, threads that are running now.
     pub threads_alive: u64,
@@ -16,52 +16,52 @@ pub struct weir_runtime_info {
     pub allocations: u64,
     /// Bytes that weir holds on the heap now.
     pub bytes_in_use: u64,
-    /// Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its
-    /// `release` has returned.
+    /// Live thread pools. This count and those below fall when the object is gone: for a host pool, when its `release`
+    /// has returned.
     pub threadpools: u64,
-    /// Engines alive.
+    /// Live engines.
     pub engines: u64,
-    /// Streams alive.
+    /// Live streams.
     pub streams: u64,
-    /// Events alive.
+    /// Live events.
     pub events: u64,
-    /// Tensors alive.
+    /// Live tensors.
     pub tensors: u64,
-    /// Kernels alive.
+    /// Live kernels.
     pub kernels: u64,
     /// Graphs under construction.
     pub graphs: u64,
-    /// Programs alive.
+    /// Live programs.
     pub programs: u64,
-    /// Runs alive: handles of weir_program_start.
+    /// Live runs: handles of weir_program_start.
     pub runs: u64,
-    /// Attributes and options alive, of all kinds.
+    /// Live attributes and options, of all kinds.
     pub attrs: u64,
-    /// Threads running now in built-in pools that the host made.
+    /// Threads running now in built-in pools created by the host.
     pub threads_of_builtin_pools: u64,
     /// Threads running now in seeded pools.
     pub threads_of_seeded_pools: u64,
-    /// Threads running now for one asynchronous stream, or for the notices of one engine, each.
+    /// Dedicated threads running now, each for one asynchronous stream or for the notices of one engine.
     pub threads_of_lanes: u64,
     /// Threads running now in private pools of engines.
     pub threads_of_engines: u64,
-    /// Threads running now in pools that the engines of a kind share.
+    /// Threads running now in pools shared by the engines of a kind.
     pub threads_of_kinds: u64,
-    /// Packed weights alive, handles of kernels not counted.
+    /// Live packed weights; handles of kernels are not counted.
     pub packed_weights: u64,
-    /// Threads running now for devices: those of emulated ones, and those that watch events.
+    /// Threads running now for devices: those of emulated devices, and those that watch events.
     pub threads_of_devices: u64,
-    /// Allocators of the host's alive, those too that only engines or their memory refer to.
+    /// Live host allocators, including those that only engines or their memory refer to.
     pub allocators: u64,
-    /// Buffers alive, those too that only tensors refer to.
+    /// Live buffers, including those that only tensors refer to.
     pub buffers: u64,
-    /// Resources: variables, lookup tables, objects of the host's.
+    /// Resources: variables, lookup tables, host objects.
     pub resources: u64,
-    /// Those of them whose engine is gone: see weir_resource_get_leaks.
+    /// Of these, the ones whose engine is gone: see weir_resource_get_leaks.
     pub leaked_resources: u64,
-    /// Domains alive, those too that only engines refer to.
+    /// Live domains, including those that only engines refer to.
     pub domains: u64,
-    /// Groups that are held or have tasks left.
+    /// Task groups that are held or have tasks left.
     pub task_groups: u64,
 }
 
@@ -77,7 +77,7 @@ pub enum weir_thread_origin_value {
     /// weir_threadpool_create_seeded.
     WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
     /// An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of
-    /// an engine whose device works on its own.
+    /// an accelerator's engine.
     WEIR_THREAD_ORIGIN_LANE = 3,
     /// An engine in mode WEIR_THREAD_MODE_PRIVATE.
     WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
@@ -85,10 +85,9 @@ pub enum weir_thread_origin_value {
     WEIR_THREAD_ORIGIN_KIND_POOL = 5,
     /// weir_threadpool_conformance, which calls the pool from threads that the pool has never seen.
     WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
-    /// An emulated device, whose work it does.
+    /// An emulated device, whose work the thread executes.
     WEIR_THREAD_ORIGIN_DEVICE = 7,
-    /// A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is
-    /// held.
+    /// A device that cannot report when an event was reached, from the first wait on that does not hold a host thread.
     WEIR_THREAD_ORIGIN_WATCH = 8,
 }
 
@@ -100,18 +99,18 @@ pub struct weir_thread_info {
     pub struct_size: usize,
     /// Why it was started.
     pub origin: weir_thread_origin,
-    /// Index in its pool; 0 for a lane.
+    /// Index in its pool; 0 for a dedicated thread.
     pub index: u32,
-    /// Id of its pool, as weir_threadpool_get_id gives it; 0 for a lane.
+    /// Id of its pool, as weir_threadpool_get_id returns it; 0 for a dedicated thread.
     pub pool: u64,
-    /// The system's number of the thread (Linux: gettid); 0 if the thread has not come to tell it yet.
+    /// The system's thread id (Linux: gettid); 0 until the new thread has reported it.
     pub os_id: u64,
     /// Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-seeded4-0", "weir-lane-ingest" (of stream
     /// 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
-    /// bytes; if that is not all, the middle is left out and the index is kept.
+    /// bytes; a longer name loses its middle there and keeps the index.
     pub name: [std::ffi::c_char; 32],
-    /// For whom it works, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"), the kind
-    /// ("cpu"); "" in a pool that the host made.
+    /// The object that it works for, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"),
+    /// the kind ("cpu"); "" in a pool created by the host.
     pub owner: [std::ffi::c_char; 64],
 }
 
@@ -137,6 +136,6 @@ pub struct weir_engine_info {
     pub thread_mode: u32,
     /// Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes.
     pub thread_count: u32,
-    /// The device's memory in bytes; 0 = not known.
+    /// The device's memory in bytes; 0 = unknown.
     pub memory_bytes: u64,
 }

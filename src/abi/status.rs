@@ -1,8 +1,8 @@
 //! Status codes.
 #![forbid(unsafe_code)]
 
-/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are those of
-/// Abseil's canonical codes (google/abseil status codes), those from 64 on are weir's own; all are ABI for ever.
+/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are Abseil's
+/// canonical codes (google/abseil status codes), those from 64 on are weir's own; all are permanent parts of the ABI.
 pub type weir_status = i32;
 
 /// The codes a weir_status can hold.
@@ -15,7 +15,7 @@ pub enum weir_status_code {
     WEIR_CANCELLED = 1,
     /// A host callback failed with a code that weir does not know.
     WEIR_UNKNOWN = 2,
-    /// An argument is wrong whatever the state of the library: NULL, wrong handle, unknown enum value or flag bit.
+    /// An argument is wrong in any state of the library: NULL, wrong handle, unknown enum value or flag bit.
     WEIR_INVALID_ARGUMENT = 3,
     /// The time given for a wait or a run has passed. The work itself goes on unless the call says otherwise.
     WEIR_DEADLINE_EXCEEDED = 4,
@@ -29,7 +29,7 @@ pub enum weir_status_code {
     WEIR_RESOURCE_EXHAUSTED = 8,
     /// The object is not in a state in which this call is possible.
     WEIR_FAILED_PRECONDITION = 9,
-    /// The work was given up because something it depends on failed; the text names the origin.
+    /// The work was abandoned because something it depends on failed; the text names the origin.
     WEIR_ABORTED = 10,
     /// An index or a size is outside its range, or a size computation overflows.
     WEIR_OUT_OF_RANGE = 11,
@@ -41,7 +41,7 @@ pub enum weir_status_code {
     WEIR_UNAVAILABLE = 14,
     /// Data was lost or corrupted.
     WEIR_DATA_LOSS = 15,
-    /// The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work.
-    /// Abseil has no such code.
+    /// The device has failed for good: everything on it fails with this, waits end, and a newly created engine may
+    /// work. Abseil has no such code.
     WEIR_DEVICE_LOST = 64,
 }

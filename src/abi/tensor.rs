@@ -25,7 +25,7 @@ pub enum weir_dtype_value {
     WEIR_BF16 = 6,
     /// One byte, 0 or 1.
     WEIR_BOOL = 7,
-    /// Signed 64-bit integer, two's complement: for keys of tables, indices of gather, and kernels that move elements
+    /// Signed 64-bit integer, two's complement: for keys of tables, indices of gather, and data movement kernels
     /// (transpose, concat, slice, reshape, gather). No kernel computes with it.
     WEIR_S64 = 8,
 }
@@ -34,13 +34,13 @@ pub enum weir_dtype_value {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_limit {
-    /// Most dimensions of a tensor.
+    /// Maximum number of dimensions of a tensor.
     WEIR_MAX_RANK = 8,
-    /// Most inputs, and most outputs, of one kernel.
+    /// Maximum number of inputs, and of outputs, of one kernel.
     WEIR_MAX_ARGS = 64,
 }
 
-/// A dimension that only a run knows, or that matches anything in a kernel's signature.
+/// A dimension that is known only at run time, or that matches anything in a kernel's signature.
 pub const WEIR_DIM_DYNAMIC: i64 = -1;
 
 /// Element type and shape of a dense, row-major tensor. rank 0 is a scalar.

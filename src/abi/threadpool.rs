@@ -5,25 +5,25 @@ use std::ffi::c_void;
 /// call back into the pool it runs on.
 pub type weir_task_fn = Option<unsafe extern "C" fn(arg: *mut c_void, i: i32)>;
 
-/// A piece of a region: do the items begin <= i < end. `slot` (0 <= slot < the region's number of slots) is held by no
-/// other piece that runs at the same time, so it may index scratch memory. Returns WEIR_OK, or a status that stops
-/// the pieces that have not started.
+/// Processes a piece of a region: the items begin <= i < end. `slot` (0 <= slot < the region's number of slots) is held
+/// by no other piece that runs at the same time, so it may index scratch memory. Returns WEIR_OK, or a status that
+/// stops the pieces that have not started.
 pub type weir_range_fn = Option<unsafe extern "C" fn(arg: *mut c_void, begin: i64, end: i64, slot: i32) -> i32>;
 
-/// A box of a region over several dimensions: do the points with begin[d] <= i[d] < end[d] in each dimension d. Both
-/// arrays have as many members as the region has dimensions, and live during the call. `slot` and the result are as for
-/// weir_range_fn.
+/// Processes a box of a region over several dimensions: the points with begin[d] <= i[d] < end[d] in each dimension d.
+/// Both arrays have as many members as the region has dimensions, and are valid during the call. `slot` and the result
+/// are as for weir_range_fn.
 pub type weir_box_fn =
     Option<unsafe extern "C" fn(arg: *mut c_void, begin: *const i64, end: *const i64, slot: i32) -> i32>;
 
-/// What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at
-/// all if a piece has failed. Returns WEIR_OK, or what the region then returns.
+/// Runs once after all pieces of a region, in the thread that leaves the region last, and not at all if a piece has
+/// failed. Returns WEIR_OK, or the status that the region then returns.
 pub type weir_epilogue_fn = Option<unsafe extern "C" fn(arg: *mut c_void) -> i32>;
 
 /// Releases what a callback's context holds. Runs exactly once, after the last use, on any thread.
 pub type weir_destroy_fn = Option<unsafe extern "C" fn(ctx: *mut c_void)>;
 
-/// What a pool is like. Fixed for the life of the pool object.
+/// Properties of a pool. Fixed for the life of the pool object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_threadpool_flags {
@@ -36,9 +36,9 @@ pub enum weir_threadpool_flags {
     /// starts inside a task of the same pool runs in its caller. (schedule, and an asynchronous parallel_for, may
     /// always be called from inside a task.)
     WEIR_THREADPOOL_NESTED = 4,
-    /// Work that was given to the pool runs on its own threads alone. Without it a thread that waits for such work
-    /// does what has not begun of it, wherever it waits. Requires in_parallel. What the pool refuses is done by the
-    /// thread that offered it all the same.
+    /// Only the pool's own threads run work that was given to it. Without this flag a thread that waits for such work,
+    /// wherever it waits, runs the part that has not begun. Requires in_parallel. Work that the pool refuses still runs
+    /// in the thread that offered it.
     WEIR_THREADPOOL_OWN_THREADS_ONLY = 8,
 }
 
@@ -50,17 +50,17 @@ pub struct weir_task_hint {
     pub struct_size: usize,
     /// Estimated run time in nanoseconds; 0 = unknown.
     pub cost_ns: u64,
-    /// Priority of the stream that the work came from: below 0 = low, 0 = normal, above 0 = high.
+    /// Priority of the stream that submitted the work: below 0 = low, 0 = normal, above 0 = high.
     pub priority: i32,
     /// Reserved, 0.
     pub flags: u32,
 }
 
-/// A host's thread pool. A host gives parallel_for, schedule, or both; weir derives the other.
+/// The host's thread pool. A host provides parallel_for, schedule, or both; weir derives the other.
 ///
 /// Copied by weir_threadpool_create. All functions may be called from any thread, several at a time, and from inside
 /// tasks of the pool. They must not throw, longjmp or unwind. weir holds no lock while it calls them.
-/// docs/threadpool.md is the contract in full.
+/// docs/threadpool.md is the full contract.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_threadpool_vtable {
@@ -86,45 +86,45 @@ pub struct weir_threadpool_vtable {
             hint: *const weir_task_hint,
         ) -> i32,
     >,
-    /// Optional: nonzero if the calling thread belongs to this pool. Without it weir knows only the tasks it handed
-    /// over itself.
+    /// Optional: nonzero if the calling thread belongs to this pool. Without it weir only knows the tasks that it
+    /// submitted itself.
     pub in_parallel: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
     /// Optional: the calling thread's index in the pool, -1 for a foreign thread.
     pub thread_index: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
     /// Optional: runs one queued task of the pool in the calling thread; 0 if there was none.
     pub help: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
     /// Optional: called exactly once, when the last task has done its work (the thread that ran it may still be on its
-    /// way out of it) and the last reference is gone; never inside a task of this pool: if the last reference goes
-    /// inside one, with the next call of weir from elsewhere. Never called in a forked child.
+    /// way out of it) and the last reference is gone. Never called inside a task of this pool: if the last reference
+    /// goes inside one, the next call of weir from elsewhere makes the call. Never called in a forked child.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
     /// Optional: an upper bound of num_threads for the life of the pool; bounds scratch memory. Without it weir uses
-    /// what num_threads says when scratch is first made.
+    /// the value of num_threads when scratch is first allocated.
     pub max_threads: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
 }
 
-/// What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
+/// The costs of bringing threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
 /// than that.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_threadpool_costs {
     /// sizeof(weir_threadpool_costs), set by the caller.
     pub struct_size: usize,
-    /// What the caller spends on each helper before it can work itself.
+    /// Time that the caller spends on each helper before it can work itself.
     pub submit_ns: f64,
-    /// From the asking until the helper begins.
+    /// Time from the request until the helper begins.
     pub arrive_ns: f64,
-    /// From the end of the last piece until the caller goes on.
+    /// Time from the end of the last piece until the caller continues.
     pub join_ns: f64,
 }
 
-/// How weir_parallel_for and its like split a region. Zero in a member means "you choose".
+/// How weir_parallel_for and its variants split a region. Zero in a member means "you choose".
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_parallel_hint {
     /// sizeof(weir_parallel_hint) of the caller's header.
     pub struct_size: usize,
-    /// Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the
-    /// caller begins alone, and asks for helpers when it has seen what an item costs; what a range function took is
+    /// Estimated nanoseconds per item (per point in several dimensions), fractions too. 0 = unknown: the caller begins
+    /// alone, and asks for helpers when it has seen what an item costs; the measured cost of a range function is
     /// remembered.
     pub cost_ns: f64,
     /// Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions,
@@ -134,6 +134,6 @@ pub struct weir_parallel_hint {
     pub max_slots: i32,
     /// Reserved, 0.
     pub flags: u32,
-    /// NULL, or what is to run after all pieces, with the same arg.
+    /// NULL, or a function to run after all pieces, with the same arg.
     pub epilogue: weir_epilogue_fn,
 }

@@ -1,7 +1,7 @@
-//! The monotonic clock, read with no state of its own.
+//! The monotonic clock, without any state.
 //!
-//! `std::time::Instant` has no zero that all threads could share without a once-cell, and those live in `sync`, which
-//! is built on this.
+//! `std::time::Instant` has no zero that all threads could share without a once-cell; once-cells live in `sync`, which
+//! is built on this room.
 
 /// Nanoseconds of the system's monotonic clock (CLOCK_MONOTONIC).
 #[cfg(unix)]
@@ -21,8 +21,8 @@ pub fn now_ns() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// The processor's own count of time, for spans within a thread: cheaper than the clock by half or more, and as true
-/// where the count does not change its pace, which holds on all processors of the last ten years.
+/// The processor's cycle counter, for spans within a thread: at most half the cost of the clock, and as accurate where
+/// the counter has a constant rate, as on all processors of the last ten years.
 #[inline]
 pub fn ticks() -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

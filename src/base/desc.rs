@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 /// Element type and shape of a dense, row-major tensor: the C struct itself.
 pub type Desc = weir_tensor_desc;
 
-/// Most dimensions.
+/// Maximum number of dimensions.
 pub const MAX_RANK: usize = weir_limit::WEIR_MAX_RANK as usize;
 
 /// In a signature: any size.
 pub const ANY_DIM: i64 = -1;
 
 impl weir_tensor_desc {
-    /// A descriptor; dims beyond MAX_RANK are an error of the caller that `check` reports.
+    /// A descriptor. Dims beyond MAX_RANK are an error of the caller, which `check` reports.
     pub fn new(dtype: u32, dims: &[i64]) -> Desc {
         let mut all = [0; MAX_RANK];
         let kept = dims.len().min(MAX_RANK);
@@ -29,7 +29,7 @@ impl weir_tensor_desc {
         &self.dims[..(self.rank as usize).min(MAX_RANK)]
     }
 
-    /// Refuses what no tensor can be, and clears the unused dimensions so that equal descriptors are equal bytes.
+    /// Refuses impossible tensors, and clears the unused dimensions so that equal descriptors are equal bytes.
     pub fn check(mut self) -> Result<Desc> {
         dtype::size(self.dtype)?;
         self.check_rank()?;
@@ -54,7 +54,7 @@ impl weir_tensor_desc {
         Ok(self)
     }
 
-    /// As `check`, for a value in a graph: a dimension may be open (-1), which says that only a run knows it.
+    /// As `check`, for a value in a graph: a dimension may be open (-1), known only at run time.
     pub fn check_open(self) -> Result<Desc> {
         if self.dtype == dtype::ANY || self.shape().iter().all(|&dim| dim != ANY_DIM) {
             return self.check();
@@ -62,8 +62,8 @@ impl weir_tensor_desc {
         self.check_pattern()
     }
 
-    /// What two descriptors have in common, a dimension in which they differ left open; None if that is impossible,
-    /// because neither of them leaves it open or they differ in more.
+    /// The common descriptor of two, open in the dimensions where only one of them is open. `None` if neither leaves a
+    /// differing dimension open, or they differ in more.
     pub fn join(&self, other: &Desc) -> Option<Desc> {
         let mut joined = *self;
         for (dim, &with) in joined.dims.iter_mut().zip(&other.dims) {
@@ -95,12 +95,12 @@ impl weir_tensor_desc {
         self.dims[rank..].fill(0);
     }
 
-    /// Whether it leaves nothing open.
+    /// Whether no dimension is open.
     pub fn is_concrete(&self) -> bool {
         self.dtype != dtype::ANY && self.shape().iter().all(|&dim| dim >= 0)
     }
 
-    /// Whether a tensor like `other` is what this pattern asks for.
+    /// Whether a tensor like `other` matches this pattern.
     pub fn matches(&self, other: &Desc) -> bool {
         (self.dtype == dtype::ANY || self.dtype == other.dtype)
             && self.rank == other.rank
@@ -128,7 +128,7 @@ impl weir_tensor_desc {
             .ok_or_else(|| Error::out_of_range(format!("{} is larger than memory can hold", self.text())))
     }
 
-    /// "f32[1,128]"; what is open shows as "any" and "?".
+    /// "f32[1,128]"; open types and dimensions print as "any" and "?".
     pub fn text(&self) -> String {
         let mut text = String::from(dtype::name(self.dtype));
         text.push('[');

@@ -36,7 +36,7 @@ pub fn size(dtype: weir_dtype) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("dtype is {dtype}, which is no element type")))
 }
 
-/// Name of an element type; "any" in a signature, "?" for a number that is none.
+/// Name of an element type; "any" in a signature, "?" for an unknown number.
 pub fn c_name(dtype: weir_dtype) -> &'static CStr {
     if dtype == ANY {
         return c"any";

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// `Result` with the library's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure it is; the values of `weir_status_code` without OK.
+/// The kind of failure; the values of `weir_status_code` without OK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     Cancelled,
@@ -57,7 +57,7 @@ impl Code {
         CODES.iter().find(|row| row.0 == self).map_or(C::WEIR_INTERNAL as i32, |row| row.1 as i32)
     }
 
-    /// The code with this number; None for OK and for numbers that are no code.
+    /// The code with this number; `None` for OK and for unknown numbers.
     pub fn from_status(status: weir_status) -> Option<Code> {
         CODES.iter().find(|row| row.1 as i32 == status).map(|row| row.0)
     }
@@ -71,35 +71,35 @@ impl Code {
     }
 }
 
-/// A failure. Cheap to clone: the text is shared, because a late error is kept by its stream and reported by others.
+/// A failure. Cheap to clone: the text is shared, because a stream keeps its late error and others report it.
 #[must_use]
 #[derive(Clone)]
-pub struct Error(Arc<Body>);
+pub struct Error(Arc<ErrorBody>);
 
-struct Body {
+struct ErrorBody {
     code: Code,
     message: String,
     run: Option<RunFailure>,
-    /// The code of the failure that this one follows from.
+    /// The code of the failure that caused this one.
     origin: Option<Code>,
 }
 
-/// What is known of a run that failed.
+/// Details of a failed run.
 #[derive(Clone, Debug, Default)]
 pub struct RunFailure {
     /// The node that failed; None if the run was cancelled from outside.
     pub node: Option<Arc<str>>,
-    /// The engine that it ran on.
+    /// The engine that the node ran on.
     pub engine: Option<Arc<str>>,
-    /// The innermost loop around it, and how many iterations of that were over.
+    /// The innermost loop around it, and the number of completed iterations.
     pub iteration: Option<(Arc<str>, u64)>,
-    /// The nodes that were not begun because of it, in the order of the program.
+    /// The nodes that were not begun because of the failure, in the order of the program.
     pub left_out: Vec<Arc<str>>,
 }
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error(Arc::new(Body { code, message: message.into(), run: None, origin: None }))
+        Error(Arc::new(ErrorBody { code, message: message.into(), run: None, origin: None }))
     }
 
     pub fn invalid(message: impl Into<String>) -> Error {
@@ -118,17 +118,17 @@ impl Error {
         Error::new(Code::Internal, message)
     }
 
-    /// Memory is short: `bytes` were wanted for `what`.
+    /// Out of memory: `bytes` were requested for `what`.
     pub fn exhausted(what: &str, bytes: usize) -> Error {
         Error::new(Code::ResourceExhausted, format!("out of memory: {what} needs {bytes} bytes"))
     }
 
-    /// A NULL where none may be.
+    /// A NULL where none is allowed.
     pub fn null(argument: &str) -> Error {
         Error::invalid(format!("{argument} is NULL"))
     }
 
-    /// A handle of another kind, or a pointer to something else altogether.
+    /// A handle of another kind, or a pointer to something else entirely.
     pub fn wrong_handle(argument: &str, expected: &str, tag: Option<u32>) -> Error {
         let found = match tag.and_then(object::name_of) {
             Some(found) => object::with_article(found),
@@ -155,31 +155,34 @@ impl Error {
         Error::internal(format!("a defect of weir, please report it: {text}"))
     }
 
-    /// The same code, with words in front of the text.
+    /// The same code, with a prefix before the text.
     pub fn within(self, place: impl fmt::Display) -> Error {
         let message = format!("{place}: {}", self.0.message);
-        Error(Arc::new(Body { code: self.0.code, message, run: self.0.run.clone(), origin: self.0.origin }))
+        Error(Arc::new(ErrorBody { code: self.0.code, message, run: self.0.run.clone(), origin: self.0.origin }))
     }
 
-    /// ABORTED: what failed depends on something else that has failed.
+    /// ABORTED: the work depends on something that has failed.
     pub fn derived(origin: &Error, message: impl Into<String>) -> Error {
         let origin = origin.0.origin.unwrap_or(origin.0.code);
-        Error(Arc::new(Body { code: Code::Aborted, message: message.into(), run: None, origin: Some(origin) }))
+        Error(Arc::new(ErrorBody { code: Code::Aborted, message: message.into(), run: None, origin: Some(origin) }))
     }
 
-    /// With the code of the failure that this one follows from, if it does.
+    /// With the code of the failure that caused this one, if there is one.
     pub fn as_origin(self) -> Error {
         match self.0.origin {
             None => self,
-            Some(code) => {
-                Error(Arc::new(Body { code, message: self.0.message.clone(), run: self.0.run.clone(), origin: None }))
-            }
+            Some(code) => Error(Arc::new(ErrorBody {
+                code,
+                message: self.0.message.clone(),
+                run: self.0.run.clone(),
+                origin: None,
+            })),
         }
     }
 
-    /// The same, of a run: where it failed, and what was not begun.
+    /// Adds the details of the failed run.
     pub fn with_run(self, run: RunFailure) -> Error {
-        Error(Arc::new(Body {
+        Error(Arc::new(ErrorBody {
             code: self.0.code,
             message: self.0.message.clone(),
             run: Some(run),
@@ -187,7 +190,7 @@ impl Error {
         }))
     }
 
-    /// What is known of the run, if it is one's failure.
+    /// The details of the run, if this is a run's failure.
     pub fn run(&self) -> Option<&RunFailure> {
         self.0.run.as_ref()
     }

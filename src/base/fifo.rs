@@ -1,14 +1,14 @@
-//! A queue that grows by pieces of a bounded size.
+//! A queue that grows in chunks of a bounded size.
 //!
-//! A `VecDeque` doubles, and a process whose memory is short dies of the one large request. The pieces here are so
-//! small that the heap's reserve serves them (`memory::heap`), however long the queue is. Pieces are kept for reuse.
+//! A `VecDeque` doubles, and a process short of memory dies of the one large request. The chunks here are small enough
+//! that the heap's reserve can serve them (`memory::heap`), however long the queue is. Chunks are kept for reuse.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::collections::vec_deque::Iter;
 use std::iter::Flatten;
 
-/// Of a piece, at most.
+/// Maximum size of a chunk.
 const BYTES: usize = 32 << 10;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl<T> Fifo<T> {
         if items < 16 { 16 } else { 1 << items.ilog2() }
     };
 
-    /// With room for so many items, which is no more than a piece holds.
+    /// With room for this many items, at most one chunk.
     pub fn with_capacity(items: usize) -> Fifo<T> {
         let mut fifo = Fifo::default();
         fifo.pieces.push_back(VecDeque::with_capacity(items.min(Self::PIECE)));
@@ -90,7 +90,7 @@ mod tests {
         let (mut fifo, mut model, mut state) = (Fifo::with_capacity(4), VecDeque::new(), 1u64);
         for i in 0..200_000u64 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            // Long stretches of more than is taken out, and of less.
+            // Long phases with more pushes than pops, and the reverse.
             let adds = (state >> 40) % 100 < if i / 30_000 % 2 == 0 { 70 } else { 30 };
             if adds {
                 fifo.push_back(i);

@@ -1,19 +1,19 @@
-//! Numbers that are found by what they stand for: a table of hashes beside a list that somebody else keeps.
+//! A hash index: finds numbers by hash, beside a list with the keys that the caller keeps.
 //!
-//! Growing moves eight bytes for each entry and does not look at the list: of a million names it would have to read
-//! every one.
+//! Growing moves eight bytes for each entry without reading the list: with a million names it would have to read every
+//! one.
 #![forbid(unsafe_code)]
 
 use super::{Error, Result};
 
-/// Puts two words into one, of which every bit depends on every bit of both.
+/// Mixes two words into one: every bit of the result depends on every bit of both.
 #[inline]
 pub fn mix(a: u64, b: u64) -> u64 {
     let wide = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd6e8_feb8_6659_fd93);
     (wide >> 64) as u64 ^ wide as u64
 }
 
-/// The hash of a text. `seed` is what a stranger who chooses the texts must not know.
+/// The hash of a text. `seed` must be unknown to an attacker who chooses the texts.
 #[inline]
 pub fn hash(seed: u64, text: &[u8]) -> u64 {
     let mut hash = mix(seed, text.len() as u64);
@@ -25,9 +25,9 @@ pub fn hash(seed: u64, text: &[u8]) -> u64 {
     mix(hash, last)
 }
 
-/// An open table. Looking for what is not there reads the marks alone, of which many fit into a cache.
+/// An open-addressing table. A lookup that fails reads only the marks, many of which fit into a cache.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub struct HashIndex {
     /// A byte of each hash; `FREE` where there is none.
     marks: Vec<u8>,
     /// The low half of each hash, and the number.
@@ -43,13 +43,13 @@ fn mark(hash: u64) -> u8 {
     (hash >> 56) as u8 | 1
 }
 
-impl Index {
+impl HashIndex {
     /// The number with this hash for which `is` holds.
     #[inline]
     pub fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let (mask, mark) = (self.marks.len().wrapping_sub(1), mark(hash));
         let mut at = hash as u32 as usize & mask;
-        // Some are always free, so there is an end.
+        // Some slots are always free, so the loop ends.
         while let Some(&other) = self.marks.get(at).filter(|mark| **mark != FREE) {
             if other == mark && self.slots[at].0 == hash as u32 && is(self.slots[at].1) {
                 return Some(self.slots[at].1);
@@ -59,7 +59,7 @@ impl Index {
         None
     }
 
-    /// Makes sure that the next `insert` finds room. `what` is for the error.
+    /// Makes room for the next `insert`. `what` is for the error.
     #[inline]
     pub fn reserve(&mut self, what: &str) -> Result<()> {
         if (self.len + 1) * 4 > self.marks.len() * 3 { self.grow(what) } else { Ok(()) }
@@ -74,14 +74,14 @@ impl Index {
         slots.try_reserve_exact(count).map_err(exhausted)?;
         marks.resize(count, FREE);
         slots.resize(count, (0, 0));
-        let old = std::mem::replace(self, Index { marks, slots, len: self.len });
+        let old = std::mem::replace(self, HashIndex { marks, slots, len: self.len });
         for (&mark, &slot) in old.marks.iter().zip(&old.slots).filter(|(mark, _)| **mark != FREE) {
             self.put(mark, slot);
         }
         Ok(())
     }
 
-    /// Adds a number that is not there yet, behind a `reserve`.
+    /// Adds a number that is not in the index, after a `reserve`.
     #[inline]
     pub fn insert(&mut self, hash: u64, number: u32) {
         self.len += 1;
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn what_was_put_in_is_found() {
         let names: Vec<String> = (0..3000).map(|i| format!("node {i}")).collect();
-        let mut index = Index::default();
+        let mut index = HashIndex::default();
         assert_eq!(index.find(1, |_| true), None);
         for (number, name) in names.iter().enumerate() {
             index.reserve("names").unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn equal_hashes_are_told_apart() {
-        let mut index = Index::default();
+        let mut index = HashIndex::default();
         for number in 0..100 {
             index.reserve("numbers").unwrap();
             index.insert(5, number);

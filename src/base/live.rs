@@ -1,7 +1,7 @@
-//! Process-wide counters: objects alive by kind.
+//! Process-wide counters of live objects by kind.
 //!
-//! A counter falls when the object is gone, not when its end begins: a host that reads zero may unload what the
-//! objects have called.
+//! A counter falls when the object is gone, not when its end begins: a host that reads zero may unload the code that
+//! the objects have called.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{
@@ -9,7 +9,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// What is counted together.
+/// The kinds of objects counted.
 #[derive(Clone, Copy, Debug)]
 pub enum Counter {
     Threadpools,
@@ -32,9 +32,9 @@ pub enum Counter {
 const KINDS: usize = Counter::Domains as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
-/// Objects alive, by kind.
+/// Live objects, by kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Counts {
+pub struct LiveCounts {
     pub threadpools: u64,
     pub engines: u64,
     pub streams: u64,
@@ -52,13 +52,13 @@ pub struct Counts {
     pub domains: u64,
 }
 
-/// One object in the counts, until it is dropped.
+/// Counts one object until it is dropped.
 #[derive(Debug)]
 pub struct Counted(Counter);
 
 impl Counted {
     pub fn new(counter: Counter) -> Counted {
-        // ORDERING: Relaxed; who may ask about the object has its handle from the thread that made it.
+        // ORDERING: Relaxed; any thread that may ask about the object has its handle from the thread that created it.
         ALIVE[counter as usize].fetch_add(1, Relaxed);
         Counted(counter)
     }
@@ -66,21 +66,22 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // ORDERING: Release pairs with the Acquire in `counts`: who sees the fall sees all that the object's end did.
+        // ORDERING: Release pairs with the Acquire in `counts`: a reader of the lower count sees all effects of the
+        // object's end.
         ALIVE[self.0 as usize].fetch_sub(1, Release);
     }
 }
 
-/// In a child of fork: what the parent has is not counted here.
+/// In a child of fork: the parent's objects do not count here.
 pub fn begin_anew() {
     // ORDERING: Relaxed; the child has one thread.
     ALIVE.iter().for_each(|alive| alive.store(0, Relaxed));
 }
 
-pub fn counts() -> Counts {
+pub fn counts() -> LiveCounts {
     // ORDERING: Acquire, see `Counted`. The counters are read one after another, each as of some recent moment.
     let of = |counter: Counter| ALIVE[counter as usize].load(Acquire);
-    Counts {
+    LiveCounts {
         threadpools: of(Counter::Threadpools),
         engines: of(Counter::Engines),
         streams: of(Counter::Streams),

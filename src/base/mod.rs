@@ -1,4 +1,4 @@
-//! What every room needs and none owns: errors, objects with a tag and a count, descriptors, text, time.
+//! Shared basics of every room: errors, objects with a tag and a count, descriptors, text, time.
 
 mod clock;
 pub mod desc;

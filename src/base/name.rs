@@ -1,13 +1,13 @@
-//! A text that is short as a rule.
+//! A text that is usually short.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Bytes that need no memory of their own: as many as make it no larger than a `String`.
+/// Bytes stored inline: as many as keep the type no larger than a `String`.
 const SHORT: usize = 22;
 
-/// A name. A graph has very many, and most have room where they are.
+/// A name. A graph has very many, and most are stored inline.
 #[derive(Clone)]
 pub enum Name {
     Short(u8, [u8; SHORT]),
@@ -27,7 +27,7 @@ impl Name {
 
     pub fn as_str(&self) -> &str {
         match self {
-            // What was put in was a text.
+            // The bytes came from a text.
             Name::Short(..) => std::str::from_utf8(self.as_bytes()).unwrap_or_default(),
             Name::Long(text) => text,
         }

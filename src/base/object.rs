@@ -1,7 +1,7 @@
-//! Objects that C holds by handle: a tag in front, a count of those alive.
+//! Objects that C holds by handle: a tag in front, and a count of live objects.
 //!
-//! A handle points to an `Object`, whose first field says what it is. The core passes shared objects as `Ref`, so
-//! that a getter can hand out the very handle that the host passed in.
+//! A handle points to an `Object`, whose first field states its kind. The core passes shared objects as `Ref`, so that
+//! a getter can return the same handle that the host passed in.
 #![forbid(unsafe_code)]
 
 use super::{live, process};
@@ -18,7 +18,7 @@ pub trait Kind {
     const TAG: u32;
     /// The name in error texts.
     const NAME: &'static str;
-    /// Where it is counted.
+    /// The counter of this kind.
     const COUNTER: live::Counter;
 }
 
@@ -27,19 +27,19 @@ pub trait Kind {
 #[derive(Debug)]
 pub struct Object<T: Kind> {
     tag: AtomicU32,
-    /// The process that made it. Behind the tag, where a handle's reader finds it.
+    /// The process that created it. After the tag, at a fixed offset from the handle.
     born: u32,
     inner: T,
-    /// Behind the value, so that nothing of it is left when the count falls.
+    /// Declared after the value, so that nothing of the object is left when the count falls.
     _counted: live::Counted,
 }
 
-/// Size and alignment of what the heap keeps when it is freed, for the next of its kind: a shared pool, of which a host
-/// may make one for each of its calls. Nothing else is aligned and as large as this.
+/// Size and alignment of the blocks that the heap keeps when they are freed, for the next of their kind: those of
+/// shared pools, which a host may create for each of its calls. No other type has this size and alignment.
 pub const KEPT_SIZE: usize = 384;
 pub const KEPT_ALIGN: usize = 64;
 
-/// What the tag of a dead object reads, as long as its memory is not reused.
+/// The tag of a dead object, as long as its memory is not reused.
 const DEAD: u32 = 0x7765_0000;
 
 macro_rules! kinds {
@@ -60,7 +60,7 @@ macro_rules! kinds {
     };
 }
 
-/// The tags of all kinds, in one place so that no two are alike.
+/// The tags of all kinds, in one place so that they are distinct.
 pub mod tag {
     kinds! {
         "threadpool" = THREADPOOL: 1,
@@ -94,7 +94,7 @@ pub(super) use self::tag::name_of;
 /// "an engine", "a run", "run_options"
 pub fn with_article(name: &str) -> String {
     match name.as_bytes() {
-        // Several things.
+        // Plurals.
         [.., b's'] => name.to_owned(),
         [b'a' | b'e' | b'i' | b'o' | b'u', ..] => format!("an {name}"),
         _ => format!("a {name}"),
@@ -111,7 +111,7 @@ impl<T: Kind> Object<T> {
         }
     }
 
-    /// Whether it was made by a process that this one was forked from.
+    /// Whether it was created by a process that this one was forked from.
     #[inline]
     pub fn is_inherited(&self) -> bool {
         self.born != process::generation()

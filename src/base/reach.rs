@@ -1,7 +1,7 @@
-//! Which items come before which: a bit for each pair.
+//! Reachability: which items come before which, a bit for each pair.
 #![forbid(unsafe_code)]
 
-/// For each item, all that it comes after.
+/// For each item, all items that it comes after.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
     words: usize,
@@ -9,12 +9,12 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Room for so many items.
+    /// Room for this many items.
     pub fn new(items: usize) -> Reach {
         Reach::of_marks(items, items)
     }
 
-    /// Room for what so many marks say of so many items.
+    /// Room for this many items with this many marks each.
     pub fn of_marks(items: usize, marks: usize) -> Reach {
         let words = marks.div_ceil(64);
         Reach { words, bits: vec![0; words * items] }
@@ -34,19 +34,19 @@ impl Reach {
         self.bits[item * self.words + mark / 64] |= 1 << (mark % 64);
     }
 
-    /// The marks of `before` are those of `item`, too.
+    /// Adds the marks of `before` to those of `item`.
     pub fn follow(&mut self, item: usize, before: usize) {
         for word in 0..self.words {
             self.bits[item * self.words + word] |= self.bits[before * self.words + word];
         }
     }
 
-    /// Adds an item behind others; those that were added before it may follow it no more. Leaves in `after` those that
-    /// nothing else in it implies, the latest first: a transitive reduction.
+    /// Adds an item after others; items added before it can no longer follow it. Leaves in `after` only those that no
+    /// other one implies, the latest first: a transitive reduction.
     pub fn add(&mut self, item: usize, after: &mut Vec<usize>) {
         after.sort_unstable_by(|a, b| b.cmp(a));
         after.dedup();
-        // A later one may come after the earlier ones, never the other way round.
+        // A later item may come after an earlier one, never the reverse.
         after.retain(|&before| {
             let is_new = !self.is_before(before, item);
             if is_new {

@@ -1,19 +1,19 @@
-//! The edges of a graph in rows, by the node that they leave, and topological orders of its nodes.
+//! The edges of a graph in rows, by their source node, and topological orders of its nodes.
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The successors of each node: one for each edge.
+/// The successors of each node, one for each edge.
 #[derive(Clone, Debug)]
 pub struct Successors {
-    /// Where each row begins in the list; one more for the end of the last.
+    /// The beginning of each row in the list, and the end of the last.
     starts: Vec<u32>,
     list: Vec<u32>,
 }
 
 impl Successors {
-    /// Of so many nodes, by edges from one to another. The edges are gone through twice.
+    /// From the number of nodes and the edges, which are iterated twice.
     pub fn new(nodes: usize, edges: impl Iterator<Item = (usize, usize)> + Clone) -> Successors {
         let mut starts = vec![0u32; nodes + 1];
         edges.clone().for_each(|(from, _)| starts[from + 1] += 1);
@@ -33,14 +33,14 @@ impl Successors {
         &self.list[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// A topological order of some nodes, which all edges from them lead to: of the nodes that are ready, the one with the
+    /// A topological order of a set of nodes that is closed under successors: of the ready nodes, the one with the
     /// least key first. Nodes on a cycle, and those behind one, are left out.
     pub fn order<K: Ord>(&self, nodes: impl Iterator<Item = usize> + Clone, key: impl Fn(usize) -> K) -> Vec<u32> {
         let push = |ready: &mut BinaryHeap<_>, node| ready.push(Reverse((key(node as usize), node)));
         self.by_queue(nodes, BinaryHeap::new(), push, |ready| ready.pop().map(|Reverse((_, node))| node))
     }
 
-    /// The same, first come, first served.
+    /// A topological order, first come, first served.
     pub fn first_come(&self, nodes: impl Iterator<Item = usize> + Clone) -> Vec<u32> {
         self.by_queue(nodes, VecDeque::new(), VecDeque::push_back, VecDeque::pop_front)
     }

@@ -1,4 +1,4 @@
-//! Text for C structs, which is of a fixed length, and for JSON.
+//! Text for C structs, with a fixed length, and for JSON.
 #![forbid(unsafe_code)]
 
 use std::ffi::c_char;
@@ -14,7 +14,7 @@ pub fn fixed<const N: usize>(text: &str) -> [c_char; N] {
     array
 }
 
-/// The longest beginning of `text` that has at most `bytes` bytes and ends between two characters.
+/// The longest prefix of `text` with at most `bytes` bytes that ends on a character boundary.
 pub fn head(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 pub use super::clock::{now_ns, ticks};
 
-/// What one look at the clock costs, in nanoseconds; measured once.
+/// The cost of one clock read, in nanoseconds; measured once.
 pub fn clock_ns() -> u64 {
     const UNKNOWN: u64 = u64::MAX;
     static COST: AtomicU64 = AtomicU64::new(UNKNOWN);
@@ -22,7 +22,7 @@ pub fn clock_ns() -> u64 {
     }
 }
 
-/// How many nanoseconds so many ticks are, to a hundredth or so; the first call measures it, for 10 us.
+/// Converts ticks to nanoseconds, to about one percent; the first call measures the rate, for 10 us.
 pub fn ticks_ns(ticks: u64) -> u64 {
     static TICK: AtomicU64 = AtomicU64::new(0);
     const MEASURE_NS: u64 = 10_000;
@@ -59,7 +59,7 @@ impl Deadline {
         Deadline(Some(ns))
     }
 
-    /// Whichever comes first.
+    /// The earlier of the two.
     pub fn earlier(self, other: Deadline) -> Deadline {
         match (self.0, other.0) {
             (Some(a), Some(b)) => Deadline(Some(a.min(b))),
@@ -71,7 +71,7 @@ impl Deadline {
         self.0.is_some_and(|at| now_ns() >= at)
     }
 
-    /// Time left; None = for ever.
+    /// Time left; `None` = for ever.
     pub fn left(self) -> Option<Duration> {
         self.0.map(|at| Duration::from_nanos(at.saturating_sub(now_ns())))
     }

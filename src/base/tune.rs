@@ -1,34 +1,33 @@
-//! Which of two ways is faster, found out by timing both: a loop alone or shared, a run alone or shared, work on streams
-//! or as a recording. It decides who does what, never what comes out.
+//! Finds the faster of two ways by timing both: a loop alone or shared, a run alone or shared, work on streams or as a
+//! recording. It decides where work runs, never its results.
 //!
-//! The *baseline* is what is done as long as nothing else is known to be better. The *candidate* takes its place if it
-//! is faster by the policy's margin. What a `Policy` is to a `Contest` stands in its fields; each user has one.
+//! The *baseline* is used until something else is known to be better. The *candidate* replaces it if it is faster by
+//! the policy's margin. The fields of `Policy` describe how a `Contest` is run; each user has one.
 //!
-//! | state   | what is done next | leads to                                                                              |
-//! |---------|-------------------|---------------------------------------------------------------------------------------|
-//! | `First`  | the candidate    | `Sample`, after `candidates` times; or a verdict, if the baseline needs no sample      |
-//! | `Sample` | the baseline     | `First`, while rounds are left; then a verdict                                        |
-//! | `Better` | the candidate    | `Try`, as soon as it is no gain any more; a sample of the baseline now and then        |
-//! | `Try`    | the candidate    | `Better`, after `good` times that gain; `Worse`, when those that do not have lost enough |
-//! | `Worse`  | the baseline     | `Try`, after a while                                                                  |
+//! | state    | next use      | leads to                                                                       |
+//! |----------|---------------|--------------------------------------------------------------------------------|
+//! | `First`  | the candidate | `Sample`, after `candidates` uses; or a verdict, if the baseline needs no sample |
+//! | `Sample` | the baseline  | `First`, while rounds are left; then a verdict                                 |
+//! | `Better` | the candidate | `Try`, once it is no gain any more; occasionally a sample of the baseline      |
+//! | `Try`    | the candidate | `Better`, after `good` gains; `Worse`, when uses without gain have lost enough |
+//! | `Worse`  | the baseline  | `Try`, after a while                                                           |
 //!
-//! *What it costs.* Being wrong is paid for in time: how long it is until the next sample or try follows from what it
-//! will lose, or has lost, as a part of the time in between (`Renewal::credit`). A policy without renewal keeps its
-//! verdict.
+//! *Cost of a wrong verdict.* It is paid for in time: the time until the next sample or try is proportional to the loss
+//! that it will cause, or has caused (`Renewal::credit`). A policy without renewal keeps its verdict.
 //!
-//! *What a wrong figure costs.* Who is interrupted while he takes a sample finds the baseline dear, and the candidate
-//! would look like a gain for as long as that is believed. So the first figure is the least of the samples, a smaller
-//! one is believed sooner than a larger one (`Rate`), and samples that differ from the figure are followed by another
-//! soon.
+//! *Cost of a wrong figure.* A thread that is interrupted during a sample measures a slow baseline, and the candidate
+//! would look like a gain for as long as that figure stands. So the first figure is the minimum of the samples, a
+//! smaller figure is adopted faster than a larger one (`Rate`), and a sample that differs from the figure is soon
+//! followed by another.
 //!
 //! Two threads may both step a contest: its words are read and written one by one. ORDERING: Relaxed throughout; the
-//! figures only steer, and nothing is read on the strength of them.
+//! figures only steer, and no other data depends on them.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// How a figure follows what is seen: by which part of the difference; and up at most by a part of itself and so many
-/// nanoseconds. Nothing makes work look faster than it is, and an interrupted thread measures far too much.
+/// How a figure follows the measurements: by a fraction of the difference, and upwards at most by a fraction of itself
+/// plus some nanoseconds. Nothing makes work look faster than it is, while an interrupted thread measures far too much.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     pub down: f32,
@@ -38,9 +37,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// At once, in both directions.
+    /// Follows each measurement at once, in both directions.
     pub const BELIEVE: Rate = Rate { down: 1.0, up: 1.0, most_up: f32::INFINITY, least_up: 0.0 };
-    /// The least of all.
+    /// Keeps the minimum.
     pub const LEAST: Rate = Rate { down: 1.0, up: 0.0, most_up: 0.0, least_up: 0.0 };
 
     #[inline]
@@ -53,63 +52,64 @@ impl Rate {
     }
 }
 
-/// When a verdict is looked at again.
+/// When a verdict is re-examined.
 #[derive(Clone, Copy, Debug)]
 pub struct Renewal {
-    /// What is not better may lose one part in so many of the time; and where it loses more than the part `much` of
-    /// each time, one in so many.
+    /// The slower way may lose one part in `credit` of the time, or one in `credit_for_much` if each use loses more
+    /// than the fraction `much`.
     pub credit: f32,
     pub much: f32,
     pub credit_for_much: f32,
-    /// It is taken to lose this part at least.
+    /// Assumed minimum of the lost fraction.
     pub least_loss: f32,
-    /// Fewest times between two tries and between two samples.
+    /// Minimum number of uses between two tries and between two samples.
     pub fewest_to_try: u32,
     pub fewest_to_sample: u32,
-    /// Tries in vain double the time to the next one so often, and a sample that confirms the figure that to the next.
+    /// How many times failed tries double the time to the next try, and a sample that confirms the figure the time to
+    /// the next sample.
     pub doublings: u32,
-    /// A sample agrees with the figure if neither is more than this part of the other larger.
+    /// A sample agrees with the figure if neither exceeds the other by more than this fraction.
     pub agrees: f32,
-    /// So many times in a row must gain for a try to succeed.
+    /// A try succeeds after this many gains in a row.
     pub good: u32,
-    /// What a try may lose, in nanoseconds and in times of the baseline.
+    /// Maximum loss of a try, in nanoseconds and in multiples of the baseline.
     pub lost_ns: f32,
     pub lost_times: f32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// In the beginning come rounds of so many times of the candidate and of the baseline, which needs none if its
-    /// figure is known. The first so many of the candidate do not count.
+    /// A contest begins with `rounds` rounds of `candidates` uses of the candidate and `baselines` of the baseline
+    /// (none needed if its figure is known). The first `cold` uses of the candidate do not count.
     pub rounds: u32,
     pub candidates: u32,
     pub cold: u32,
     pub baselines: u32,
-    /// The candidate must save this part of the time.
+    /// The fraction of the time that the candidate must save.
     pub margin: f32,
     pub rate: Rate,
-    /// None: the first verdict is for good.
+    /// `None`: the first verdict is final.
     pub renewal: Option<Renewal>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Variant {
     Baseline,
     Candidate,
 }
 
-/// What is done next.
+/// The next use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
-    pub way: Way,
-    /// The time is needed: it was chosen to be found out.
+pub struct Selection {
+    pub way: Variant,
+    /// The time must be measured: this use was chosen to find it out.
     pub is_probe: bool,
-    /// How often it will be done before the verdict is looked at again.
+    /// Number of uses before the verdict is re-examined.
     pub left: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ContestState {
     First,
     Sample,
     Better,
@@ -117,41 +117,41 @@ enum State {
     Worse,
 }
 
-/// A state, how many times it has left, and how many tries were in vain; of the beginning: how many rounds are over.
+/// A state, its remaining uses, and the number of failed tries; in the beginning the number of completed rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    state: State,
+struct ContestStep {
+    state: ContestState,
     left: u32,
     vain: u32,
 }
 
-impl Step {
+impl ContestStep {
     const MOST: u32 = (1 << 24) - 1;
 
-    /// 0 is the beginning.
+    /// 0 is the initial state.
     fn word(self) -> u32 {
-        (self.state as u32) << 28 | self.vain.min(15) << 24 | self.left.min(Step::MOST)
+        (self.state as u32) << 28 | self.vain.min(15) << 24 | self.left.min(ContestStep::MOST)
     }
 
-    fn of(word: u32) -> Step {
+    fn of(word: u32) -> ContestStep {
         let state = match word >> 28 {
-            0 => State::First,
-            1 => State::Sample,
-            2 => State::Better,
-            3 => State::Try,
-            _ => State::Worse,
+            0 => ContestState::First,
+            1 => ContestState::Sample,
+            2 => ContestState::Better,
+            3 => ContestState::Try,
+            _ => ContestState::Worse,
         };
-        Step { state, left: word & Step::MOST, vain: word >> 24 & 15 }
+        ContestStep { state, left: word & ContestStep::MOST, vain: word >> 24 & 15 }
     }
 }
 
-/// What is known of two ways to do one thing. Figures are in nanoseconds, bits of an f32, and 0 if they are not known.
-/// In state `First` `left` counts the times that are over.
+/// Knowledge about two ways to do one thing. Figures are in nanoseconds, bits of an f32, and 0 if unknown. In state
+/// `First` `left` counts the completed uses.
 #[derive(Debug, Default)]
 pub struct Contest {
     baseline: AtomicU32,
     candidate: AtomicU32,
-    /// By the present try.
+    /// Loss of the current try.
     lost: AtomicU32,
     step: AtomicU32,
 }
@@ -160,7 +160,7 @@ fn known(figure: &AtomicU32) -> Option<f32> {
     Some(f32::from_bits(figure.load(Relaxed))).filter(|&ns| ns > 0.0)
 }
 
-/// Who does the thing for many threads does not write what has hardly moved.
+/// Insignificant changes are not written: threads that share the work would contend for the word.
 fn moved(figure: &AtomicU32, rate: &Rate, ns: f32) -> f32 {
     let ns = ns.max(1.0);
     let old = known(figure);
@@ -172,12 +172,12 @@ fn moved(figure: &AtomicU32, rate: &Rate, ns: f32) -> f32 {
 }
 
 impl Contest {
-    /// As if new.
+    /// Resets the contest.
     pub fn forget(&self) {
         [&self.step, &self.baseline, &self.candidate].into_iter().for_each(|word| word.store(0, Relaxed));
     }
 
-    /// What the ways take, as far as that is known.
+    /// The measured times of the two ways, if known.
     pub fn baseline_ns(&self) -> Option<f32> {
         known(&self.baseline)
     }
@@ -186,59 +186,59 @@ impl Contest {
         known(&self.candidate)
     }
 
-    /// The faster way, once that is known.
-    pub fn verdict(&self) -> Option<Way> {
+    /// The faster way, if known.
+    pub fn verdict(&self) -> Option<Variant> {
         match self.step().state {
-            State::Better | State::Try => Some(Way::Candidate),
-            State::Worse => Some(Way::Baseline),
-            State::First | State::Sample => None,
+            ContestState::Better | ContestState::Try => Some(Variant::Candidate),
+            ContestState::Worse => Some(Variant::Baseline),
+            ContestState::First | ContestState::Sample => None,
         }
     }
 
-    fn step(&self) -> Step {
-        Step::of(self.step.load(Relaxed))
+    fn step(&self) -> ContestStep {
+        ContestStep::of(self.step.load(Relaxed))
     }
 
-    fn go(&self, state: State, left: u32, vain: u32) {
-        self.step.store(Step { state, left, vain }.word(), Relaxed);
+    fn go(&self, state: ContestState, left: u32, vain: u32) {
+        self.step.store(ContestStep { state, left, vain }.word(), Relaxed);
     }
 
-    /// The way to go this time.
+    /// Chooses the way for this use.
     #[inline]
-    pub fn next(&self, policy: &Policy) -> Next {
-        let Step { state, left, vain } = self.step();
-        let probe = |way| Next { way, is_probe: true, left };
-        let settled = |way| Next { way, is_probe: false, left };
+    pub fn next(&self, policy: &Policy) -> Selection {
+        let ContestStep { state, left, vain } = self.step();
+        let probe = |way| Selection { way, is_probe: true, left };
+        let settled = |way| Selection { way, is_probe: false, left };
         match state {
-            State::First | State::Try => probe(Way::Candidate),
-            State::Sample => probe(Way::Baseline),
-            State::Better | State::Worse if policy.renewal.is_none() => {
-                settled(if state == State::Better { Way::Candidate } else { Way::Baseline })
+            ContestState::First | ContestState::Try => probe(Variant::Candidate),
+            ContestState::Sample => probe(Variant::Baseline),
+            ContestState::Better | ContestState::Worse if policy.renewal.is_none() => {
+                settled(if state == ContestState::Better { Variant::Candidate } else { Variant::Baseline })
             }
-            State::Better if left == 0 => {
-                // If nobody tells what it took, the candidate goes on.
+            ContestState::Better if left == 0 => {
+                // If times are never reported, the candidate continues.
                 self.go(state, self.until_sample(policy).0, vain);
-                probe(Way::Baseline)
+                probe(Variant::Baseline)
             }
-            State::Worse if left == 0 => {
+            ContestState::Worse if left == 0 => {
                 self.begin_try(policy, vain);
-                probe(Way::Candidate)
+                probe(Variant::Candidate)
             }
-            State::Better | State::Worse => {
+            ContestState::Better | ContestState::Worse => {
                 self.go(state, left - 1, vain);
-                settled(if state == State::Better { Way::Candidate } else { Way::Baseline })
+                settled(if state == ContestState::Better { Variant::Candidate } else { Variant::Baseline })
             }
         }
     }
 
-    /// The baseline, whatever is known, `left` times or until that changes.
-    pub fn hold_baseline(&self, left: u32) -> Next {
-        let Step { left: before, vain, .. } = self.step();
-        self.go(State::Worse, if before == 0 { left } else { before } - 1, vain);
-        Next { way: Way::Baseline, is_probe: false, left: before }
+    /// Holds the baseline, whatever the figures, for `left` uses or until that changes.
+    pub fn hold_baseline(&self, left: u32) -> Selection {
+        let ContestStep { left: before, vain, .. } = self.step();
+        self.go(ContestState::Worse, if before == 0 { left } else { before } - 1, vain);
+        Selection { way: Variant::Baseline, is_probe: false, left: before }
     }
 
-    /// The candidate is a gain over this. A sample loses as much.
+    /// Whether the candidate is a gain over the baseline.
     fn gains(policy: &Policy, candidate: f32, baseline: f32) -> bool {
         candidate <= (1.0 - policy.margin) * baseline
     }
@@ -246,18 +246,18 @@ impl Contest {
     fn begin_try(&self, policy: &Policy, vain: u32) {
         self.lost.store(0, Relaxed);
         match &policy.renewal {
-            Some(renewal) => self.go(State::Try, renewal.good, vain),
-            None => self.go(State::Worse, 0, vain),
+            Some(renewal) => self.go(ContestState::Try, renewal.good, vain),
+            None => self.go(ContestState::Worse, 0, vain),
         }
     }
 
-    /// How often the one way is taken until the other one may lose so much.
+    /// How many uses of one way pay for a loss of this size.
     fn times(renewal: &Renewal, own_ns: f32, loss_ns: f32) -> u32 {
         let loss = (loss_ns / own_ns).max(renewal.least_loss);
         (loss * if loss > renewal.much { renewal.credit_for_much } else { renewal.credit }) as u32
     }
 
-    /// Until a sample that loses what the candidate gains; and the gain.
+    /// Uses until a sample, which costs the candidate's gain; and that gain.
     fn until_sample(&self, policy: &Policy) -> (u32, f32) {
         let (Some(renewal), Some(own_ns)) = (&policy.renewal, self.candidate_ns()) else { return (0, 0.0) };
         let gain = self.baseline_ns().map_or(0.0, |baseline| baseline - own_ns);
@@ -265,48 +265,50 @@ impl Contest {
     }
 
     fn settle_for_candidate(&self, policy: &Policy, doublings: u32, vain: u32) {
-        self.go(State::Better, self.until_sample(policy).0 << doublings, vain);
+        self.go(ContestState::Better, self.until_sample(policy).0 << doublings, vain);
     }
 
-    /// The baseline, until as much as a try has lost is paid for.
+    /// Holds the baseline until it has paid for the loss of a try.
     fn settle_for_baseline(&self, policy: &Policy, baseline: f32, lost_ns: f32, vain: u32) {
-        let Some(renewal) = &policy.renewal else { return self.go(State::Worse, 0, 0) };
+        let Some(renewal) = &policy.renewal else { return self.go(ContestState::Worse, 0, 0) };
         let left = Contest::times(renewal, baseline, lost_ns).max(renewal.fewest_to_try);
-        self.go(State::Worse, left.saturating_mul(1 << vain), (vain + 1).min(renewal.doublings));
+        self.go(ContestState::Worse, left.saturating_mul(1 << vain), (vain + 1).min(renewal.doublings));
     }
 
-    /// The baseline took so long.
+    /// Records the time of a baseline use.
     pub fn took_baseline(&self, policy: &Policy, ns: f32) {
-        let (Step { state, left, vain }, before) = (self.step(), self.baseline_ns());
+        let (ContestStep { state, left, vain }, before) = (self.step(), self.baseline_ns());
         let least = before.map_or(ns, |before| before.min(ns));
-        if state == State::Sample {
+        if state == ContestState::Sample {
             self.baseline.store(least.max(1.0).to_bits(), Relaxed);
         }
         let baseline = moved(&self.baseline, &policy.rate, ns);
         let Some(candidate) = self.candidate_ns() else { return };
         match state {
-            State::Sample if left > 1 => self.go(state, left - 1, vain),
-            State::Sample if vain + 1 < policy.rounds => self.go(State::First, 0, vain + 1),
-            State::Sample | State::Better if !Contest::gains(policy, candidate, baseline) => self.begin_try(policy, 0),
-            State::Sample => self.settle_for_candidate(policy, 0, 0),
-            State::Better => {
+            ContestState::Sample if left > 1 => self.go(state, left - 1, vain),
+            ContestState::Sample if vain + 1 < policy.rounds => self.go(ContestState::First, 0, vain + 1),
+            ContestState::Sample | ContestState::Better if !Contest::gains(policy, candidate, baseline) => {
+                self.begin_try(policy, 0)
+            }
+            ContestState::Sample => self.settle_for_candidate(policy, 0, 0),
+            ContestState::Better => {
                 let Some(renewal) = &policy.renewal else { return };
                 let agrees = before.is_some_and(|before| ns.max(before) < (1.0 + renewal.agrees) * ns.min(before));
                 match agrees {
-                    // That tries were in vain is forgotten when it has been a gain for a while.
+                    // Failed tries are forgotten after the candidate has been a gain for a while.
                     true => self.settle_for_candidate(policy, renewal.doublings, 0),
                     false => self.go(state, renewal.fewest_to_try, vain),
                 }
             }
-            State::First | State::Try | State::Worse => {}
+            ContestState::First | ContestState::Try | ContestState::Worse => {}
         }
     }
 
-    /// The candidate took so long.
+    /// Records the time of a candidate use.
     pub fn took_candidate(&self, policy: &Policy, ns: f32) {
-        let Step { state, left, vain } = self.step();
+        let ContestStep { state, left, vain } = self.step();
         match (state, self.baseline_ns()) {
-            (State::First, baseline) => {
+            (ContestState::First, baseline) => {
                 let over = left + 1;
                 if over > policy.cold || vain > 0 {
                     moved(&self.candidate, &policy.rate, ns);
@@ -314,23 +316,23 @@ impl Contest {
                 match baseline {
                     _ if over < policy.candidates => self.go(state, over, vain),
                     Some(baseline) if policy.baselines == 0 => self.decide(policy, baseline),
-                    _ => self.go(State::Sample, policy.baselines, vain),
+                    _ => self.go(ContestState::Sample, policy.baselines, vain),
                 }
             }
-            (State::Try, Some(baseline)) => self.tried(policy, (left, vain), ns, baseline),
-            (State::Better, Some(baseline)) => {
+            (ContestState::Try, Some(baseline)) => self.tried(policy, (left, vain), ns, baseline),
+            (ContestState::Better, Some(baseline)) => {
                 let candidate = moved(&self.candidate, &policy.rate, ns);
                 if !Contest::gains(policy, candidate, baseline) {
                     self.begin_try(policy, vain);
                 }
             }
-            // Another thread has begun anew meanwhile.
-            (State::Try, None) => self.go(State::Sample, policy.baselines, 0),
-            (State::Sample | State::Worse | State::Better, _) => {}
+            // Another thread has restarted the contest meanwhile.
+            (ContestState::Try, None) => self.go(ContestState::Sample, policy.baselines, 0),
+            (ContestState::Sample | ContestState::Worse | ContestState::Better, _) => {}
         }
     }
 
-    /// By the figures of the beginning.
+    /// Decides by the initial figures.
     fn decide(&self, policy: &Policy, baseline: f32) {
         let candidate = self.candidate_ns().unwrap_or(f32::INFINITY);
         match Contest::gains(policy, candidate, baseline) {
@@ -345,20 +347,20 @@ impl Contest {
             self.candidate.store(ns.max(1.0).to_bits(), Relaxed);
             return match left.saturating_sub(1) {
                 0 => self.settle_for_candidate(policy, 0, vain),
-                left => self.go(State::Try, left, vain),
+                left => self.go(ContestState::Try, left, vain),
             };
         }
-        // What neither gains nor loses is given up too, some time.
+        // A candidate that neither gains nor loses is eventually given up too.
         let lost = known(&self.lost).unwrap_or(0.0) + (ns - baseline).max(policy.margin * baseline);
         self.lost.store(lost.to_bits(), Relaxed);
         if lost < renewal.lost_ns.min(renewal.lost_times * baseline) {
-            return self.go(State::Try, renewal.good, vain);
+            return self.go(ContestState::Try, renewal.good, vain);
         }
         moved(&self.candidate, &policy.rate, ns);
         self.settle_for_baseline(policy, baseline, lost, vain);
     }
 
-    /// The baseline is known to take so long, by something else than its own times.
+    /// The baseline's time is known from elsewhere.
     pub fn set_baseline(&self, ns: f32) {
         if self.baseline_ns() != Some(ns) {
             self.baseline.store(ns.max(1.0).to_bits(), Relaxed);
@@ -393,13 +395,13 @@ mod tests {
         renewal: Some(RENEWAL),
     };
 
-    /// Takes the way that is next, and what it took if `is_told`.
-    fn go(contest: &Contest, policy: &Policy, (baseline, candidate): (f32, f32), is_told: bool) -> Way {
+    /// Takes the chosen way, and reports its time if `is_told`.
+    fn go(contest: &Contest, policy: &Policy, (baseline, candidate): (f32, f32), is_told: bool) -> Variant {
         let way = contest.next(policy).way;
         match way {
             _ if !is_told => {}
-            Way::Baseline => contest.took_baseline(policy, baseline),
-            Way::Candidate => contest.took_candidate(policy, candidate),
+            Variant::Baseline => contest.took_baseline(policy, baseline),
+            Variant::Candidate => contest.took_candidate(policy, candidate),
         }
         way
     }
@@ -417,12 +419,12 @@ mod tests {
     #[test]
     fn the_beginning_goes_in_rounds_and_its_cold_times_do_not_count() {
         let contest = Contest::default();
-        let ways: Vec<Way> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
-        assert_eq!(ways, [Way::Candidate, Way::Candidate, Way::Baseline]);
+        let ways: Vec<Variant> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
+        assert_eq!(ways, [Variant::Candidate, Variant::Candidate, Variant::Baseline]);
         assert_eq!((contest.verdict(), contest.candidate_ns()), (None, Some(50.0)));
-        let ways: Vec<Way> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
-        assert_eq!(ways, [Way::Candidate, Way::Candidate, Way::Baseline]);
-        assert_eq!(contest.verdict(), Some(Way::Candidate));
+        let ways: Vec<Variant> = (0..3).map(|_| go(&contest, &POLICY, (100.0, 50.0), true)).collect();
+        assert_eq!(ways, [Variant::Candidate, Variant::Candidate, Variant::Baseline]);
+        assert_eq!(contest.verdict(), Some(Variant::Candidate));
         let cold = Contest::default();
         cold.took_candidate(&POLICY, 9e9);
         assert_eq!(cold.candidate_ns(), None);
@@ -435,7 +437,7 @@ mod tests {
         {
             let contest = Contest::default();
             (0..6).for_each(|_| _ = go(&contest, &POLICY, (baseline, candidate), true));
-            let took = |way| if way == Way::Baseline { baseline } else { candidate };
+            let took = |way| if way == Variant::Baseline { baseline } else { candidate };
             let all: f32 = (0..10_000).map(|_| took(go(&contest, &POLICY, (baseline, candidate), true))).sum();
             let best = if candidate <= 0.95 * baseline { candidate } else { baseline };
             assert!(all / 10_000.0 < 1.04 * best, "{baseline} {candidate}: {}", all / 10_000.0);
@@ -446,10 +448,10 @@ mod tests {
     fn a_sample_that_nobody_tells_of_holds_nothing_up() {
         let contest = Contest::default();
         (0..6).for_each(|_| _ = go(&contest, &POLICY, (100.0, 50.0), true));
-        let ways: Vec<Way> = (0..1000).map(|_| go(&contest, &POLICY, (100.0, 50.0), false)).collect();
-        let samples = ways.iter().filter(|way| **way == Way::Baseline).count();
+        let ways: Vec<Variant> = (0..1000).map(|_| go(&contest, &POLICY, (100.0, 50.0), false)).collect();
+        let samples = ways.iter().filter(|way| **way == Variant::Baseline).count();
         assert!((1..=50).contains(&samples), "{samples}");
-        assert!(ways.windows(2).all(|pair| pair != [Way::Baseline, Way::Baseline]));
+        assert!(ways.windows(2).all(|pair| pair != [Variant::Baseline, Variant::Baseline]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::engine::Engine;
 use super::registered::Registration;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
-use crate::memory::{Block, Tag};
+use crate::memory::{MemoryBlock, Tag};
 use crate::sync::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -18,7 +18,7 @@ pub struct Buffer {
     bytes: usize,
     /// Its registrations with devices; dropped before the memory.
     registrations: Mutex<Vec<Registration>>,
-    _memory: Option<Block>,
+    _memory: Option<MemoryBlock>,
     /// Dropped when the host's memory is no longer used.
     _release: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -36,7 +36,7 @@ impl Buffer {
         Ok(Buffer::within(engine, bytes, memory))
     }
 
-    pub(super) fn within(engine: Ref<Engine>, bytes: usize, memory: Block) -> Ref<Buffer> {
+    pub(super) fn within(engine: Ref<Engine>, bytes: usize, memory: MemoryBlock) -> Ref<Buffer> {
         let (data, registrations) = (AtomicPtr::new(memory.data()), Mutex::default());
         Object::shared(Buffer { engine, data, bytes, registrations, _memory: Some(memory), _release: None })
     }

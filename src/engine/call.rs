@@ -7,7 +7,7 @@ use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
-use crate::memory::{Block, StreamCache, View};
+use crate::memory::{MemoryBlock, StreamCache, View};
 use crate::stream::{Queue, QueueWork};
 use crate::sync::Mailbox;
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
@@ -42,7 +42,11 @@ struct ScratchNeeds {
 
 impl ScratchNeeds {
     /// Memory for all slots; `allocate` is given how much.
-    fn memory(&self, kernel: &BoundKernel, allocate: impl FnOnce(usize) -> Result<Block>) -> Result<Option<Block>> {
+    fn memory(
+        &self,
+        kernel: &BoundKernel,
+        allocate: impl FnOnce(usize) -> Result<MemoryBlock>,
+    ) -> Result<Option<MemoryBlock>> {
         if self.bytes == 0 {
             return Ok(None);
         }
@@ -59,9 +63,9 @@ impl ScratchNeeds {
 
     /// # Safety
     /// The block came from `memory`. It lives as long as a call uses this, and one call at a time does.
-    unsafe fn scratch(&self, memory: Option<&Block>) -> Scratch {
+    unsafe fn scratch(&self, memory: Option<&MemoryBlock>) -> Scratch {
         // SAFETY: as demanded of the caller; the block has so much.
-        unsafe { Scratch::new(memory.map_or(std::ptr::null_mut(), Block::data), self.bytes, self.slots) }
+        unsafe { Scratch::new(memory.map_or(std::ptr::null_mut(), MemoryBlock::data), self.bytes, self.slots) }
     }
 }
 
@@ -72,7 +76,7 @@ pub(super) fn now(
     kernel: &BoundKernel,
     inputs: &[&Tensor],
     outputs: &[&Tensor],
-    cache: &Mailbox<Block>,
+    cache: &Mailbox<MemoryBlock>,
 ) -> Result<()> {
     let needs = check_named(stream, kernel, inputs, outputs)?;
     let memory = needs.memory(kernel, |bytes| match cache.take().filter(|memory| memory.bytes() >= bytes) {
@@ -108,7 +112,7 @@ pub(super) fn work(
     inputs: Vec<Ref<Tensor>>,
     outputs: Vec<Ref<Tensor>>,
     lane: &Arc<StreamCache>,
-) -> Result<(Arc<dyn QueueWork>, Option<Block>)> {
+) -> Result<(Arc<dyn QueueWork>, Option<MemoryBlock>)> {
     fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
         tensors.iter().map(|tensor| &***tensor).collect()
     }

@@ -4,7 +4,7 @@ use super::attr::{EngineAttr, MemoryMode};
 use super::threads::EnvVariable;
 use crate::base::{Error, Ref, Result};
 use crate::device::{Accelerator, Device, Pinning};
-use crate::memory::{ALIGNMENT, HostAllocator, HostMemory, Pool, PoolAttr, Source, Tag};
+use crate::memory::{ALIGNMENT, HostAllocator, Pool, PoolAttr, ProcessMemory, Source, Tag};
 use std::sync::Arc;
 
 static MODE: EnvVariable = EnvVariable::new("WEIR_MEMORY_MODE");
@@ -114,7 +114,7 @@ unsafe impl Source for PinnedMemory {
 
     unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
         // SAFETY: as demanded of the caller.
-        unsafe { HostMemory.fill_zero(address, bytes) }
+        unsafe { ProcessMemory.fill_zero(address, bytes) }
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>, label: &str
     let is_pinned = device.host_memory().is_some();
     let (source, what): (Box<dyn Source>, _) = match is_pinned {
         true => (Box::new(PinnedMemory(Arc::clone(device))), "pinned memory"),
-        false => (Box::new(HostMemory), "memory of the host"),
+        false => (Box::new(ProcessMemory), "memory of the host"),
     };
     let limit = attr.pinned_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let name = format!("{label}, {what}");
@@ -150,7 +150,7 @@ pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>, label: &str)
         Some(allocator) => Box::new(Ref::clone(allocator)),
         None if device.accelerator().is_some() => Box::new(DeviceMemory(Arc::clone(device))),
         None if device.host_memory().is_some() => Box::new(PinnedMemory(Arc::clone(device))),
-        None => Box::new(HostMemory),
+        None => Box::new(ProcessMemory),
     };
     let limit = attr.memory_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let name = label.to_owned();

@@ -3,7 +3,7 @@
 use crate::base::{Desc, Result};
 use crate::device::HostFunction;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use crate::sync::Mailbox;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) struct KernelOnHost {
     kernel: Arc<dyn Kernel>,
     /// Scratch memory of the last call.
-    scratch: Mailbox<Buffer>,
+    scratch: Mailbox<AlignedBuffer>,
 }
 
 impl KernelOnHost {
@@ -29,11 +29,11 @@ impl HostFunction for KernelOnHost {
         let memory = match self.scratch.take().filter(|memory| memory.bytes() >= needed) {
             Some(memory) => Some(memory),
             None if bytes == 0 => None,
-            None => Some(Buffer::zeroed(needed, "scratch")?),
+            None => Some(AlignedBuffer::zeroed(needed, "scratch")?),
         };
         // SAFETY: as demanded of the caller, which owns the outputs; this call has taken the scratch memory.
         let result = unsafe {
-            let scratch = Scratch::new(memory.as_ref().map_or(std::ptr::null_mut(), Buffer::data), bytes, 1);
+            let scratch = Scratch::new(memory.as_ref().map_or(std::ptr::null_mut(), AlignedBuffer::data), bytes, 1);
             let context = KernelContext::new(inputs, outputs, None, scratch, &NEVER);
             self.kernel.compute(&context, context.outputs())
         };

@@ -9,7 +9,7 @@ use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, Then, Transfer, label};
-use crate::memory::Buffer;
+use crate::memory::AlignedBuffer;
 use crate::stream::{Queue, QueueWork};
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ enum Half {
 pub(super) struct Staged {
     source: Ref<Tensor>,
     target: Ref<Tensor>,
-    memory: Buffer,
+    memory: AlignedBuffer,
     /// A stream of the other device's, and an event behind each half.
     aside: Box<dyn DeviceStream>,
     read: Arc<dyn DeviceEvent>,
@@ -40,7 +40,7 @@ impl Staged {
         let other = if source.engine().is_same_device(stream.engine()) { target.engine() } else { source.engine() };
         let name = format!("copies of stream '{}'", stream.queue().name());
         Ok(Staged {
-            memory: Buffer::zeroed(source.bytes(), "a copy between two devices")?,
+            memory: AlignedBuffer::zeroed(source.bytes(), "a copy between two devices")?,
             aside: accelerator(other)?.stream(&DeviceStreamAttr { name: &name, priority: 0 })?,
             read: accelerator(source.engine())?.event(false)?,
             written: accelerator(target.engine())?.event(false)?,

@@ -5,7 +5,7 @@ use super::attr::StreamAttr;
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, with_article};
-use crate::memory::{Block, Progress, StreamCache};
+use crate::memory::{MemoryBlock, Progress, StreamCache};
 use crate::stream::{Executor, Queue, QueueAttr};
 use crate::sync::Mailbox;
 use crate::threadpool::ThreadPool;
@@ -17,7 +17,7 @@ pub struct Stream {
     attr: Object<StreamAttr>,
     pub(super) engine: Ref<Engine>,
     /// Scratch memory of the last call that ran in its caller, for reuse.
-    pub(super) scratch: Mailbox<Block>,
+    pub(super) scratch: Mailbox<MemoryBlock>,
     /// Scratch memory of queued calls.
     pub(super) lane: Arc<StreamCache>,
 }

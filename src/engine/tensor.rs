@@ -5,7 +5,7 @@ use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
 use crate::device;
-use crate::memory::{Block, Slot, Tag, View};
+use crate::memory::{MemoryBlock, Tag, ValueSlot, View};
 use crate::sync::Mutex;
 use std::any::Any;
 
@@ -14,7 +14,7 @@ pub struct Tensor {
     view: View,
     engine: Ref<Engine>,
     /// The memory, if it is the engine's and the shape is fixed.
-    _memory: Option<Block>,
+    _memory: Option<MemoryBlock>,
     open: Option<OpenShape>,
     /// Dropped when the host's memory is no longer used.
     _release: Option<Box<dyn Any + Send + Sync>>,
@@ -27,7 +27,7 @@ pub struct OpenShape {
     pattern: Desc,
     /// Capacity in host memory, in bytes. `None` for engine memory, which grows.
     capacity: Option<usize>,
-    memory: Mutex<Option<Block>>,
+    memory: Mutex<Option<MemoryBlock>>,
 }
 
 impl OpenShape {
@@ -54,7 +54,7 @@ impl Tensor {
     }
 
     /// In memory that is large enough.
-    pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: Block) -> Ref<Tensor> {
+    pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: MemoryBlock) -> Ref<Tensor> {
         // SAFETY: memory of the block, which the tensor keeps, and which is aligned for every element.
         let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
         Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None })
@@ -179,7 +179,7 @@ impl Tensor {
     ///
     /// # Safety
     /// The caller owns the slot, whose value is computed, and nobody else uses the tensor.
-    pub unsafe fn receive(&self, slot: &Slot) -> Result<()> {
+    pub unsafe fn receive(&self, slot: &ValueSlot) -> Result<()> {
         let desc = *slot.view().desc();
         let bytes = desc.bytes()?;
         match &self.open {

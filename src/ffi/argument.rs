@@ -44,7 +44,7 @@ pub(super) unsafe fn out_value<'a, T: Copy>(out: *mut T, argument: &str) -> Resu
     Ok(OutValue { out, _life: std::marker::PhantomData })
 }
 
-/// A checked place for one result. It may hold garbage until `set`, so no reference to it exists.
+/// A checked output for one result. It may be uninitialised until `set`, so no reference to it exists.
 pub(super) struct OutValue<'a, T: Copy> {
     out: *mut T,
     _life: std::marker::PhantomData<&'a mut T>,

@@ -1,4 +1,4 @@
-//! The descriptors of the built-in operations as a device is given them: named, complete, as this version knows them.
+//! The descriptors of the built-in operations as a device receives them: named, complete, as this version knows them.
 
 use super::argument::out_ptr;
 use super::handle;
@@ -6,16 +6,16 @@ use super::versioned::Versioned;
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
 use crate::engine::{BoundKernel, Engine, KernelAttr, KernelIdentity};
-use crate::kernel::cache::{self, Settings};
+use crate::kernel::cache::{self, KernelSettings};
 
 /// The descriptor of a built-in operation.
-pub(super) trait Attributes: Versioned {
-    /// What weir_kernel_create_ is followed by.
+pub(super) trait OperationDesc: Versioned {
+    /// The suffix after weir_kernel_create_.
     const OPERATION: &'static str;
-    /// Where it names packed weights, which are of one engine's.
+    /// Offset of its pointer to packed weights, which belong to one engine.
     const WEIGHTS: Option<usize> = None;
 
-    /// Whether these bytes of it name some.
+    /// Whether these bytes of the descriptor name packed weights.
     fn has_weights(bytes: &[u8]) -> bool {
         Self::WEIGHTS.is_some_and(|at| bytes[at..at + size_of::<usize>()].iter().any(|&byte| byte != 0))
     }
@@ -23,7 +23,7 @@ pub(super) trait Attributes: Versioned {
 
 macro_rules! operations {
     ($($desc:ident = $operation:literal $(with $weights:ident)?),* $(,)?) => {
-        $(impl Attributes for $desc {
+        $(impl OperationDesc for $desc {
             const OPERATION: &'static str = $operation;
             $(const WEIGHTS: Option<usize> = Some(std::mem::offset_of!($desc, $weights));)?
         })*
@@ -57,15 +57,15 @@ operations! {
     weir_gru_desc = "gru",
 }
 
-/// Its bytes. NULL is all zero; so is what the caller's header does not know.
+/// The descriptor's bytes. NULL becomes zeros, and so do members that the caller's header does not know.
 ///
 /// # Safety
 /// `desc` is NULL, or `versioned::read` has taken it.
-pub(super) unsafe fn bytes<D: Attributes>(desc: *const D) -> Vec<u8> {
+pub(super) unsafe fn bytes<D: OperationDesc>(desc: *const D) -> Vec<u8> {
     let own = size_of::<D>();
     let mut bytes = vec![0; own];
     if !desc.is_null() {
-        // SAFETY: what was read has a size, and as many readable bytes.
+        // SAFETY: a struct that was read has a size, and as many readable bytes.
         unsafe {
             let known = desc.cast::<usize>().read().min(own);
             std::ptr::copy_nonoverlapping(desc.cast::<u8>(), bytes.as_mut_ptr(), known);
@@ -75,11 +75,12 @@ pub(super) unsafe fn bytes<D: Attributes>(desc: *const D) -> Vec<u8> {
     bytes
 }
 
-/// The common end of every built-in kernel's creation: `make` reads and checks `desc`, and the cache gives the kernel.
+/// The shared end of every built-in kernel's creation: `make` reads and checks `desc`, and the cache returns the
+/// kernel.
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
-pub(super) unsafe fn create<D: Attributes, K: Settings>(
+pub(super) unsafe fn create<D: OperationDesc, K: KernelSettings>(
     engine: *mut weir_engine,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,

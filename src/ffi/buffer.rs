@@ -10,7 +10,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Makes a buffer of `bytes` bytes in the engine's memory, aligned as the engine says. It holds anything. 0 bytes are
+/// Creates a buffer of `bytes` bytes in the engine's memory, with the engine's alignment and any contents. 0 bytes are
 /// legal.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
@@ -29,10 +29,10 @@ pub unsafe extern "C" fn weir_buffer_create(
     })
 }
 
-/// Makes a buffer of the caller's memory, which the engine's kernels can reach. `release` (may be NULL) is called with
-/// `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it, no
-/// queued work with such a tensor. It is called in the thread that lets go of it last: one that releases a handle, or
-/// one that works for a stream or a run. It is not called if this call fails.
+/// Creates a buffer over memory of the caller's that the engine's kernels can reach. `release` (may be NULL) is called
+/// with `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it,
+/// no queued work with such a tensor. It is called in the thread that drops the last use: one that releases a handle,
+/// or one that works for a stream or a run. It is not called if this call fails.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must
 /// live until release is called, or, without release, until nothing uses it any more. Errors: INVALID_ARGUMENT (NULL
@@ -126,8 +126,8 @@ pub unsafe extern "C" fn weir_buffer_get_engine(
     })
 }
 
-/// Makes a tensor of the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer,
-/// also over one another; a call of a kernel still refuses an output that shares memory with its other tensors.
+/// Creates a tensor over the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer
+/// and overlap; a call of a kernel still refuses an output that shares memory with its other tensors.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied,
 /// and the tensor keeps the buffer. Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not

@@ -1,24 +1,24 @@
-//! How many runs of a program may go on at once.
+//! The limit of concurrent runs of a program.
 
 use super::argument::{boolean, out_value};
 use super::guard::guard;
 use super::handle;
 use crate::abi::*;
 
-/// How many runs of the program may go on at once; 0 (the default) = any number. Runs of parts of its outputs count
-/// too. One more run waits, in the order in which they come:
+/// Maximum number of concurrent runs of the program; 0 (the default) = no limit. Runs of parts of its outputs count
+/// too. A run beyond the limit waits, first come, first served:
 ///
 /// - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline. Inside
-///   of a task of a thread pool, of a stream's work, or of a run of a program with such a bound it does not sleep: it
-///   helps the pool and looks for a while, and is then refused with FAILED_PRECONDITION;
-/// - an asynchronous stream takes it as ever, and the call does not block; when its turn comes there, the stream waits,
-///   without a thread. To be held back at the call, see weir_run_options_set_no_wait.
+///   of a task of a thread pool, of a stream's work, or of a run of a program with such a limit it does not sleep: it
+///   helps the pool and spins for a while, and is then refused with FAILED_PRECONDITION;
+/// - an asynchronous stream accepts it as usual, and the call does not block; when its turn comes, the stream waits
+///   without holding a thread. To be refused at the call instead, see weir_run_options_set_no_wait.
 ///
-/// A run that begins inside of a run of the same program is part of it, and takes no place of its own; so are programs
-/// as nodes (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one
-/// place, and uses as many more as are free then. A thread of the host's that completes a kernel later is inside of
-/// nothing: it must not wait for a run of the program that its kernel is part of. A kernel that waits, outside of a
-/// pool, for a stream on which a run of its own program waits for a place is refused (FAILED_PRECONDITION).
+/// A run that begins inside of a run of the same program is part of it and does not count; so are programs as nodes
+/// (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one slot,
+/// and uses as many more as are free then. A host thread that completes a kernel later is inside of nothing: it must
+/// not wait for a run of the program that its kernel is part of. A kernel that waits, outside of a pool, for a stream
+/// on which a run of its own program waits for a slot is refused (FAILED_PRECONDITION).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn weir_compile_options_set_max_concurrent_runs(
     })
 }
 
-/// What weir_compile_options_set_max_concurrent_runs set.
+/// The limit set by weir_compile_options_set_max_concurrent_runs.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -51,9 +51,9 @@ pub unsafe extern "C" fn weir_compile_options_get_max_concurrent_runs(
     })
 }
 
-/// Whether a run of a program with a bound (weir_compile_options_set_max_concurrent_runs) is refused with
-/// RESOURCE_EXHAUSTED at the call, where it would have to wait: 1, or 0 (the default). In the calling thread that is
-/// while as many runs go on as may; on an asynchronous stream while as many are queued on streams or go on.
+/// Whether a run of a program with a limit (weir_compile_options_set_max_concurrent_runs) is refused at the call with
+/// RESOURCE_EXHAUSTED where it would have to wait: 1, or 0 (the default). In the calling thread that is while as many
+/// runs are active as the limit allows; on an asynchronous stream while as many are queued on streams or active.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn weir_run_options_set_no_wait(options: *mut weir_run_opt
     })
 }
 
-/// What weir_run_options_set_no_wait set.
+/// The value set by weir_run_options_set_no_wait.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

@@ -12,10 +12,10 @@ use crate::sync::fork;
 use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
 use std::ffi::{CString, c_void};
 
-/// Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for what is
-/// notable of the pool. The vtable and ctx are taken as weir_threadpool_create takes them: vtable->release(ctx) is
-/// called at the end, which is checked too. Nobody else may use the pool meanwhile. A pool that loses tasks or does
-/// not return ends in a failed clause and not in a hang; a pool that does not return is never released.
+/// Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for notable
+/// properties of the pool. The vtable and ctx are used as by weir_threadpool_create: vtable->release(ctx) is called at
+/// the end, which is checked too. Nothing else may use the pool meanwhile. A pool that loses tasks or does not return
+/// ends in a failed clause and not in a hang; a pool that does not return is never released.
 ///
 /// Thread safety: any thread, but none of the pool. Blocking: a second or so on a good pool; on a bad one up to some
 /// budgets (options->budget_ns) for each clause. Ownership: ctx passes to weir, if this call succeeds; the options are
@@ -53,15 +53,15 @@ pub unsafe extern "C" fn weir_threadpool_conformance(
 }
 
 /// Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events,
-/// copies and kernels do what they promise. It takes the device at its own functions, so it asks the same of a
-/// plug-in's devices as of weir's own. A device that hangs ends in a failed clause and not in a hang. Nothing else
-/// should use the device meanwhile.
+/// copies and kernels keep their contract. It calls the device's own functions, so plug-in devices and weir's own pass
+/// the same checks. A device that hangs ends in a failed clause and not in a hang. Nothing else should use the device
+/// meanwhile.
 ///
 /// Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up
 /// to some budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg
 /// is the caller's. *out_failed is the number of clauses that failed. Errors: INVALID_ARGUMENT (NULL, unknown kind or
-/// options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; what opening the device gives. A broken clause is no
-/// error.
+/// options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; the errors of opening the device. A broken clause is
+/// no error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_conformance(
@@ -113,7 +113,7 @@ fn checked(options: &weir_conformance_options) -> Result<Options> {
     })
 }
 
-/// Words a line for C.
+/// Converts a line for C.
 fn say(line: &ReportLine, report: &dyn Fn(&weir_conformance_line)) {
     let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
     let (clause, title, what) = (text(line.clause), text(line.title), text(&line.text));

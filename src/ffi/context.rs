@@ -11,7 +11,7 @@ use crate::sync::ambient;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// What the host gave: a body, or its beginning.
+/// The function that the host provides: a complete body, or the beginning of an asynchronous one.
 #[derive(Clone, Copy)]
 enum HostBody {
     Whole(KernelCall),
@@ -25,10 +25,10 @@ pub(super) struct HostKernel {
     infer: weir_infer_fn,
     user: *mut c_void,
     destroy: Destroy,
-    /// None = anything goes.
+    /// None = anything is accepted.
     inputs: Option<Box<[Desc]>>,
     num_inputs: usize,
-    /// What the outputs look like, where `infer` does not say.
+    /// Descriptors of the outputs, where `infer` does not compute them.
     outputs: Option<Box<[Desc]>>,
     num_outputs: usize,
     cost_ns: u64,
@@ -204,7 +204,7 @@ impl Kernel for HostKernel {
         let HostBody::Begun(begin) = self.body else { return done.done(self.compute(context, outputs)) };
         let handle = std::ptr::without_provenance_mut::<weir_completion>(done.into_number());
         // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and stays until the
-        // call is done, as `Kernel::start` says. The handle is a number that nobody reads through.
+        // call is done, as `Kernel::start` requires. The handle is a number that is never dereferenced.
         let status = unsafe { begin(self.user, std::ptr::from_ref(context).cast_mut().cast(), handle) };
         match status {
             0 => Ok(()),
@@ -213,8 +213,8 @@ impl Kernel for HostKernel {
     }
 }
 
-/// As `borrow`, for calls that kernels make all the time: None if anything is wrong with the three pointers, so that
-/// another look can say what.
+/// As `borrow`, for frequent calls of kernels: None if anything is wrong with the three pointers; a second, slower
+/// check then finds the error.
 ///
 /// # Safety
 /// As `borrow`; the others are NULL or may be written to.

@@ -8,7 +8,7 @@ use crate::base::Result;
 use crate::graph::{Graph, NodeId, ValueId};
 use std::ffi::c_char;
 
-/// The values of a list of the caller's.
+/// The values in an array of the caller's.
 ///
 /// # Safety
 /// `list` is NULL or has `len` values.
@@ -17,7 +17,7 @@ unsafe fn values(list: *const weir_value, len: usize, argument: &str) -> Result<
     Ok(unsafe { array(list, len, argument) }?.iter().map(|&value| value.into()).collect())
 }
 
-/// Gives the caller a node's outputs, and the node if that is wanted.
+/// Stores a node's outputs, and the node if requested, for the caller.
 fn give(node: NodeId, outputs: &mut [weir_value], out_node: *mut weir_node) {
     for (i, out) in outputs.iter_mut().enumerate() {
         *out = node.output(i).into();
@@ -28,18 +28,18 @@ fn give(node: NodeId, outputs: &mut [weir_value], out_node: *mut weir_node) {
     }
 }
 
-/// Adds a choice of two graphs: each run runs then_graph if predicate (one element of bool, u8, s8 or s32) is not 0,
-/// else else_graph. Both have as many inputs as `inputs` has values, and get these in their order; both have
-/// num_outputs outputs, alike in type and shape, which become the node's. A graph inside sees nothing of the graph
-/// around it but its inputs.
+/// Adds a branch between two graphs: each run executes then_graph if predicate (one element of bool, u8, s8 or s32) is
+/// not 0, else else_graph. Both have as many inputs as `inputs` has values, and receive them in order; both have
+/// num_outputs outputs with the same types and shapes, which become the node's. A nested graph sees only its inputs of
+/// the graph around it.
 ///
-/// The node begins when predicate and inputs are there. Each output is there as soon as the branch has computed it; a
-/// control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
+/// The node begins when predicate and inputs are available. Each output is available as soon as the branch has computed
+/// it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be
 /// changed or destroyed afterwards; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or
-/// outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 graphs inside one another). Types and shapes are checked
-/// by weir_graph_compile.
+/// outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are checked by
+/// weir_graph_compile.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_cond(
@@ -72,8 +72,8 @@ pub unsafe extern "C" fn weir_graph_add_cond(
     })
 }
 
-/// Adds a choice of several graphs: each run runs branches[index] (index: one element of bool, u8, s8 or s32), and the
-/// last one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+/// Adds a branch between several graphs: each run executes branches[index] (index: one element of bool, u8, s8 or s32),
+/// and the last one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
 /// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
@@ -117,15 +117,15 @@ pub unsafe extern "C" fn weir_graph_add_case(
 
 /// Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the
 /// variables' next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants,
-/// which stay the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape.
-/// The node's outputs are the variables' last values; without an iteration, their first. parallel_iterations is how
-/// many iterations may run at once where their data allow it, at least 1; it never changes a result. With more than 1,
-/// tasks and kernels without outputs of different iterations may run at the same time and in any order, the program
-/// keeps so many copies of the loop's values and one more, and compile may choose a smaller number (weir_program_report
-/// says which, and why). A short loop whose number of iterations follows from constants is written out: its nodes are
-/// then called "name/iteration/node".
+/// which stay the same in all iterations. body_graph has num_variables outputs, with the variables' types and shapes.
+/// The node's outputs are the variables' final values; without an iteration, their initial ones. parallel_iterations,
+/// at least 1, is how many iterations may run at once where their data allow it; it never changes a result. With more
+/// than 1, tasks and kernels without outputs of different iterations may run at the same time and in any order, the
+/// program keeps one more copy of the loop's values than that, and compile may choose a smaller number
+/// (weir_program_report says which, and why). A short loop whose number of iterations follows from constants is
+/// unrolled: its nodes are then called "name/iteration/node".
 ///
-/// The node begins when all variables and invariants are there.
+/// The node begins when all variables and invariants are available.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied; name is copied.
 /// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 1.
@@ -164,11 +164,10 @@ pub unsafe extern "C" fn weir_graph_add_while(
 }
 
 /// Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
-/// out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is
-/// skipped, and its outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can
-/// be said as graphs, weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any
-/// other: where switches and merges are not a cond's, their values come and go by the host. out_node (may be NULL)
-/// receives the node.
+/// out_false; the other one is absent. A node with an absent input, or that waits for a skipped node, is skipped, and
+/// its outputs are absent, until weir_graph_add_merge joins the two sides. Where both sides can be expressed as graphs,
+/// weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any other: where switches
+/// and merges do not form a cond, their values travel through the host. out_node (may be NULL) receives the node.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
 /// (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
@@ -198,11 +197,10 @@ pub unsafe extern "C" fn weir_graph_add_switch(
     })
 }
 
-/// Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]; out_index may be NULL). The
-/// shape is what the inputs have in common: one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent
-/// it is skipped; a skipped node that it waits for without data does not matter. Two inputs that are both there are an
-/// error of the run (FAILED_PRECONDITION) that names the nodes which made them. out_node (may be NULL) receives the
-/// node.
+/// Adds a merge: passes on whichever of its inputs is present, and its index (s32[1]; out_index may be NULL). The shape
+/// is what the inputs have in common: one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent the
+/// merge is skipped; a skipped node that it waits for without data does not matter. Two present inputs are an error of
+/// the run (FAILED_PRECONDITION) that names the nodes which computed them. out_node (may be NULL) receives the node.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).

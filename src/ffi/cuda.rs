@@ -1,4 +1,4 @@
-//! CUDA devices: what is known of them, the host's own contexts, streams, events and kernels on them.
+//! CUDA devices: their properties, and the host's own contexts, streams, events and kernels on them.
 
 use super::argument::{flags, out_ptr, string};
 use super::context::HostKernel;
@@ -12,7 +12,7 @@ use crate::engine::{BoundKernel, Engine, KernelAttr, KernelIdentity, Stream, Str
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Refuses what this build does not have, and engines of other kinds.
+/// Refuses builds without CUDA, and engines of other kinds.
 fn check_kind(kind: DeviceKind) -> Result<()> {
     if cfg!(not(feature = "cuda")) {
         return Err(Error::new(Code::Unimplemented, "this build of weir is without CUDA"));
@@ -61,11 +61,11 @@ fn device_info(_engine: &Engine) -> Result<weir_cuda_device_info> {
     Err(Error::internal("an engine that this build does not have"))
 }
 
-/// What is known of a CUDA engine's device.
+/// Fills *out_info with properties of a CUDA engine's device.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller. Errors:
 /// INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA;
-/// what the driver says.
+/// errors of the driver.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_cuda_get_device_info(
@@ -85,13 +85,13 @@ pub unsafe extern "C" fn weir_cuda_get_device_info(
     })
 }
 
-/// The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains
-/// and whose flags it leaves alone. It must be of the device of the engine's index, and no other engine may be on that
+/// The CUcontext that an engine works in; NULL (the default) = the device's primary context, which weir retains and
+/// whose flags it leaves alone. It must be of the device with the engine's index, and no other engine may be on that
 /// device with another context.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: the context stays the caller's, who keeps it until the engine and all that is on it are gone.
-/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
+/// Ownership: the context stays the caller's, who keeps it until the engine and all objects on it are gone. Errors:
+/// INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_cuda_context(
@@ -107,17 +107,17 @@ pub unsafe extern "C" fn weir_engine_attr_set_cuda_context(
     })
 }
 
-/// Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
-/// = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
-/// Work that is enqueued while the caller captures the CUstream becomes part of the caller's graph, and the graph keeps
-/// all that this work uses. Work that cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does
-/// not count.
+/// Creates a weir stream on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2 =
+/// the default stream of the submitting thread. The caller's own work on it runs in the order of the calls. Work that
+/// is enqueued while the caller captures the CUstream becomes part of the caller's graph, and the graph keeps
+/// everything that this work uses. Work that cannot be captured is refused (docs/cuda.md). attr may be NULL; its
+/// priority is ignored.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
-/// stays the caller's, who keeps it until what was submitted is done and the last reference gone, and if that was let
-/// go of during a capture, until the graph is gone. Errors:
-/// INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of
-/// another kind, or the build is without CUDA; what the driver says.
+/// stays the caller's, who keeps it until the submitted work is done and the last reference gone, and if that was
+/// released during a capture, until the graph is gone. Errors: INVALID_ARGUMENT (also a stream of another context, an
+/// attr of another kind); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; errors of the
+/// driver.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_wrap_cuda(
@@ -152,12 +152,12 @@ unsafe fn foreign_event(stream: *mut weir_stream, event: *mut c_void, records: b
     stream.enqueue_foreign_event(native(event), records)
 }
 
-/// What is submitted from now on waits for a CUevent of the caller's, as recorded last when this call is issued.
+/// Makes later work on the stream wait for a CUevent of the caller's, as last recorded when this call is issued.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call
-/// was issued: when it returns, unless something in front of it waits for the host. Errors: INVALID_ARGUMENT;
-/// UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the event
-/// is the stream's error.
+/// has been issued: when it returns, unless something in front of it waits for the host. Errors: INVALID_ARGUMENT;
+/// UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; an error of the event becomes
+/// the stream's.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_wait_cuda_event(stream: *mut weir_stream, cuda_event: *mut c_void) -> weir_status {
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn weir_stream_wait_cuda_event(stream: *mut weir_stream, c
     guard("weir_stream_wait_cuda_event", || unsafe { foreign_event(stream, cuda_event, false) })
 }
 
-/// Records a CUevent of the caller's behind all that was submitted so far.
+/// Records a CUevent of the caller's after all work submitted so far.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: as weir_stream_wait_cuda_event.
 /// Errors: as weir_stream_wait_cuda_event.
@@ -179,18 +179,18 @@ pub unsafe extern "C" fn weir_stream_record_cuda_event(
     guard("weir_stream_record_cuda_event", || unsafe { foreign_event(stream, cuda_event, true) })
 }
 
-/// Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in
-/// this call; a launch fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the
-/// folder that the environment variable WEIR_CUDA_CACHE names (empty = nowhere), else in weir/cuda where the user's
-/// caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
-/// kernel is called after its entry.
+/// Creates a kernel from source code of the caller's: CUDA C++, PTX or a binary. It is compiled, if necessary, and
+/// loaded in this call; a launch only fills in addresses and counts. The output of NVRTC is cached on disk, in the
+/// folder that the environment variable WEIR_CUDA_CACHE names (empty = no cache), else in weir/cuda in the user's cache
+/// folder; a file is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
+/// kernel has the name of its entry.
 ///
 /// Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to
-/// *out_kernel; desc, what it points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the
-/// driver knows them; a source with mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is
-/// no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
-/// device, or the build without CUDA; what the driver says.
+/// *out_kernel; desc, the data it points to and attr are copied; desc->user passes to the kernel if desc->destroy is
+/// given. Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that do not match the entry as far
+/// as the driver knows them; a source with errors: the text is the compiler's); OUT_OF_RANGE; NOT_FOUND if there is no
+/// such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
+/// device, or the build without CUDA; errors of the driver.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_cuda(

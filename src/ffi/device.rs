@@ -1,4 +1,4 @@
-//! Kinds of engines, and devices that the host or a plug-in library brings.
+//! Kinds of engines, and devices provided by the host or a plug-in library.
 
 use super::argument::{array_mut, out_value, string};
 use super::guard::{guard, guard_value};
@@ -12,8 +12,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
-/// The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps
-/// its number for the life of the process, also when nobody makes its devices any more.
+/// The kind with this name: "cpu", "cuda", "emulated", or a name registered by a plug-in. A name keeps its number for
+/// the life of the process, even after its device provider is unregistered.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
 #[must_use]
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn weir_engine_kind_from_name(
     })
 }
 
-/// The name of a kind, "cpu"; "?" for a number that is none.
+/// The name of a kind, "cpu"; "?" for an unknown number.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
 #[unsafe(no_mangle)]
@@ -39,9 +39,9 @@ pub extern "C" fn weir_engine_kind_name(kind: weir_engine_kind) -> *const c_char
     guard_value(c"?".as_ptr(), || DeviceKind::from_value(kind).map_or(c"?", DeviceKind::c_name).as_ptr())
 }
 
-/// The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind
-/// (weir_engine_count). *out_count is how many there are; as many as there is room for are stored. A call with capacity
-/// 0 only asks.
+/// The kinds that have a device provider, in ascending order; a machine may still have no device of a kind
+/// (weir_engine_count). *out_count is the number of kinds; as many as fit are stored. A call with capacity 0 only asks
+/// for the number.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
 /// Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
@@ -66,13 +66,13 @@ pub unsafe extern "C" fn weir_engine_kind_list(
     })
 }
 
-/// What is taken back if the plug-in that has done it fails after all.
+/// An action to take back if the plug-in that performed it fails after all.
 enum Undo {
     Register(DeviceKind, i32),
     Replace(DeviceKind, i32, Arc<dyn Factory>),
 }
 
-/// What this thread is loading.
+/// The plug-in that this thread is loading.
 #[derive(Default)]
 struct Loading {
     undo: Vec<Undo>,
@@ -83,7 +83,7 @@ thread_local! {
     static LOADING: RefCell<Option<Loading>> = const { RefCell::new(None) };
 }
 
-/// Notes what a plug-in that is being loaded has done.
+/// Records an action of the plug-in that is being loaded.
 fn note(undo: impl FnOnce() -> Undo) {
     let _ = LOADING.try_with(|loading| {
         if let Some(loading) = &mut *loading.borrow_mut() {
@@ -105,24 +105,25 @@ unsafe fn plugin(
     unsafe {
         let name = string(name, "name")?;
         let functions = versioned::read(vtable, "vtable")?;
-        // A name is for ever, so it comes last.
+        // A name is permanent, so it comes last.
         Plugin::check(name, &functions)?;
         let kind = DeviceKind::named(name)?;
         Ok((kind, Plugin::new(kind, functions, ctx)?))
     }
 }
 
-/// Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The
-/// maker with the highest priority makes the devices; weir's own have priority 0. A maker of the kind "cpu" stands in
-/// the place of the host's own device: the host's threads do the work of its engines, as ever, and their tensors have
-/// memory of its host_allocate (WEIR_DEVICE_PINNED_MEMORY). Of its vtable nothing else is used but device_count,
-/// device_open, device_close, device_info, error_text and what belongs to settings, and nothing else is required.
-/// `name` has 1 to 32 of a-z, 0-9, '_' and '-', the first one a letter.
+/// Registers the devices of a vtable as a kind of engines: a new kind, or one more provider of an existing kind. The
+/// provider with the highest priority opens the devices; weir's own has priority 0. A provider of the kind "cpu"
+/// replaces the host's own device: host threads still do the work of its engines, and their tensors have memory of its
+/// host_allocate (WEIR_DEVICE_PINNED_MEMORY). From its vtable only device_count, device_open, device_close,
+/// device_info, error_text and the functions for settings are used, and no others are required. `name` has 1 to 32 of
+/// a-z, 0-9, '_' and '-', the first one a letter.
 ///
 /// Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;
-/// ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is unregistered or replaced, and
-/// its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names,
-/// struct_size, name); ALREADY_EXISTS if there is a maker with this priority (weir_device_replace takes its place).
+/// ctx passes to weir if this call succeeds: vtable->release(ctx) is called when the provider is unregistered or
+/// replaced, and its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text
+/// names, struct_size, name); ALREADY_EXISTS if there is a provider with this priority (weir_device_replace replaces
+/// it).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_register(
@@ -143,11 +144,11 @@ pub unsafe extern "C" fn weir_device_register(
     })
 }
 
-/// Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next
-/// ones that are made are the new maker's.
+/// Replaces the provider that has this priority. Devices that are open stay with the old provider; the new one opens
+/// the next.
 ///
-/// Thread safety: any thread. Blocking: as vtable->release of the one that goes. Ownership: as weir_device_register.
-/// Errors: those of weir_device_register; NOT_FOUND if there is no maker with this priority.
+/// Thread safety: any thread. Blocking: as vtable->release of the old provider. Ownership: as weir_device_register.
+/// Errors: those of weir_device_register; NOT_FOUND if there is no provider with this priority.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_replace(
@@ -168,9 +169,9 @@ pub unsafe extern "C" fn weir_device_replace(
     })
 }
 
-/// Takes the maker of this kind and priority away. Devices that are open stay until their engines are gone.
+/// Unregisters the provider of this kind and priority. Devices that are open stay until their engines are gone.
 ///
-/// Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see
+/// Thread safety: any thread. Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see
 /// weir_device_register. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -184,7 +185,7 @@ pub unsafe extern "C" fn weir_device_unregister(name: *const c_char, priority: i
     })
 }
 
-/// Text for weir_device_load, from a plug-in that is about to fail.
+/// Error text for weir_device_load, from a plug-in that is about to fail.
 unsafe extern "C" fn fail(text: *const c_char) {
     guard_value((), || {
         // SAFETY: the plug-in's text, as documented.
@@ -210,15 +211,14 @@ static API: weir_device_plugin_api = weir_device_plugin_api {
 
 const INIT: &CStr = c"weir_device_plugin_init";
 
-/// Opens a plug-in library and has it register its devices: its function weir_device_plugin_init
-/// (weir_device_plugin_init_fn) is called in this thread. A library that has been loaded stays so for the life of the
-/// process, and is not asked again: loading it once more does nothing. If it fails, what it has registered is taken
-/// back, and a later call asks it again.
+/// Opens a plug-in library and lets it register its devices: its function weir_device_plugin_init
+/// (weir_device_plugin_init_fn) is called in this thread. A loaded library stays loaded for the life of the process:
+/// loading it once more does nothing. If it fails, its registrations are undone, and a later call tries again.
 ///
 /// Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the
-/// library is opened and asked, or while another thread does so. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
+/// library is opened and initialised, here or in another thread. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
 /// library without that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where
-/// libraries cannot be opened; else what weir_device_plugin_init has returned.
+/// libraries cannot be opened; else the status that weir_device_plugin_init returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_load(path: *const c_char) -> weir_status {
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn weir_device_load(path: *const c_char) -> weir_status {
         // SAFETY: the caller's text, as documented; a string that was checked ends with a NUL.
         let (text, path) = unsafe { (string(path, "path")?, CStr::from_ptr(path)) };
         let loaded = library::load(path, INIT, |init| {
-            // SAFETY: what has this name has this type, as documented.
+            // SAFETY: the function of this name has this type, as documented.
             ask(unsafe {
                 std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const weir_device_plugin_api) -> i32>(init)
             })
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn weir_device_load(path: *const c_char) -> weir_status {
     })
 }
 
-/// Has a library register what it brings, or nothing.
+/// Calls a library's init function: all of its registrations stay, or none.
 fn ask(init: unsafe extern "C" fn(*const weir_device_plugin_api) -> i32) -> Result<()> {
     fork::check()?;
     fork::arm();
@@ -248,13 +248,13 @@ fn ask(init: unsafe extern "C" fn(*const weir_device_plugin_api) -> i32) -> Resu
         return Ok(());
     }
     for undo in done.undo.into_iter().rev() {
-        // Somebody else may have taken it away meanwhile.
+        // Another thread may have unregistered it meanwhile.
         let _ = match undo {
             Undo::Register(kind, priority) => device::unregister(kind, priority),
             Undo::Replace(kind, priority, old) => device::replace(kind, priority, old),
         };
     }
-    // Its own words, else those of the call that it has failed in.
+    // The plug-in's own text, else that of the call that failed in it.
     let text = done.text.or_else(|| last_error::with_text(|text| (!text.is_empty()).then(|| text.to_owned())));
     let name = INIT.to_string_lossy();
     Err(match (Code::from_status(status), text) {

@@ -1,11 +1,11 @@
 //! Tensors to and from other libraries, by DLPack.
 //!
-//! An export is a box that holds the tensor; the receiver's call of the deleter opens it. An import is a tensor over
-//! the other's memory whose end calls the other's deleter. Either happens once, on whatever thread it comes from.
+//! An export is a box that holds the tensor; the receiver's call of the deleter frees it. An import is a tensor over
+//! the producer's memory, and its end calls the producer's deleter. Either happens once, on any thread.
 
 use super::argument::{flags, out_ptr};
 use super::dlpack_device::{NO_DEVICE, check, device};
-use super::dlpack_layout::{Layout, compact, element_type};
+use super::dlpack_layout::{DlpackLayout, compact, element_type};
 use super::guard::{guard, guard_release};
 use super::handle;
 use crate::abi::weir_dlpack_flags::*;
@@ -19,7 +19,7 @@ use std::ffi::c_void;
 const IS_READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
 
-/// What keeps an export alive, with what its tensor points to.
+/// Keeps an export alive, with the data that its tensor points to.
 struct Exported<M> {
     managed: M,
     shape: [i64; MAX_RANK],
@@ -27,14 +27,14 @@ struct Exported<M> {
     tensor: Ref<Tensor>,
 }
 
-/// One of the two structs.
+/// Implemented by the two DLPack structs.
 trait Managed: Sized {
     fn fill(&mut self, tensor: DLTensor, context: *mut c_void, flags: u64);
     fn empty() -> Self;
-    /// What it holds, its flags; or why it cannot be read.
+    /// The tensor and its flags, or the reason why it cannot be read.
     fn open(&self) -> Result<(&DLTensor, u64)>;
     /// # Safety
-    /// Nobody uses it any more.
+    /// Nothing uses it any more.
     unsafe fn delete(this: *mut Self);
 }
 
@@ -130,7 +130,7 @@ impl Managed for DLManagedTensorVersioned {
     }
 }
 
-/// Puts the consumer behind what the producer has queued so far: its stream, or this thread.
+/// Orders the consumer, its stream or this thread, after the work that the producer has queued so far.
 fn order(producer: Option<&Stream>, consumer: Option<&Stream>) -> Result<()> {
     match (producer, consumer) {
         (None, _) => Ok(()),
@@ -166,7 +166,7 @@ unsafe fn export<M: Managed>(
     }
     let is_copy = bits & WEIR_DLPACK_COPY as u64 != 0;
     refuse_copy(tensor.engine(), is_copy)?;
-    // A copy is made of what is there when the producer is done.
+    // The copy is taken when the producer is done.
     order(producer.map(|stream| &**stream), if is_copy { None } else { consumer.map(|stream| &**stream) })?;
     let tensor = match is_copy {
         false => tensor,
@@ -204,7 +204,7 @@ unsafe fn export<M: Managed>(
     Ok(())
 }
 
-/// The bytes of a device are not for this thread to copy.
+/// This thread cannot copy bytes in a device's memory.
 fn refuse_copy(engine: &Engine, is_copy: bool) -> Result<()> {
     match is_copy && engine.accelerator().is_some() {
         true => Err(Error::new(
@@ -215,15 +215,15 @@ fn refuse_copy(engine: &Engine, is_copy: bool) -> Result<()> {
     }
 }
 
-/// Calls the other's deleter when it is dropped.
-struct Owner<M: Managed>(*mut M);
+/// Calls the producer's deleter when it is dropped.
+struct ForeignOwner<M: Managed>(*mut M);
 
 // SAFETY: DLPack lets the deleter be called from any thread.
-unsafe impl<M: Managed> Send for Owner<M> {}
+unsafe impl<M: Managed> Send for ForeignOwner<M> {}
 // SAFETY: as above; nothing else is done with it.
-unsafe impl<M: Managed> Sync for Owner<M> {}
+unsafe impl<M: Managed> Sync for ForeignOwner<M> {}
 
-impl<M: Managed> Drop for Owner<M> {
+impl<M: Managed> Drop for ForeignOwner<M> {
     fn drop(&mut self) {
         if !self.0.is_null() {
             // SAFETY: it was taken over with the import, and the memory is not used any more.
@@ -252,10 +252,11 @@ unsafe fn import<M: Managed + 'static>(
     check(&engine, tensor.device)?;
     refuse_copy(&engine, is_copy)?;
     // SAFETY: as documented.
-    let layout = unsafe { Layout::read(tensor) }?;
+    let layout = unsafe { DlpackLayout::read(tensor) }?;
     if said & IS_READ_ONLY != 0 && bits == 0 {
         return Err(Error::precondition(
-            "managed must not be written: import a copy (WEIR_DLPACK_COPY), or say that nothing writes it (WEIR_DLPACK_READ_ONLY)",
+            "managed must not be written: import a copy (WEIR_DLPACK_COPY), or say that nothing writes it \
+             (WEIR_DLPACK_READ_ONLY)",
         ));
     }
     if !is_copy && !layout.is_compact()? {
@@ -279,7 +280,7 @@ unsafe fn import<M: Managed + 'static>(
         ambient::call(|| unsafe { M::delete(managed) });
         return Ok(());
     }
-    // Only with the import a success is the other's struct ours to delete.
+    // The producer's struct becomes ours to delete only if the import succeeds.
     let owner = std::sync::Arc::new(Later::<M>::default());
     let release = Box::new(std::sync::Arc::clone(&owner));
     // SAFETY: the other's memory holds the tensor that it describes, and is kept until its owner is dropped.
@@ -288,8 +289,8 @@ unsafe fn import<M: Managed + 'static>(
     Ok(())
 }
 
-/// An owner that is there once the import is a success.
-struct Later<M: Managed>(crate::sync::OnceLock<Owner<M>>);
+/// An owner that is set once the import has succeeded.
+struct Later<M: Managed>(crate::sync::OnceLock<ForeignOwner<M>>);
 
 impl<M: Managed> Default for Later<M> {
     fn default() -> Self {
@@ -299,22 +300,22 @@ impl<M: Managed> Default for Later<M> {
 
 impl<M: Managed> Later<M> {
     fn adopt(&self, managed: *mut M) {
-        let _ = self.0.set(Owner(managed));
+        let _ = self.0.set(ForeignOwner(managed));
     }
 }
 
-/// Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with
-/// strides. The other calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL)
-/// is the stream on which the tensor is written: with `consumer`, a stream of weir's, that stream waits for what
+/// Exports a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with
+/// strides. The receiver calls its deleter, once and on any thread; the memory stays until then. `producer` (may be
+/// NULL) is the stream that writes the tensor. With `consumer`, a stream of weir's, that stream waits for the work that
 /// `producer` has queued so far, and nothing blocks; without, this call waits for it. So a program that implements
 /// `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer` is not kept away from the receiver.
 /// Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by weir_stream_wrap_cuda; that of
-/// an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
+/// an emulated engine is kDLExtDev. `flags`: of weir_dlpack_flags.
 ///
-/// Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a
-/// copy is made; else never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference
-/// to the tensor. Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack
-/// has no name for, a copy of a device's); those of weir_stream_synchronize and weir_stream_wait_event.
+/// Thread safety: any thread. Blocking: until `producer` has finished the work queued so far, if there is no `consumer`
+/// or a copy is made; else never. Ownership: *out_managed is the caller's until its deleter is called; it holds a
+/// reference to the tensor. Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory
+/// that DLPack has no name for, a copy of device memory); those of weir_stream_synchronize and weir_stream_wait_event.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_to_dlpack(
@@ -328,8 +329,8 @@ pub unsafe extern "C" fn weir_tensor_to_dlpack(
     guard("weir_tensor_to_dlpack", || unsafe { export(tensor, producer, consumer, flags, out_managed) })
 }
 
-/// As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be
-/// written, nor that it is a copy.
+/// As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot express that it is
+/// read-only, nor that it is a copy.
 ///
 /// Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
 #[must_use]
@@ -345,17 +346,18 @@ pub unsafe extern "C" fn weir_tensor_to_dlpack_legacy(
     guard("weir_tensor_to_dlpack_legacy", || unsafe { export(tensor, producer, consumer, flags, out_managed) })
 }
 
-/// Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool;
-/// others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory
-/// that must not be written is taken as a copy, or with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the
+/// Creates a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool;
+/// others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy.
+/// Read-only memory is accepted with WEIR_DLPACK_COPY or WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the
 /// host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index for a CUDA engine, kDLExtDev for an
-/// emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered before the stream that uses
-/// them: ask the other library for the export on the stream None, or on that stream's native handle.
+/// emulated one; for the latter two WEIR_DLPACK_COPY is not implemented. The contents must be there, or ordered before
+/// the stream that uses them: ask the other library for the export on the stream None, or on that stream's native
+/// handle.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once,
 /// when nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the
 /// caller's. Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION
-/// (it must not be written); UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for);
+/// (it is read-only); UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for);
 /// OUT_OF_RANGE; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]

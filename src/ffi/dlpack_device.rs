@@ -1,4 +1,4 @@
-//! What DLPack calls the memory of an engine.
+//! The DLPack device of an engine's memory.
 #![forbid(unsafe_code)]
 
 use crate::abi::DLDevice;
@@ -8,7 +8,7 @@ use crate::engine::Engine;
 
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
-/// Memory of the host's that a GPU can reach, too.
+/// Host memory that a GPU can reach too.
 const CUDA_HOST: i32 = 3;
 /// For devices that the specification does not know.
 const EXTENSION: i32 = 12;
@@ -16,7 +16,7 @@ const CUDA_MANAGED: i32 = 13;
 
 pub(super) const NO_DEVICE: DLDevice = DLDevice { device_type: CPU, device_id: 0 };
 
-/// What DLPack calls the memory of the engine; None: it has no name for it.
+/// The DLPack device of the engine's memory; fails if DLPack has no name for it.
 pub(super) fn device(engine: &Engine) -> Result<DLDevice> {
     let device_type = match engine.kind() {
         _ if engine.accelerator().is_none() => return Ok(NO_DEVICE),

@@ -1,4 +1,4 @@
-//! What DLPack says of a tensor's elements and where they lie: types, shapes and strides.
+//! Element types, shapes and strides of DLPack tensors.
 
 use super::argument;
 use crate::abi::*;
@@ -26,7 +26,7 @@ fn type_text(of: DLDataType) -> String {
     }
 }
 
-/// What DLPack calls the elements of a tensor.
+/// The DLPack type of a tensor's elements.
 pub(super) fn element_type(of: weir_dtype) -> Result<DLDataType> {
     let known = TYPES.iter().find(|row| row.0 == of);
     let &(_, code, bits) = known.ok_or_else(|| Error::internal("an element type without a counterpart"))?;
@@ -44,16 +44,16 @@ pub(super) fn compact(desc: &Desc) -> [i64; MAX_RANK] {
     strides
 }
 
-/// Shape and strides of what is imported.
-pub(super) struct Layout {
+/// Shape and strides of an import.
+pub(super) struct DlpackLayout {
     pub desc: Desc,
     pub strides: [i64; MAX_RANK],
 }
 
-impl Layout {
+impl DlpackLayout {
     /// # Safety
     /// `shape` and `strides` are as DLPack says.
-    pub unsafe fn read(tensor: &DLTensor) -> Result<Layout> {
+    pub unsafe fn read(tensor: &DLTensor) -> Result<DlpackLayout> {
         let of = tensor.dtype;
         let known = TYPES.iter().find(|row| (row.1, row.2, 1) == (of.code, of.bits, of.lanes));
         let &(dtype, ..) = known.ok_or_else(|| {
@@ -71,10 +71,10 @@ impl Layout {
             // SAFETY: as demanded of the caller.
             strides[..rank].copy_from_slice(unsafe { argument::array(tensor.strides, rank, "managed: strides") }?);
         }
-        Ok(Layout { desc, strides })
+        Ok(DlpackLayout { desc, strides })
     }
 
-    /// The strides of dimensions with one element, and of what has none, say nothing.
+    /// Whether the strides are compact. Strides of dimensions with one element, and of empty tensors, do not count.
     pub fn is_compact(&self) -> Result<bool> {
         let expected = compact(&self.desc);
         let says = |i: usize| self.desc.dims[i] > 1 && self.strides[i] != expected[i];

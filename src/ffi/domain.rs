@@ -8,9 +8,9 @@ use crate::base::Result;
 use crate::engine::{self, Domain, DomainId, Extent, Scope};
 use std::ffi::c_char;
 
-/// Makes a domain. `name` is for texts: 1 to 24 letters, digits, '.', '_' and '-'. Two users need not know of each
-/// other: if another domain alive has the name, this one's is followed by a number, as in "torch#2". Engines are put
-/// into a domain by weir_engine_attr_set_domain.
+/// Creates a domain. `name` is for texts: 1 to 24 letters, digits, '.', '_' and '-'. Two users need not know of each
+/// other: if another live domain has the name, this one's gets a number, as in "torch#2". weir_engine_attr_set_domain
+/// puts engines into a domain.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: name is copied; the caller owns one reference to *out_domain.
 /// Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn weir_domain_release(domain: *mut weir_domain) {
     guard_release("weir_domain_release", || unsafe { handle::release(domain) });
 }
 
-/// Copies the domain's name, which no other domain alive has, as weir_last_error_copy copies its text.
+/// Copies the domain's name, which is unique among live domains, as weir_last_error_copy copies its text.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn weir_domain_get_name(
     })
 }
 
-/// The domain that the engine is made in. NULL: the default domain, that of all who ask for none.
+/// The domain that the engine is created in. NULL: the default domain, shared by all that set none.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
 /// own.
@@ -99,9 +99,9 @@ pub unsafe extern "C" fn weir_engine_attr_get_domain(
     })
 }
 
-/// The engine's name in texts, in place of its device's: as of weir_domain_create, or "" for none (the default). If
-/// another engine of the domain has it, this one's is followed by a number, as in "encoder#2". Engines that are given
-/// none share their device's name, "cpu:0".
+/// The engine's name in texts, instead of its device's: as in weir_domain_create, or "" for none (the default). If
+/// another engine of the domain has it, this one's gets a number, as in "encoder#2". Engines without a name of their
+/// own share their device's name, "cpu:0".
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
 /// INVALID_ARGUMENT.
@@ -133,9 +133,9 @@ pub unsafe extern "C" fn weir_engine_attr_get_name(
     })
 }
 
-/// Copies the engine's name as all texts say it, as weir_last_error_copy copies its text: the one that it was given,
-/// else its device's, behind the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains
-/// never have the same name; in one domain engines that were given none may.
+/// Copies the engine's name as all texts print it, as weir_last_error_copy copies its text: its own name, else its
+/// device's, after the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never
+/// have the same name; in one domain engines without a name of their own may.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -153,20 +153,21 @@ pub unsafe extern "C" fn weir_engine_get_name(
     })
 }
 
-/// Waits until everything is done that was queued before this call on the streams of the domain's engines, and for
-/// nothing later, nor for what others queue elsewhere. NULL: the default domain. Returns the first late error of each
-/// of these engines that this call and weir_sync_domain_status have not returned yet: the first one's code, and the
-/// texts of all. It takes nothing away from what streams, engines and weir_sync_devices report, nor they from it.
+/// Waits until all work is done that was queued before this call on the streams of the domain's engines. It does not
+/// wait for later work, nor for other domains'. NULL: the default domain. Returns the first late error of each of these
+/// engines that this call and weir_sync_domain_status have not returned yet: the code of the first, and the texts of
+/// all. Streams, engines and weir_sync_devices still report their errors, and their reports take nothing away from this
+/// call.
 ///
-/// What runs of programs have given to these engines up to now is covered, whoever runs them; the rest of such a run is
-/// if it was started on a stream of the domain. Work that waits for another domain's (an event, a run over engines of
-/// both) is waited for with that.
+/// Work that runs of programs have submitted to these engines so far is covered, no matter which user started them; the
+/// rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
+/// event, a run over engines of both) is waited for with that.
 ///
-/// Inside of what weir has called this is refused, as of weir_sync_devices.
+/// It is refused inside of anything that weir has called, as weir_sync_devices is.
 ///
-/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed; in
-/// a thread of a pool that the work needs it helps or refuses. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
+/// a thread of a pool that the work needs, it helps or refuses. Ownership: none. Errors: INVALID_ARGUMENT;
+/// DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sync_domain(domain: *const weir_domain, timeout_ns: u64) -> weir_status {
@@ -176,12 +177,12 @@ pub unsafe extern "C" fn weir_sync_domain(domain: *const weir_domain, timeout_ns
     })
 }
 
-/// As weir_sync_domain, with an answer for each engine of the domain, as of weir_sync_devices_status.
+/// As weir_sync_domain, with a result for each engine of the domain, as of weir_sync_devices_status.
 ///
 /// Thread safety: any thread. Blocking: as of weir_sync_domain. Ownership: the caller's array.
-/// Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
-/// weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for);
-/// INVALID_ARGUMENT (NULL, struct_size).
+/// Errors: the code of the first engine whose status is not WEIR_OK (results are filled all the same);
+/// FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was
+/// waited for); INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sync_domain_status(
@@ -197,10 +198,9 @@ pub unsafe extern "C" fn weir_sync_domain_status(
     })
 }
 
-/// Begins a scope, as weir_async_scope_begin, of what fails late on streams of the domain's engines. NULL: the default
-/// domain. weir_async_scope_end waits for these streams alone, and what it tells weir_sync_domain does not tell again.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// Begins a scope, as weir_async_scope_begin, for late failures on streams of the domain's engines. NULL: the default
+/// domain. weir_async_scope_end waits for these streams only, and failures that it returns are not returned again by
+/// weir_sync_domain. Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_async_scope_begin_in(domain: *const weir_domain, out_scope: *mut u64) -> weir_status {
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn weir_async_scope_begin_in(domain: *const weir_domain, o
     })
 }
 
-/// The engines of a domain; of the default one for NULL.
+/// The engines of a domain; NULL = the default domain.
 ///
 /// # Safety
 /// As `handle::borrow`.

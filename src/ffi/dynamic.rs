@@ -1,4 +1,4 @@
-//! Shapes that only a run knows: tensors that take them, and outputs that kernels allocate.
+//! Shapes known only at run time: tensors that take them, and outputs that kernels allocate.
 
 use super::argument::{array, out_ptr};
 use super::guard::guard;
@@ -12,14 +12,15 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Makes a tensor whose shape is decided by the run that writes it: it is given to runs as an output whose shape is
-/// open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run that makes another shape than `desc` allows fails.
+/// Creates a tensor whose shape is decided by the run that writes it: it is passed to runs as an output whose shape is
+/// open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run whose output shape does not match `desc` fails.
 /// Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc,
-/// weir_tensor_get_data and weir_tensor_get_size tell what the last run made, and addresses that were asked for before
-/// are not valid any more. It can be an input whose shape is open too.
+/// weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and addresses obtained before are no
+/// longer valid. It can be an input whose shape is open too.
 ///
-/// Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
-/// reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open dimension).
+/// Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
+/// one reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open
+/// dimension).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create_dynamic(
@@ -35,14 +36,14 @@ pub unsafe extern "C" fn weir_tensor_create_dynamic(
     })
 }
 
-/// The same over `capacity` bytes of the caller's at `data`, aligned to the element size; the address stays. A run that
-/// makes more than has room fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs as
-/// they were. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory any more;
-/// not if this call fails.
+/// As weir_tensor_create_dynamic, over `capacity` bytes of the caller's at `data`, aligned to the element size; the
+/// address stays. A run whose output does not fit fails with OUT_OF_RANGE and both sizes in its text, and leaves all
+/// its dynamic outputs unchanged. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses
+/// the memory any more; not if this call fails.
 ///
-/// Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
-/// reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor and
-/// all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
+/// Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
+/// one reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor
+/// and all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create_dynamic_from(
@@ -68,14 +69,13 @@ pub unsafe extern "C" fn weir_tensor_create_dynamic_from(
     })
 }
 
-/// Says the shape of an output that is open (WEIR_KERNEL_DYNAMIC), and gives its memory, aligned to 64, contents
-/// undefined: once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree
-/// with what is declared; 0 is a legal dimension. From here on the output's view (weir_kernel_context_get_outputs) has
-/// address, size and shape. An output that is not allocated is a failure of the kernel, unless nothing in the graph
-/// uses it.
+/// Sets the shape of an open output (WEIR_KERNEL_DYNAMIC), and returns its memory, aligned to 64, contents undefined:
+/// once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with the
+/// declared ones; 0 is a legal dimension. From then on the output's view (weir_kernel_context_get_outputs) has address,
+/// size and shape. The kernel fails if an open output is not allocated, unless nothing in the graph uses it.
 ///
-/// The memory belongs to the program and is kept from run to run; it grows when a run needs more than all runs before,
-/// with memory of the engine's.
+/// The memory belongs to the program and is kept from run to run; it grows, with memory of the engine's, when a run
+/// needs more than all runs before.
 ///
 /// Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute
 /// returns. Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output);
@@ -107,9 +107,8 @@ pub unsafe extern "C" fn weir_kernel_context_allocate_output(
     })
 }
 
-/// Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which
-/// otherwise stay as large as a run needed them. The next run allocates again. Runs that are under way keep what they
-/// have.
+/// Frees the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise
+/// stay as large as the largest run needed. The next run allocates again. Active runs keep theirs.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

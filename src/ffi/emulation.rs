@@ -1,4 +1,4 @@
-//! Emulated devices: settings, and what they tell about themselves.
+//! Emulated devices: settings, counters, order and race reports.
 
 use super::argument::out_value;
 use super::guard::guard;
@@ -46,9 +46,9 @@ impl From<&Race> for weir_emulated_race {
     }
 }
 
-/// How the device of an emulated engine is emulated. The first engine on a device decides; another one with other
-/// settings is refused as long as the device lives (after a second, in which what is left of its last use may end), and
-/// one without any shares it.
+/// Emulation settings of an engine. The first engine on a device decides; another engine with different settings is
+/// refused while the device is alive (after a second, in which its last use may end), and one without settings shares
+/// the device.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied. Errors:
 /// INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_emulation(
     })
 }
 
-/// The emulation that was set, or all 0. In the attributes of an engine: how its device is emulated.
+/// The emulation that was set, or all 0. In the attributes of an engine: its device's emulation.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_emulation(
     })
 }
 
-/// Counts of an emulated device, since it was made; all engines on it share them.
+/// Counters of an emulated device since it was created, shared by all engines on it.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
@@ -111,10 +111,10 @@ pub unsafe extern "C" fn weir_emulated_get_counters(
     })
 }
 
-/// The order in which the device came to its operations: their numbers (1 = the first that was submitted), the latest
-/// ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest
-/// `capacity` of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same
-/// seed and the same calls have the same order.
+/// The order in which the device executed its operations: their numbers (1 = the first that was submitted), the latest
+/// ones, oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest
+/// `capacity` of them are stored. capacity 0 only asks for the number (numbers may then be NULL). Two runs with the
+/// same seed and the same calls have the same order.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
@@ -144,11 +144,10 @@ pub unsafe extern "C" fn weir_emulated_get_order(
     })
 }
 
-/// What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found:
-/// operations that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are
-/// one report, with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance
-/// between entries. `out_count` receives the number of reports. capacity 0 asks for the number only (then races may be
-/// NULL).
+/// The checker's reports on an emulated device (WEIR_EMULATION_CHECK), in the order of their first finding: operations
+/// that use the same bytes without being ordered. Findings that differ only in the operations' numbers are one report,
+/// with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between
+/// entries. `out_count` receives the number of reports. capacity 0 only asks for the number (races may then be NULL).
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT;
 /// FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count is set,
@@ -181,7 +180,7 @@ pub unsafe extern "C" fn weir_emulated_get_races(
     })
 }
 
-/// Forgets the reports and their count.
+/// Clears the reports and their count.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.

@@ -9,7 +9,7 @@ use crate::device::Waiting;
 use crate::engine::{self, Engine, EngineAttr, ThreadMode};
 use std::ffi::c_void;
 
-/// Makes settings for engines of one kind, all default.
+/// Creates settings for engines of one kind, all default.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
 /// Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn weir_engine_attr_destroy(attr: *mut weir_engine_attr) {
     guard_release("weir_engine_attr_destroy", || unsafe { handle::destroy(attr) });
 }
 
-/// The kind of engine that these settings are for.
+/// The kind of engine that the settings are for.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -52,9 +52,9 @@ pub unsafe extern "C" fn weir_engine_attr_get_kind(
     })
 }
 
-/// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
-/// default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose
-/// device does the work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
+/// The pool on which the engine's work runs unless a stream or a call has its own. NULL = none (the default): the
+/// thread mode decides, and without one the calling thread does the work. For an accelerator's engine, whose device
+/// does the work, it runs the host functions on the engine's streams (weir_enqueue_task).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
 /// its own.
@@ -92,16 +92,16 @@ pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
     })
 }
 
-/// Where the engine's threads come from: one of enum weir_thread_mode_value. A mode that was set counts before
-/// WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
+/// Source of the engine's threads: one of enum weir_thread_mode_value. A mode that was set comes before
+/// WEIR_THREAD_MODE from the environment; so does a pool that was set. A pool is compatible with mode GLOBAL only:
 /// weir_engine_create refuses it together with another mode.
 ///
-/// Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings.
-/// GLOBAL and CALLER: whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of
-/// all of its kind in this mode, which starts when the first program is compiled for the engine, and ends with the last
-/// who may need it; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. What is not set
-/// WEIR_DEVICE_THREAD_MODE says for these engines, and a pool, which is for functions of the host's on their streams,
-/// goes with each mode.
+/// For an accelerator's engine (not CPU) the mode decides which thread submits its part of programs: copies, kernels,
+/// recordings. GLOBAL and CALLER: whichever thread runs the program's nodes on the host. PRIVATE and KIND: one thread,
+/// of this engine or of all of its kind in this mode, which starts when the first program is compiled for the engine,
+/// and ends with the last possible user; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. If no mode is set,
+/// WEIR_DEVICE_THREAD_MODE decides for these engines. A pool, which is for host functions on their streams, is
+/// compatible with every mode.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (NULL, unknown mode).
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_thread_mode(
     })
 }
 
-/// The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: the mode that it is in.
+/// The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: its actual mode.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT.
@@ -136,14 +136,14 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
     })
 }
 
-/// How many threads weir starts for the engine in mode PRIVATE, and for the first engine of its kind in mode KIND; the
-/// other modes start none. 0 = as many as weir_threadpool_create_builtin starts by default. A count that was set
-/// counts before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND that was given
-/// another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
+/// Number of threads that weir starts for the engine in mode PRIVATE, and for the first engine of its kind in mode
+/// KIND; the other modes start none. 0 = as many as weir_threadpool_create_builtin starts by default. A count that was
+/// set comes before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND with a count
+/// other than 0 is refused if its kind already has another number of threads; one without a count joins them.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
-/// count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one thread
-/// of weir's or none, as its mode says.
+/// count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one weir
+/// thread or none, depending on its mode.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_thread_count(attr: *mut weir_engine_attr, count: u32) -> weir_status {
@@ -154,8 +154,8 @@ pub unsafe extern "C" fn weir_engine_attr_set_thread_count(attr: *mut weir_engin
     })
 }
 
-/// The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: their
-/// number.
+/// The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: the
+/// actual number.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
@@ -173,10 +173,9 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_count(
     })
 }
 
-/// Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there
-/// is work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave
-/// the device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use
-/// for it.
+/// Maximum number of streams of the engine over which one run of a program spreads its work on it; 0 = as many as there
+/// is parallel work, up to four. 1 is the default: more streams pay off only where single kernels leave the device
+/// idle. The program's report (weir_program_report) has the result. A CPU engine ignores it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (NULL, count above 64).
@@ -190,7 +189,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_max_streams(attr: *mut weir_engine
     })
 }
 
-/// The number of streams that was set, or 1.
+/// The maximum number of streams that was set, or 1.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT.
@@ -208,12 +207,12 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
     })
 }
 
-/// What the engine's device is opened with, in a form of its plug-in's (device_open_with of weir_device_vtable). The
-/// first engine on a device decides: another one with settings that do not fit is refused as long as the device lives,
-/// and one without any shares it. `bytes` 0 takes them back.
+/// Settings that the engine's device is opened with, in a format defined by its plug-in (device_open_with of
+/// weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
+/// the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
-/// INVALID_ARGUMENT; weir_engine_create gives UNIMPLEMENTED if the device takes none.
+/// INVALID_ARGUMENT; weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_device_settings(
@@ -230,8 +229,8 @@ pub unsafe extern "C" fn weir_engine_attr_set_device_settings(
     })
 }
 
-/// The settings that were set; in the attributes of an engine those that its device has settled. *out_bytes is how many
-/// bytes they have, 0 if there are none; as many as there is room for are stored. A call with capacity 0 only asks.
+/// The settings that were set; in the attributes of an engine, its device's actual settings. *out_bytes is their size
+/// in bytes, 0 if there are none; as many bytes as fit are stored. A call with capacity 0 only asks for the size.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
@@ -259,10 +258,10 @@ pub unsafe extern "C" fn weir_engine_attr_get_device_settings(
     })
 }
 
-/// How threads wait for work on the engine's device, in waits for streams, events, engines and all devices. They look
-/// for spin_ns nanoseconds, at most one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and
-/// takes no spin_ns: a CUDA device is asked for 30 us before a thread sleeps. The spin budget of a stream
-/// (weir_stream_attr_set_spin_ns) comes first, and is the stream's alone.
+/// How threads wait for work on the engine's device, in waits for streams, events, engines and all devices. They poll
+/// for spin_ns nanoseconds, at most one second, and then follow the policy. WEIR_WAIT_DEFAULT is the default and takes
+/// no spin_ns: a CUDA device is polled for 30 us before a thread sleeps. The spin budget of a stream
+/// (weir_stream_attr_set_spin_ns) comes first, and applies to that stream only.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
 /// unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -290,7 +289,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_wait_policy(
     })
 }
 
-/// The policy and the time to look that were set.
+/// The policy and the spin budget that were set.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -319,7 +318,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_wait_policy(
     })
 }
 
-/// How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
+/// The number of engines of a kind that this machine offers. A kind that this build or machine lacks has 0; that is no
+/// error.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
 #[must_use]
@@ -333,17 +333,16 @@ pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *m
     })
 }
 
-/// Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
-/// If the thread mode asks for threads, they are started here; if one cannot be started, those before it end again and
-/// there is no engine.
+/// Creates an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
+/// If the thread mode asks for threads, they are started here; if one cannot be started, the others end and the call
+/// fails.
 ///
-/// Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time. For others as long
-/// as opening the device takes, and up to a second if one with other settings has just been let go of. Ownership: the
+/// Thread safety: any thread. Blocking: never for CPU engines, except for the time to start threads. For others as long
+/// as opening the device takes, and up to a second if the device was just released with other settings. Ownership: the
 /// caller owns one reference to *out_engine; attr is copied. Errors: INVALID_ARGUMENT (also an attr of another kind, a
-/// pool together with a mode other than GLOBAL, or a value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means
-/// nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of
-/// this kind share another number of threads already; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such
-/// device.
+/// pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT);
+/// OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of this kind
+/// already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_create(
@@ -360,13 +359,14 @@ pub unsafe extern "C" fn weir_engine_create(
     })
 }
 
-/// Makes an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds
-/// and indices, so that the CPU's is the first, as weir_graph_compile wants it. Emulated devices are left out: a host
-/// that wants one makes it. *out_count is how many there are. A call with capacity 0 only asks; all are made, or none.
+/// Creates an engine for each device of this machine, of all kinds, with default settings: in ascending order of kinds
+/// and indices, so that the CPU's is the first, as weir_graph_compile expects. Emulated devices are left out: a host
+/// creates those itself. *out_count is the number of devices. A call with capacity 0 only asks for it; all engines are
+/// created, or none.
 ///
 /// Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
 /// each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
-/// set, no engine is made); those of weir_engine_create, with the name of the device.
+/// set, no engine is created); those of weir_engine_create, with the name of the device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_create_all(
@@ -404,9 +404,9 @@ pub unsafe extern "C" fn weir_engine_retain(engine: *mut weir_engine) -> weir_st
     guard("weir_engine_retain", || unsafe { handle::retain(engine, "engine") })
 }
 
-/// Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own.
-/// The last reference ends the threads of a private pool, and those of the kind if no other engine shares them, also
-/// when it goes inside a task of theirs: they do what is queued and then end by themselves. A reference to the pool
+/// Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own. The
+/// last reference ends the threads of a private pool, and those of the kind if no other engine shares them, even when
+/// it goes inside one of their tasks: they finish the queued work and then end by themselves. A reference to the pool
 /// (weir_engine_get_threadpool, weir_threadpool_retain) keeps them.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
@@ -447,7 +447,7 @@ pub unsafe extern "C" fn weir_engine_get_index(engine: *const weir_engine, out_i
     })
 }
 
-/// The settings that the engine was made with. Thread mode and thread count are in it as they were settled.
+/// The settings that the engine was created with, with its actual thread mode and thread count.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
 /// not destroy it.
@@ -466,8 +466,7 @@ pub unsafe extern "C" fn weir_engine_get_attr(
     })
 }
 
-/// The thread pool that the engine's work runs on, whether it was given or weir has started it; NULL = the calling
-/// thread.
+/// The thread pool that the engine's work runs on, whether it was given or started by weir; NULL = the calling thread.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
 /// Errors: INVALID_ARGUMENT.
@@ -485,7 +484,7 @@ pub unsafe extern "C" fn weir_engine_get_threadpool(
     })
 }
 
-/// Fills `out_info` with facts about the engine's device.
+/// Fills *out_info with information about the engine's device.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT.
@@ -504,14 +503,14 @@ pub unsafe extern "C" fn weir_engine_get_info(
     })
 }
 
-/// Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
-/// Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams,
-/// domains and weir_sync_devices report, nor they from it.
+/// Waits until all work is done that was queued on the engine's streams before this call, but not for later work.
+/// Returns the engine's first late error that this call has not returned yet. Streams, domains and weir_sync_devices
+/// still report their errors, and their reports take nothing away from this call.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
-/// = no limit). It works meanwhile, as weir_stream_synchronize does. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
-/// work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
+/// no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
+/// INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs,
+/// and always inside of anything that weir has called, as of weir_sync_devices; else a late error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_synchronize(engine: *mut weir_engine, timeout_ns: u64) -> weir_status {

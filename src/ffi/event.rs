@@ -6,7 +6,7 @@ use super::{handle, notice};
 use crate::abi::*;
 use crate::engine::Event;
 
-/// Makes an event, not recorded. `event_flags` is OR of weir_event_flags.
+/// Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_event.
 /// Errors: INVALID_ARGUMENT.
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn weir_event_release(event: *mut weir_event) {
     guard_release("weir_event_release", || unsafe { handle::release(event) });
 }
 
-/// Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the
+/// Records the event after everything queued on the stream so far. Recording again moves it; waits that began for the
 /// earlier record still wait for that one.
 ///
 /// Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
@@ -79,11 +79,10 @@ pub unsafe extern "C" fn weir_event_query(event: *const weir_event, out_done: *m
 /// Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never
 /// recorded.
 ///
-/// Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once,
-/// WEIR_TIMEOUT_INFINITE = no limit). It works meanwhile, as weir_stream_synchronize does.
-/// Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
-/// work needs; else the failure of the stream that the event was recorded on, each time.
+/// Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE
+/// = no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
+/// INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs;
+/// else the failure of the stream that the event was recorded on, each time.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_ns: u64) -> weir_status {
@@ -93,15 +92,15 @@ pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_
     })
 }
 
-/// Has the host told when the event, as last recorded before this call, has been reached, as weir_run_notify does for
-/// a run. The status is the failure of the stream that it was recorded on, up to there. If it was never recorded, or
-/// is reached, the host is told before the call returns. Recording again changes nothing for notices of before, and
-/// releasing the event neither.
+/// Tells the host when the event, as last recorded before this call, has been reached, as weir_run_notify does for a
+/// run. The status is the failure, up to there, of the stream that it was recorded on. If it was never recorded, or has
+/// been reached, the notice arrives before the call returns. Recording again, or releasing the event, does not affect
+/// earlier notices.
 ///
-/// Thread safety: any thread. Blocking: never; the function and release, if the event is reached. Ownership: `notice`
-/// is read during the call; its ctx is released with `release`.
-/// Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
-/// RESOURCE_EXHAUSTED (also if the lane for notices of an engine cannot be started).
+/// Thread safety: any thread. Blocking: never; the function and release run here if the event has been reached.
+/// Ownership: `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL,
+/// neither function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice
+/// thread of an engine cannot be started).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_notify(event: *mut weir_event, notice: *const weir_notice) -> weir_status {

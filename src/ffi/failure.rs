@@ -1,4 +1,4 @@
-//! What the calling thread's last error, and a run, know of the run that failed.
+//! The failed run behind the calling thread's last error, or behind a run handle.
 
 use super::guard::{guard, guard_value};
 use super::{handle, last_error, text, versioned};
@@ -7,9 +7,9 @@ use crate::base::text::fixed;
 use crate::base::{Error, Result, RunFailure};
 use std::ffi::c_char;
 
-/// Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of
-/// weir_program_run, weir_run_wait, or a call that reported the late error of a stream. If that call failed for another
-/// reason, or none has, code is WEIR_OK and the rest empty. Successful calls leave it.
+/// Fills *out_failure with the failed run behind the calling thread's last failed weir call: weir_program_run,
+/// weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
+/// has failed, code is WEIR_OK and the rest empty. Successful calls leave it unchanged.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn weir_last_failure_get(out_failure: *mut weir_run_failur
     })
 }
 
-/// Copies the name of a node that was not begun, of the failure that weir_last_failure_get describes, as
+/// Copies the name of a node that was not begun because of the failure that weir_last_failure_get describes, as
 /// weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
@@ -44,8 +44,8 @@ pub unsafe extern "C" fn weir_last_failure_copy_not_run(
     })
 }
 
-/// As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not
-/// done, and if it succeeded.
+/// As weir_last_failure_get, for a run that was started with weir_program_start. Its code is WEIR_OK until it is done,
+/// and if it succeeded.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn weir_run_get_failure(run: *const weir_run, out_failure:
     })
 }
 
-/// As weir_last_failure_copy_not_run, of a run that was started with weir_program_start.
+/// As weir_last_failure_copy_not_run, for a run that was started with weir_program_start.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn weir_run_copy_not_run(
     })
 }
 
-/// Runs the body of a call that asks about the last failure, and must not take its place when it fails itself.
+/// Runs the body of a call that queries the last failure, and must not replace it when it fails itself.
 fn keeping(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_status {
     match guard_value(Err(Error::internal("panic")), body) {
         Ok(()) => 0,

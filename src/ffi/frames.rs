@@ -1,4 +1,4 @@
-//! TensorFlow's first control flow in the graph builder.
+//! TensorFlow's original control flow in the graph builder.
 
 use super::argument::{boolean, out_value as checked_out, string};
 use super::guard::guard;
@@ -32,17 +32,17 @@ unsafe fn add(
     Ok(())
 }
 
-/// Adds an enter: brings a value into the frame `frame_name`. This and the next five functions say a loop by its edges,
-/// as graphs of TensorFlow's first control flow do; weir_graph_compile makes a loop of each frame, as
-/// weir_graph_add_while would, and refuses what is none with the nodes' names (docs/control_flow.md has all rules).
+/// Adds an enter: brings a value into the frame `frame_name`. This and the next five functions express a loop by its
+/// edges, as graphs of TensorFlow's original control flow do; weir_graph_compile turns each frame into a loop, as
+/// weir_graph_add_while would, and refuses malformed frames with the nodes' names (docs/control_flow.md has all rules).
 ///
-/// What takes values of a frame is in it, up to the exits; enters of values of one frame that have the same frame_name
-/// lead into one frame. A frame has one loop cond. Each of its variables has an enter, a loop merge, a switch whose
-/// predicate is the loop cond, a next iteration and, if its last value is wanted, an exit. With is_constant (0 or 1) the
-/// value is the same in all iterations and goes to any node of the frame. Constants need no enter. parallel_iterations
-/// is as for weir_graph_add_while, and the same for all enters of a frame. If the value is absent the whole loop is
-/// skipped, and what its exits give is absent. out_node (may be NULL) receives the node; it may wait for nodes outside of
-/// the frame.
+/// Every node that takes values of a frame is in it, up to the exits; enters of values of one frame that have the same
+/// frame_name lead into one frame. A frame has one loop cond. Each of its variables has an enter, a loop merge, a
+/// switch whose predicate is the loop cond, a next iteration and, if its last value is needed, an exit. With
+/// is_constant (0 or 1) the value is the same in all iterations and goes to any node of the frame. Constants need no
+/// enter. parallel_iterations is as for weir_graph_add_while, and the same for all enters of a frame. If the value is
+/// absent the whole loop is skipped, and the values of its exits are absent. out_node (may be NULL) receives the node;
+/// it may wait for nodes outside of the frame.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: both names are copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, empty frame_name, is_constant, parallel_iterations less than 1);
@@ -72,9 +72,9 @@ pub unsafe extern "C" fn weir_graph_add_enter(
     })
 }
 
-/// Adds the merge of a loop's variable: gives the value of an enter in the first iteration, and later that of the next
-/// iteration which weir_graph_set_back_edge says. Each loop merge needs one. A merge that is of no loop is
-/// weir_graph_add_merge.
+/// Adds the merge of a loop's variable: passes on the value of an enter in the first iteration, and later the value of
+/// the next iteration that weir_graph_set_back_edge connects. Each loop merge needs one. For a merge outside of loops
+/// see weir_graph_add_merge.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
@@ -93,8 +93,8 @@ pub unsafe extern "C" fn weir_graph_add_loop_merge(
     })
 }
 
-/// Says where a loop merge takes its value from after the first iteration: the output of a next iteration, which was
-/// added after the merge.
+/// Connects a loop merge to its value after the first iteration: the output of a next iteration, which was added after
+/// the merge.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node or value, no loop merge, no next iteration); ALREADY_EXISTS (it has one).
@@ -112,9 +112,10 @@ pub unsafe extern "C" fn weir_graph_set_back_edge(
     })
 }
 
-/// Adds a loop cond: its loop goes on while predicate (one element of bool, u8, s8 or s32) is not 0. A switch of
-/// weir_graph_add_switch that has its output for a predicate is of the loop: out_true is the variable in an iteration that
-/// takes place, out_false goes to exits and to nothing else. Other switches, and merges, may be in a loop as anywhere.
+/// Adds a loop cond: its loop continues while predicate (one element of bool, u8, s8 or s32) is not 0. A switch of
+/// weir_graph_add_switch that has its output for a predicate belongs to the loop: out_true is the variable in an
+/// iteration that takes place, out_false goes to exits and to nothing else. Other switches, and merges, may be in a
+/// loop as anywhere.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
@@ -133,8 +134,8 @@ pub unsafe extern "C" fn weir_graph_add_loop_cond(
     })
 }
 
-/// Adds a next iteration: gives the value to the loop merges that have it as their back edge, in the iteration that
-/// follows.
+/// Adds a next iteration: passes the value to the loop merges that have it as their back edge, in the following
+/// iteration.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
@@ -153,8 +154,8 @@ pub unsafe extern "C" fn weir_graph_add_next_iteration(
     })
 }
 
-/// Adds an exit: gives the last value of a loop's variable to the frame around, or to the graph. `value` is out_false of a
-/// switch that passes on a loop merge by the loop cond. A control edge from out_node waits for the whole loop.
+/// Adds an exit: passes the last value of a loop's variable to the surrounding frame, or to the graph. `value` is
+/// out_false of a switch of the loop cond on a loop merge. A control edge from out_node waits for the whole loop.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).

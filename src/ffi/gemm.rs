@@ -1,25 +1,25 @@
-//! Matrix products that need no engine: sgemm and its integer forms, on a pool given by the call.
+//! Standalone matrix products: sgemm and its integer forms, without an engine, on a pool given by the call.
 
 use super::argument::boolean;
 use super::guard::guard;
 use super::task;
 use crate::abi::*;
 use crate::base::{Error, Result};
-use crate::kernel::vector::gemm::{self, Shape};
+use crate::kernel::vector::gemm::{self, GemmShape};
 use crate::kernel::vector::int8::{self, Offset, Rule};
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::vector::standalone;
 
 /// C = alpha * op(A) * op(B) + beta * C in f32, where op(A) is m x k and op(B) is k x n. With transpose_a = 1 A is
-/// stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with lda, ldb
-/// and ldc elements from row to row. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is
-/// not read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, go the way of IEEE 754.
-/// C must not overlap A or B.
+/// stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with row strides
+/// lda, ldb and ldc in elements. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is not
+/// read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, follow IEEE 754. C must not
+/// overlap A or B.
 ///
-/// The work is shared on `pool`, or done in the calling thread if pool is NULL. The bits of C depend on the arguments
-/// and the instruction set, never on the pool. The second and later calls of a size allocate nothing: the library
-/// keeps scratch memory for them, at most about a megabyte for each thread that was in such a call at once.
+/// The work runs on `pool`, or in the calling thread if pool is NULL. The bits of C depend on the arguments and the
+/// instruction set, never on the pool. The second and later calls of a size allocate nothing: the library keeps scratch
+/// memory for them, at most about a megabyte for each thread that was in such a call at once.
 ///
 /// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
 /// Errors: INVALID_ARGUMENT (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all
@@ -43,13 +43,13 @@ pub unsafe extern "C" fn weir_sgemm(
     pool: *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_sgemm", || {
-        let sizes = Sizes::check(transpose_a, transpose_b, [m, n, k])?;
+        let sizes = GemmSizes::check(transpose_a, transpose_b, [m, n, k])?;
         let layout = sizes.layout([a.cast(), b.cast(), c.cast_const().cast()], [lda, ldb, ldc], [4, 4, 4])?;
-        let Sizes { transpose_a, transpose_b, m, n, k } = sizes;
+        let GemmSizes { transpose_a, transpose_b, m, n, k } = sizes;
         // SAFETY: sizes, strides and NULL were checked; the rest is as documented.
         let (product, c) = unsafe {
-            let product = gemm::Product {
-                shape: Shape { m, n, k, transpose_a, transpose_b },
+            let product = gemm::GemmProduct {
+                shape: GemmShape { m, n, k, transpose_a, transpose_b },
                 a: layout.a.matrix(a),
                 b: layout.b.matrix(b),
                 scale: Scale { alpha, beta },
@@ -64,15 +64,15 @@ pub unsafe extern "C" fn weir_sgemm(
     })
 }
 
-/// C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B and 32-bit C.
-/// ao is taken off every element of A, bo off every element of B. Sizes, transposes and strides are those of
-/// weir_sgemm. The offset is what `co` holds, according to `offsetc` (weir_gemm_offset_value): 1, n or m numbers. A
+/// Integer GEMM: C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B
+/// and 32-bit C. The zero points ao and bo are subtracted from every element of A and B. Sizes, transposes and strides
+/// are those of weir_sgemm. `co` holds the offset, 1, n or m numbers according to `offsetc` (weir_gemm_offset_value). A
 /// NULL co is an offset of 0.
 ///
 /// The sum of products is exact for every k on every processor: nothing saturates or wraps on the way. With alpha and
 /// beta 0 or 1 the rest is exact too. Otherwise it is computed in f64 as (alpha * sum + beta * C) + offset, each step
-/// rounded to nearest even, and then rounded to the nearest integer, a half to the even one. What is beyond 32 bits
-/// becomes INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
+/// rounded to nearest even, and then rounded to the nearest integer, ties to even. Results beyond 32 bits become
+/// INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
 ///
 /// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
 /// Errors: as weir_sgemm, and INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn weir_gemm_u8s8s32(
     pool: *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_gemm_u8s8s32", || {
-        let sizes = Sizes::check(transpose_a, transpose_b, [m, n, k])?;
+        let sizes = GemmSizes::check(transpose_a, transpose_b, [m, n, k])?;
         let a = A { data: a, signed: false, zero: i32::from(ao) };
         // SAFETY: the caller's pointers, as documented.
         unsafe { bytes(sizes, offsetc, alpha, a, lda, (b, ldb, bo), beta, (c, ldc), co, pool) }
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn weir_gemm_s8s8s32(
     pool: *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_gemm_s8s8s32", || {
-        let sizes = Sizes::check(transpose_a, transpose_b, [m, n, k])?;
+        let sizes = GemmSizes::check(transpose_a, transpose_b, [m, n, k])?;
         let a = A { data: a.cast(), signed: true, zero: i32::from(ao) };
         // SAFETY: the caller's pointers, as documented.
         unsafe { bytes(sizes, offsetc, alpha, a, lda, (b, ldb, bo), beta, (c, ldc), co, pool) }
@@ -151,7 +151,7 @@ struct A {
 /// The pointers are as weir_gemm_u8s8s32 documents them.
 #[expect(clippy::too_many_arguments, reason = "the arguments of BLAS")]
 unsafe fn bytes(
-    sizes: Sizes,
+    sizes: GemmSizes,
     offsetc: weir_gemm_offset,
     alpha: f32,
     a: A,
@@ -163,13 +163,13 @@ unsafe fn bytes(
     pool: *mut weir_threadpool,
 ) -> Result<()> {
     let layout = sizes.layout([a.data, b.cast(), c.cast_const().cast()], [lda, ldb, ldc], [1, 1, 4])?;
-    let Sizes { transpose_a, transpose_b, m, n, k } = sizes;
+    let GemmSizes { transpose_a, transpose_b, m, n, k } = sizes;
     // SAFETY: as demanded of the caller.
     let offset = unsafe { offset(offsetc, co, m, n) }?;
     let rule = Rule { alpha: finite(alpha, "alpha")?, beta: finite(beta, "beta")?, offset };
     // SAFETY: sizes, strides and NULL were checked; the rest is as demanded of the caller.
     let (product, c) = unsafe {
-        let product = int8::Product {
+        let product = int8::Int8Product {
             m,
             n,
             k,
@@ -225,7 +225,7 @@ unsafe fn offset<'a>(offsetc: weir_gemm_offset, co: *const i32, m: usize, n: usi
 
 /// Checked sizes of a product.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct GemmSizes {
     transpose_a: bool,
     transpose_b: bool,
     m: usize,
@@ -234,30 +234,30 @@ struct Sizes {
 }
 
 /// Checked matrices of a product, as they are stored.
-struct Layout {
-    a: Stored,
-    b: Stored,
-    c: Stored,
+struct CheckedMatrices {
+    a: StoredMatrix,
+    b: StoredMatrix,
+    c: StoredMatrix,
 }
 
-impl Sizes {
-    fn check(transpose_a: i32, transpose_b: i32, [m, n, k]: [i64; 3]) -> Result<Sizes> {
+impl GemmSizes {
+    fn check(transpose_a: i32, transpose_b: i32, [m, n, k]: [i64; 3]) -> Result<GemmSizes> {
         let (transpose_a, transpose_b) = (boolean(transpose_a, "transpose_a")?, boolean(transpose_b, "transpose_b")?);
         let size = |value: i64, argument: &str| {
             usize::try_from(value).map_err(|_| Error::invalid(format!("{argument} is {value}, expected 0 or more")))
         };
-        Ok(Sizes { transpose_a, transpose_b, m: size(m, "m")?, n: size(n, "n")?, k: size(k, "k")? })
+        Ok(GemmSizes { transpose_a, transpose_b, m: size(m, "m")?, n: size(n, "n")?, k: size(k, "k")? })
     }
 
     /// Checks A, B and C: addresses, strides, and bytes of an element.
-    fn layout(&self, data: [*const u8; 3], strides: [i64; 3], bytes: [usize; 3]) -> Result<Layout> {
-        let Sizes { transpose_a, transpose_b, m, n, k } = *self;
+    fn layout(&self, data: [*const u8; 3], strides: [i64; 3], bytes: [usize; 3]) -> Result<CheckedMatrices> {
+        let GemmSizes { transpose_a, transpose_b, m, n, k } = *self;
         let a = if transpose_a { (k, m, "m, as A is transposed") } else { (m, k, "k") };
         let b = if transpose_b { (n, k, "k, as B is transposed") } else { (k, n, "n") };
         let stored = |i: usize, names: [&str; 2], (rows, columns, why): (usize, usize, &str)| {
-            Stored::check(names, data[i], [rows, columns], why, strides[i], bytes[i])
+            StoredMatrix::check(names, data[i], [rows, columns], why, strides[i], bytes[i])
         };
-        let layout = Layout {
+        let layout = CheckedMatrices {
             a: stored(0, ["a", "lda"], a)?,
             b: stored(1, ["b", "ldb"], b)?,
             c: stored(2, ["c", "ldc"], (m, n, "n"))?,
@@ -272,7 +272,7 @@ impl Sizes {
 }
 
 /// A checked matrix in the caller's memory: `rows` times `width` bytes, `pitch` bytes apart.
-struct Stored {
+struct StoredMatrix {
     address: usize,
     rows: usize,
     columns: usize,
@@ -281,7 +281,7 @@ struct Stored {
     pitch: usize,
 }
 
-impl Stored {
+impl StoredMatrix {
     fn check(
         [name, stride_name]: [&str; 2],
         data: *const u8,
@@ -289,7 +289,7 @@ impl Stored {
         why: &str,
         stride: i64,
         bytes: usize,
-    ) -> Result<Stored> {
+    ) -> Result<StoredMatrix> {
         let least = columns.max(1);
         let stride = usize::try_from(stride)
             .ok()
@@ -313,7 +313,7 @@ impl Stored {
             }
         }
         let (width, pitch) = (columns.saturating_mul(bytes), stride.saturating_mul(bytes));
-        Ok(Stored { address, rows, columns, stride, width, pitch })
+        Ok(StoredMatrix { address, rows, columns, stride, width, pitch })
     }
 
     /// # Safety
@@ -332,9 +332,9 @@ impl Stored {
         (self.address, self.address + (self.rows - 1) * self.pitch + self.width)
     }
 
-    /// Whether the two certainly share an element. Two matrices that lie in one another's gaps, with different
-    /// distances between their rows, are given the benefit of the doubt.
-    fn overlaps(&self, other: &Stored) -> bool {
+    /// Whether the two certainly share an element. Two matrices with different row strides that may lie in each other's
+    /// gaps are not reported.
+    fn overlaps(&self, other: &StoredMatrix) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
         }
@@ -342,13 +342,13 @@ impl Stored {
         if end <= other_begin || other_end <= begin {
             return false;
         }
-        let dense = |matrix: &Stored| matrix.rows == 1 || matrix.pitch == matrix.width;
+        let dense = |matrix: &StoredMatrix| matrix.rows == 1 || matrix.pitch == matrix.width;
         match (dense(self), dense(other)) {
             (true, true) => true,
             (true, false) => other.touches(begin, end),
             (false, true) => self.touches(other_begin, other_end),
             (false, false) if self.pitch == other.pitch => {
-                // Where the other's rows begin, seen from the beginning of a row of this.
+                // Offset of the other matrix's rows within a row of this one.
                 let shift = if other.address >= self.address {
                     (other.address - self.address) % self.pitch
                 } else {
@@ -360,7 +360,7 @@ impl Stored {
         }
     }
 
-    /// Whether a row has a byte of `begin..end`.
+    /// Whether any row contains a byte of `begin..end`.
     fn touches(&self, begin: usize, end: usize) -> bool {
         // The first row that ends after `begin`.
         let row = (begin + 1).saturating_sub(self.address + self.width).div_ceil(self.pitch);
@@ -372,13 +372,13 @@ impl Stored {
 mod tests {
     use super::*;
 
-    fn stored(address: usize, rows: usize, columns: usize, stride: usize) -> Stored {
-        Stored { address, rows, columns, stride, width: columns, pitch: stride }
+    fn stored(address: usize, rows: usize, columns: usize, stride: usize) -> StoredMatrix {
+        StoredMatrix { address, rows, columns, stride, width: columns, pitch: stride }
     }
 
-    /// Whether they share a byte, byte by byte.
-    fn share(a: &Stored, b: &Stored) -> bool {
-        let bytes = |s: &Stored| -> Vec<usize> {
+    /// Whether the two share a byte, checked byte by byte.
+    fn share(a: &StoredMatrix, b: &StoredMatrix) -> bool {
+        let bytes = |s: &StoredMatrix| -> Vec<usize> {
             (0..s.rows)
                 .flat_map(|row| (0..s.columns).map(move |i| (row, i)))
                 .map(|(row, i)| s.address + row * s.stride + i)
@@ -403,7 +403,7 @@ mod tests {
                     let (said, truth) = (a.overlaps(&b), share(&a, &b));
                     assert_eq!(said, b.overlaps(&a));
                     assert!(truth || !said, "{distance}: {rows} x {columns} by {stride} imagined");
-                    let dense = |s: &Stored| s.rows <= 1 || s.stride == s.columns;
+                    let dense = |s: &StoredMatrix| s.rows <= 1 || s.stride == s.columns;
                     if dense(&a) || dense(&b) || stride == other_stride {
                         assert_eq!(said, truth, "{distance}: {rows} x {columns} by {stride}");
                     }

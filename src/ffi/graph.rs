@@ -12,7 +12,7 @@ use crate::threadpool::HostCall;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-/// Makes an empty graph. `name` (may be NULL) appears in error texts and dumps.
+/// Creates an empty graph. `name` (may be NULL) appears in error texts and dumps.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_graph; name is copied.
 /// Errors: INVALID_ARGUMENT.
@@ -38,8 +38,8 @@ pub unsafe extern "C" fn weir_graph_destroy(graph: *mut weir_graph) {
     guard_release("weir_graph_destroy", || unsafe { handle::destroy(graph) });
 }
 
-/// Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions
-/// of `desc` may be WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
+/// Adds an input: a tensor that is passed to each run. Runs take inputs in the order in which they were added.
+/// Dimensions of `desc` may be WEIR_DIM_DYNAMIC: each run passes a tensor that fits.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
 /// Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn weir_graph_add_input(
 }
 
 /// Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any
-/// engine that the program is compiled for: nodes of that engine read it where it is. To other engines it is copied.
+/// engine that the program is compiled for: nodes of that engine read it in place. It is copied to other engines.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// tensor.
@@ -95,10 +95,9 @@ pub unsafe extern "C" fn weir_graph_add_constant(
     })
 }
 
-/// Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs
-/// values; out_node (may be NULL) receives the node, for control edges. Values of nodes added later may not be used
-/// here: to close a cycle is an error of compile, and only control edges can. A loop is closed by
-/// weir_graph_set_back_edge.
+/// Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs values;
+/// out_node (may be NULL) receives the node, for control edges. Values of nodes added later cannot be used here, so
+/// only control edges can close a cycle, which is an error of compile. weir_graph_set_back_edge closes a loop.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// kernel; name is copied.
@@ -135,13 +134,13 @@ pub unsafe extern "C" fn weir_graph_add_kernel(
     })
 }
 
-/// Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it
-/// is in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner':
+/// Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the surrounding
+/// run, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner':
 /// ...". A cancel or a deadline of the run ends the inner run too, after its running kernels.
 ///
-/// A program with kernels that complete later or may block is a node that completes later: no thread waits while the
-/// inner run does, and what holds for programs with such kernels holds for the graph. Kernels that may block run on the
-/// pool that the inner program was compiled with.
+/// A program with kernels that complete later or may block is a node that completes later: no thread waits for the
+/// inner run, and the rules for programs with such kernels hold for the graph. Kernels that may block run on the pool
+/// that the inner program was compiled with.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// program; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with
@@ -237,9 +236,9 @@ pub unsafe extern "C" fn weir_graph_add_control_edge(
     })
 }
 
-/// Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the
+/// Sets whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the
 /// default), WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the
-/// graph where that cannot be.
+/// graph if that is impossible.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
@@ -271,8 +270,8 @@ pub unsafe extern "C" fn weir_graph_set_forwarding(
     })
 }
 
-/// Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in
-/// the order in which they were added.
+/// Makes a value an output of the graph: each run writes it into a tensor that it is passed. Runs take outputs in the
+/// order in which they were added.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
@@ -290,7 +289,7 @@ pub unsafe extern "C" fn weir_graph_add_output(
     })
 }
 
-/// Copies a drawing of the graph as it is now, in DOT or JSON, as weir_last_error_copy copies its text.
+/// Copies a drawing of the graph in its current state, in DOT or JSON, as weir_last_error_copy copies its text.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -44,8 +44,8 @@ pub(super) fn guard_value<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Lets go of pools whose last reference went inside one of their own tasks, and of what was let go of inside a
-/// plug-in's callback.
+/// Finishes releases that were postponed: of pools whose last reference went inside one of their own tasks, and of
+/// objects released inside a plug-in's callback.
 #[inline]
 pub(super) fn release_ended_pools() {
     if any_buried() {

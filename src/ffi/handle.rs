@@ -86,7 +86,7 @@ pub(super) fn inherited(argument: &str) -> Error {
     ))
 }
 
-/// The task group behind a handle. Groups are no `Object`s, and begin as these do.
+/// The task group behind a handle. Groups are not `Object`s, but begin with the same tag.
 ///
 /// # Safety
 /// `handle` is NULL or points to readable memory of a live weir handle, kept by the caller during its call.
@@ -157,7 +157,7 @@ pub(super) unsafe fn retain<H: Handle>(handle: *const H, argument: &str) -> Resu
 }
 
 /// The body of every `_release`. NULL does nothing; a handle of another kind is left alone, and so is, in a child of
-/// fork, what it inherited: the locks around that may be held by threads that are not there.
+/// fork, an inherited object: threads that no longer exist may hold the locks around it.
 ///
 /// # Safety
 /// As `share`; the caller gives up one reference that it owns.
@@ -169,7 +169,7 @@ pub(super) unsafe fn release<H: Handle>(handle: *mut H) {
     }
 }
 
-/// As `release`, for objects that may hold a pool: sees its end, if it comes now.
+/// As `release`, for objects that may hold the last reference to a pool: finishes the pool's end if it comes now.
 ///
 /// # Safety
 /// As `release`.
@@ -187,15 +187,15 @@ pub(super) unsafe fn release_with_pool<H: Handle>(
     watch.into_iter().for_each(PoolEndWatch::wait);
 }
 
-/// Hands a new shared object out; the receiver owns one reference.
+/// Hands out a new shared object; the receiver owns one reference.
 pub(super) fn into_c<H: Handle>(object: Ref<H::Inner>, out: &mut *mut H) -> Result<()> {
     heap::check()?;
     *out = Arc::into_raw(object).cast_mut().cast();
     Ok(())
 }
 
-/// As `into_c`, of something that has begun: it is there, so its handle is given in any case. Whether there was memory
-/// was checked before it began.
+/// As `into_c`, for something that has begun: it exists, so its handle is returned in any case. The memory was checked
+/// before it began.
 pub(super) fn begun_into_c<H: Handle>(object: Ref<H::Inner>, out: &mut *mut H) {
     *out = Arc::into_raw(object).cast_mut().cast();
 }
@@ -210,7 +210,7 @@ pub(super) fn borrowed_opt_c<H: Handle>(object: Option<&Ref<H::Inner>>) -> *mut 
     object.map_or(std::ptr::null_mut(), |object| borrowed_c(object))
 }
 
-/// Hands a new exclusively owned object out.
+/// Hands out a new exclusively owned object.
 pub(super) fn into_owned_c<H: Handle>(inner: H::Inner, out: &mut *mut H) -> Result<()> {
     let object = Box::new(Object::new(inner));
     heap::check()?;
@@ -218,8 +218,8 @@ pub(super) fn into_owned_c<H: Handle>(inner: H::Inner, out: &mut *mut H) -> Resu
     Ok(())
 }
 
-/// The body of every `_destroy`. NULL does nothing; a handle of another kind is left alone, and what was inherited, as
-/// by `release`.
+/// The body of every `_destroy`. NULL does nothing; a handle of another kind is left alone, and so are inherited
+/// objects, as by `release`.
 ///
 /// # Safety
 /// `handle` is NULL or came from `into_owned_c`, and nobody uses it any more.

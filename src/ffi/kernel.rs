@@ -1,4 +1,4 @@
-//! Kernels: creation, what they say of themselves, enqueuing.
+//! Kernels: creation, queries, enqueuing.
 
 use super::argument::{array, flags, out_ptr, out_value};
 use super::attributes::{axis, create};
@@ -15,7 +15,7 @@ use crate::kernel::{Kernel, builtin};
 use std::ffi::c_char;
 use std::sync::Arc;
 
-/// Makes a kernel from a function of the host's.
+/// Creates a kernel from a function of the host's.
 ///
 /// Thread safety: any thread. Blocking: never.
 /// Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn weir_kernel_create_host(
     })
 }
 
-/// Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+/// Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
 /// flags.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
     })
 }
 
-/// Makes a sum of two tensors, see weir_add_desc. desc may be NULL.
+/// Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn weir_kernel_create_add(
     })
 }
 
-/// Makes a rectifier, see weir_relu_desc. desc may be NULL.
+/// Creates a rectifier, see weir_relu_desc. desc may be NULL.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
     })
 }
 
-/// Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
+/// Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
     })
 }
 
-/// Makes an argmax, see weir_argmax_desc. NULL desc = the last axis.
+/// Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn weir_kernel_get_name(
     })
 }
 
-/// How many inputs and outputs the kernel has.
+/// The number of inputs and outputs of the kernel.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn weir_kernel_get_arity(
     })
 }
 
-/// Computes what the kernel's outputs look like for inputs of these types and shapes.
+/// Computes the descriptors of the kernel's outputs for inputs of these types and shapes.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
 /// Errors: INVALID_ARGUMENT (also inputs that the kernel refuses; the text names the input).
@@ -303,15 +303,15 @@ pub unsafe extern "C" fn weir_kernel_infer(
 /// they stay alive until the work is done. An output may share memory with an input only if the kernel says
 /// WEIR_KERNEL_IN_PLACE.
 ///
-/// A kernel with compute_async stays in front of the stream until its call is completed: what is behind it begins then,
-/// a wait for the stream waits for it, and its failure is the stream's. Whoever completes it goes on; a stream that is
+/// A kernel with compute_async blocks the stream until its call is completed: later work begins then, a wait for the
+/// stream waits for it, and its failure is the stream's. The completing thread continues the stream; a stream that is
 /// released meanwhile ends when its work has.
 ///
 /// Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one.
-/// Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they
-/// are the caller's until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape,
-/// engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the
-/// stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
+/// Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else the
+/// caller keeps them alive until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype,
+/// shape, engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if
+/// the stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
 /// RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -336,7 +336,7 @@ pub unsafe extern "C" fn weir_enqueue(
                 return stream.call(called, &from, &to);
             }
             let address = |handle: &*mut weir_tensor| handle.addr();
-            // What stands under these addresses is alive, so these are its handles.
+            // The objects at these addresses are alive, so these are their handles.
             let mut key = LaunchKey::default();
             key.set(kernel.addr(), inputs.iter().map(address), outputs.iter().map(address));
             if stream.again(&key) {

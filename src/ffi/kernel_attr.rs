@@ -7,7 +7,7 @@ use crate::abi::*;
 use crate::engine::KernelAttr;
 use std::ffi::c_char;
 
-/// Makes settings for kernels, all default.
+/// Creates settings for kernels, all default.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn weir_kernel_attr_destroy(attr: *mut weir_kernel_attr) {
     guard_release("weir_kernel_attr_destroy", || unsafe { handle::destroy(attr) });
 }
 
-/// A name for error texts and dumps, UTF-8. Without one a kernel is called after its operation, "matmul".
+/// A name for error texts and dumps, UTF-8. Without one a kernel has the name of its operation, "matmul".
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
 /// INVALID_ARGUMENT.

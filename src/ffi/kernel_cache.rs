@@ -6,9 +6,8 @@ use super::versioned;
 use crate::abi::*;
 use crate::kernel::cache::CACHE;
 
-/// Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY
-/// from the environment; without either it is 1024. Kernels that are too many are let go of, those first that were used
-/// longest ago.
+/// Sets the maximum number of kernels kept, 0 to 1048576; 0 = no cache. It comes before WEIR_KERNEL_CACHE_CAPACITY from
+/// the environment; without either it is 1024. Excess kernels are released, least recently used first.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
 #[must_use]
@@ -17,10 +16,10 @@ pub extern "C" fn weir_kernel_cache_set_capacity(capacity: usize) -> weir_status
     guard("weir_kernel_cache_set_capacity", || CACHE.set_capacity(capacity))
 }
 
-/// How many kernels are kept at most.
+/// The maximum number of kernels kept.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+/// Errors: INVALID_ARGUMENT (NULL, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_cache_get_capacity(out_capacity: *mut usize) -> weir_status {
@@ -32,10 +31,10 @@ pub unsafe extern "C" fn weir_kernel_cache_get_capacity(out_capacity: *mut usize
     })
 }
 
-/// Fills `out_info` with the cache's capacity, its size and what it has done.
+/// Fills *out_info with the cache's capacity, size and counters.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_cache_get_info(out_info: *mut weir_kernel_cache_info) -> weir_status {

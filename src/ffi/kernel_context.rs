@@ -1,8 +1,8 @@
-//! What a host kernel may ask about the call it serves.
+//! Functions for host kernels: queries and work of the running call.
 
 use super::argument::{out_const, out_ptr, out_value, string};
 use super::guard::guard;
-use super::task::{self, Place};
+use super::task::{self, RegionPlace};
 use super::{context, handle, run, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error};
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn weir_kernel_context_get_inputs(
     unsafe { refused_inputs(context, out_views, out_count) }
 }
 
-/// What is wrong with a call of the function above: not part of it, so that what is right needs no stack.
+/// The error of an invalid call of the function above. A separate function, so that valid calls need no stack frame.
 ///
 /// # Safety
 /// As there.
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn weir_kernel_context_get_outputs(
     unsafe { refused_outputs(context, out_views, out_count) }
 }
 
-/// What is wrong with a call of the function above: not part of it, so that what is right needs no stack.
+/// The error of an invalid call of the function above. A separate function, so that valid calls need no stack frame.
 ///
 /// # Safety
 /// As there.
@@ -113,7 +113,7 @@ unsafe fn refused_outputs(
     })
 }
 
-/// How many slots a region of this call can have: pieces that run at once, the calling thread included.
+/// The number of slots that a region of this call can have: pieces that run at once, the calling thread included.
 ///
 /// Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_for(
     guard("weir_kernel_context_parallel_for", || {
         // SAFETY: the caller's pointers, as documented.
         let (context, hint) = unsafe { (context::borrow(context, "context")?, versioned::read_opt(hint, "hint")?) };
-        task::run_region(&Place::Kernel(context), n, hint.as_ref(), r#fn, arg)
+        task::run_region(&RegionPlace::Kernel(context), n, hint.as_ref(), r#fn, arg)
     })
 }
 
@@ -199,12 +199,12 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_nd(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let (context, hint) = (context::borrow(context, "context")?, versioned::read_opt(hint, "hint")?);
-            task::run_boxes(&Place::Kernel(context), rank, (extents, tile), hint.as_ref(), r#fn, arg)
+            task::run_boxes(&RegionPlace::Kernel(context), rank, (extents, tile), hint.as_ref(), r#fn, arg)
         }
     })
 }
 
-/// Whether the run was cancelled or has failed elsewhere (1), so that the result is not wanted any more, or not (0).
+/// Whether the run was cancelled or has failed elsewhere (1), so that the result is not needed any more, or not (0).
 ///
 /// Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -222,7 +222,8 @@ pub unsafe extern "C" fn weir_kernel_context_is_cancelled(
     })
 }
 
-/// Makes the kernel fail with a code and a text, whatever compute returns afterwards. The first failure counts.
+/// Makes the kernel fail with a code and a text, regardless of the status that compute returns. The first failure
+/// counts.
 ///
 /// Thread safety: any thread, during the call. Blocking: never. Ownership: message is copied.
 /// Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
@@ -243,18 +244,17 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
     })
 }
 
-/// Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be
-/// NULL) says why it failed; what weir_kernel_context_fail was told before counts more. From here on the context and
-/// the tensors are not the call's any more.
+/// Completes a call of an asynchronous kernel. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) is
+/// the reason of the failure; an earlier weir_kernel_context_fail takes precedence. From here on the context and the
+/// tensors no longer belong to the call.
 ///
-/// The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
-/// program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
+/// The handle is not an object: a second call for the same handle is refused and does nothing, even when the graph, the
+/// program and the kernel are long gone, unless 2^32 later calls have taken its place.
 ///
-/// Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by
-/// the one that waits for the run, and here only if the run's pool runs what it is given in the calling thread, or
-/// refuses it and the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors:
-/// INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed
-/// before.
+/// Thread safety: any thread, once per call. Blocking: never; later nodes run on threads of the pool, or in the thread
+/// that waits for the run, and here only if the run's pool runs submitted work in the calling thread, or refuses it and
+/// the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors: INVALID_ARGUMENT (NULL, no
+/// completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_completion_done(
@@ -285,9 +285,9 @@ pub unsafe extern "C" fn weir_completion_done(
 
 /// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
 /// num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
-/// so no output may be that of another run too. All tensors are checked before the first run begins. The first failure
-/// is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a deadline
-/// of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
+/// so no two runs may share an output. All tensors are checked before the first run begins. The first failure is
+/// returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
+/// surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
 ///
 /// Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read
 /// during the call. Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if

@@ -1,4 +1,4 @@
-//! Kernels that only the device of an engine knows.
+//! Named kernels, which only the device of an engine knows.
 
 use super::argument::{array, out_ptr, string};
 use super::context::HostKernel;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// The signature that the host gave, without a body.
 pub(super) struct Named(pub(super) Arc<HostKernel>);
 
-/// Nobody calls it.
+/// Never called.
 pub(super) unsafe extern "C" fn no_body(_user: *mut c_void, _context: *mut weir_kernel_context) -> i32 {
     weir_status_code::WEIR_UNIMPLEMENTED as i32
 }
 
-/// A host kernel's description with the signature that another one has, under that name.
+/// A host kernel's descriptor with the signature of another descriptor, under that name.
 macro_rules! signature {
     ($desc:expr, $name:expr) => {
         weir_host_kernel_desc {
@@ -73,13 +73,13 @@ impl Kernel for Named {
     }
 }
 
-/// Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be
-/// NULL; without a name in it the kernel is called after the operation.
+/// Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may
+/// be NULL; without a name in it the kernel has the name of the operation.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
 /// bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
-/// or the engine is a CPU engine; else what the device says.
+/// or the engine is a CPU engine; else errors of the device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_named(

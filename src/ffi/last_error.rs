@@ -19,10 +19,10 @@ thread_local! {
     static LAST: UnsafeCell<Message> = const { UnsafeCell::new(Message { len: 0, bytes: [0; CAPACITY] }) };
 }
 
-/// The thread's last error, if it was that of a run.
+/// The thread's last error, if it was a run's.
 static FAILURE: Keepsake<Error> = Keepsake::new();
 
-/// Keeps "function: message" for this thread, and what is known of the run.
+/// Keeps "function: message" for this thread, and the failure of the run.
 pub(super) fn set(function: &str, error: &Error) {
     set_message(function, error.message());
     FAILURE.set(error.run().map(|_| error.clone()));
@@ -32,7 +32,7 @@ pub(super) fn failure() -> Option<Error> {
     FAILURE.get()
 }
 
-/// The same without the run: what is known of the last one stays.
+/// Keeps the message only: the failure of the last run stays.
 pub(super) fn set_message(function: &str, message: &str) {
     with(|last| {
         last.len = 0;
@@ -43,7 +43,7 @@ pub(super) fn set_message(function: &str, message: &str) {
     });
 }
 
-/// Runs `f` with this as the thread's last error, and puts back what was there.
+/// Runs `f` with this as the thread's last error, and restores the previous one.
 pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) -> T {
     let (failure, before) = (FAILURE.get(), with(|last| Message { len: last.len, bytes: last.bytes }));
     set(function, error);
@@ -55,7 +55,7 @@ pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) ->
     result
 }
 
-/// There is no message.
+/// Clears the message.
 pub(super) fn clear() {
     with(|last| {
         last.len = 0;

@@ -1,4 +1,4 @@
-//! Memory of engines: the host's allocators, settings, figures.
+//! Memory of engines: host-provided allocators, settings, figures.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release};
@@ -9,9 +9,9 @@ use crate::engine::MemoryMode;
 use crate::memory::HostAllocator;
 use std::ffi::{c_char, c_void};
 
-/// Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of
-/// engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was
-/// given back; if this call fails, it is never called.
+/// Creates an allocator from host functions. The vtable is copied; `ctx` is passed to its functions. Any number of
+/// engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference is gone and all memory
+/// was given back; if this call fails, it is never called.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
@@ -46,8 +46,8 @@ pub unsafe extern "C" fn weir_allocator_retain(allocator: *mut weir_allocator) -
     guard("weir_allocator_retain", || unsafe { handle::retain(allocator, "allocator") })
 }
 
-/// Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of
-/// their own.
+/// Gives up one reference. NULL does nothing. Settings, engines and memory from the allocator hold references of their
+/// own.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn weir_allocator_release(allocator: *mut weir_allocator) 
     guard_release("weir_allocator_release", || unsafe { handle::release(allocator) });
 }
 
-/// Where the engine's memory comes from. NULL: the system, or the device (the default). On an engine of another kind
-/// than CPU the allocator gives memory of the engine's device, such as a caching allocator of the framework's does.
+/// The source of the engine's memory. NULL: the system, or the device (the default). On an engine of another kind than
+/// CPU the allocator provides device memory, as a framework's caching allocator does.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
 /// own. Errors: INVALID_ARGUMENT.
@@ -95,8 +95,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_allocator(
     })
 }
 
-/// The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it
-/// makes the engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough.
+/// Maximum number of bytes that the engine may reserve: all of its regions together, whether in use or not. A request
+/// beyond it makes the engine give back free regions, and fails with RESOURCE_EXHAUSTED if that is not enough.
 /// UINT64_MAX: no limit (the default).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_memory_limit(
     })
 }
 
-/// How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before
+/// How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set comes before
 /// WEIR_MEMORY_MODE from the environment.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_memory_mode(
     })
 }
 
-/// The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: the mode that it is in.
+/// The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: its actual mode.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_memory_mode(
     })
 }
 
-/// Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
+/// Fills *out_info with current figures of the engine's memory. The cost does not grow with the number of blocks.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
 /// INVALID_ARGUMENT.
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn weir_engine_get_memory_info(
     })
 }
 
-/// Makes the peaks what is in use and reserved now.
+/// Resets the peaks to the current values.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -192,11 +192,11 @@ pub unsafe extern "C" fn weir_engine_reset_memory_peak(engine: *mut weir_engine)
     })
 }
 
-/// Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or
-/// no region is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use
-/// moves. Releasing the engine and all that is on it gives back everything.
+/// Gives back regions that are completely free, the largest first, until at most `bytes_to_keep` bytes are reserved or
+/// no region is free; likewise the host memory that an accelerator's engine has for copies. Memory in use does not
+/// move. Releasing the engine and everything on it gives back all memory.
 ///
-/// Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership:
+/// Thread safety: any thread. Blocking: as long as the system or the allocator takes to free the regions. Ownership:
 /// none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -209,11 +209,11 @@ pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_kee
     })
 }
 
-/// Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region
-/// with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's
-/// engine also "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has
-/// pinned. `buffer` and `capacity` are as in weir_last_error_copy; what changes between two calls may make the text
-/// longer.
+/// Writes the contents of the engine's memory as JSON: the figures, the uses of blocks with their shares, and each
+/// region with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". For an
+/// accelerator's engine also "host_memory", the same for the host memory for copies, and "registered", the memory
+/// pinned by weir_buffer_pin. `buffer` and `capacity` are as in weir_last_error_copy; changes between two calls may
+/// make the text longer.
 ///
 /// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
 /// the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);

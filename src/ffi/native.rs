@@ -1,15 +1,15 @@
-//! What the interface below a device calls an engine, a stream, an event.
+//! Native handles of engines, streams and events.
 
 use super::argument::out_value;
 use super::guard::guard;
 use super::handle;
 use crate::abi::*;
 
-/// What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The
+/// The engine's native device handle. CUDA: the CUcontext. A plug-in: the result of its native_handle. The native
 /// address of a tensor is weir_tensor_get_data.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
-/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.
+/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_native_handle(
@@ -24,11 +24,11 @@ pub unsafe extern "C" fn weir_engine_get_native_handle(
     })
 }
 
-/// What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs
-/// behind what was submitted before, unless that waits for something on the host.
+/// The stream's native handle. CUDA: the CUstream, for the host's own work beside weir's: it runs after work submitted
+/// before, unless that waits for something on the host.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
-/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as on the CPU.
+/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_get_native_handle(
@@ -43,12 +43,11 @@ pub unsafe extern "C" fn weir_stream_get_native_handle(
     })
 }
 
-/// What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait
-/// for.
+/// The native handle of the event, as last recorded. CUDA: a CUevent, for streams of the host's own to wait for.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's. It lives until the event is recorded
 /// again or released. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has
-/// not been given the record yet; UNIMPLEMENTED if it has no such handle, as on the CPU.
+/// not been given the record yet; UNIMPLEMENTED if there is no such handle, as on the CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_get_native_handle(event: *const weir_event, out_handle: *mut u64) -> weir_status {

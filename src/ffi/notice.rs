@@ -1,4 +1,4 @@
-//! The host's notices: functions that are called, and eventfds that are raised, when something is over.
+//! Notices for the host: functions that are called, and eventfds that are raised, when something is over.
 
 use super::task::Destroy;
 use super::{handle, last_error, versioned};
@@ -10,16 +10,16 @@ use std::any::Any;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-/// A notice that tells nobody.
+/// The empty notice.
 pub(super) const NONE: weir_notice =
     weir_notice { struct_size: 0, notify: None, ctx: std::ptr::null_mut(), release: None, event_fd: 0, reserved: 0 };
 
 #[derive(Debug)]
 struct HostNotice {
     notice: weir_notice,
-    /// The call that asked for it, for the text of a failure.
+    /// The call that requested the notice, for the text of a failure.
     asked_by: &'static str,
-    /// Of `ctx`.
+    /// Releases `ctx`.
     destroy: Destroy,
 }
 
@@ -59,7 +59,7 @@ impl Listener for HostNotice {
     }
 }
 
-/// A notice of the host's, checked.
+/// Reads and checks a notice of the host's.
 ///
 /// # Safety
 /// `notice` is NULL or points to `struct_size` readable bytes.
@@ -90,7 +90,7 @@ pub(super) unsafe fn read_opt(asked_by: &'static str, notice: *const weir_notice
     unsafe { read(asked_by, notice) }.map(Some)
 }
 
-/// Refuses what is no eventfd, or would block a thread.
+/// Refuses descriptors that are no eventfd, or that could block a thread.
 #[cfg(target_os = "linux")]
 fn check(fd: i32) -> Result<()> {
     // SAFETY: asks for the flags of a number, which may be that of nothing.
@@ -110,7 +110,7 @@ fn check(fd: i32) -> Result<()> {
     // SAFETY: a path that ends with 0, and a buffer of this length.
     let length = unsafe { libc::readlink(path.as_ptr().cast(), target.as_mut_ptr().cast(), target.len() - 1) };
     let kind = CStr::from_bytes_until_nul(&target).map_or("", |name| name.to_str().unwrap_or(""));
-    // Without /proc only its use tells what it is.
+    // Without /proc only its use shows what it is.
     if length > 0 && kind != "anon_inode:[eventfd]" {
         return Err(Error::invalid(format!("notice->event_fd is {fd}, which is no eventfd but {kind}")));
     }
@@ -125,7 +125,7 @@ fn check(_fd: i32) -> Result<()> {
     Err(Error::new(crate::base::Code::Unimplemented, "notice->event_fd: this system has no eventfd"))
 }
 
-/// Adds 1. A counter that is full says already that something was over.
+/// Adds 1. A full counter already says that something was over.
 fn raise(fd: i32) {
     let one = 1u64;
     loop {

@@ -10,7 +10,7 @@ use crate::base::{Error, Result};
 use crate::kernel::builtin::{self, GateOrder};
 use crate::kernel::vector::isa::Isa;
 
-/// Makes a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+/// Creates a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
 /// biases, gates in the order of ONNX.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
@@ -36,8 +36,8 @@ pub unsafe extern "C" fn weir_kernel_create_lstm(
     })
 }
 
-/// Makes a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no biases,
-/// gates in the order of ONNX, reset before the product.
+/// Creates a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+/// biases, gates in the order of ONNX, reset before the product.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.

@@ -9,10 +9,10 @@ use crate::base::{Error, Result};
 use crate::kernel::builtin::{self, Windows, check_step};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::window::Edge;
+use crate::kernel::vector::window::EdgeMode;
 
-/// Makes a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
-/// padding, strides of 1.
+/// Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
+/// no padding, strides of 1.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
                 dilations: desc.dilations,
                 begin: desc.padding_begin,
                 end: desc.padding_end,
-                edge: if desc.padding == 0 { Edge::Zero } else { Edge::Reflect },
+                edge: if desc.padding == 0 { EdgeMode::Zero } else { EdgeMode::Reflect },
             };
             windows.check()?;
             Isa::checked()?;
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
     })
 }
 
-/// Makes a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
+/// Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn weir_kernel_create_pooling(
                 dilations: desc.dilations,
                 begin: desc.padding_begin,
                 end: desc.padding_end,
-                edge: Edge::Zero,
+                edge: EdgeMode::Zero,
             };
             windows.check()?;
             let kernel = if global { None } else { Some(desc.kernel) };
@@ -100,7 +100,7 @@ fn layout(value: weir_data_layout) -> Result<()> {
     one_of("desc->data_layout", value, 0, 0).map(|_| ())
 }
 
-/// Refuses a number that is none of an enum's.
+/// Refuses a number that is no value of an enum.
 pub(super) fn one_of(name: &str, value: u32, first: u32, last: u32) -> Result<u32> {
     if (first..=last).contains(&value) {
         return Ok(value);

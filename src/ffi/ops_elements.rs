@@ -1,4 +1,4 @@
-//! Kernels that compute each element for itself: functions, choices, storage types, quantization.
+//! Elementwise kernels: functions, selection, conversion between storage types, quantization.
 
 use super::argument::flags;
 use super::attributes::create;
@@ -10,11 +10,11 @@ use crate::kernel::builtin;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::{binary, eltwise};
 
-/// Makes a function of each element, see weir_eltwise_desc.
+/// Creates a unary elementwise function, see weir_eltwise_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
-/// has not, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+/// does not have, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_eltwise(
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn weir_kernel_create_eltwise(
     })
 }
 
-/// The function, and how many of the parameters it has.
+/// The function, and the number of its parameters.
 fn eltwise_of(desc: &weir_eltwise_desc) -> Result<builtin::Eltwise> {
     use eltwise::Op;
     use weir_eltwise_op_value::*;
@@ -79,7 +79,7 @@ fn eltwise_of(desc: &weir_eltwise_desc) -> Result<builtin::Eltwise> {
     Ok(builtin::Eltwise { op, alpha: desc.alpha, beta: desc.beta })
 }
 
-/// Makes a function of two tensors, see weir_binary_desc.
+/// Creates a binary elementwise function, see weir_binary_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn weir_kernel_create_binary(
     })
 }
 
-/// Makes a choice between two tensors, see weir_select_desc. desc may be NULL.
+/// Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn weir_kernel_create_select(
     })
 }
 
-/// Makes a conversion to another storage type, see weir_convert_desc.
+/// Creates a conversion to another storage type, see weir_convert_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn weir_kernel_create_convert(
     })
 }
 
-/// Makes a quantization, see weir_quantize_desc.
+/// Creates a quantization, see weir_quantize_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -198,12 +198,12 @@ pub unsafe extern "C" fn weir_kernel_create_quantize(
         create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let taken = ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32");
-            quantization(builtin::Way::Quantize, desc.flags, desc.dtype, desc.axis, taken)
+            quantization(builtin::QuantizeDirection::Quantize, desc.flags, desc.dtype, desc.axis, taken)
         })
     })
 }
 
-/// Makes the way back from a quantization, see weir_dequantize_desc.
+/// Creates a dequantization, see weir_dequantize_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -222,13 +222,13 @@ pub unsafe extern "C" fn weir_kernel_create_dequantize(
             let desc = versioned::read(desc, "desc")?;
             let to = if desc.dtype == dtype::ANY { dtype::F32 } else { desc.dtype };
             let taken = ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16");
-            quantization(builtin::Way::Dequantize, desc.flags, to, desc.axis, taken)
+            quantization(builtin::QuantizeDirection::Dequantize, desc.flags, to, desc.axis, taken)
         })
     })
 }
 
 fn quantization(
-    way: builtin::Way,
+    way: builtin::QuantizeDirection,
     bits: u64,
     dtype: u32,
     axis: i32,

@@ -1,4 +1,4 @@
-//! Kernels that move elements and compute nothing.
+//! Data movement kernels, which compute nothing.
 
 use super::attributes::{axis, create};
 use super::guard::guard;
@@ -8,7 +8,7 @@ use crate::base::desc::MAX_RANK;
 use crate::base::{Error, Result};
 use crate::kernel::builtin::movement;
 
-/// Refuses a rank that no tensor has, and a reserved member that is not 0.
+/// Refuses a rank beyond the limit, and a reserved member that is not 0.
 fn rank(rank: u32, reserved: u32) -> Result<usize> {
     if reserved != 0 {
         return Err(Error::invalid(format!("desc->reserved is {reserved}, expected 0")));
@@ -19,12 +19,12 @@ fn rank(rank: u32, reserved: u32) -> Result<usize> {
     }
 }
 
-/// Makes a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
+/// Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
-/// WEIR_MAX_RANK, a dimension that is none).
+/// WEIR_MAX_RANK, a dimension that does not exist).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_transpose(
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn weir_kernel_create_transpose(
     })
 }
 
-/// Makes a concatenation, see weir_concat_desc.
+/// Creates a concatenation, see weir_concat_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn weir_kernel_create_concat(
     })
 }
 
-/// Makes a slice, see weir_slice_desc.
+/// Creates a slice, see weir_slice_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn weir_kernel_create_slice(
     })
 }
 
-/// Makes a padding, see weir_pad_desc.
+/// Creates a padding, see weir_pad_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn weir_kernel_create_pad(
     })
 }
 
-/// Makes a reshape, see weir_reshape_desc.
+/// Creates a reshape, see weir_reshape_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn weir_kernel_create_reshape(
     })
 }
 
-/// Makes a gather, see weir_gather_desc. NULL desc = axis -1.
+/// Creates a gather, see weir_gather_desc. NULL desc = axis -1.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.

@@ -9,7 +9,7 @@ use crate::base::Error;
 use crate::kernel::builtin;
 use crate::kernel::vector::isa::Isa;
 
-/// Makes a normalisation, see weir_norm_desc.
+/// Creates a normalisation, see weir_norm_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group

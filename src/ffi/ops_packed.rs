@@ -1,4 +1,4 @@
-//! Packed weights, and products of bytes.
+//! Packed weights, and int8 matrix products.
 
 use super::argument::{flags, out_ptr, out_value};
 use super::attributes::create;
@@ -13,14 +13,14 @@ use crate::kernel::vector::isa::Isa;
 use std::sync::Arc;
 
 /// Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not
-/// transposed. Kernels take the result in the place of the input B; any number of them, on any pools and threads. How
-/// it is packed depends on the size, the type and the instruction set alone. The tensor is read before this returns,
-/// and not needed any more.
+/// transposed. Any number of kernels, on any pools and threads, take the result in place of the input B. The packed
+/// layout depends only on the size, the type and the instruction set. The tensor is read before this returns, and not
+/// needed any more.
 ///
-/// Thread safety: any thread; nobody writes the tensor meanwhile. Blocking: never, but it takes the time to copy the
-/// tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's
-/// device, WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+/// Thread safety: any thread, while nothing writes the tensor. Blocking: never, but it takes the time to copy the
+/// tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own. Errors:
+/// INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's device,
+/// WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_packed_weights_create(
@@ -81,8 +81,8 @@ pub unsafe extern "C" fn weir_packed_weights_get_size(
     })
 }
 
-/// Makes a matrix product of bytes, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
-/// desc = sums of 32 bits, no zero points.
+/// Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
+/// desc = 32-bit sums, no zero points.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn weir_kernel_create_matmul_int8(
     })
 }
 
-/// The packed weights of a descriptor: none, or of one of these types and of the engine's device.
+/// The packed weights of a descriptor: none, or weights of one of these types and of the engine's device.
 ///
 /// # Safety
 /// The handle is as the C documentation demands.

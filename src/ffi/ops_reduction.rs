@@ -1,4 +1,4 @@
-//! Kernels that reduce dimensions.
+//! Reductions.
 
 use super::argument::flags;
 use super::attributes::create;
@@ -10,7 +10,7 @@ use crate::base::{Error, Result};
 use crate::kernel::builtin;
 use crate::kernel::vector::isa::Isa;
 
-/// The operation with this number.
+/// The reduction with this number.
 fn operation(number: weir_reduce_op) -> Result<weir_reduce_op_value> {
     use weir_reduce_op_value::*;
     let all = [
@@ -31,12 +31,12 @@ fn operation(number: weir_reduce_op) -> Result<weir_reduce_op_value> {
         .ok_or_else(|| Error::invalid(format!("desc->op is {number}, which is no weir_reduce_op")))
 }
 
-/// Makes a reduction, see weir_reduce_desc.
+/// Creates a reduction, see weir_reduce_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2,
-/// eps below 0 or a NaN, p or eps of what is no norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an
-/// axis outside -8..7).
+/// eps below 0 or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above
+/// WEIR_MAX_RANK, an axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_reduce(

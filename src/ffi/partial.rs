@@ -7,11 +7,11 @@ use crate::abi::*;
 use crate::base::Error;
 use crate::graph::MOST_PARTS;
 
-/// Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different
-/// lists of outputs the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the
-/// program keeps the nodes of the graph, constants too, as long as it lives. The first run with a list compiles what
-/// that list needs, later ones find it; when as many lists are kept as may be, one that was not asked for of late goes,
-/// and is compiled again when it comes back. Each list that is kept counts as a program in weir_runtime_info.
+/// Maximum number of different output lists for which the program keeps compiled parts, so that runs may ask for a part
+/// of its outputs (weir_run_options_set_outputs): 1 to 256, or 0 (the default) for no such runs. With it the program
+/// keeps the nodes of the graph, constants included, as long as it lives. The first run with a list compiles the part
+/// that the list needs, and later runs find it; when the maximum is reached, a list that was not used recently is
+/// dropped, and compiled again if it comes back. Each list that is kept counts as a program in weir_runtime_info.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
 /// OUT_OF_RANGE (more than 256).
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn weir_compile_options_set_partial_runs(
     })
 }
 
-/// What weir_compile_options_set_partial_runs set.
+/// The value set by weir_compile_options_set_partial_runs.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -50,22 +50,23 @@ pub unsafe extern "C" fn weir_compile_options_get_partial_runs(
     })
 }
 
-/// The outputs that a run computes, by their numbers in the program, for a program compiled with
-/// weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this
-/// order, and runs only the nodes that they depend on, along edges for data and for control. All else is left out,
-/// tasks and kernels without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a
-/// case or a loop that is run is run as always. The run takes the program's inputs all the same, but those that no node
-/// of it needs are not looked at, and may be NULL. Where a list is as long as the program's outputs (flags for absent
-/// outputs), it is as long as `indices` here. NULL and 0 (the default) = all outputs, and everything that has effects.
+/// Selects the outputs that a run computes, by their indices in the program, for a program compiled with
+/// weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, for these outputs in this
+/// order, and executes only the nodes that they depend on, along data and control edges. Everything else is left out,
+/// including tasks and kernels without outputs, unless one of these outputs depends on them; the inside of a cond, a
+/// case or a loop that runs is complete as always. The run still takes all of the program's inputs, but those that none
+/// of its nodes needs are ignored and may be NULL. Lists of the length of the program's outputs (flags for absent
+/// outputs) have the length of `indices` here. NULL and 0 (the default) = all outputs, and everything with side
+/// effects.
 ///
-/// The program's counters and its figures of nodes count such runs too. What it learns of costs
-/// (weir_program_save_profile) is of whole runs; a part begins with what is known of the whole, and then learns for
-/// itself.
+/// Such runs count in the program's counters and node figures. The costs that the program learns
+/// (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+/// learns its own.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:
-/// INVALID_ARGUMENT (a number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no
-/// such output, and FAILED_PRECONDITION if it was compiled without partial runs; the first run with a list may say
-/// RESOURCE_EXHAUSTED.
+/// INVALID_ARGUMENT (a duplicate index; NULL); RESOURCE_EXHAUSTED. The running call fails with OUT_OF_RANGE if the
+/// program has no such output, and with FAILED_PRECONDITION if it was compiled without partial runs; the first run with
+/// a list may fail with RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_options_set_outputs(
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn weir_run_options_set_outputs(
     })
 }
 
-/// What weir_run_options_set_outputs set: NULL and 0 if nothing.
+/// The list set by weir_run_options_set_outputs: NULL and 0 if none.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until
 /// the options are changed or destroyed. Errors: INVALID_ARGUMENT.

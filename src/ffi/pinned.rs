@@ -1,4 +1,4 @@
-//! Memory of the host's that is pinned for the copies of a device.
+//! Host memory that is pinned for the copies of a device.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::guard;
@@ -7,13 +7,13 @@ use super::tensor::read_desc;
 use crate::abi::*;
 use crate::engine::{Buffer, Tensor};
 
-/// Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by
-/// themselves, while copies of other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU
-/// engine: to it, and to programs, this is a tensor like any other. `device` is any engine; if its device pins no
-/// memory (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program
-/// serves all. The memory is counted in weir_memory_info of `device`, under its limit, and goes back to it.
+/// Creates a tensor of zeros in host memory that `device` copies directly from and to: such copies proceed by
+/// themselves, while copies of other memory may be staged, or block the submitting thread. `engine` is a CPU engine:
+/// for it, and for programs, this is a tensor like any other. `device` is any engine; if its device pins no memory
+/// (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program works
+/// everywhere. The memory is counted in weir_memory_info of `device`, under its limit, and returns to it.
 ///
-/// Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed.
+/// Thread safety: any thread. Blocking: as long as the device takes to pin memory, when another region is needed.
 /// Ownership: the caller owns one reference to *out_tensor, which may outlive both engines; desc is copied. Errors:
 /// INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if
 /// the size overflows; RESOURCE_EXHAUSTED.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn weir_tensor_create_pinned(
     })
 }
 
-/// As weir_tensor_create_pinned, without a shape: `bytes` bytes that hold anything. 0 bytes are legal.
+/// As weir_tensor_create_pinned, without a shape: `bytes` bytes with any contents. 0 bytes are legal.
 ///
 /// Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to
 /// *out_buffer. Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn weir_buffer_create_pinned(
     })
 }
 
-/// Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends:
-/// before its release function is called. It takes its time, so pin what is used often. A buffer may be pinned for
+/// Pins existing memory, above all that of weir_buffer_import, for copies by `device`, until the buffer ends: before
+/// its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be pinned for
 /// several engines, one after the other.
 ///
 /// Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
@@ -74,8 +74,8 @@ pub unsafe extern "C" fn weir_buffer_pin(buffer: *mut weir_buffer, device: *mut 
     })
 }
 
-/// Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's
-/// pinned memory: ask once, not for each copy.
+/// Stores 1 if `device` copies directly from and to the buffer's memory, else 0. It searches the device's pinned
+/// memory: ask once, not for each copy.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn weir_buffer_is_pinned(
     })
 }
 
-/// The same of a tensor's memory.
+/// As weir_buffer_is_pinned, for a tensor's memory.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
@@ -117,9 +117,9 @@ pub unsafe extern "C" fn weir_tensor_is_pinned(
     })
 }
 
-/// The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use
-/// or not. What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with
-/// weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
+/// Maximum number of bytes of host memory that the engine may reserve for copies: regions of pinned memory, whether in
+/// use or not. Memory pinned by weir_buffer_pin does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as
+/// with weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.

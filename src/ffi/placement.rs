@@ -1,4 +1,4 @@
-//! Where a program's inputs and outputs are, and where its nodes are run.
+//! Placement: the memory of a program's inputs and outputs, and the engines of its nodes.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::guard;
@@ -8,11 +8,11 @@ use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::graph::{NodeId, Port, Program};
 
-/// Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`:
+/// Declares that runs receive input `input`, by index in the order in which inputs were added, in memory of `engine`:
 /// nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
-/// the engine of the program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse
-/// a tensor that is on another one. A program with inputs or outputs on other engines than the CPU's is no node of
-/// another graph (weir_graph_add_program).
+/// the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a
+/// tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of another
+/// graph (weir_graph_add_program).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
@@ -30,9 +30,9 @@ pub unsafe extern "C" fn weir_graph_set_input_engine(
     })
 }
 
-/// Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`.
-/// If a node on that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is
-/// done. The rest as for weir_graph_set_input_engine.
+/// Declares that runs receive output `output`, by index in the order in which outputs were added, in memory of
+/// `engine`. A node on that engine writes its value directly into the tensor; otherwise the value is copied there as
+/// soon as it is done. The rest as for weir_graph_set_input_engine.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
@@ -50,9 +50,9 @@ pub unsafe extern "C" fn weir_graph_set_output_engine(
     })
 }
 
-/// Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report
-/// (weir_program_report) says which one was chosen for each node that was open, and why; the same graph and the same
-/// list of engines give the same choice.
+/// Sets how the engine of a kernel's node is chosen: one of enum weir_placement_value. The compile report
+/// (weir_program_report) shows the choice for each node that was open, and the reason; the same graph and the same list
+/// of engines give the same choice.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
@@ -70,8 +70,7 @@ pub unsafe extern "C" fn weir_graph_set_placement(
     })
 }
 
-/// The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default:
-/// WEIR_PLACEMENT_KERNEL.
+/// The placement of all nodes without weir_graph_set_placement, in nested graphs too. Default: WEIR_PLACEMENT_KERNEL.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -88,7 +87,7 @@ pub unsafe extern "C" fn weir_compile_options_set_placement(
     })
 }
 
-/// What weir_compile_options_set_placement set.
+/// The placement set by weir_compile_options_set_placement.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -106,7 +105,7 @@ pub unsafe extern "C" fn weir_compile_options_get_placement(
     })
 }
 
-/// Whether any engine may do it, if that is said.
+/// Whether the choice of engine is open; None if the placement leaves it to the options.
 fn open(placement: weir_placement) -> Result<Option<bool>> {
     let all = [
         (V::WEIR_PLACEMENT_DEFAULT, None),
@@ -118,7 +117,7 @@ fn open(placement: weir_placement) -> Result<Option<bool>> {
         .ok_or_else(|| Error::invalid(format!("placement is {placement}, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)")))
 }
 
-/// The engine in whose memory runs are given input `index`.
+/// The engine in whose memory runs receive input `index`.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
@@ -137,7 +136,7 @@ pub unsafe extern "C" fn weir_program_get_input_engine(
     })
 }
 
-/// The engine in whose memory runs are given output `index`.
+/// The engine in whose memory runs receive output `index`.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).

@@ -10,7 +10,7 @@ use crate::graph::{CompileOptions, Program, ReportFormat};
 use crate::sync::ambient;
 use std::ffi::c_char;
 
-/// Makes settings for weir_graph_compile, all default.
+/// Creates settings for weir_graph_compile, all default.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -32,9 +32,9 @@ pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile
     guard_release("weir_compile_options_destroy", || unsafe { handle::destroy(options) });
 }
 
-/// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread
-/// that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
-/// turn out to be faster on the caller alone are made there. It never changes a result.
+/// The cost of bringing work to another thread of the pool, in nanoseconds. Ready work that is cheaper stays on the
+/// thread that made it ready. Default UINT64_MAX: the pool's own costs in each run, as far as they are known; runs that
+/// turn out to be faster on the caller alone then stay there. It never changes a result.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn weir_compile_options_set_hop_ns(
     })
 }
 
-/// What weir_compile_options_set_hop_ns set.
+/// The cost set by weir_compile_options_set_hop_ns.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
 }
 
 /// Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor
-/// of an absent output as it is; weir_run_options_set_absent says which ones were.
+/// of an absent output unchanged; weir_run_options_set_absent reports which outputs were absent.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn weir_compile_options_set_allow_absent(
     })
 }
 
-/// What weir_compile_options_set_allow_absent set.
+/// The value set by weir_compile_options_set_allow_absent.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -101,12 +101,12 @@ pub unsafe extern "C" fn weir_compile_options_get_allow_absent(
     })
 }
 
-/// The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
-/// meanwhile. A thread that waits for one does it itself if the pool has not begun it for 50 ms, unless the pool has
-/// WEIR_THREADPOOL_OWN_THREADS_ONLY. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for),
-/// and has best as many threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a
+/// The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, without holding another
+/// thread. A thread that waits for such a kernel runs it itself if the pool has not begun it for 50 ms, unless the pool
+/// has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an ASYNCHRONOUS parallel_for),
+/// and should have as many threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a
 /// synchronous run that is no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such
-/// pool: then graphs with such kernels are not compiled.
+/// pool: graphs with such kernels do not compile.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
 /// them, take references of their own.
@@ -148,27 +148,27 @@ pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
     })
 }
 
-/// Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
-/// on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
-/// compiled again. options may be NULL.
+/// Compiles a graph for engines: verifies it, and lays it out for runs. Kernels on which no output, no task and no
+/// kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
 ///
 /// A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
 /// engine among `engines` is the program's own: inputs and outputs are in its memory, unless
-/// weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by
-/// default. Values that nodes on different engines share are copied, once for each engine, as soon as they are there
-/// and while other work goes on; the program keeps memory and streams on the other engines for each run that goes on at
-/// once (weir_engine_attr_set_max_streams). Of a branch or a loop of which the host does a part, values that one engine
-/// makes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
+/// weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and runs use its pool by default. Values
+/// shared by nodes on different engines are copied, once for each engine, as soon as they are available and while other
+/// work continues; the program keeps memory and streams on the other engines for each concurrent run
+/// (weir_engine_attr_set_max_streams). In a branch or a loop that the host executes in part, values that one engine
+/// computes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
 /// between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
 /// where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
 ///
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
 /// *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
 /// names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
-/// engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape only
-/// a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc) whose inputs or outputs have
-/// such a shape: it is given its arguments, and memory for its outputs, when the graph is compiled; FAILED_PRECONDITION
-/// for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+/// engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape is
+/// known only at run time, and for a kernel that completes later or may block (weir_host_kernel_desc) with inputs or
+/// outputs of such a shape: its arguments and the memory for its outputs are fixed when the graph is compiled;
+/// FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn weir_graph_compile(
                 .collect::<Result<Vec<_>, _>>()?;
             let options = handle::borrow_opt(options, "options")?;
             let default = CompileOptions::default();
-            // Constants are computed, by kernels of the host's, too.
+            // Computes constants, also with host kernels.
             let compile = || Program::compile(graph, engines, options.map_or(&default, |o| &**o));
             handle::into_c(ambient::call(compile)?, out)
         }
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn weir_program_release(program: *mut weir_program) {
     guard_release("weir_program_release", || unsafe { handle::release(program) });
 }
 
-/// How many inputs and outputs a run takes.
+/// The number of inputs and outputs of a run.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -299,10 +299,10 @@ pub unsafe extern "C" fn weir_program_dump(
     })
 }
 
-/// Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes
-/// and edges that were left out or added, memory that values share, sizes, what the costs that are known by now mean
-/// for other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were
-/// run. The members of the JSON stay what they are; more may be added.
+/// Copies a report of the compilation, as text or JSON, as weir_last_error_copy copies its text: nodes and edges left
+/// out or added, memory that values share, sizes, the effect of the costs known so far on the use of other threads, the
+/// parts kept for partial runs, and the figures of the executed nodes, if any. The members of the JSON are stable; more
+/// may be added.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -1,4 +1,4 @@
-//! What a program counts and learns: runs, times of nodes, profiles.
+//! Counters and learned costs of a program: runs, times of nodes, profiles.
 
 use super::argument::{boolean, out_value, string};
 use super::guard::guard;
@@ -8,7 +8,7 @@ use crate::base::text::fixed;
 use std::ffi::c_char;
 
 /// Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each
-/// run reads the clock twice for each node; without, it costs nothing.
+/// run reads the clock twice for each node; without, there is no cost.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn weir_compile_options_set_statistics(
     })
 }
 
-/// What weir_compile_options_set_statistics set.
+/// The value set by weir_compile_options_set_statistics.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -42,8 +42,8 @@ pub unsafe extern "C" fn weir_compile_options_get_statistics(
     })
 }
 
-/// How many nodes a run goes through: those that compile has kept, with those inside of others, and with copies of what
-/// is inside of loops whose iterations overlap; what is known of a node is told of its first copy.
+/// The number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
+/// inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn weir_program_get_num_nodes(
     })
 }
 
-/// Fills *out_stats with what node `index` has taken. Runs that go on meanwhile may be counted in part.
+/// Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn weir_program_get_node_stats(
     })
 }
 
-/// Fills *out_counters with how many runs have begun, ended, failed, and go on.
+/// Fills *out_counters with the numbers of runs that have begun, ended, failed, and are active.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
 /// INVALID_ARGUMENT.
@@ -118,9 +118,8 @@ pub unsafe extern "C" fn weir_program_get_counters(
     })
 }
 
-/// Copies what the program has learned of its nodes' costs and its loops' iterations, as text, as weir_last_error_copy
-/// copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too
-/// short.
+/// Copies the program's learned costs of nodes and iterations of loops, as text, as weir_last_error_copy copies its
+/// text. Runs change it: ask for the length and copy while no run is active, or repeat if the buffer was too small.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -141,12 +140,12 @@ pub unsafe extern "C" fn weir_program_save_profile(
     })
 }
 
-/// Gives the program the costs and iterations of a profile, so that its first run is scheduled as well as later ones;
-/// *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side
-/// knows is left alone. No result changes.
+/// Loads the costs and iterations of a profile into the program, so that its first run is scheduled as well as later
+/// ones; *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; names known to
+/// only one side are ignored. No result changes.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no
-/// profile; the text names the line), and then nothing has changed.
+/// profile; the text names the line); then nothing has changed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_load_profile(

@@ -6,13 +6,13 @@ use super::{handle, task, text, versioned};
 use crate::abi::*;
 use crate::base::{Desc, Error, Ref, Result, dtype, text as words};
 use crate::engine::Engine;
-use crate::resource::{self, Body, DEFAULT_CONTAINER, HostObject, Resource, ResourceKind};
+use crate::resource::{self, DEFAULT_CONTAINER, HostObject, Resource, ResourceBody, ResourceKind};
 use crate::sync::ambient;
 use std::any::Any;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-/// The container of a call: NULL is the one for those who name none.
+/// The container of a call: NULL is the default container.
 ///
 /// # Safety
 /// As `string`.
@@ -21,7 +21,7 @@ pub(super) unsafe fn container<'a>(container: *const c_char) -> Result<&'a str> 
     if container.is_null() { Ok(DEFAULT_CONTAINER) } else { unsafe { string(container, "container") } }
 }
 
-/// The common end of every creation: the resource, under its name if it has one.
+/// The shared end of every creation: the resource, under its name if it has one.
 ///
 /// # Safety
 /// `place` and `name` are NULL or strings.
@@ -29,7 +29,7 @@ pub(super) unsafe fn create(
     engine: &Engine,
     place: *const c_char,
     name: *const c_char,
-    make: impl FnOnce() -> Result<Body>,
+    make: impl FnOnce() -> Result<ResourceBody>,
 ) -> Result<Ref<Resource>> {
     // SAFETY: as demanded of the caller.
     let (place, name) = unsafe {
@@ -46,7 +46,7 @@ pub(super) unsafe fn create(
     Ok(resource)
 }
 
-/// Finds a resource by its name. `container` NULL = "default"; `kind` WEIR_RESOURCE_ANY = whatever it is.
+/// Finds a resource by its name. `container` NULL = "default"; `kind` WEIR_RESOURCE_ANY = any kind.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
 /// Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT (NULL, a bad name, another kind).
@@ -69,15 +69,15 @@ pub unsafe extern "C" fn weir_resource_lookup(
     })
 }
 
-/// Finds a resource by its name, or has it made: then `build` is called with `arg`, in this thread and once, and what
-/// it creates with name NULL gets the name. Threads that ask meanwhile wait for it; if it fails, its code is this
-/// call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build function, does not wait
-/// but fails.
+/// Finds a resource by its name, or creates it: then `build` is called with `arg`, in this thread and once, and the
+/// resource that it creates with name NULL gets the name. Threads that look it up meanwhile wait for it; if `build`
+/// fails, its code is this call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build
+/// function, does not wait but fails.
 ///
 /// Thread safety: any thread. Blocking: while `build` runs here or in another thread. Ownership: the caller owns one
 /// reference to *out_resource. Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a
 /// worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name
-/// or of another engine); what `build` returned.
+/// or of another engine); the code that `build` returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_lookup_or_create(
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn weir_resource_lookup_or_create(
             let mut made: *mut weir_resource = std::ptr::null_mut();
             // SAFETY: the host's function with its own argument.
             let status = ambient::call(|| unsafe { build(arg, &raw mut made) });
-            // SAFETY: the host gave its reference away, or NULL.
+            // SAFETY: the host passed its reference to weir, or NULL.
             let resource = unsafe { handle::share_opt(made, "*out_resource of build") };
             // SAFETY: as above; `share_opt` took a reference of its own.
             unsafe { handle::release(made) };
@@ -115,9 +115,9 @@ pub unsafe extern "C" fn weir_resource_lookup_or_create(
     })
 }
 
-/// Keeps an object of the host's: `object` is yours, weir only hands it out. `type_name` (at most 63 bytes) says what
-/// it is, so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once,
-/// when nothing refers to it any more, in any thread; not if this call fails.
+/// Keeps a host object: `object` is the host's, weir only hands it out. `type_name` (at most 63 bytes) states its type,
+/// so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once, when
+/// nothing refers to it any more, in any thread; not if this call fails.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object`
 /// passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
@@ -143,7 +143,8 @@ pub unsafe extern "C" fn weir_resource_create_host(
             }
             let destroy = Arc::new(task::Destroy::new(destroy, object));
             let kept: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&destroy));
-            let made = create(engine, container, name, || Ok(Body::Host(HostObject::new(type_name, object, kept))))?;
+            let made =
+                create(engine, container, name, || Ok(ResourceBody::Host(HostObject::new(type_name, object, kept))))?;
             handle::into_c(made, out)?;
             destroy.adopt();
             Ok(())
@@ -151,7 +152,7 @@ pub unsafe extern "C" fn weir_resource_create_host(
     })
 }
 
-/// The object that weir_resource_create_host was given, if it is of this type.
+/// The object passed to weir_resource_create_host, if it is of this type.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_object is borrowed and lives as long as the resource.
 /// Errors: INVALID_ARGUMENT (NULL, another kind, another type).
@@ -188,7 +189,7 @@ pub unsafe extern "C" fn weir_resource_retain(resource: *mut weir_resource) -> w
     guard("weir_resource_retain", || unsafe { handle::retain(resource, "resource") })
 }
 
-/// Gives up one reference. NULL does nothing. A resource with a name lives on under it.
+/// Gives up one reference. NULL does nothing. A resource with a name stays alive under it.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
@@ -197,11 +198,11 @@ pub unsafe extern "C" fn weir_resource_release(resource: *mut weir_resource) {
     guard_release("weir_resource_release", || unsafe { handle::release(resource) });
 }
 
-/// Takes a name away. The resource ends with its last reference: programs that were compiled with it go on. Its id is
-/// stale at once, and kernels that name it are refused.
+/// Removes a name. The resource ends with its last reference: programs compiled with it continue. Its id is stale at
+/// once, and kernels that name it are refused.
 ///
-/// Thread safety: any thread. Blocking: never; a destroy function of the host's may run in here. Ownership: none.
-/// Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: never; a destroy function of the host may run in here. Ownership: none. Errors:
+/// NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_delete(
@@ -217,11 +218,11 @@ pub unsafe extern "C" fn weir_resource_delete(
     })
 }
 
-/// Takes all names of a container away, as weir_resource_delete does. A container that there is not is as good as
-/// cleared. `out_count` (may be NULL) receives how many names there were.
+/// Removes all names of a container, as weir_resource_delete does. A container that does not exist counts as cleared.
+/// `out_count` (may be NULL) receives the number of removed names.
 ///
-/// Thread safety: any thread. Blocking: never; destroy functions of the host's may run in here. Ownership: none.
-/// Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: never; destroy functions of the host may run in here. Ownership: none. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_clear(
@@ -242,8 +243,8 @@ pub unsafe extern "C" fn weir_resource_clear(
 }
 
 /// Lists the resources of a container, or of all (`container` NULL), in the order of containers and names. Set
-/// struct_size of the first entry: it is the distance between entries, and weir stores it in all that it fills.
-/// `out_count` receives how many there are. capacity 0 asks for the number only (then infos may be NULL).
+/// struct_size of the first entry: it is the distance between entries, and weir stores it in every entry that it fills.
+/// `out_count` receives the number of resources. capacity 0 only asks for the number (infos may then be NULL).
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT (NULL,
 /// struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the entries are left alone).
@@ -299,7 +300,7 @@ fn info(resource: &Resource, references: usize) -> weir_resource_info {
     }
 }
 
-/// Fills `out_info` with what a resource is.
+/// Fills *out_info with a description of a resource.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
@@ -319,8 +320,8 @@ pub unsafe extern "C" fn weir_resource_get_info(
     })
 }
 
-/// A number that names the resource on its engine as long as it has its name (or, without one, lives), and nothing else
-/// ever: an index and a generation. It keeps nothing alive.
+/// The resource's id on its engine, an index and a generation, valid while it has its name (or, without one, is alive)
+/// and never reused for another resource. It keeps nothing alive.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -334,7 +335,7 @@ pub unsafe extern "C" fn weir_resource_get_id(resource: *const weir_resource, ou
     })
 }
 
-/// The resource with this number.
+/// The resource with this id.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
 /// Errors: NOT_FOUND (it was destroyed, or never was); INVALID_ARGUMENT (NULL).

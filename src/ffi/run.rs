@@ -12,7 +12,7 @@ use std::ffi::c_char;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// Makes settings for a run, all default. They may serve any number of runs.
+/// Creates settings for a run, all default. They may serve any number of runs.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn weir_run_options_destroy(options: *mut weir_run_options
     guard_release("weir_run_options_destroy", || unsafe { handle::destroy(options) });
 }
 
-/// The pool for this run; it comes before the stream's and the engine's. NULL (the default) = theirs.
+/// The pool for this run; it comes before the stream's and the engine's. NULL (the default) = those.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of
 /// their own.
@@ -71,30 +71,29 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
     })
 }
 
-/// Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that
-/// the options ask for (weir_run_options_set_outputs). The run is one piece of the stream's work; a NULL stream means:
-/// in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
-/// ends the run, and the error names it. The second and later runs allocate nothing, while no more than 32 runs of the
-/// program are queued on streams and no more than so many as before run at once; with open shapes, while no value is
-/// larger than before.
+/// Runs one program now: the values that the inputs determine are written into the outputs, or into those selected by
+/// the options (weir_run_options_set_outputs). The run is one piece of the stream's work; with a NULL stream it runs in
+/// this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
+/// ends the run, and the error names it. The second and later runs allocate nothing, while at most 32 runs of the
+/// program are queued on streams and no more than before run at once; with open shapes, while no value is larger than
+/// before.
 ///
-/// On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued
-/// before, and what is enqueued later begins when the run is over. If that device does all of the program, the run is
-/// given to the stream in this call, as a kernel is (docs/placement.md); otherwise the host's part runs on the stream's
-/// pool, as functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On another
-/// stream, or without one, tensors on devices must be ready when the run begins.
+/// On a stream of a device that the program was compiled for, the run begins when the device has finished the work
+/// enqueued before, and work enqueued later begins when the run is over. If that device executes the whole program,
+/// this call submits the run to the stream, as a kernel (docs/placement.md); otherwise the host's part runs on the
+/// stream's pool, as host functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On
+/// another stream, or without one, tensors on devices must be ready when the run begins.
 ///
 /// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
-/// tensor of just the shape that the run makes. It is written when the run has succeeded, and not else.
+/// tensor of exactly the run's shape. It is written only if the run succeeds.
 ///
-/// Thread safety: any thread; any number of runs of one program at once, on outputs of their own. Blocking: until done
+/// Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
 /// with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
 /// done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
 /// overlap of an output with an input or another output; the text names input or output; options with a notice and no
-/// asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and
-/// the run cannot be part of that (docs/cuda.md); RESOURCE_EXHAUSTED;
-/// when it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an
-/// output of open shape.
+/// asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and the run cannot
+/// be part of that (docs/cuda.md); RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
+/// FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run(
@@ -125,7 +124,8 @@ pub unsafe extern "C" fn weir_program_run(
                 let mut key = LaunchKey::default();
                 key.set(Arc::as_ptr(&*program).addr(), inputs.iter().map(address), outputs.iter().map(address));
                 let _call = ambient::calling();
-                // What stands under these addresses is alive, so these are its handles, and they were found right.
+                // The objects at these addresses are alive, so these are their handles, and they passed the checks
+                // before.
                 if stream.again(&key) {
                     return Ok(());
                 }
@@ -140,9 +140,8 @@ pub unsafe extern "C" fn weir_program_run(
     })
 }
 
-/// As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to
-/// read its error. The failure of a run that was started this way belongs to the handle and not to the stream: the
-/// stream goes on.
+/// As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read
+/// its error. The failure of such a run belongs to the handle and not to the stream: the stream continues.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as
 /// weir_program_run.
@@ -182,12 +181,12 @@ pub unsafe extern "C" fn weir_program_start(
 
 /// Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and
 /// writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
-/// the program's first engine); runs may go on at once, so no output may be that of another run too. All tensors are
-/// checked before the first run begins. Of a program with kernels that complete later the calling thread begins several
-/// runs, as many as there are threads, and goes on with whichever something comes back to; helpers take part in each.
-/// The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun.
-/// Options are those of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program
-/// does the same with the kernel's pool.
+/// the program's first engine). Runs may overlap, so no two runs may share an output. All tensors are checked before
+/// the first run begins. If the program has kernels that complete later, the calling thread begins several runs, as
+/// many as there are threads, and continues whichever run has news; helpers take part in each. The first failure is
+/// returned; active runs then end after their running kernels, and the rest is not begun. Options are those of each
+/// run; a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
+/// kernel's pool.
 ///
 /// Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
 /// only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
@@ -227,7 +226,7 @@ pub unsafe extern "C" fn weir_program_run_many(
     })
 }
 
-/// How many tensors `count` runs have.
+/// The number of tensors of `count` runs.
 pub(super) fn all(count: usize, each: usize, what: &str) -> Result<usize> {
     count
         .checked_mul(each)
@@ -267,7 +266,7 @@ unsafe fn tensor(handles: &[*mut weir_tensor], i: usize, argument: &str) -> Resu
     unsafe {
         let object = match handle::borrow(handle.cast_const(), argument) {
             Ok(object) => object,
-            // Worded only when it is wrong: runs allocate nothing.
+            // Formatted only for an error: runs allocate nothing.
             Err(_) => handle::borrow(handle.cast_const(), &format!("{argument}[{i}]"))?,
         };
         Ok(ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(object))))
@@ -284,7 +283,7 @@ pub unsafe extern "C" fn weir_run_retain(run: *mut weir_run) -> weir_status {
     guard("weir_run_retain", || unsafe { handle::retain(run, "run") })
 }
 
-/// Gives up one reference. NULL does nothing. The run itself goes on.
+/// Gives up one reference. NULL does nothing. The run itself continues.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
@@ -293,13 +292,13 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
     guard_release("weir_run_release", || unsafe { handle::release_with_pool(run, |run| run.pool()) });
 }
 
-/// Waits until the run is done, and returns how it ended.
+/// Waits until the run is done, and returns its status.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
-/// = no limit). It works in the run meanwhile, as weir_stream_synchronize does. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a
-/// worker that the run needs; else how the run ended: the first node's failure, CANCELLED, or ABORTED if the stream
-/// had failed before it.
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
+/// no limit). Meanwhile it works on the run, as weir_stream_synchronize does. Ownership: none. Errors:
+/// INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run continues); FAILED_PRECONDITION if waiting here would block a worker
+/// that the run needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had
+/// failed before it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_wait(run: *mut weir_run, timeout_ns: u64) -> weir_status {
@@ -309,7 +308,7 @@ pub unsafe extern "C" fn weir_run_wait(run: *mut weir_run, timeout_ns: u64) -> w
     })
 }
 
-/// Whether the run is done (1) or not (0). Says nothing of failure.
+/// Whether the run is done (1) or not (0), regardless of failure.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -323,15 +322,14 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
     })
 }
 
-/// Has the host told when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
-/// when and on which thread). A run that is done is told of before the call returns. Any number of notices may wait
-/// for one run, and are told in their order. They are the run's and not the handle's: they come also if all handles
-/// were released. To miss no run and save the call, see weir_run_options_set_notice.
+/// Tells the host when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
+/// when and on which thread). If the run is done already, the notice arrives before the call returns. A run may have
+/// any number of notices, which arrive in order. They belong to the run, not to the handle, and arrive even if all
+/// handles were released. To set a notice for every run without this call, see weir_run_options_set_notice.
 ///
-/// Thread safety: any thread. Blocking: never; the function and release, if the run is done. Ownership: `notice` is
-/// read during the call; its ctx is released with `release`.
-/// Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
-/// RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: never; the function and release run here if the run is done. Ownership:
+/// `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither
+/// function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir_notice) -> weir_status {
@@ -342,8 +340,8 @@ pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir
     })
 }
 
-/// Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are
-/// undefined. A run that is done is left alone. The program can be run again at once.
+/// Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
+/// is done is left alone. The program can be run again at once.
 ///
 /// Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors:
 /// INVALID_ARGUMENT.
@@ -357,8 +355,8 @@ pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {
     })
 }
 
-/// How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy
-/// copies it, the text, which names the node. Reading it changes nothing.
+/// The status of the run (WEIR_OK until it is done, and if it succeeded) and, as weir_last_error_copy copies it, the
+/// error text, which names the node. Reading it changes nothing.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
@@ -383,7 +381,7 @@ pub unsafe extern "C" fn weir_run_error(
         let text = error.as_ref().map_or("", |error| error.message());
         // SAFETY: the caller's buffer, as documented.
         let copied = unsafe { text::copy(text, buffer, capacity, out_length) };
-        // A buffer that is too small does not keep the code back.
+        // A buffer that is too small does not withhold the code.
         if copied.as_ref().err().is_none_or(|error| error.code() == Code::OutOfRange) {
             out.set(code);
         }

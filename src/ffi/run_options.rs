@@ -1,4 +1,4 @@
-//! What a run can be told.
+//! Options of a run.
 
 use super::argument::{boolean, out_ptr, out_value};
 use super::guard::guard;
@@ -7,11 +7,11 @@ use crate::abi::*;
 use crate::base::Error;
 use crate::memory::{Flags, heap};
 
-/// How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the
-/// stream's queue included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the
-/// kernels that run then, with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had
-/// nothing left to begin succeeds. There is no timer: with a deadline the clock is read before each node, and without
-/// one it costs nothing.
+/// Time limit of the run, in nanoseconds from the call of weir_program_run or weir_program_start, including time in the
+/// stream's queue; 0 (the default) = no limit. When it expires nothing more is begun: the run ends after the running
+/// kernels, with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to
+/// begin succeeds. There is no timer: with a deadline the clock is read before each node, and without one there is no
+/// cost.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn weir_run_options_set_deadline_ns(
     })
 }
 
-/// What weir_run_options_set_deadline_ns set.
+/// The limit set by weir_run_options_set_deadline_ns.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -45,15 +45,14 @@ pub unsafe extern "C" fn weir_run_options_get_deadline_ns(
     })
 }
 
-/// Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor
-/// is left as it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs;
-/// NULL and 0 = do not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows
-/// it.
+/// Flags that report absent outputs: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left
+/// unchanged), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and
+/// 0 = no report (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: the flags are the caller's; they stay alive until every run with these options is done, and runs that
-/// overlap take options of their own. Errors: INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start say
-/// INVALID_ARGUMENT if count is not the number of outputs.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's; they stay
+/// alive until every run with these options is done, and runs that overlap need separate options. Errors:
+/// INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start fail with INVALID_ARGUMENT if count is not the
+/// number of outputs.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_options_set_absent(
@@ -73,7 +72,7 @@ pub unsafe extern "C" fn weir_run_options_set_absent(
     })
 }
 
-/// What weir_run_options_set_absent set: NULL and 0 if nothing.
+/// The flags set by weir_run_options_set_absent: NULL and 0 if none.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set.
 /// Errors: INVALID_ARGUMENT.
@@ -95,12 +94,12 @@ pub unsafe extern "C" fn weir_run_options_get_absent(
     })
 }
 
-/// Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes
-/// that share state outside of their tensors then meet it in the same order in every run, and of several nodes that
-/// would fail it is always the same one that does. Kernels may still use the pool for their regions, which changes no
-/// result. Kernels that complete later, and work on devices, are started in their turn and waited for one by one in
-/// that thread. So weir_program_run refuses such a run of a program with some (FAILED_PRECONDITION) where that would
-/// block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
+/// Whether the run takes one thread and executes the nodes in the program's order: 1, or 0 (the default). Nodes that
+/// share state outside of their tensors then access it in the same order in every run, and if several nodes would fail,
+/// it is always the same one that does. Kernels may still use the pool for their regions, which changes no result.
+/// Kernels that complete later, and work on devices, are started in their turn and waited for one by one in that
+/// thread. So weir_program_run refuses such a run of a program that contains these (FAILED_PRECONDITION) where that
+/// would block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -116,7 +115,7 @@ pub unsafe extern "C" fn weir_run_options_set_deterministic(
     })
 }
 
-/// What weir_run_options_set_deterministic set.
+/// The value set by weir_run_options_set_deterministic.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -134,10 +133,10 @@ pub unsafe extern "C" fn weir_run_options_get_deterministic(
     })
 }
 
-/// Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more
-/// is begun). What waits for a failed node is left out, and so is what waits for that; a loop that something fails in
+/// Whether a run that fails still executes the nodes that do not depend on the failure: 1, or 0 (the default: nothing
+/// more is begun). Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside
 /// ends. The first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such
-/// a run takes one thread, as if deterministic, and is refused where that is. A cancel or a deadline still ends it.
+/// a run takes one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -153,7 +152,7 @@ pub unsafe extern "C" fn weir_run_options_set_finish_independent(
     })
 }
 
-/// What weir_run_options_set_finish_independent set.
+/// The value set by weir_run_options_set_finish_independent.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -170,20 +169,19 @@ pub unsafe extern "C" fn weir_run_options_get_finish_independent(
     })
 }
 
-/// Has the host told of the end of every run with these options, so that none is missed and no second call is needed:
+/// Tells the host about the end of every run with these options, so that none is missed and no second call is needed:
 /// as if weir_run_notify were called in weir_program_start, and the same for a run of weir_program_run on an
-/// asynchronous stream, whose failure the stream keeps as well. NULL (the default) = nobody is told. If the call that
-/// starts a run returns WEIR_OK, the run is told of once; if not, it is not. From its second time on a run with a
-/// notice allocates no more than one without.
+/// asynchronous stream, which also keeps the failure. NULL (the default) = no notice. There is exactly one notice if
+/// the call that starts a run returns WEIR_OK, and none otherwise. From its second time on a run with a notice
+/// allocates no more than one without.
 ///
 /// Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous
 /// one, and weir_program_run_many, refuse such options (INVALID_ARGUMENT).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call;
-/// `release` is called once with its ctx, when the options have another notice or are destroyed, and all runs with
-/// this one were told of.
-/// Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is none or that blocks);
-/// RESOURCE_EXHAUSTED.
+/// `release` is called once with its ctx, when the options have another notice or are destroyed, and the notices of all
+/// runs with this one have arrived. Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is no
+/// eventfd or that blocks); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_options_set_notice(
@@ -201,13 +199,13 @@ pub unsafe extern "C" fn weir_run_options_set_notice(
             listener.adopt();
         }
         let before = std::mem::replace(&mut options.listener, listener);
-        // Its end calls the host.
+        // Dropping it calls the host.
         drop(before);
         Ok(())
     })
 }
 
-/// What weir_run_options_set_notice set; with neither function nor eventfd if nothing.
+/// The notice set by weir_run_options_set_notice; with neither function nor eventfd if none.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set;
 /// ctx stays the options'.

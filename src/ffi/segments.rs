@@ -1,4 +1,4 @@
-//! Work on devices that is submitted as one or compiled to one, and who decides in its branches and loops.
+//! Recording and compilation of work on devices, and device-side branches and loops.
 
 use super::argument::{boolean, out_value};
 use super::guard::guard;
@@ -6,13 +6,13 @@ use super::handle;
 use crate::abi::*;
 use crate::base::Error;
 
-/// Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other
-/// node between them, the second run of the program has the device record them, with the copies of inputs that only
+/// Whether work on devices is recorded: 1 (the default), 0, or 2. Where at least four nodes of one device have no other
+/// node between them, the second run of the program makes the device record them, with the copies of inputs that only
 /// they read, and later runs submit the recording by one call. With 1, where such nodes may be spread over several
-/// streams (weir_engine_attr_set_max_streams), the program times some of its first runs both ways, and keeps to the
-/// faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not record, every
-/// run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and
-/// which way it is.
+/// streams (weir_engine_attr_set_max_streams), the program times some of its first runs both ways, and keeps the faster
+/// one; with 2 it does not try streams. Results are the same. With 0, or where a device cannot record, every run issues
+/// each node by itself. The program's report (weir_program_report) has the number of recordings, or why there are none,
+/// and the chosen way.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn weir_compile_options_set_segments(
     })
 }
 
-/// What weir_compile_options_set_segments set.
+/// The value set by weir_compile_options_set_segments.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -54,13 +54,13 @@ pub unsafe extern "C" fn weir_compile_options_get_segments(
     })
 }
 
-/// Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond,
-/// weir_graph_add_case, weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is
-/// work of that engine: its values stay there. With 1, and where the device records and knows branches and loops, it
-/// decides itself, and the host is not asked; then a cancel or the time limit of a run does not end a loop before it
-/// ends by itself. With 0, or where the device does not decide, the host has the predicate alone brought back and
-/// issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results
-/// are the same. The program's report (weir_program_report) says who decides in which node, and why.
+/// Whether devices evaluate branches and loops themselves: 1 (the default), or 0. A branch or a loop
+/// (weir_graph_add_cond, weir_graph_add_case, weir_graph_add_while) that contains only kernels of one accelerator's
+/// engine is work of that engine: its values stay there. With 1, and where the device records and supports branches and
+/// loops, it decides itself, without the host; then a cancel or the time limit of a run does not end a loop before it
+/// ends by itself. With 0, or where the device does not decide, the host reads back only the predicate and issues the
+/// work that follows, without holding a thread, and a cancelled or late run ends between two iterations. Results are
+/// the same. The program's report (weir_program_report) shows for each node whether host or device decides, and why.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn weir_compile_options_set_device_control(
     })
 }
 
-/// What weir_compile_options_set_device_control set.
+/// The value set by weir_compile_options_set_device_control.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -96,10 +96,10 @@ pub unsafe extern "C" fn weir_compile_options_get_device_control(
 }
 
 /// Whether devices are offered regions: 1 (the default), or 0. With 1, and where a plug-in's device takes regions
-/// (WEIR_DEVICE_REGIONS), nodes on it that have no other node between them are offered to it together, also inside of
-/// branches and loops: it may make one kernel of them, or of some, which is one node of the program then and goes by
-/// all of their names. With 0 each node is a call of its own. Results are the same where the device computes the same.
-/// The program's report (weir_program_report) says how many were offered and taken, and why one was declined.
+/// (WEIR_DEVICE_REGIONS), nodes on it with no other node between them are offered to it together, also inside of
+/// branches and loops. It may compile all or some of them to one kernel, which is then one node of the program with all
+/// of their names. With 0 each node is a separate call. Results are the same if the device computes the same. The
+/// program's report (weir_program_report) has the numbers offered and taken, and the reasons for declined ones.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn weir_compile_options_set_regions(
     })
 }
 
-/// What weir_compile_options_set_regions set.
+/// The value set by weir_compile_options_set_regions.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

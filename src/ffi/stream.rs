@@ -8,7 +8,7 @@ use crate::base::{Code, Error};
 use crate::engine::{self, Stream, StreamAttr};
 use std::ffi::{c_char, c_void};
 
-/// Makes settings for streams on engines of one kind, all default.
+/// Creates settings for streams on engines of one kind, all default.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
 /// Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn weir_stream_attr_destroy(attr: *mut weir_stream_attr) {
     guard_release("weir_stream_attr_destroy", || unsafe { handle::destroy(attr) });
 }
 
-/// The kind of engine that these settings are for.
+/// The kind of engine that the settings are for.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -51,8 +51,8 @@ pub unsafe extern "C" fn weir_stream_attr_get_kind(
     })
 }
 
-/// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a
-/// stream whose work a device does, the functions of the host's (weir_enqueue_task) run on it.
+/// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. On a
+/// device's stream it runs the host functions (weir_enqueue_task).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
 /// its own.
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn weir_stream_attr_set_asynchronous(
     })
 }
 
-/// What weir_stream_attr_set_asynchronous set.
+/// The value set by weir_stream_attr_set_asynchronous.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -124,8 +124,8 @@ pub unsafe extern "C" fn weir_stream_attr_get_asynchronous(
     })
 }
 
-/// How long a thread that waits for the stream looks around before it sleeps, in nanoseconds; 0 = not at all.
-/// Default 20 us, at most one second.
+/// How long a thread that waits for the stream spins before it sleeps, in nanoseconds; 0 = not at all. Default 20 us,
+/// at most one second.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn weir_stream_attr_get_spin_ns(
     })
 }
 
-/// Priority, -100 to 100; 0 = normal (the default). It travels to the pool as weir_task_hint.priority.
+/// Priority, -100 to 100; 0 = normal (the default). The pool receives it as weir_task_hint.priority.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE.
@@ -224,14 +224,14 @@ pub unsafe extern "C" fn weir_stream_attr_get_name(
     })
 }
 
-/// Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
-/// attribute. An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool,
-/// or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts. On a pool that runs
-/// closures at once, or refuses them, the work runs in the enqueuing call after all.
+/// Creates a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
+/// attribute. An asynchronous stream needs a pool that takes single tasks; on any other pool, or without one, it starts
+/// one dedicated thread, which weir_runtime_get_info counts. On a pool that runs closures at once, or refuses them, the
+/// work runs in the enqueuing call after all.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
-/// Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be
-/// started.
+/// Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a dedicated thread
+/// cannot be started.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_create(
@@ -263,8 +263,8 @@ pub unsafe extern "C" fn weir_stream_retain(stream: *mut weir_stream) -> weir_st
     guard("weir_stream_retain", || unsafe { handle::retain(stream, "stream") })
 }
 
-/// Gives up one reference. NULL does nothing. Work that is queued still runs; its errors can then only be seen by
-/// weir_engine_synchronize and weir_sync_devices.
+/// Gives up one reference. NULL does nothing. Queued work still runs; only weir_engine_synchronize and
+/// weir_sync_devices can then report its errors.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn weir_stream_get_engine(
     })
 }
 
-/// The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
+/// The thread pool that was set for the stream, or NULL if none was (then the engine's is used). There is no setter.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
 /// Errors: INVALID_ARGUMENT.
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn weir_stream_get_threadpool(
     })
 }
 
-/// The settings that the stream was made with.
+/// The settings that the stream was created with.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do
 /// not destroy it.
@@ -329,10 +329,10 @@ pub unsafe extern "C" fn weir_stream_get_attr(
 }
 
 /// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
-/// failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if
-/// this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when
-/// the device has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is
-/// none that takes single tasks; what is behind fn is given to the device when fn has returned.
+/// failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped after a failure; not if
+/// this call is refused. (A failure of fn itself is no refusal.) On a device's stream fn runs when the device has
+/// reached it, on the pool of the stream or its engine, or on a thread of the stream's own if neither takes single
+/// tasks; later work is submitted to the device when fn has returned.
 ///
 /// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
 /// Ownership: arg passes to the stream if destroy is given.
@@ -354,15 +354,15 @@ pub unsafe extern "C" fn weir_enqueue_task(
     })
 }
 
-/// Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the
-/// first time it sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work
-/// until weir_stream_clear_error.
+/// Waits until all work is done that was queued on the stream before this call. Returns the stream's failure the first
+/// time; after that WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until
+/// weir_stream_clear_error.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE =
-/// no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
+/// no limit). It runs work that has not begun in this thread, and so may end late by one item of it; with a time-out it
 /// leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none. Errors: INVALID_ARGUMENT;
-/// DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while nobody
-/// is at the work; else the stream's failure.
+/// DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while no
+/// thread is doing the work; else the stream's failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeout_ns: u64) -> weir_status {
@@ -372,7 +372,7 @@ pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeo
     })
 }
 
-/// Whether everything queued so far is done (1) or not (0). Says nothing of failure.
+/// Whether everything queued so far is done (1) or not (0), regardless of failure.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -386,8 +386,8 @@ pub unsafe extern "C" fn weir_stream_query(stream: *const weir_stream, out_done:
     })
 }
 
-/// The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text.
-/// Reading it changes nothing.
+/// The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading
+/// it changes nothing.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
@@ -412,7 +412,7 @@ pub unsafe extern "C" fn weir_stream_error(
         let text = error.as_ref().map_or("", |error| error.message());
         // SAFETY: the caller's buffer, as documented.
         let copied = unsafe { text::copy(text, buffer, capacity, out_length) };
-        // A buffer that is too small does not keep the code back.
+        // A buffer that is too small does not withhold the code.
         if copied.as_ref().err().is_none_or(|error| error.code() == Code::OutOfRange) {
             out.set(code);
         }
@@ -420,8 +420,8 @@ pub unsafe extern "C" fn weir_stream_error(
     })
 }
 
-/// Forgets the stream's failure, for device synchronisation too. Work enqueued from now on runs again; what was
-/// enqueued before stays skipped.
+/// Clears the stream's failure, for device synchronisation too. Work enqueued from now on runs again; work enqueued
+/// before stays skipped.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -434,9 +434,9 @@ pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> we
     })
 }
 
-/// Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An
-/// event that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with
-/// ABORTED and the origin's text; a synchronous one returns them.
+/// Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An event
+/// that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with ABORTED and
+/// the origin's text; a synchronous one returns them.
 ///
 /// Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
 /// reached.

@@ -8,17 +8,17 @@ use crate::base::{Error, Result, text};
 use crate::engine::{self, Extent};
 use std::ffi::c_void;
 
-/// Waits until everything is done that was queued before this call, on every stream of every engine, and for nothing
-/// later: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
-/// error of each engine that this call, in any of its forms, has not returned yet: the first one's code, and the texts
-/// of all. It takes nothing away from what streams, engines and domains report themselves. What devices do for runs of
-/// programs is covered, too.
+/// Waits until all work is done that was queued before this call, on every stream of every engine, but not for later
+/// work: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
+/// error of each engine that this call, in any of its forms, has not returned yet: the code of the first, and the texts
+/// of all. Streams, engines and domains still report their errors themselves. Work of devices for runs of programs is
+/// covered too.
 ///
 /// Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as
-/// are all waits for everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize
+/// are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
 /// may be possible there.
 ///
-/// Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs it helps or refuses.
+/// Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs, it helps or refuses.
 /// Ownership: none. Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker
 /// that the work needs; else a late error.
 #[must_use]
@@ -27,7 +27,7 @@ pub extern "C" fn weir_sync_devices() -> weir_status {
     guard("weir_sync_devices", || engine::sync_all(Extent::Everything, WEIR_TIMEOUT_INFINITE))
 }
 
-/// As weir_sync_devices, for at most timeout_ns (0 = look once).
+/// As weir_sync_devices, for at most timeout_ns (0 = poll once).
 ///
 /// Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
 /// Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
@@ -37,15 +37,15 @@ pub extern "C" fn weir_sync_devices_timeout(timeout_ns: u64) -> weir_status {
     guard("weir_sync_devices_timeout", || engine::sync_all(Extent::Everything, timeout_ns))
 }
 
-/// As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine
-/// must have done is noted before the first is waited for, so they all go on at once; an engine that is late does not
-/// hide how the others ended. Set struct_size of the first entry: it is the distance between entries. out_count
-/// receives the number of engines.
+/// As weir_sync_devices_timeout, with a result for each engine, in the order of their creation. The work to wait for on
+/// each engine is noted before the first wait, so all engines proceed at once; a late engine does not hide the results
+/// of the others. Set struct_size of the first entry: it is the distance between entries. out_count receives the number
+/// of engines.
 ///
-/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed.
-/// Ownership: the caller's array. Errors: the code of the first engine that has not WEIR_OK (results are filled then,
-/// too); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
-/// was waited for); INVALID_ARGUMENT (NULL, struct_size).
+/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed.
+/// Ownership: the caller's array. Errors: the code of the first engine whose status is not WEIR_OK (results are filled
+/// all the same); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set,
+/// nothing was waited for); INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sync_devices_status(
@@ -60,10 +60,10 @@ pub unsafe extern "C" fn weir_sync_devices_status(
     })
 }
 
-/// Waits for these engines, with an answer for each.
+/// Waits for these engines, with a result for each.
 ///
 /// # Safety
-/// `results` is NULL or has `capacity` writable entries, the first of which says how far they are apart; `out_count` is
+/// `results` is NULL or has `capacity` writable entries, with the distance given in the first of them; `out_count` is
 /// NULL or writable.
 pub(super) unsafe fn sync_each(
     extent: Extent,
@@ -106,9 +106,9 @@ pub(super) unsafe fn sync_each(
     synced.into_iter().try_for_each(|engine| engine.result)
 }
 
-/// Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes
-/// may lie inside one another, and in several threads; a failure is told by the first that ends. *out_scope is a
-/// number, and nothing has to be released. weir_async_scope_begin_in is for the streams of a domain alone.
+/// Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
+/// be nested, and overlap in several threads; the first that ends reports a failure. *out_scope is a number, and
+/// nothing has to be released. weir_async_scope_begin_in is for the streams of one domain.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
@@ -121,12 +121,12 @@ pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_sta
     })
 }
 
-/// Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the
+/// Ends a scope: waits for all work queued on any stream before this call, and returns the first failure since the
 /// scope began that neither another scope nor weir_sync_devices has returned, with the texts of the others.
-/// weir_sync_devices does not return these again; failures from before the scope are left for it, and domains, engines
-/// and streams report theirs all the same. In a scope of weir_async_scope_begin_in all this is said of the domain's
-/// streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are told.
-/// If the time is over the scope goes on, and may be ended again.
+/// weir_sync_devices does not return these again; it still returns failures from before the scope, and domains, engines
+/// and streams report theirs all the same. In a scope of weir_async_scope_begin_in the same holds for the domain's
+/// streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are
+/// reported. After a time-out the scope continues, and may be ended again.
 ///
 /// Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
 /// Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
@@ -136,15 +136,14 @@ pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_stat
     guard("weir_async_scope_end", || engine::Scope::of(scope).end(timeout_ns))
 }
 
-/// Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream
-/// has nothing to do to one when it has done everything again, and stores these times in nanoseconds. `stream` NULL =
-/// all streams of all engines. There is no time without the wait: if something was queued meanwhile on another stream
-/// of the same domain and that is not done, the call fails. Take the median, and give the first ones to caches and
-/// clocks.
+/// Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time on an idle stream, until the
+/// stream is idle again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. A time
+/// always includes the wait: if work that was queued meanwhile on another stream of the same domain is not done, the
+/// call fails. Use the median; the first times include cold caches and clocks.
 ///
 /// Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's
 /// array of `repetitions` numbers. Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another
-/// stream, or as of weir_sync_devices); what `fn` returned; a late error of the stream.
+/// stream, or as of weir_sync_devices); the status that `fn` returned; a late error of the stream.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_time_ns(

@@ -6,10 +6,10 @@ use super::{handle, resource, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::memory::heap;
-use crate::resource::{Body, Key, KeyKind, Keys, Table};
+use crate::resource::{KeyKind, Keys, LookupTable, ResourceBody, TableKey};
 use std::ffi::{c_char, c_void};
 
-/// Makes an empty table. `container` NULL = "default"; `name` NULL = without a name.
+/// Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names
 /// are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0);
@@ -36,13 +36,13 @@ pub unsafe extern "C" fn weir_table_create(
             if desc.reserved != 0 {
                 return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
             }
-            let make = || Table::new(kind, desc.row).map(Body::Table);
+            let make = || LookupTable::new(kind, desc.row).map(ResourceBody::Table);
             handle::into_c(resource::create(engine, container, name, make)?, out)
         }
     })
 }
 
-/// Gives the keys of a call to `f`.
+/// Calls `f` with the keys of a call.
 ///
 /// # Safety
 /// As the C documentation of weir_table_keys demands.
@@ -74,8 +74,8 @@ unsafe fn with_keys<R>(keys: *const weir_table_keys, f: impl FnOnce(Keys<'_>) ->
     }
 }
 
-/// Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the
-/// memory, none. `rows` holds keys->count rows, `bytes` bytes.
+/// Inserts rows into a table: row i under key i, in this order; an existing key gets the new row. All rows or, if
+/// memory is short, none. `rows` holds keys->count rows, `bytes` bytes.
 ///
 /// Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are
 /// copied. Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
@@ -98,9 +98,9 @@ pub unsafe extern "C" fn weir_table_insert(
     })
 }
 
-/// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets
-/// `default_row` (one row, NULL: zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may
-/// be NULL) 1 or 0 for each key.
+/// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A missing key gets `default_row` (one
+/// row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
+/// each key.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
 /// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn weir_table_find(
     })
 }
 
-/// How many keys there are.
+/// The number of keys.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
 #[must_use]
@@ -150,8 +150,8 @@ pub unsafe extern "C" fn weir_table_size(table: *const weir_resource, out_count:
     })
 }
 
-/// Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are
-/// filled in any case; an array that is NULL with a capacity of 0 is left out.
+/// Copies all keys and rows, in ascending order of the keys, as of one moment. The sizes in `contents` are always
+/// filled; an array that is NULL with a capacity of 0 is left out.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays. Errors: INVALID_ARGUMENT
 /// (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays left alone);
@@ -167,9 +167,9 @@ pub unsafe extern "C" fn weir_table_export(
         let (table, mut to) =
             unsafe { (handle::borrow(table, "table")?.table()?, versioned::read(contents.cast_const(), "contents")?) };
         let (keys, rows) = table.export()?;
-        let length = |key: &Key| match key {
-            Key::Int64(_) => 0,
-            Key::Bytes(bytes) => bytes.len(),
+        let length = |key: &TableKey| match key {
+            TableKey::Int64(_) => 0,
+            TableKey::Bytes(bytes) => bytes.len(),
         };
         (to.count, to.rows_size, to.bytes_size) = (keys.len(), rows.len(), keys.iter().map(length).sum());
         // SAFETY: the caller's struct, as documented.
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn weir_table_export(
 
 /// # Safety
 /// The arrays that are not NULL have room for all.
-unsafe fn copy_out(to: &weir_table_contents, keys: &[Key], rows: &[u8]) -> Result<()> {
+unsafe fn copy_out(to: &weir_table_contents, keys: &[TableKey], rows: &[u8]) -> Result<()> {
     // SAFETY: as demanded of the caller.
     let (mut integers, mut lengths, mut bytes) = unsafe {
         let count = |is_null: bool, count: usize| if is_null { 0 } else { count };
@@ -210,12 +210,12 @@ unsafe fn copy_out(to: &weir_table_contents, keys: &[Key], rows: &[u8]) -> Resul
     };
     for key in keys {
         match key {
-            Key::Int64(key) => {
+            TableKey::Int64(key) => {
                 if let Some(to) = integers.next() {
                     *to = *key;
                 }
             }
-            Key::Bytes(key) => {
+            TableKey::Bytes(key) => {
                 if let Some(to) = lengths.next() {
                     *to = key.len();
                 }

@@ -1,4 +1,4 @@
-//! The kernels that use tables.
+//! Kernels on tables.
 
 use super::argument::out_ptr;
 use super::guard::guard;
@@ -9,7 +9,7 @@ use crate::device;
 use crate::engine::{BoundKernel, KernelAttr};
 use crate::resource::{TableOperation, table_kernel};
 
-/// The common end of the creation of a table's kernels.
+/// The shared end of the creation of a table's kernels.
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
@@ -35,18 +35,17 @@ unsafe fn create(
     handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
 }
 
-/// Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys
-/// that are not there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape,
-/// whether each was there. It sees all of an insert or nothing of it. The kernel knows the table by its id and does not
-/// keep it alive; a program does that was compiled with the kernel.
+/// Creates a kernel that looks up keys in a table with integer keys. Inputs: keys, s64 of any shape; the row for
+/// missing keys. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each
+/// key was found. It sees all of an insert or nothing of it. The kernel refers to the table by its id and does not keep
+/// it alive; a program compiled with the kernel does.
 ///
-/// A graph must say in which order its nodes insert into a table, and in which order they insert and look
-/// (docs/resources.md). The kernels run in every run of a program, whether or not anybody uses what they find.
+/// A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
+/// (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
 /// Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an
-/// engine whose work the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
-/// destroyed).
+/// accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_table_find(
@@ -61,7 +60,7 @@ pub unsafe extern "C" fn weir_kernel_create_table_find(
     })
 }
 
-/// Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys'
+/// Creates a kernel that inserts into a table with integer keys. Inputs: keys, s64 of any shape; rows, of the keys'
 /// shape followed by the row's. No output. As weir_table_insert: in the order of the keys, all or none. Otherwise as
 /// weir_kernel_create_table_find.
 ///
@@ -81,7 +80,7 @@ pub unsafe extern "C" fn weir_kernel_create_table_insert(
     })
 }
 
-/// Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as
+/// Creates a kernel that returns the number of keys of a table: no input, one output, a scalar of s64. Otherwise as
 /// weir_kernel_create_table_find.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.

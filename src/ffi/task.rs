@@ -11,8 +11,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A release callback. It is called when this is dropped, if it was adopted before: while a creation can still
-/// fail, the host keeps what it has.
+/// A release callback. It is called when this is dropped, if it was adopted before: while a creation can still fail,
+/// the host keeps its context.
 #[derive(Debug)]
 pub(super) struct Destroy {
     f: weir_destroy_fn,
@@ -30,7 +30,7 @@ impl Destroy {
         Destroy { f, ctx, adopted: AtomicBool::new(false) }
     }
 
-    /// From now on `ctx` is the library's to release. ORDERING: Release pairs with the Acquire in `drop`.
+    /// From now on the library releases `ctx`. ORDERING: Release pairs with the Acquire in `drop`.
     pub(super) fn adopt(&self) {
         self.adopted.store(true, Release);
     }
@@ -155,7 +155,7 @@ impl HostEpilogue {
 }
 
 /// Where a region runs: on a pool, or in a kernel's call.
-pub(super) enum Place<'a> {
+pub(super) enum RegionPlace<'a> {
     Pool(Option<&'a Ref<ThreadPool>>),
     Kernel(&'a KernelContext<'a>),
 }
@@ -210,7 +210,7 @@ impl Hint {
 /// Runs a host's range function.
 #[inline]
 pub(super) fn run_region(
-    place: &Place<'_>,
+    place: &RegionPlace<'_>,
     n: i64,
     hint: Option<&weir_parallel_hint>,
     f: weir_range_fn,
@@ -220,7 +220,7 @@ pub(super) fn run_region(
     let hint = Hint::new(hint)?;
     let range = HostRange { f: f.ok_or_else(|| Error::null("fn"))?, arg };
     let level = match place {
-        Place::Pool(None) => None,
+        RegionPlace::Pool(None) => None,
         _ => (hint.cost_ns <= 0.0).then(Level::of_caller),
     };
     let span = Span {
@@ -238,11 +238,11 @@ pub(super) fn run_region(
         None => range.call(&claim),
     };
     match place {
-        Place::Pool(pool) => {
+        RegionPlace::Pool(pool) => {
             threadpool::parallel_for_then(*pool, &span, &body, last)?;
             pool.map_or(Ok(()), |pool| pool.intact())
         }
-        Place::Kernel(context) => context.parallel_for_then(&span, &body, last),
+        RegionPlace::Kernel(context) => context.parallel_for_then(&span, &body, last),
     }
 }
 
@@ -251,7 +251,7 @@ pub(super) fn run_region(
 /// # Safety
 /// `extents` and `tile` are NULL or have `rank` numbers.
 pub(super) unsafe fn run_boxes(
-    place: &Place<'_>,
+    place: &RegionPlace<'_>,
     rank: i32,
     (extents, tile): (*const i64, *const i64),
     hint: Option<&weir_parallel_hint>,
@@ -280,11 +280,11 @@ pub(super) unsafe fn run_boxes(
     let last = last.as_ref().map(|last| last as Epilogue<'_>);
     let body: BoxBody<'_> = &|low, high, slot| boxes.call(low, high, slot);
     match place {
-        Place::Pool(pool) => {
+        RegionPlace::Pool(pool) => {
             threadpool::parallel_nd(*pool, &grid, hint.cost_ns, hint.max_slots, body, last)?;
             pool.map_or(Ok(()), |pool| pool.intact())
         }
-        Place::Kernel(context) => context.parallel_nd(&grid, hint.cost_ns, hint.max_slots, body, last),
+        RegionPlace::Kernel(context) => context.parallel_nd(&grid, hint.cost_ns, hint.max_slots, body, last),
     }
 }
 

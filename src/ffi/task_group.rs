@@ -14,14 +14,14 @@ use crate::threadpool::group::{self, GroupListener, TaskArgument, TaskGroup};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Makes a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait does what has not begun of them and
+/// Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait runs those that have not begun and
 /// waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
-/// shared with it. NULL: the tasks are run by the threads that spawn and wait.
+/// shared with it. NULL: the tasks run in the threads that spawn and wait.
 ///
-/// A group takes no memory after the first ones of its thread, nor does a task. A thread holds 256 tasks that have not
-/// begun, of all its groups; what it spawns beyond that is run by weir_task_group_spawn itself. At most 64 threads hold
-/// tasks at a time; on others each task is run by its spawn. A group that is made inside of a task belongs to that
-/// task's group: cancelling that one stops this one, too, and a wait for that one helps with this one.
+/// Groups and tasks allocate no memory after the first groups of a thread. A thread holds at most 256 tasks that have
+/// not begun, of all its groups; weir_task_group_spawn runs further ones itself. At most 64 threads hold tasks at a
+/// time; on others each task runs in its spawn. A group that is created inside of a task is nested in that task's
+/// group: cancelling the outer group stops it too, and a wait for the outer group helps with it.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
 /// the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn weir_task_group_retain(group: *mut weir_task_group) -> 
 }
 
 /// Gives up one reference. NULL does nothing. If it was the last one and tasks are left, those that have not begun are
-/// skipped and their arguments destroyed, now or where they would have begun; those that have go on. A group with a
-/// notice (weir_task_group_notify) goes on whole, until that is told.
+/// skipped and their arguments destroyed, now or when they would have begun; running tasks continue. A group with a
+/// notice (weir_task_group_notify) continues whole, until the notice has arrived.
 ///
 /// Thread safety: any thread, also a task of the group. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
@@ -100,15 +100,15 @@ pub unsafe extern "C" fn weir_task_group_release(group: *mut weir_task_group) {
     });
 }
 
-/// Adds a task: fn(arg), once, on any thread that may work for the pool, now or later; this call may run it itself. It
-/// does where much is waiting already and tasks of this function have turned out small, and where there is no room.
-/// Lock nothing around a spawn that the task locks, too. A status other than WEIR_OK stops the group: tasks that have
-/// not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if it
-/// is not NULL, is called once with `arg` when the task is done or skipped.
+/// Adds a task: fn(arg), once, on any thread that may work for the pool, now or later. This call may run it itself:
+/// where many tasks are waiting already and tasks of this function have turned out small, and where there is no room.
+/// Do not hold a lock during a spawn that the task takes too. A status other than WEIR_OK stops the group: tasks that
+/// have not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if
+/// it is not NULL, is called once with `arg` when the task is done or skipped.
 ///
-/// Thread safety: any thread; who spawns from outside of the group's tasks holds a reference, and does so before the
-/// wait that is to cover it. Blocking: never, but for what the task does if it is run here. Ownership: `arg` until it
-/// is destroyed. Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
+/// Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
+/// is to cover the task. Blocking: never, except for the task if it runs here. Ownership: `arg` until it is destroyed.
+/// Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_spawn(
@@ -154,20 +154,20 @@ pub unsafe extern "C" fn weir_task_group_spawn_copy(
     })
 }
 
-/// Waits until all tasks are done that were spawned before, and those that they spawned into the group. It does what
-/// has not begun of them, and of groups that were made inside of them; never anything else. It sleeps only for what
-/// other threads are running, after a look of 20 us. Then the group is as new and may be used again.
+/// Waits until all tasks are done that were spawned before, and those that they spawned into the group. It runs those
+/// that have not begun, and tasks of groups nested in them; never anything else. It sleeps only while other threads run
+/// the rest, after spinning for 20 us. Then the group is as new and may be used again.
 ///
-/// The stack grows with the depth of tasks that wait inside of one another, as that of a recursive function would: by
-/// less than 1 KiB for each, besides what the tasks themselves need.
+/// The stack grows with the depth of tasks that wait inside of one another, like that of a recursive function: by less
+/// than 1 KiB for each, besides the needs of the tasks themselves.
 ///
-/// On a pool with WEIR_THREADPOOL_OWN_THREADS_ONLY another thread does none of the work, and sleeps; it does what the
-/// pool refuses.
+/// On a pool with WEIR_THREADPOOL_OWN_THREADS_ONLY a foreign thread runs none of the work, and sleeps; it runs only
+/// tasks that the pool refuses.
 ///
-/// Thread safety: any thread; of several that wait at once for a group that was stopped, one is told why.
-/// Blocking: until the tasks are done. Ownership: none.
-/// Errors: the first status other than WEIR_OK that a task returned; CANCELLED (weir_task_group_cancel);
-/// INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one that was made inside of its tasks.
+/// Thread safety: any thread; of several that wait at once for a stopped group, one receives the status. Blocking:
+/// until the tasks are done. Ownership: none. Errors: the first status other than WEIR_OK that a task returned;
+/// CANCELLED (weir_task_group_cancel); INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one
+/// that was made inside of its tasks.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_wait(group: *mut weir_task_group) -> weir_status {
@@ -177,9 +177,9 @@ pub unsafe extern "C" fn weir_task_group_wait(group: *mut weir_task_group) -> we
     })
 }
 
-/// Has tasks skipped that have not begun, of this group and of groups that were made inside of its tasks. Those that
-/// run go on, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice was
-/// told; so a cancel that comes before the first spawn is not lost. A group that a task has stopped keeps that status.
+/// Cancels the group: tasks that have not begun, of this group and of groups nested in its tasks, are skipped. Running
+/// tasks continue, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice
+/// has reported it, so a cancel before the first spawn is not lost. A group that a task has stopped keeps that status.
 ///
 /// Thread safety: any thread, also a task of the group. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -192,8 +192,8 @@ pub unsafe extern "C" fn weir_task_group_cancel(group: *mut weir_task_group) -> 
     })
 }
 
-/// Whether tasks of the group that have not begun are skipped (1) or not (0): it was cancelled, a task of it has
-/// failed, or so for a group that it was made inside of. For long tasks that end early then.
+/// Whether tasks of the group that have not begun are skipped (1) or not (0): the group, or one that it is nested in,
+/// was cancelled or had a task that failed. Long tasks can use it to end early.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -211,9 +211,9 @@ pub unsafe extern "C" fn weir_task_group_is_stopped(
 }
 
 /// A listener of the host's, for a group.
-struct Told(Arc<dyn Listener>);
+struct GroupNotice(Arc<dyn Listener>);
 
-impl GroupListener for Told {
+impl GroupListener for GroupNotice {
     fn done(&self, error: Option<&Error>) {
         self.0.over(error, None);
     }
@@ -223,15 +223,14 @@ impl GroupListener for Told {
     }
 }
 
-/// Has the host told, once, when all is done that was spawned: for who must not wait. Call it behind the last spawn
-/// from outside; if nothing is left then, the notice is told before this call returns. The notice has the status that a wait
-/// would return, and no run. From this call on the pool sees to the tasks: it owes a thread for them. If it refuses, or
-/// there is none, this call does those that have not begun, and so does each spawn behind it. The group is as new
-/// behind the notice.
+/// Tells the host, once, when all spawned tasks are done: for callers that must not wait. Call it after the last spawn
+/// from outside; if nothing is left then, the notice arrives before this call returns. The notice has the status that a
+/// wait would return, and no run. From this call on the pool owes the tasks a thread. If it refuses, or there is none,
+/// this call runs the tasks that have not begun, and so does each later spawn. The group is as new after the notice.
 ///
-/// Thread safety: any thread. Blocking: never, but for the tasks that it does on a pool that refuses them. Ownership:
-/// `notice` is read during the call; its ctx is released with `release`. Until it is told the notice holds the group.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: never, except for the tasks that it runs on a pool that refuses them.
+/// Ownership: `notice` is read during the call; its ctx is released with `release`. The notice holds the group until it
+/// has arrived. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_notify(
@@ -243,6 +242,6 @@ pub unsafe extern "C" fn weir_task_group_notify(
         let (group, listener) =
             unsafe { (handle::group(group.cast_const())?, notice::read("weir_task_group_notify", notice)?) };
         heap::check()?;
-        group::notify(group, Arc::new(Told(listener)))
+        group::notify(group, Arc::new(GroupNotice(listener)))
     })
 }

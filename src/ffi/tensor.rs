@@ -22,7 +22,7 @@ pub(super) unsafe fn read_desc(desc: *const weir_tensor_desc, argument: &str) ->
     Ok(unsafe { desc.read_unaligned() })
 }
 
-/// The name of an element type, "f32"; "?" for a number that is none.
+/// The name of an element type, "f32"; "?" for an unknown number.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
 #[unsafe(no_mangle)]
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn weir_dtype_size(dtype: weir_dtype, out_bytes: *mut usiz
     })
 }
 
-/// Makes a tensor in the engine's memory: of zeros on a CPU engine, of any contents on others (weir_enqueue_fill).
+/// Creates a tensor in the engine's memory: zeros on a CPU engine, any contents on others (weir_enqueue_fill).
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
 /// Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn weir_tensor_create(
     })
 }
 
-/// Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and
+/// Creates a tensor over memory of the caller's that the engine's device can use: `data` holds the elements, dense and
 /// row-major, aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when
 /// nothing uses the memory any more; not if this call fails.
 ///

@@ -1,4 +1,4 @@
-//! Text that leaves the library into a buffer of the caller's.
+//! Copies text from the library into a buffer of the caller's.
 
 use super::argument::out_value;
 use crate::base::{Error, Result};

@@ -2,7 +2,7 @@
 
 use super::argument::{flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::task::{self, Place};
+use super::task::{self, RegionPlace};
 use super::{handle, text, threadpool_attr, versioned};
 use crate::abi::*;
 use crate::base::time::Deadline;
@@ -11,11 +11,11 @@ use crate::sync::fork;
 use crate::threadpool::{self, HostVtable, PoolEndWatch, ThreadPool, ThreadPoolAttr};
 use std::ffi::{c_char, c_void};
 
-/// Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may
-/// exist, and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once,
-/// after the last reference went and the last task returned, or in weir_threadpool_close; if this call fails, it is
-/// never called. What weir learns about a pool it learns about all pools with the same functions, flags and width, so a
-/// pool may be made for each call of the host's: that costs no memory after the first, and no system call.
+/// Creates a pool of host threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist, and
+/// one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once, after the last
+/// reference is gone and the last task returned, or in weir_threadpool_close; if this call fails, it is never called.
+/// Knowledge about a pool applies to all pools with the same functions, flags and width, so a host may create a pool
+/// for each call: that costs no memory after the first, and no system call.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
@@ -50,7 +50,7 @@ pub(super) unsafe fn host_pool(vtable: *const weir_threadpool_vtable, ctx: *mut 
     unsafe { HostVtable::new(vtable, ctx) }
 }
 
-/// A creation that fails leaves the context with the host.
+/// If the creation fails, the context stays with the host.
 fn hand_out(pool: Ref<ThreadPool>, out: &mut *mut weir_threadpool) -> Result<()> {
     let created = Ref::clone(&pool);
     handle::into_c(pool, out)?;
@@ -58,8 +58,8 @@ fn hand_out(pool: Ref<ThreadPool>, out: &mut *mut weir_threadpool) -> Result<()>
     Ok(())
 }
 
-/// As weir_threadpool_create, with settings; NULL attr: all default. A setting that is for the built-in pool alone
-/// (num_threads, spin_ns) is refused.
+/// As weir_threadpool_create, with settings; NULL attr: all default. Settings for the built-in pool only (num_threads,
+/// spin_ns) are refused.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
 /// Errors: those of weir_threadpool_create; INVALID_ARGUMENT (attr sets num_threads or spin_ns).
@@ -76,8 +76,8 @@ pub unsafe extern "C" fn weir_threadpool_create_with_attr(
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
         attr.map_or(Ok(()), |attr| attr.check_for_host())?;
-        // The last that can fail: from here on the context would be released.
-        // SAFETY: the caller's pointers, as documented.
+        // The last step that can fail: from here on the context would be released. SAFETY: the caller's pointers, as
+        // documented.
         let host = unsafe { host_pool(vtable, ctx) }?;
         let default = ThreadPoolAttr::default();
         hand_out(ThreadPool::host(host, attr.map_or(&default, |attr| &**attr)), out)
@@ -85,9 +85,9 @@ pub unsafe extern "C" fn weir_threadpool_create_with_attr(
 }
 
 /// The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
-/// copies it: "H5: parallel_for ran index 3 of 4 twice". If none was, what looks as if one will be: "H9: a wait has
-/// slept for 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool goes on with that. Empty
-/// if there is neither, and without checking mode.
+/// copies it: "H5: parallel_for ran index 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for
+/// 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool continues after that. Empty if
+/// there is neither, and without checking mode.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn weir_threadpool_get_broken_clause(
     })
 }
 
-/// The pool as a vtable: for a library that wants one, for a host that wraps a pool, or for
+/// The pool as a vtable: for a library that needs one, for a host that wraps a pool, or for
 /// weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
@@ -134,8 +134,8 @@ pub unsafe extern "C" fn weir_threadpool_get_vtable(
     })
 }
 
-/// Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: as many threads as
-/// this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+/// Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: one thread for each
+/// processor that this process may use (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
 /// Errors: INVALID_ARGUMENT (also if attr sets checking); RESOURCE_EXHAUSTED if threads cannot be started.
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn weir_threadpool_create_builtin(
     })
 }
 
-/// Makes a pool without threads: whatever is handed to it runs at once in the calling thread.
+/// Creates a pool without threads: all work runs at once in the calling thread.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
 /// Errors: INVALID_ARGUMENT.
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn weir_threadpool_create_inline(out_pool: *mut *mut weir_
     })
 }
 
-/// Makes a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
+/// Creates a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
 /// inline in the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
@@ -219,27 +219,28 @@ pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
     });
 }
 
-/// Ends the use of a pool, for a host that owns it: when this returns WEIR_OK weir calls none of the vtable's functions
-/// any more, on any thread, and vtable->release has been called, once. The handle stays valid until it is released.
+/// Ends the use of a pool, for a host that owns it: after this has returned WEIR_OK weir never calls the vtable's
+/// functions again, on any thread, and vtable->release has been called, once. The handle stays valid until it is
+/// released.
 ///
-/// From the call on, also if it ends early: whoever asks for work on the pool (a region, a product, a run, a stream
-/// with that pool, an engine that is made with it) gets FAILED_PRECONDITION, which names the pool by the number of
-/// weir_threadpool_get_id. What is under way goes on without further help from the pool: regions and runs in the
-/// threads that they have, streams in the threads that submit and wait. The call waits until no thread of weir's work
-/// is inside of the pool any more: calls of the vtable, tasks that have begun, and the turns of streams and the kernels
-/// that may block which the pool has accepted. Helpers that the pool has accepted and not begun are not waited for. The
-/// host may run them at any later time, after release too: they look at memory of weir's, find the pool closed, and
-/// return. A host that throws them away instead leaves the pool's memory (some 40 KB) behind.
+/// From the call on, even if it times out, work on the pool is refused: a region, a product, a run, a stream with that
+/// pool, or an engine created with it gets FAILED_PRECONDITION, which names the pool by the number of
+/// weir_threadpool_get_id. Work in flight continues without further help from the pool: regions and runs in the threads
+/// that they have, streams in the threads that submit and wait. The call waits until no thread doing weir's work is
+/// inside of the pool any more: calls of the vtable, tasks that have begun, and the turns of streams and the kernels
+/// that may block which the pool has accepted. It does not wait for helpers that the pool has accepted and not begun.
+/// The host may run them at any later time, after release too: they look at memory of weir's, find the pool closed, and
+/// return. A host that discards them instead leaves the pool's memory (some 40 KB) behind.
 ///
-/// May be called several times and by several threads at once: all return when the first is through, and later calls
-/// succeed at once. DEADLINE_EXCEEDED: something was still inside; call again to wait on. With timeout_ns 0 it closes
-/// the pool and looks once. A pool of weir's own ends its threads. See docs/call_pools.md for pools that belong to a
+/// May be called several times and by several threads at once: all return when the first has finished, and later calls
+/// succeed at once. DEADLINE_EXCEEDED: a thread was still inside; call again to wait on. With timeout_ns 0 it closes
+/// the pool and polls once. A pool of weir's own ends its threads. See docs/call_pools.md for pools that belong to a
 /// call.
 ///
-/// Thread safety: any thread. Blocking: until nothing of weir's is inside, or timeout_ns have passed
-/// (WEIR_TIMEOUT_INFINITE = no limit), and for as long as vtable->release takes. Ownership: none passes.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on a device's
-/// thread: then the pool stays open.
+/// Thread safety: any thread. Blocking: until no work of weir's is inside, or timeout_ns have passed
+/// (WEIR_TIMEOUT_INFINITE = no limit), and for as long as vtable->release takes. Ownership: none passes. Errors:
+/// INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on a device's thread: then
+/// the pool stays open.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_close(pool: *mut weir_threadpool, timeout_ns: u64) -> weir_status {
@@ -249,7 +250,7 @@ pub unsafe extern "C" fn weir_threadpool_close(pool: *mut weir_threadpool, timeo
     })
 }
 
-/// How many threads the pool has now: vtable->num_threads, at least 1. The inline pool has 1.
+/// The current number of threads of the pool: vtable->num_threads, at least 1. The inline pool has 1.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
@@ -282,7 +283,7 @@ pub unsafe extern "C" fn weir_threadpool_get_flags(pool: *const weir_threadpool,
     })
 }
 
-/// The pool's number: no other pool in this process has it, then or later. weir_thread_info.pool is such a number.
+/// The pool's id: no other pool in this process ever has it. weir_thread_info.pool is such an id.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -296,8 +297,8 @@ pub unsafe extern "C" fn weir_threadpool_get_id(pool: *const weir_threadpool, ou
     })
 }
 
-/// Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir
-/// knows of its own tasks.
+/// Whether the calling thread runs a task of this pool (1) or not (0), according to vtable->in_parallel, or else to
+/// weir's own tasks.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
@@ -316,10 +317,10 @@ pub unsafe extern "C" fn weir_threadpool_in_parallel(
     })
 }
 
-/// Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are
-/// done. A NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the
-/// pool; then it never waits for a piece that no thread has begun. A region that is too small to be worth a thread
-/// runs in the caller; how small that is follows from what the pool's threads cost (weir_threadpool_get_costs).
+/// Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are done. A
+/// NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the pool; then it
+/// never waits for a piece that no thread has begun. A region that is too small to be worth a thread runs in the
+/// caller; the limit follows from the costs of the pool's threads (weir_threadpool_get_costs).
 ///
 /// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
@@ -336,14 +337,14 @@ pub unsafe extern "C" fn weir_parallel_for(
     guard("weir_parallel_for", || {
         // SAFETY: the caller's pointers, as documented.
         let (pool, hint) = unsafe { (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?) };
-        task::run_region(&Place::Pool(pool.as_deref()), n, hint.as_ref(), r#fn, arg)?;
+        task::run_region(&RegionPlace::Pool(pool.as_deref()), n, hint.as_ref(), r#fn, arg)?;
         pool.as_deref().map_or(Ok(()), |pool| pool.intact())
     })
 }
 
 /// As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
-/// boxes of whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which
-/// takes whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+/// boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0 (or a NULL tile) weir chooses: whole
+/// lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
 ///
 /// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
 /// only read during the call.
@@ -364,19 +365,19 @@ pub unsafe extern "C" fn weir_parallel_nd(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let (pool, hint) = (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?);
-            task::run_boxes(&Place::Pool(pool.as_deref()), rank, (extents, tile), hint.as_ref(), r#fn, arg)?;
+            task::run_boxes(&RegionPlace::Pool(pool.as_deref()), rank, (extents, tile), hint.as_ref(), r#fn, arg)?;
             pool.as_deref().map_or(Ok(()), |pool| pool.intact())
         }
     })
 }
 
-/// Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could
-/// be worth a thread does so too; call this to have it done at a time of your choice, with the pool as idle as it
-/// will be later.
+/// Measures the cost of bringing in the pool's threads, with a few rounds of empty work. The first region that could be
+/// worth a thread does so too; call this to measure at a time of your choice, with the pool as idle as it will be
+/// later.
 ///
-/// Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
-/// machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of the pool.
+/// Thread safety: any thread. Blocking: usually less than a millisecond, a few if the machine is busy, and for as long
+/// as the pool keeps a parallel_for. Ownership: none. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of
+/// the pool.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_measure(pool: *mut weir_threadpool) -> weir_status {
@@ -392,9 +393,8 @@ pub unsafe extern "C" fn weir_threadpool_measure(pool: *mut weir_threadpool) -> 
     })
 }
 
-/// What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which
-/// regions would ask (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared
-/// regions refine them.
+/// The current estimate of the cost of a helper: of a pool that was in use a moment ago, requested as regions would
+/// (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

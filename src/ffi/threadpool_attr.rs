@@ -7,8 +7,8 @@ use crate::abi::*;
 use crate::base::Error;
 use crate::threadpool::{self, Cost, ThreadPoolAttr};
 
-/// Makes settings, all default. num_threads and spin_ns are for weir_threadpool_create_builtin, checking is for
-/// weir_threadpool_create_with_attr; either refuses what is for the other, so that nothing is silently left out.
+/// Creates settings, all default. num_threads and spin_ns are for weir_threadpool_create_builtin, checking is for
+/// weir_threadpool_create_with_attr; either refuses the other's settings, so that none is silently ignored.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -67,8 +67,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_num_threads(
     })
 }
 
-/// How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all.
-/// Default 20 us, at most one second.
+/// How long a thread of the pool without work spins before it sleeps, in nanoseconds; 0 = not at all. Default 20 us, at
+/// most one second.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -102,14 +102,14 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_spin_ns(
     })
 }
 
-/// Whether weir watches a host's pool (1) or not (0, the default). A pool in checking mode is verified on the work
-/// that it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns
-/// early, threads that do not know where they belong. What the pool does wrong never reaches weir's work: each piece
-/// is still done once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the
-/// pool is asked for nothing more, the callers do all work, and weir_parallel_for, weir_stream_synchronize,
-/// weir_run_wait, and calls on synchronous streams that use the pool return FAILED_PRECONDITION with the clause when
-/// they have done their work. A task that the pool accepted and has not begun after five seconds counts as lost, and
-/// is run by a later call of weir. Each task costs a few microseconds more; without checking mode nothing does.
+/// Whether weir checks a host's pool (1) or not (0, the default). A pool in checking mode is verified on the work that
+/// it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns early,
+/// threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is still done
+/// once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the pool gets no
+/// more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_wait, and calls on
+/// synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A task
+/// that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it. Each
+/// task costs a few microseconds more; without checking mode there is no cost.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -143,8 +143,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_checking(
     })
 }
 
-/// What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the
-/// figures all the same. NULL costs: to be measured, the default.
+/// The costs of the pool's threads, for a host that knows them: weir then does not measure them. Shared regions refine
+/// the figures all the same. NULL costs: to be measured, the default.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
 /// Errors: INVALID_ARGUMENT (a figure below 0 or not finite).

@@ -5,16 +5,16 @@ use super::handle;
 use crate::abi::*;
 use crate::base::Error;
 
-/// Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the
-/// stream is of one of them, and of a device if one of them is. Between devices that do not reach one another's memory,
-/// those of two kinds above all, the copy goes through the host's: it then begins when the stream has got there, on a
-/// stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies
-/// from or to must stay, and stay as they are, until the copy is done.
+/// Copies the elements of one tensor to another of the same type and shape. The two may be on two engines: then the
+/// stream is of one of them, and of a device if one of them is. Between devices that cannot reach each other's memory,
+/// above all those of two kinds, the copy goes through host memory: it then begins when the stream has reached it, on a
+/// stream created for it, and the stream continues when it is over. CPU tensors that a device copies from or to must
+/// stay alive and unchanged until the copy is done.
 ///
 /// Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
 /// references to both tensors until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common,
 /// a dynamic tensor, engines that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a
-/// synchronous stream is used from inside its own work; what the device says, at once or late.
+/// synchronous stream is used from inside its own work; errors of the device, at once or late.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_copy(
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn weir_enqueue_copy(
 /// Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
 /// a reference to the tensor until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a
 /// tensor of another engine); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
-/// inside its own work; what the device says, at once or late.
+/// inside its own work; errors of the device, at once or late.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_fill(

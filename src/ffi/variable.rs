@@ -1,4 +1,4 @@
-//! Variables, and the kernels that use them.
+//! Variables, and their kernels.
 
 use super::argument::{flags, out_ptr};
 use super::guard::guard;
@@ -7,22 +7,21 @@ use super::{handle, resource};
 use crate::abi::*;
 use crate::base::Result;
 use crate::engine::{BoundKernel, KernelAttr, check_tensor, device_sum, side_of};
-use crate::resource::{Body, Operation, Side, Variable, kernel};
+use crate::resource::{ResourceBody, Side, Variable, VariableOperation, kernel};
 use std::ffi::c_char;
 
-/// Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc`
+/// Creates a variable like `desc`, in the engine's memory. Its initial value is that of `initial`, a tensor like `desc`
 /// (NULL: zeros). `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name`
 /// NULL = without a name.
 ///
-/// On an engine whose device works on its own the variable is in the device's memory, and `initial` there or in the
-/// host's; the accesses of all streams and programs come one after the other there, and nobody waits for them on the
-/// host (docs/resources.md).
+/// On an accelerator's engine the variable is in the device's memory, and `initial` there or in the host's; the device
+/// orders the accesses of all streams and programs one after the other, without a wait on the host (docs/resources.md).
 ///
 /// Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the
 /// caller owns one reference to *out_variable; desc, names and the initial value are copied. Errors: ALREADY_EXISTS;
 /// INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of another
 /// engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
-/// RESOURCE_EXHAUSTED; what the device fails with.
+/// RESOURCE_EXHAUSTED; errors of the device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_create(
@@ -54,10 +53,10 @@ pub unsafe extern "C" fn weir_variable_create(
                     // The tensor is in the memory of its engine, and the host writes no tensor that is in use.
                     Variable::create_on(engine.device(), engine.memory(), desc, is_optimistic, initial)
                 } else {
-                    // The host's memory, as was checked.
+                    // Host memory, as was checked.
                     Variable::create(desc, is_optimistic, initial.map(|initial| initial.view().as_bytes()))
                 };
-                variable.map(Body::Variable)
+                variable.map(ResourceBody::Variable)
             };
             handle::into_c(resource::create(engine, container, name, make)?, out)
         }
@@ -67,10 +66,10 @@ pub unsafe extern "C" fn weir_variable_create(
 /// Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the
 /// variable's engine, or the host's.
 ///
-/// Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool
-/// it looks for a moment and refuses. Of a variable on a device: until the copy is done; inside of anything that weir
+/// Thread safety: any thread. Blocking: while a node or another call holds an exclusive variable; in a worker of a pool
+/// it spins for a moment and refuses. For a variable on a device: until the copy is done; inside of anything that weir
 /// has called it refuses. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of
-/// another engine); FAILED_PRECONDITION (waiting here may block a worker); what the device fails with.
+/// another engine); FAILED_PRECONDITION (waiting here may block a worker); errors of the device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_read(variable: *const weir_resource, tensor: *mut weir_tensor) -> weir_status {
@@ -84,7 +83,7 @@ pub unsafe extern "C" fn weir_variable_read(variable: *const weir_resource, tens
     })
 }
 
-/// Gives a variable the value of a tensor of the same shape, in the calling thread.
+/// Assigns the value of a tensor of the same shape to a variable, in the calling thread.
 ///
 /// Thread safety: any thread. Blocking: as weir_variable_read. Ownership: the value is copied.
 /// Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
@@ -101,14 +100,14 @@ pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tens
     })
 }
 
-/// The common end of the creation of a variable's kernels.
+/// The shared end of the creation of a variable's kernels.
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
 unsafe fn create(
     engine: *mut weir_engine,
     variable: *const weir_resource,
-    operation: Operation,
+    operation: VariableOperation,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
 ) -> Result<()> {
@@ -120,7 +119,7 @@ unsafe fn create(
     };
     resource.check_engine(engine.resources(), "variable")?;
     let sum = match operation {
-        Operation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
+        VariableOperation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
         _ => None,
     };
     let kernel = kernel(operation, engine.resources(), resource, sum)?;
@@ -128,15 +127,15 @@ unsafe fn create(
     handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
 }
 
-/// Makes a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
-/// knows the variable by its id and does not keep it alive; a program does that was compiled with the kernel.
+/// Creates a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
+/// refers to the variable by its id and does not keep it alive; a program compiled with the kernel does.
 ///
-/// Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams
-/// and runs inside of a worker of a pool; those of an optimistic one are for any place, and so are those of a variable
-/// on a device. They run in every run of a program, whether or not anybody uses what they read.
+/// Kernels of an exclusive variable complete later while another node holds it, so synchronous streams and runs inside
+/// of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
+/// anywhere. They run in every run of a program, whether or not their outputs are used.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
-/// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile:
+/// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Calls of the kernel, and weir_graph_compile:
 /// NOT_FOUND (the variable was destroyed).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -148,13 +147,12 @@ pub unsafe extern "C" fn weir_kernel_create_variable_read(
 ) -> weir_status {
     guard("weir_kernel_create_variable_read", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, Operation::Read, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::Read, attr, out_kernel) }
     })
 }
 
-/// Makes a kernel that gives a variable a value: one input like the variable, no output. Otherwise as
-/// weir_kernel_create_variable_read. A value that was begun to be written is written whole, also if the run is
-/// cancelled.
+/// Creates a kernel that assigns a value to a variable: one input like the variable, no output. Otherwise as
+/// weir_kernel_create_variable_read. A write that has begun is completed, even if the run is cancelled.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
 /// Errors: those of weir_kernel_create_variable_read.
@@ -168,13 +166,13 @@ pub unsafe extern "C" fn weir_kernel_create_variable_assign(
 ) -> weir_status {
     guard("weir_kernel_create_variable_assign", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, Operation::Assign, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::Assign, attr, out_kernel) }
     })
 }
 
-/// Makes a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
-/// the sums of weir_kernel_create_binary. Sums of several nodes at once are all in it, in some order: in floating point
-/// the order may show. Otherwise as weir_kernel_create_variable_assign.
+/// Creates a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
+/// the sums of weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which
+/// may show in floating point. Otherwise as weir_kernel_create_variable_assign.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
 /// Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
@@ -188,6 +186,6 @@ pub unsafe extern "C" fn weir_kernel_create_variable_assign_add(
 ) -> weir_status {
     guard("weir_kernel_create_variable_assign_add", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, Operation::AssignAdd, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::AssignAdd, attr, out_kernel) }
     })
 }

@@ -65,7 +65,7 @@ pub extern "C" fn weir_check_version(major: u32, minor: u32) -> weir_status {
     })
 }
 
-/// The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for a number that is none.
+/// The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for an unknown number.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
 #[unsafe(no_mangle)]
@@ -73,8 +73,8 @@ pub extern "C" fn weir_status_name(status: weir_status) -> *const c_char {
     Code::name_of(status).as_ptr()
 }
 
-/// The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls
-/// leave it. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
+/// The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave
+/// it unchanged. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
 ///
 /// Thread safety: any thread. Blocking: never.
 /// Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
@@ -84,7 +84,7 @@ pub extern "C" fn weir_last_error_message() -> *const c_char {
 }
 
 /// Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
-/// NUL. capacity 0 asks for the length only (then buffer may be NULL); with a buffer out_length may be NULL.
+/// NUL. capacity 0 only asks for the length (buffer may then be NULL); with a buffer out_length may be NULL.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set, the text kept).
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn weir_last_error_copy(
         last_error::with_text(|message| unsafe { text::copy(message, buffer, capacity, out_length) })
     });
     if let Err(error) = copied {
-        // The text that was asked for must survive a buffer that is too small.
+        // The text must survive a buffer that is too small.
         code = error.code().status();
         if error.code() != Code::OutOfRange {
             last_error::set_message("weir_last_error_copy", error.message());
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn weir_last_error_copy(
     code
 }
 
-/// Fills `info` with the library's counters: threads by origin, allocations made, objects alive by kind. Copies of
+/// Fills *out_info with the library's counters: threads by origin, allocations made, live objects by kind. Copies of
 /// attributes inside engines and streams count as attributes.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
@@ -157,9 +157,9 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
 }
 
 /// Lists the threads that weir has started and that are running now, in the order of their start. Set struct_size of
-/// the first entry: it is the distance between entries, and weir stores it in all that it fills. `out_count` receives
-/// the number of threads. capacity 0 asks for the number only (then infos may be NULL). Threads may start and end
-/// between two calls, so ask for a few more than were counted. The threads of your own pools are not listed.
+/// the first entry: it is the distance between entries, and weir stores it in every entry that it fills. `out_count`
+/// receives the number of threads. capacity 0 only asks for the number (infos may then be NULL). Threads may start and
+/// end between two calls, so provide a few more entries than were counted. Threads of host pools are not listed.
 ///
 /// Thread safety: any thread. Blocking: never; it may wait for a thread that is just being started.
 /// Ownership: the caller's array.

@@ -1,4 +1,4 @@
-//! Structs that begin with their size, so that either side may be older than the other.
+//! Structs that begin with their size, so that caller and library may be of different versions.
 
 use crate::base::{Error, Result};
 use std::mem::MaybeUninit;
@@ -81,14 +81,14 @@ versioned! {
 const ABSURD: usize = 4096;
 
 /// Copies the first `struct_size` bytes that both sides know; the rest reads as zero. Bytes that only the caller knows
-/// must be zero, so that nothing that was asked for is silently left out.
+/// must be zero, so that no request is silently ignored.
 ///
 /// # Safety
 /// `ptr` is NULL or points to `struct_size` readable bytes.
 #[inline]
 pub(super) unsafe fn read<T: Versioned>(ptr: *const T, argument: &str) -> Result<T> {
-    // Caller and library of the same age, as a rule.
-    // SAFETY: a pointer that is not NULL points to a struct_size first, and then to as many bytes.
+    // Caller and library usually have the same version. SAFETY: a pointer that is not NULL points to a struct_size
+    // first, and then to as many bytes.
     if !ptr.is_null() && ptr.is_aligned() && unsafe { ptr.cast::<usize>().read() } == size_of::<T>() {
         // SAFETY: as above.
         return Ok(unsafe { ptr.read() });
@@ -134,7 +134,7 @@ pub(super) unsafe fn read_or_zero<T: Versioned>(ptr: *const T, argument: &str) -
     unsafe { read_opt(ptr, argument).map(|value| value.unwrap_or_else(|| MaybeUninit::zeroed().assume_init())) }
 }
 
-/// Fills a struct that the caller owns, as far as the caller's header knows it. struct_size stays as the caller set it.
+/// Fills a struct that the caller owns, as far as the caller's header knows it. struct_size stays unchanged.
 ///
 /// # Safety
 /// `ptr` is NULL or points to `struct_size` writable bytes.
@@ -152,7 +152,7 @@ pub(super) unsafe fn write<T: Versioned>(ptr: *mut T, value: &T, argument: &str)
     Ok(())
 }
 
-/// As `write`, for an array: struct_size of the first element is that of all, and is stored into each that is filled.
+/// As `write`, for an array: struct_size of the first element is that of all, and is stored into each filled element.
 ///
 /// # Safety
 /// `ptr` is NULL or points to `values.len()` elements of the first one's `struct_size` writable bytes.

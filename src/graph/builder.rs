@@ -8,7 +8,7 @@ use super::observe::dump::{self, DumpFormat};
 use super::plan::MAX_DEPTH;
 use super::run::nested::Nested;
 use super::run::program::Program;
-use crate::base::index::{self, Index};
+use crate::base::index::{self, HashIndex};
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Name, Ref, Result, live, with_article};
 use crate::engine::{BoundKernel, Engine, Tensor};
@@ -26,7 +26,7 @@ pub struct Graph {
     serial: u16,
     pub(super) contents: Contents,
     /// Its nodes by name, and the seed of their hash.
-    names: Index,
+    names: HashIndex,
     seed: u64,
     /// The names of its outputs.
     outputs: HashSet<String>,
@@ -47,7 +47,7 @@ impl Graph {
         Graph {
             serial,
             contents: Contents { name: name.to_owned(), ..Contents::default() },
-            names: Index::default(),
+            names: HashIndex::default(),
             seed: RandomState::new().hash_one(serial),
             outputs: HashSet::new(),
             num_inputs: 0,

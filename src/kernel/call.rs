@@ -5,15 +5,14 @@ use crate::abi::weir_kernel_context;
 use crate::base::{Error, Result};
 use std::ffi::c_void;
 
-/// A function of the host's, and its argument. A node of a graph has a copy of it, so that a run need not look at the
-/// kernel.
+/// A host function and its argument. A node of a graph has a copy of it, so that a run need not read the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelCall {
     f: unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32,
     user: *mut c_void,
 }
 
-// SAFETY: whoever makes a KernelCall promises that it may run on any thread.
+// SAFETY: the maker of a KernelCall promises that it may run on any thread.
 unsafe impl Send for KernelCall {}
 // SAFETY: as above.
 unsafe impl Sync for KernelCall {}
@@ -29,7 +28,7 @@ impl KernelCall {
         KernelCall { f, user }
     }
 
-    /// Calls it. No failure is left in the context behind it.
+    /// Calls the function. No failure stays in the context.
     #[inline]
     pub fn run(self, context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
         // SAFETY: by the contract of `new`. The context is behind a tag, and outlives the call, which has the outputs.

@@ -1,13 +1,13 @@
-//! How a call says that it is done, after its start function has returned or before.
+//! How a call reports that it is done, before or after its start function has returned.
 //!
-//! What a host holds is a number: a place in a stock that is never freed, and the generation of the call that has the
-//! place. So whatever is done with a handle, and however late, no memory is touched that is not there any more: a
-//! second completion of the same call is found, and one of a call that is long over too, until its place has served
-//! 2^32 calls more. Numbers are odd, which no pointer to an object is.
+//! The host's handle is a number: a slot in a table that is never freed, and the generation of the call that has the
+//! slot. So no use of a handle, however late, touches freed memory: a second completion of the same call is detected,
+//! and one of a call that is long over too, until its slot has served 2^32 calls more. Numbers are odd, unlike pointers
+//! to objects.
 //!
-//! A call may be made in *rounds*: it leaves a rest behind (`Completion::leave`) before it completes, and that
-//! completion ends a round only. Whoever goes on behind the call then goes on with the rest, under a new handle, and is
-//! behind the call when a round has left none.
+//! A call may run in *rounds*: it leaves a continuation (`Completion::leave`) before it completes, and that completion
+//! only ends a round. The caller then resumes the continuation, under a new handle, and continues past the call when a
+//! round has left none.
 #![forbid(unsafe_code)]
 
 use super::{KernelContext, Outputs};
@@ -16,36 +16,36 @@ use crate::sync::{Global, Mailbox, OnceLock, Rendezvous};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
-/// Who has started calls that complete later.
+/// The starter of calls that complete later.
 pub trait Caller: Send + Sync {
-    /// The call `tag` has ended like this. What it did is there; its context goes now. Before anybody goes on behind
-    /// it.
+    /// The call `tag` has ended with this result. Its effects are visible; its context ends now. Called before anything
+    /// continues past the call.
     fn ended(&self, tag: u32, result: Result<()>);
 
-    /// The call `tag` has ended, and its starter has gone on to other things: somebody must be brought who goes on
-    /// behind it. In the thread that completed it, which is any thread.
+    /// The call `tag` has ended, and its starter has moved on: another thread must be found to continue past it. Called
+    /// in the thread that completed it, which is any thread.
     fn came_back(self: Arc<Self>, tag: u32);
 }
 
-/// What is left of a call when a round of it ends.
+/// The continuation of a call after a round.
 pub trait Rest: Send + Sync {
-    /// Goes on with the call: as `Kernel::start`, which has begun it.
+    /// Resumes the call: as `Kernel::start`, which has begun it.
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()>;
 }
 
 #[derive(Default)]
-struct Place {
+struct CallSlot {
     meeting: Rendezvous,
     caller: Mailbox<Arc<dyn Caller>>,
-    /// Put by who makes a round, before it can be told to be done; taken by who goes on behind it.
+    /// Stored during a round, before its completion; taken when the caller continues past it.
     rest: Mailbox<Arc<dyn Rest>>,
     tag: AtomicU32,
 }
 
-/// The place that one call at a time completes through. It is given back when this is dropped.
+/// The slot through which one call at a time completes. It is returned when this is dropped.
 pub struct Pending {
     number: u32,
-    place: &'static Place,
+    place: &'static CallSlot,
 }
 
 /// The handle of one call.
@@ -61,25 +61,25 @@ impl Pending {
         Ok(Pending { number, place })
     }
 
-    /// A call begins. The last one is over.
+    /// A call begins. The previous one is over.
     pub fn begin(&self, caller: Arc<dyn Caller>, tag: u32) -> Completion {
-        // The cell is empty: the completer of the last call took what was in it before it was done.
+        // The cell is empty: the completer of the last call took its contents before it was done.
         let _ = self.place.caller.put(caller);
         self.place.tag.store(tag, Relaxed);
         Completion { number: self.number, generation: self.place.meeting.begin() }
     }
 
-    /// What the last round has left; None if the call is over. Only by who goes on behind it.
+    /// The continuation left by the last round; `None` if the call is over. Only for the thread that continues past it.
     pub fn rest(&self) -> Option<Arc<dyn Rest>> {
         self.place.rest.take()
     }
 
-    /// Whether there is such a rest.
+    /// Whether there is a continuation.
     pub fn has_rest(&self) -> bool {
         self.place.rest.is_full()
     }
 
-    /// The start function has returned: true if the call is done, so that the starter goes on behind it.
+    /// The start function has returned: true if the call is done, so that the starter continues past it.
     pub fn returned(&self) -> bool {
         self.place.meeting.returned()
     }
@@ -94,7 +94,7 @@ impl Drop for Pending {
 }
 
 impl Completion {
-    /// The call is done. Refused if it was done already.
+    /// Completes the call. Refused if it was completed already.
     pub fn done(self, result: Result<()>) -> Result<()> {
         let place = place(self.number).filter(|place| place.meeting.claim(self.generation));
         let Some(place) = place else {
@@ -103,15 +103,15 @@ impl Completion {
         let tag = place.tag.load(Relaxed);
         let Some(caller) = place.caller.take() else { return Err(Error::internal("a call without a caller")) };
         caller.ended(tag, result);
-        // From here on the place is another call's, unless the starter has gone on.
+        // From here on the slot belongs to another call, unless the starter has moved on.
         if place.meeting.done() {
             caller.came_back(tag);
         }
         Ok(())
     }
 
-    /// With `Some`, the completion of this ends a round, and the call goes on with `rest`; with `None` it ends the
-    /// call, as it does if nothing is said. Only before it is told to be done.
+    /// With `Some`, the completion of this handle ends a round, and the call resumes with `rest`; with `None` it ends
+    /// the call, which is the default. Only before the completion.
     pub fn leave(self, rest: Option<Arc<dyn Rest>>) {
         if let Some(place) = place(self.number) {
             drop(place.rest.take());
@@ -119,12 +119,12 @@ impl Completion {
         }
     }
 
-    /// What C holds. Never 0.
+    /// The number that C holds. Never 0.
     pub fn into_number(self) -> usize {
         (self.generation as usize & GENERATIONS) << GENERATION_SHIFT | (self.number as usize) << 1 | 1
     }
 
-    /// None if it is no number of a call.
+    /// `None` if it is not the number of a call.
     pub fn from_number(number: usize) -> Option<Completion> {
         let place = (number & ((1 << GENERATION_SHIFT) - 1)) >> 1;
         let generation = (number >> GENERATION_SHIFT) as u32;
@@ -136,40 +136,40 @@ impl Completion {
 const GENERATION_SHIFT: u32 = usize::BITS / 2;
 const GENERATIONS: usize = usize::MAX >> GENERATION_SHIFT;
 
-/// Places come in pieces, each twice as large as the one before.
+/// Slots come in chunks, each twice as large as the one before.
 const FIRST_PIECE: u32 = 64;
 const PIECES: usize = (GENERATION_SHIFT - 7) as usize;
 
-/// Places, and the process whose calls they are for: a child of fork makes pieces of its own behind those of the
-/// parent.
-struct Piece {
+/// A chunk of slots, and the process whose calls they are for: a child of fork allocates chunks of its own after those
+/// of the parent.
+struct SlotChunk {
     born: u32,
-    places: Box<[Place]>,
+    places: Box<[CallSlot]>,
 }
 
-struct Stock {
-    pieces: [OnceLock<Piece>; PIECES],
+struct SlotTable {
+    pieces: [OnceLock<SlotChunk>; PIECES],
     free: Global<Vec<u32>>,
 }
 
-fn stock() -> &'static Stock {
-    static STOCK: Stock = Stock { pieces: [const { OnceLock::new() }; PIECES], free: Global::new(Vec::new) };
+fn stock() -> &'static SlotTable {
+    static STOCK: SlotTable = SlotTable { pieces: [const { OnceLock::new() }; PIECES], free: Global::new(Vec::new) };
     &STOCK
 }
 
-/// The piece that a number is in, and the piece's first number.
+/// The chunk of a number, and the chunk's first number.
 fn piece_of(number: u32) -> (usize, u32) {
     let piece = (u64::from(number) / u64::from(FIRST_PIECE) + 1).ilog2();
     (piece as usize, (FIRST_PIECE << piece) - FIRST_PIECE)
 }
 
-fn place(number: u32) -> Option<&'static Place> {
+fn place(number: u32) -> Option<&'static CallSlot> {
     let (piece, first) = piece_of(number);
     let piece = stock().pieces.get(piece)?.get().filter(|piece| piece.born == process::generation())?;
     piece.places.get((number - first) as usize)
 }
 
-fn take_place() -> Result<(u32, &'static Place)> {
+fn take_place() -> Result<(u32, &'static CallSlot)> {
     let stock = stock();
     let mut free = stock.free.lock();
     if free.is_empty() {
@@ -178,11 +178,11 @@ fn take_place() -> Result<(u32, &'static Place)> {
             return Err(Error::exhausted("the calls that complete later", usize::MAX));
         };
         let (first, len) = ((FIRST_PIECE << made) - FIRST_PIECE, FIRST_PIECE << made);
-        // All numbers that there are fit in: giving one back allocates nothing.
+        // Room for all existing numbers: returning one allocates nothing.
         free.try_reserve((first + len) as usize)
             .map_err(|_| Error::exhausted("the calls that complete later", (first + len) as usize * 4))?;
-        let places = crate::memory::heap::filled(len as usize, "the calls that complete later", Place::default)?;
-        let _ = piece.set(Piece { born: process::generation(), places });
+        let places = crate::memory::heap::filled(len as usize, "the calls that complete later", CallSlot::default)?;
+        let _ = piece.set(SlotChunk { born: process::generation(), places });
         free.extend((first..first + len).rev());
     }
     let number = free.pop().and_then(|number| place(number).map(|place| (number, place)));

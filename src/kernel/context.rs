@@ -1,6 +1,6 @@
-//! What a kernel sees of the call it serves.
+//! A kernel's view of the running call.
 //!
-//! Whoever makes a context vouches for the call's memory, and nobody else has to:
+//! The maker of a context guarantees the validity of the call's memory, so that nothing else has to:
 //!
 //! ```compile_fail,E0133
 //! use weir::kernel::{KernelContext, NEVER, Scratch};
@@ -48,7 +48,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Scratch memory of a call: `slots` stretches of `bytes` each.
+/// Scratch memory of a call: `slots` ranges of `bytes` each.
 #[derive(Debug)]
 pub struct Scratch {
     /// Atomic only so that pieces may share the context: it is never written again.
@@ -58,18 +58,18 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// `bytes` is rounded up to the stride that `stride` gives; `data` has `slots` times that.
+    /// `bytes` is rounded up to `stride`; `data` has `slots` times that.
     ///
     /// # Safety
-    /// The memory is there, aligned to `memory::ALIGNMENT`, while a call has this or a clone of it, and one call at a
-    /// time does.
+    /// The memory is valid and aligned to `memory::ALIGNMENT` while a call has this or a clone of it, and only one call
+    /// at a time has it.
     pub unsafe fn new(data: *mut u8, bytes: usize, slots: usize) -> Scratch {
         Scratch { data: AtomicPtr::new(data), bytes, slots: slots.max(1) }
     }
 
     /// Slots without memory.
     pub fn none(slots: usize) -> Scratch {
-        // SAFETY: no bytes are nowhere.
+        // SAFETY: zero bytes need no memory.
         unsafe { Scratch::new(std::ptr::null_mut(), 0, slots) }
     }
 
@@ -89,47 +89,47 @@ impl Clone for Scratch {
 #[repr(C)]
 pub struct KernelContext<'a> {
     tag: u32,
-    /// The process that it is a call in.
+    /// The process in which the call runs.
     born: u32,
-    of: Of<'a>,
+    of: CallScope<'a>,
     scratch: Scratch,
     failure: Mailbox<Error>,
-    /// No variant of `of`: that has two, and telling them apart costs every call one comparison.
+    /// Not a variant of `of`, which has two: distinguishing three would cost every call one more comparison.
     run: Option<&'a dyn RunContext>,
 }
 
-/// What a call has of its surroundings.
-enum Of<'a> {
+/// The surroundings of a call.
+enum CallScope<'a> {
     Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a Stop },
     Kept(Kept),
 }
 
-/// What a run has on devices, for the kernels that the library adds to a program to have them work.
+/// Per-run device state, for the device kernels that the library adds to a program.
 pub type Frame = dyn Any + Send + Sync;
 
-/// What a call has of its run besides tensors.
+/// Services of a run for its calls, besides tensors.
 pub trait RunContext: Sync {
     fn frame(&self) -> Option<&Arc<Frame>>;
 
-    /// Whether shapes are known to this call that compile did not know.
+    /// Whether the call has shapes that were unknown at compile time.
     fn is_open(&self) -> bool {
         false
     }
 
-    /// Memory for output `index`, whose shape only the call knows, with these dimensions, once in a call; gives the
-    /// address. Not for use where nothing is open.
+    /// Allocates output `index`, whose shape only the call knows, with these dimensions, once per call; returns the
+    /// address. Not for calls without open shapes.
     fn make(&self, index: usize, _dims: &[i64]) -> Result<*mut u8> {
         Err(Error::internal(format!("output {index} is not open")))
     }
 }
 
-/// The same for calls that outlive the function that began them: shared with whoever does, and kept from one call to
-/// the next.
+/// The call's surroundings for calls that outlive the function that began them: shared with them, and reused by later
+/// calls. the next.
 pub struct Kept {
     pub args: Arc<[View]>,
-    /// Where in `args` the inputs begin, the outputs begin, and they end.
+    /// Indices in `args` of the first input, the first output, and the end.
     pub bounds: [usize; 3],
-    /// The pool of the call that is under way.
+    /// The pool of the active call.
     pub pool: Mutex<Option<Ref<ThreadPool>>>,
     pub stop: Arc<Stop>,
     pub frame: Option<Arc<Frame>>,
@@ -138,11 +138,11 @@ pub struct Kept {
 impl<'a> KernelContext<'a> {
     pub const TAG: u32 = tag::KERNEL_CONTEXT;
 
-    /// `stop` is set once the result is not wanted any more.
+    /// `stop` is set once the result is not needed any more.
     ///
     /// # Safety
-    /// Of views that the kernel reads or writes in the host's memory: the bytes are there during the call and have
-    /// values. Nobody writes an input, but the call itself through an output that shares its memory. Nobody else has an
+    /// For views of host memory that the kernel reads or writes: the bytes are valid and initialised during the call.
+    /// Nothing writes an input, except the call itself through an output that shares its memory. Nothing else uses an
     /// output, and no two outputs share memory. The scratch memory is the call's alone.
     #[inline]
     pub unsafe fn new(
@@ -152,7 +152,7 @@ impl<'a> KernelContext<'a> {
         scratch: Scratch,
         stop: &'a Stop,
     ) -> KernelContext<'a> {
-        let of = Of::Borrowed { inputs, outputs, pool, stop };
+        let of = CallScope::Borrowed { inputs, outputs, pool, stop };
         KernelContext {
             tag: Self::TAG,
             born: process::generation(),
@@ -163,10 +163,10 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    /// With more of a run than its tensors.
+    /// A context with the services of a run.
     ///
     /// # Safety
-    /// As of `new`, and `run` gives memory that nobody else has.
+    /// As of `new`, and `run` returns memory with exclusive use.
     pub unsafe fn of_run(
         (inputs, outputs): (&'a [View], &'a [View]),
         pool: Option<&'a Ref<ThreadPool>>,
@@ -179,24 +179,24 @@ impl<'a> KernelContext<'a> {
         KernelContext { run: Some(run), ..context }
     }
 
-    /// Whether shapes are known to this call that compile did not know.
+    /// Whether the call has shapes that were unknown at compile time.
     pub fn is_open(&self) -> bool {
         self.run.is_some_and(|run| run.is_open())
     }
 
-    /// What the run has on devices; None if it is not a run that has this.
+    /// The run's device state; `None` if the run has none of this type.
     pub fn frame<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let frame = match &self.of {
-            Of::Borrowed { .. } => self.run?.frame()?,
-            Of::Kept(kept) => kept.frame.as_ref()?,
+            CallScope::Borrowed { .. } => self.run?.frame()?,
+            CallScope::Kept(kept) => kept.frame.as_ref()?,
         };
         Arc::clone(frame).downcast().ok()
     }
 
-    /// Memory for an output whose shape the call decides.
+    /// Allocates an output whose shape the call decides.
     ///
     /// # Safety
-    /// Nobody has the output or its descriptor meanwhile.
+    /// Nothing uses the output or its descriptor meanwhile.
     pub unsafe fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
         if let Some(run) = self.run.filter(|run| run.is_open()) {
             return run.make(index, dims);
@@ -207,7 +207,7 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    /// For one call after the other that complete later.
+    /// For successive calls that complete later.
     ///
     /// # Safety
     /// As of `new` for each of them, until it is done.
@@ -215,22 +215,22 @@ impl<'a> KernelContext<'a> {
         KernelContext {
             tag: Self::TAG,
             born: process::generation(),
-            of: Of::Kept(kept),
+            of: CallScope::Kept(kept),
             scratch,
             failure: Mailbox::default(),
             run: None,
         }
     }
 
-    /// The pool of the call that begins, or None when it ends; gives the one before. Of kept contexts only.
+    /// Sets the pool of the call that begins, or `None` when it ends; returns the previous one. For kept contexts only.
     pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) -> Option<Ref<ThreadPool>> {
         match &self.of {
-            Of::Borrowed { .. } => None,
-            Of::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
+            CallScope::Borrowed { .. } => None,
+            CallScope::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
         }
     }
 
-    /// Whether it is a call in a process that this one was forked from.
+    /// Whether the call began in a process that this one was forked from.
     pub fn is_inherited(&self) -> bool {
         self.born != process::generation()
     }
@@ -239,32 +239,32 @@ impl<'a> KernelContext<'a> {
         self.tag
     }
 
-    /// What the inputs are.
+    /// The descriptors and addresses of the inputs.
     #[inline]
     pub fn inputs(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { inputs, .. } => inputs,
-            Of::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
+            CallScope::Borrowed { inputs, .. } => inputs,
+            CallScope::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
         }
     }
 
     #[inline]
     pub(super) fn to_write(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { outputs, .. } => outputs,
-            Of::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
+            CallScope::Borrowed { outputs, .. } => outputs,
+            CallScope::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
         }
     }
 
-    /// An input, to be read. One that an output shares memory with is not to be had so: a kernel that may work in place
-    /// computes from addresses (`vector::elements`).
+    /// An input, for reading. Not available for an input that shares memory with an output: a kernel that may work in
+    /// place computes from addresses (`vector::elements`).
     pub fn input(&self, index: usize) -> Bytes<'_> {
         let (view, place) = (&self.inputs()[index], |view: &View| (view.data(), view.bytes()));
         assert!(
             !self.to_write().iter().any(|output| overlaps(place(output), place(view))),
             "input {index} is an output too"
         );
-        // SAFETY: nobody writes an input but through an output that shares its memory (`new`), and none does.
+        // SAFETY: nothing writes an input except through an output that shares its memory (`new`), and none does.
         unsafe { view.as_bytes() }
     }
 
@@ -273,16 +273,16 @@ impl<'a> KernelContext<'a> {
         self.to_write().len()
     }
 
-    /// Where an output is.
+    /// The address of an output.
     #[inline]
     pub fn output_data(&self, index: usize) -> *mut u8 {
         self.to_write()[index].data()
     }
 
-    /// What the outputs are.
+    /// The views of the outputs.
     ///
     /// # Safety
-    /// No descriptor of an output is kept until the kernel makes that (`allocate_output`).
+    /// No descriptor of an output is kept until the kernel allocates it (`allocate_output`).
     #[inline]
     pub unsafe fn output_views(&self) -> &[View] {
         self.to_write()
@@ -291,30 +291,30 @@ impl<'a> KernelContext<'a> {
     /// The right to write the call's outputs, for the kernel.
     ///
     /// # Safety
-    /// Nobody else has it while this lives, and the call goes on as long.
+    /// Nothing else has it while this lives, and the call lasts as long.
     #[inline]
     pub unsafe fn outputs(&self) -> Outputs<'_> {
         // SAFETY: as demanded of the caller, and of that of `new`.
         unsafe { Outputs::new(self.to_write()) }
     }
 
-    /// Does something with the call's pool.
+    /// Calls `f` with the call's pool.
     pub fn with_pool<R>(&self, f: impl FnOnce(Option<&Ref<ThreadPool>>) -> R) -> R {
         match &self.of {
-            Of::Borrowed { pool, .. } => f(*pool),
-            Of::Kept(kept) => {
+            CallScope::Borrowed { pool, .. } => f(*pool),
+            CallScope::Kept(kept) => {
                 let pool = kept.pool.lock().clone();
                 f(pool.as_ref())
             }
         }
     }
 
-    /// Pieces that may run at once in a region of this call.
+    /// Maximum number of concurrent pieces in a region of this call.
     pub fn num_slots(&self) -> usize {
         self.scratch.slots
     }
 
-    /// Bytes of it in a slot.
+    /// Bytes of scratch memory in a slot.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch.bytes
     }
@@ -328,33 +328,33 @@ impl<'a> KernelContext<'a> {
         self.scratch.data.load(Relaxed).wrapping_add(slot * Scratch::stride(self.scratch.bytes))
     }
 
-    /// Whether the result is not wanted any more: a hint to stop early.
+    /// Whether the result is not needed any more: a hint to stop early.
     pub fn is_cancelled(&self) -> bool {
         self.stop().is_set() || self.stop().is_late()
     }
 
-    /// What ends the call; runs inside of it are attached to it.
+    /// The stop flag of the call; runs inside of it are attached to it.
     pub fn stop(&self) -> &Stop {
         match &self.of {
-            Of::Borrowed { stop, .. } => stop,
-            Of::Kept(kept) => &kept.stop,
+            CallScope::Borrowed { stop, .. } => stop,
+            CallScope::Kept(kept) => &kept.stop,
         }
     }
 
-    /// The same for who outlives the function that began the call; None if the call does not.
+    /// The stop flag for users that outlive the function that began the call; `None` if the call does not.
     pub fn kept_stop(&self) -> Option<&Arc<Stop>> {
         match &self.of {
-            Of::Borrowed { .. } => None,
-            Of::Kept(kept) => Some(&kept.stop),
+            CallScope::Borrowed { .. } => None,
+            CallScope::Kept(kept) => Some(&kept.stop),
         }
     }
 
-    /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.
+    /// A region on the call's pool, with the call's slots. No more pieces are handed out once the run is cancelled.
     pub fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         self.parallel_for_then(span, body, None)
     }
 
-    /// As `parallel_for`, over an output: each claim is given its part of that.
+    /// As `parallel_for`, over an output: each claim receives its part of it.
     pub fn parallel_into<P: Parts>(
         &self,
         span: &Span,
@@ -362,7 +362,7 @@ impl<'a> KernelContext<'a> {
         body: impl Fn(P::Part, &Claim) -> Result<()> + Sync,
     ) -> Result<()> {
         self.parallel_for(span, &|claim| {
-            // SAFETY: the output was given to this region alone, and no two claims of it have an item in common.
+            // SAFETY: the output was given to this region alone, and no two claims of it share an item.
             let part = unsafe { parts.part(&claim) };
             body(part, &claim)
         })
@@ -404,13 +404,13 @@ impl<'a> KernelContext<'a> {
         body()
     }
 
-    /// Keeps the first failure that a host kernel words itself.
+    /// Keeps the first failure text of a host kernel.
     pub fn fail(&self, error: Error) {
         // A second failure is dropped: the first one counts.
         let _ = self.failure.put(error);
     }
 
-    /// Whether `fail` has kept one.
+    /// Whether `fail` has kept a failure.
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.failure.is_full()
@@ -422,12 +422,12 @@ impl<'a> KernelContext<'a> {
     }
 }
 
-/// Refuses to make an output whose shape compile has settled.
+/// The refusal to allocate an output whose shape is fixed by compile.
 pub fn settled(index: usize, view: &View) -> Error {
     Error::precondition(format!("output {index} is {}, has its memory, and is not to be allocated", view.desc().text()))
 }
 
-/// The outputs of one call. There is one of these in a call, so that what it gives is nobody else's.
+/// The outputs of one call. A call has only one of these, so its results are exclusive.
 #[derive(Debug)]
 pub struct Outputs<'a> {
     views: &'a [View],
@@ -435,8 +435,8 @@ pub struct Outputs<'a> {
 
 impl<'a> Outputs<'a> {
     /// # Safety
-    /// Nobody else reads or writes these tensors during `'a`, but the same call an input whose memory they share; no
-    /// two share memory.
+    /// Nothing else reads or writes these tensors during `'a`, except the same call an input whose memory they share;
+    /// no two share memory.
     #[inline]
     pub(super) unsafe fn new(views: &'a [View]) -> Outputs<'a> {
         Outputs { views }
@@ -446,7 +446,7 @@ impl<'a> Outputs<'a> {
         assert!(std::ptr::eq(self.views, context.to_write()), "outputs of another call");
     }
 
-    /// How many there are.
+    /// Number of outputs.
     pub fn count(&self) -> usize {
         self.views.len()
     }
@@ -455,45 +455,45 @@ impl<'a> Outputs<'a> {
         self.views[index].desc()
     }
 
-    /// What they are.
+    /// Views of the outputs.
     pub fn views(&self) -> &[View] {
         self.views
     }
 
-    /// One of them.
+    /// One output.
     #[inline]
     pub fn get(&mut self, index: usize) -> BytesMut<'_> {
-        // SAFETY: nobody else's (`new`), and this is borrowed for as long as that lives.
+        // SAFETY: exclusive (`new`), and this is borrowed for as long as that lives.
         unsafe { self.views[index].as_bytes_mut() }
     }
 
-    /// All of them.
+    /// All outputs.
     #[inline]
     pub fn split<const N: usize>(self) -> [BytesMut<'a>; N] {
         assert_eq!(self.views.len(), N, "outputs of a call");
-        // SAFETY: nobody else's (`new`); no two share memory, and what gave them is gone.
+        // SAFETY: exclusive (`new`); no two share memory, and their source is consumed.
         std::array::from_fn(|i| unsafe { self.views[i].as_bytes_mut() })
     }
 
-    /// The only one.
+    /// The only output.
     #[inline]
     pub fn only(self) -> BytesMut<'a> {
         let [output] = self.split();
         output
     }
 
-    /// An input, whatever memory it has: nothing is written while it is read.
+    /// An input with any memory: nothing is written while it is read.
     pub fn input<'s>(&'s self, context: &'s KernelContext<'_>, index: usize) -> Bytes<'s> {
         self.check(context);
-        // SAFETY: nobody writes it but through an output that shares its memory (`KernelContext::new`), and those are
-        // borrowed.
+        // SAFETY: nothing writes it except through an output that shares its memory (`KernelContext::new`), and those
+        // are borrowed.
         unsafe { context.inputs()[index].as_bytes() }
     }
 
-    /// Memory for one whose shape the call decides.
+    /// Allocates an output whose shape the call decides.
     pub fn allocate(&mut self, context: &KernelContext<'_>, index: usize, dims: &[i64]) -> Result<*mut u8> {
         self.check(context);
-        // SAFETY: what this has given, descriptors too, is gone while it is borrowed.
+        // SAFETY: everything obtained from this, descriptors too, is gone while it is borrowed.
         unsafe { context.allocate_output(index, dims) }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls on a device that are not one launch.
+//! Kernel calls on a device that are more than one launch.
 #![forbid(unsafe_code)]
 
 use crate::base::Result;
@@ -7,7 +7,7 @@ use crate::memory::View;
 
 /// Issues the calls of a kernel to a device itself: copies, launches, waits.
 pub trait Issuer: Send + Sync {
-    /// Issues one call. The views have addresses of the device's; `name` is for texts. Whoever calls keeps this, and
-    /// the views' memory, until the stream has done it.
+    /// Issues one call. The views have device addresses; `name` is for texts. The caller keeps this, and the views'
+    /// memory, until the stream has finished the work.
     fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()>;
 }

@@ -1,8 +1,7 @@
-//! Kernels: functions over tensors with a checked signature, and what they see of a call.
+//! Kernels: functions over tensors with a checked signature, and the context of their calls.
 //!
-//! `Kernel` is the trait; `context` is what a call looks like from inside; `signature` compares descriptors and words
-//! the refusals; `builtin` holds the built-in operations, `vector` their inner loops; `cache` finds the kernels that
-//! were made before.
+//! `Kernel` is the trait; `context` is a call as seen from inside; `signature` compares descriptors and words the
+//! refusals; `builtin` holds the built-in operations, `vector` their inner loops; `cache` reuses kernels.
 
 pub mod builtin;
 pub mod cache;
@@ -20,7 +19,7 @@ pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Frame, Kept, KernelContext, Outputs, RunContext, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
-pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};
+pub use stop::{Attached, BeginOutcome, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Ref, Result};
 use crate::device::Relation;
@@ -36,7 +35,7 @@ pub trait Kernel: Send + Sync {
 
     fn num_outputs(&self) -> usize;
 
-    /// What the outputs look like for these inputs. Refuses inputs that the kernel cannot take, in the words of
+    /// The descriptors of the outputs for these inputs. Refuses inputs that the kernel cannot take, worded as in
     /// `signature`: `input 1: expected f32[4,8], got f32[4,9]`. `inputs` has `num_inputs` concrete, checked
     /// descriptors.
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>>;
@@ -56,68 +55,64 @@ pub trait Kernel: Send + Sync {
         false
     }
 
-    /// What it compares its two inputs by, element by element, if it does nothing else: a loop may then compare them
-    /// itself.
+    /// The relation between its two inputs, if it is an elementwise comparison and nothing else: a loop may then
+    /// compare them itself.
     fn comparison(&self) -> Option<Relation> {
         None
     }
 
-    /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the
-    /// outputs.
+    /// Whether the outputs depend only on the inputs, without side effects: compile may call it, and keep the outputs.
     fn is_pure(&self) -> bool {
         false
     }
 
-    /// Whether it is called in every run that comes to it, though nobody uses what it makes: others rely on its having
-    /// been called.
+    /// Whether every run that reaches it must call it, even if its outputs are unused: others rely on the call.
     fn is_relied_on(&self) -> bool {
         false
     }
 
-    /// What its calls read and write besides their tensors. A kernel with effects is called in every run.
+    /// The reads and writes of its calls besides their tensors. A kernel with effects is called in every run.
     fn effects(&self) -> &[Effect] {
         &[]
     }
 
-    /// The same kernel with what it names looked up, for a program: its calls then find that by a pointer. None if it
-    /// names nothing.
+    /// The same kernel with the objects that it names resolved, for a program: its calls then use pointers. `None` if
+    /// it names nothing.
     fn resolve(&self) -> Result<Option<Arc<dyn Kernel>>> {
         Ok(None)
     }
 
-    /// Whether its calls on a device are not launches of a kernel that the device has, but what `issuer` issues.
+    /// Whether its calls on a device are issued by `issuer` instead of launching a kernel that the device has.
     fn is_issued(&self) -> bool {
         false
     }
 
-    /// What issues its calls on a device. What it names is looked up now: for a program once, for a stream at each
-    /// call.
+    /// The issuer of its calls on a device. Names are resolved now: for a program once, for a stream at each call.
     fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
         Ok(None)
     }
 
-    /// Whether inputs may have dimensions that only a run knows, and outputs too: `infer` then takes descriptors that
-    /// leave dimensions open (-1) and may give such, and `compute` asks for the memory of each output that is open
-    /// (`Outputs::allocate`).
+    /// Whether inputs and outputs may have dimensions known only at run time: `infer` then accepts and returns
+    /// descriptors with open dimensions (-1), and `compute` allocates each open output (`Outputs::allocate`).
     fn is_open(&self) -> bool {
         false
     }
 
-    /// Does the work. Inputs (`KernelContext::input`) and outputs have the descriptors that `infer` was given and gave.
-    /// May run on any thread, several calls at once.
+    /// Executes a call. Inputs (`KernelContext::input`) and outputs have the descriptors of `infer`'s arguments and
+    /// result. May run on any thread, several calls at once.
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 
-    /// The same as a plain C function, for those who call it often.
+    /// The same as a plain C function, for frequent callers.
     fn call(&self) -> Option<KernelCall> {
         None
     }
 
-    /// Whether the host can do the work. If not, only a device knows how, and `compute` is not for use.
+    /// Whether the host can execute it. If not, only a device can, and `compute` must not be called.
     fn is_on_host(&self) -> bool {
         true
     }
 
-    /// The engine whose work it is, "cuda:0", if not that of the host which calls it.
+    /// The engine that executes it, "cuda:0", if not that of the calling host.
     fn engine(&self) -> Option<&str> {
         None
     }
@@ -127,28 +122,29 @@ pub trait Kernel: Send + Sync {
         false
     }
 
-    /// The pool whose thread calls it, whatever pool a run has. None: the run's.
+    /// The pool whose thread calls it, regardless of the run's pool. `None`: the run's.
     fn launcher(&self) -> Option<&Ref<ThreadPool>> {
         None
     }
 
-    /// Whether a call goes on after its start has returned (`start`), and `compute` is not for use.
+    /// Whether a call continues after its start has returned (`start`), and `compute` must not be called.
     fn is_async(&self) -> bool {
         false
     }
 
-    /// Begins the work of an asynchronous kernel. The context stays valid until `done` is told, which may be from any
-    /// thread, and before this returns. An error says that the work was not begun: then `done` is not told.
+    /// Begins the work of an asynchronous kernel. The context stays valid until `done` is completed, which may happen
+    /// on any thread, and before this returns. An error means that the work was not begun: `done` is then not
+    /// completed.
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         done.done(self.compute(context, outputs))
     }
 }
 
-/// A function of the host's without tensors: a piece of a stream's work, or a node of a graph.
+/// A host function without tensors: a piece of a stream's work, or a node of a graph.
 pub trait Task: Send + Sync {
     fn run(&self) -> Result<()>;
 
-    /// The same as a plain C function, for those who call it often.
+    /// The same as a plain C function, for frequent callers.
     fn call(&self) -> Option<HostCall> {
         None
     }

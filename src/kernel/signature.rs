@@ -1,4 +1,4 @@
-//! Comparing descriptors with what a kernel wants, and saying what is wrong.
+//! Comparison of descriptors with a kernel's signature, and the texts of refusals.
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
@@ -33,7 +33,7 @@ pub fn check(what: &str, patterns: &[Desc], got: &[Desc]) -> Result<()> {
     Ok(())
 }
 
-/// As `check`, but what a descriptor leaves open fits any pattern.
+/// As `check`, but an open dimension fits any pattern.
 pub fn check_fit(what: &str, patterns: &[Desc], got: &[Desc]) -> Result<()> {
     check_count(what, patterns.len(), got.len())?;
     for (i, (pattern, desc)) in patterns.iter().zip(got).enumerate() {
@@ -54,7 +54,7 @@ pub fn check_f32(inputs: &[Desc]) -> Result<()> {
     }
 }
 
-/// Refuses an input whose elements are only moved: s64.
+/// Refuses an input whose type supports only data movement: s64.
 pub fn check_computes(inputs: &[Desc]) -> Result<()> {
     match inputs.iter().position(|desc| desc.dtype == dtype::S64) {
         Some(i) => {
@@ -64,7 +64,7 @@ pub fn check_computes(inputs: &[Desc]) -> Result<()> {
     }
 }
 
-/// Refuses an input that holds neither floats nor halves.
+/// Refuses an input that is not f32, f16 or bf16.
 pub fn check_floats(inputs: &[Desc]) -> Result<()> {
     match inputs.iter().position(|desc| ![dtype::F32, dtype::F16, dtype::BF16].contains(&desc.dtype)) {
         Some(i) => Err(mismatch("input", i, "f32, f16 or bf16 elements", &inputs[i])),

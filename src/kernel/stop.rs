@@ -1,9 +1,10 @@
-//! What tells a kernel that its result is not wanted any more, and ends the runs that it has begun.
+//! The stop flag of a call: it tells a kernel that its result is not needed any more, and ends the runs that it has
+//! begun.
 //!
-//! A run inside of a call is *attached* to the call's stop while it goes on: whoever sets that stops it too. So a node
-//! of the inner run looks at one word, its own run's, however deep it lies; what goes down is the one who stops. The
-//! list of attached runs is under a lock, taken once when an inner run begins, once when it ends, and by who stops:
-//! stopped runs are rare, and locks are taken from the outside to the inside.
+//! A run inside of a call is *attached* to the call's stop while it is active: setting that stops the run too. So a
+//! node of the inner run reads one word, its own run's, however deeply it is nested; the stopping thread walks down.
+//! The list of attached runs is under a lock, taken once when an inner run begins, once when it ends, and by the
+//! stopping thread: stops are rare, and locks are taken from the outside to the inside.
 #![forbid(unsafe_code)]
 
 use crate::base::time::now_ns;
@@ -17,72 +18,72 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub trait Stoppable: Send + Sync {
     fn stop(&self);
 
-    /// Begins here what was handed to a pool and has not begun there, if this thread may do it.
-    fn begin_here(&self) -> Begun {
-        Begun::Nothing
+    /// Begins here the work that a pool has accepted and not begun, if this thread may do it.
+    fn begin_here(&self) -> BeginOutcome {
+        BeginOutcome::Nothing
     }
 }
 
-/// What came of it.
+/// The result of `begin_here`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Begun {
+pub enum BeginOutcome {
     Nothing,
-    /// There is something, which is left to its pool for a while.
+    /// There is work, which is left to its pool for a while.
     Later,
-    /// One thing was done.
+    /// One piece of work was done.
     Done,
 }
 
-/// Somebody said so, or the time is over.
+/// A stop flag with a deadline.
 ///
-/// ORDERING: Relaxed throughout; whoever sees it late does a little too much, and nothing is read on the strength of
-/// it. The deadline changes only while nobody is in the run.
+/// ORDERING: Relaxed throughout; a late reader does a little unneeded work, and no other data depends on it. The
+/// deadline changes only while no thread is in the run.
 #[derive(Default)]
 pub struct Stop {
     flag: AtomicU32,
     /// On the library's clock; 0 = never.
     deadline: AtomicU64,
-    /// What is attached, with the number of its group.
+    /// The attached runs, with the numbers of their groups.
     inner: Mutex<Vec<(usize, Arc<dyn Stoppable>)>>,
 }
 
-/// Nobody can stop this call.
+/// The flag of a call that cannot be stopped.
 pub static NEVER: Stop = Stop { flag: AtomicU32::new(0), deadline: AtomicU64::new(0), inner: Mutex::new(Vec::new()) };
 
 impl Stop {
     pub fn set(&self) {
         self.flag.store(1, Relaxed);
-        // Behind the flag: what is attached later sees it, because the lock orders the two.
+        // After the flag is set: a run attached later sees it, because the lock orders the two.
         self.inner.lock().iter().for_each(|(_, run)| run.stop());
     }
 
-    /// As `Stoppable::begin_here`, of what is attached.
-    pub fn begin_here(&self) -> Begun {
-        // Not under the lock: a kernel of the host's runs.
+    /// As `Stoppable::begin_here`, for the attached runs.
+    pub fn begin_here(&self) -> BeginOutcome {
+        // Not under the lock: this runs host kernels.
         let inner: SmallVec<[Arc<dyn Stoppable>; 4]> =
             self.inner.lock().iter().map(|(_, run)| Arc::clone(run)).collect();
-        let mut most = Begun::Nothing;
+        let mut most = BeginOutcome::Nothing;
         for run in inner {
             most = most.max(run.begin_here());
-            if most == Begun::Done {
+            if most == BeginOutcome::Done {
                 break;
             }
         }
         most
     }
 
-    /// Stops what is attached with this number, and nothing else.
+    /// Stops the runs attached with this number, and nothing else.
     pub fn stop_group(&self, group: usize) {
         self.inner.lock().iter().filter(|(number, _)| *number == group).for_each(|(_, run)| run.stop());
     }
 
-    /// Has `run` stopped with this call, until the result is dropped: from then on nobody stops it from here.
+    /// Attaches `run` to this call until the result is dropped: it stops with the call.
     #[must_use]
     pub fn attach(&self, group: usize, run: Arc<dyn Stoppable>) -> Attached<&Stop> {
         Attached::new(self, group, run)
     }
 
-    /// The same for a run that goes on when the function that began it has returned.
+    /// The same for a run that outlives the function that began it.
     #[must_use]
     pub fn attach_kept(self: &Arc<Self>, run: Arc<dyn Stoppable>) -> Attached<Arc<Stop>> {
         Attached::new(Arc::clone(self), 0, run)
@@ -97,7 +98,7 @@ impl Stop {
         self.flag.store(0, Relaxed);
     }
 
-    /// When the time is over; 0 = never.
+    /// Sets the deadline; 0 = never.
     pub fn set_deadline(&self, at_ns: u64) {
         self.deadline.store(at_ns, Relaxed);
     }
@@ -115,7 +116,7 @@ impl Stop {
     }
 }
 
-/// A run that goes on inside of a call.
+/// A run attached to a call.
 pub struct Attached<S: Deref<Target = Stop>> {
     to: S,
     run: Arc<dyn Stoppable>,

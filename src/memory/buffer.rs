@@ -1,4 +1,4 @@
-//! Aligned, zeroed memory whose size the user chose: the allocation may fail.
+//! Aligned, zeroed memory of a user-chosen size: the allocation may fail.
 
 use crate::base::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -9,25 +9,25 @@ pub const ALIGNMENT: usize = 64;
 
 /// Owned memory, aligned to `ALIGNMENT`.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct AlignedBuffer {
     data: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: plain memory without an owner thread; who may read and write it when is the rule of those who hand out
-// pointers to it.
-unsafe impl Send for Buffer {}
+// SAFETY: plain memory without an owner thread; the code that hands out pointers to it states who may read and write it
+// when.
+unsafe impl Send for AlignedBuffer {}
 // SAFETY: as above.
-unsafe impl Sync for Buffer {}
+unsafe impl Sync for AlignedBuffer {}
 
-impl Buffer {
+impl AlignedBuffer {
     /// `bytes` zero bytes; `what` names them in the error.
-    pub fn zeroed(bytes: usize, what: &str) -> Result<Buffer> {
+    pub fn zeroed(bytes: usize, what: &str) -> Result<AlignedBuffer> {
         let layout = Self::layout(bytes).ok_or_else(|| Error::exhausted(what, bytes))?;
         // SAFETY: the layout's size is not 0.
         let data = unsafe { alloc_zeroed(layout) };
         let data = NonNull::new(data).ok_or_else(|| Error::exhausted(what, bytes))?;
-        Ok(Buffer { data, bytes })
+        Ok(AlignedBuffer { data, bytes })
     }
 
     fn layout(bytes: usize) -> Option<Layout> {
@@ -42,7 +42,7 @@ impl Buffer {
         self.bytes
     }
 
-    /// The address `offset` bytes in.
+    /// The address at `offset` bytes.
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.bytes, "offset {offset} in a buffer of {} bytes", self.bytes);
         // SAFETY: within the allocation or one past its end.
@@ -50,7 +50,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for AlignedBuffer {
     fn drop(&mut self) {
         if let Some(layout) = Self::layout(self.bytes) {
             // SAFETY: allocated in `zeroed` with the same layout.

@@ -1,8 +1,8 @@
-//! Sizes of blocks. Small ones come in classes, four to each doubling, so that one that comes back fits many later
-//! requests and at most a fifth is wasted; large ones come in pages.
+//! Sizes of blocks. Small blocks come in classes, four to each doubling, so that a returned block fits many later
+//! requests and at most a fifth is wasted; large blocks come in pages.
 #![forbid(unsafe_code)]
 
-/// How many classes there are.
+/// Number of classes.
 pub(super) const CLASSES: usize = 36;
 /// Units in the largest class.
 const UNITS: usize = 1024;
@@ -10,11 +10,11 @@ const UNITS: usize = 1024;
 const SMALL: usize = 64 << 10;
 const PAGE: usize = 4096;
 
-/// What a request takes.
+/// The size of the block for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub bytes: usize,
-    /// None: a large one.
+    /// `None` for a large block.
     pub class: Option<usize>,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn size_of_request(bytes: usize, unit: usize) -> Option<Size> {
         let bytes = bytes.checked_next_multiple_of(PAGE.max(unit)).filter(|&bytes| bytes <= isize::MAX as usize)?;
         return Some(Size { bytes, class: None });
     }
-    // Up to eight units each number is a class; from there on the three highest bits are told apart.
+    // Up to eight units each number is a class; above that the three highest bits decide.
     let shift = (usize::BITS - (units - 1).leading_zeros()).saturating_sub(3) as usize;
     let steps = units.div_ceil(1 << shift);
     Some(Size { bytes: (steps << shift) * unit, class: Some(4 * shift + steps - 1) })

@@ -1,4 +1,4 @@
-//! Element types that Rust has no name for.
+//! Element types that Rust has no type for.
 
 use super::Element;
 use crate::base::dtype;
@@ -13,7 +13,7 @@ pub struct F16(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bf16(pub u16);
 
-/// A truth value as tensors hold it: a byte, 0 or 1. What others wrote may be another one, and counts as 1.
+/// A truth value as stored in tensors: a byte, 0 or 1. Any other byte counts as 1.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bool(pub u8);

@@ -1,13 +1,13 @@
-//! Bytes of the caller's that the library fills with 0 and 1.
+//! Bytes of the caller's that the library sets to 0 or 1.
 
-/// An address that somebody has vouched for.
+/// An address whose validity the caller has guaranteed.
 #[derive(Clone, Copy, Debug)]
 pub struct Flags {
     data: *mut u8,
     count: usize,
 }
 
-// SAFETY: an address; who may write through it when is said at `new`.
+// SAFETY: an address; `new` states who may write through it when.
 unsafe impl Send for Flags {}
 // SAFETY: as above.
 unsafe impl Sync for Flags {}
@@ -29,7 +29,7 @@ impl Flags {
 
     pub fn set(&self, index: usize, value: bool) {
         assert!(index < self.count, "flag {index} of {}", self.count);
-        // SAFETY: in bounds; writable, as whoever made this has said.
+        // SAFETY: in bounds; writable, as the caller of `new` guarantees.
         unsafe { self.data.add(index).write(u8::from(value)) }
     }
 }

@@ -1,14 +1,14 @@
 //! The library's allocator: the system's malloc, counted, with a reserve for small requests.
 //!
-//! Memory whose size the user chose is asked for fallibly and ends in a status. Everything else the library asks
-//! for is small, and Rust's collections abort the process when such a request fails. A host must not die of that:
-//! when malloc has nothing left, requests of at most `LARGEST` bytes are served from a fixed reserve, the call in
-//! progress is marked, and it ends with RESOURCE_EXHAUSTED (`check`). While more than half of the reserve is in use
-//! new calls are refused at once (`enter`).
+//! Memory of a user-chosen size is requested fallibly, and a failure becomes a status. All other requests of the
+//! library are small, and Rust's collections abort the process when such a request fails. A host must not die of that:
+//! when malloc fails, requests of at most `LARGEST` bytes are served from a fixed reserve, the call in progress is
+//! marked, and it ends with RESOURCE_EXHAUSTED (`check`). While more than half of the reserve is in use new calls are
+//! refused at once (`enter`).
 //!
-//! The reserve is one array. Its state is one word: how many pieces are alive, and how far the array is used.
-//! Pieces are cut off the front and never reused one by one; when the last one dies the array is whole again. Both
-//! steps are one compare-exchange.
+//! The reserve is one array. Its state is one word: the number of live pieces, and how far the array is used. Pieces
+//! are cut off the front and never reused one by one; when the last one is freed the array is whole again. Both steps
+//! are one compare-exchange.
 //!
 //! Blocks of one size and alignment are kept instead of freed: those of thread pools, which may come and go with each
 //! call of a host (`base::object`). A kept block counts as in use.
@@ -20,29 +20,29 @@ use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
-/// No memory is taken up by it before it is used.
+/// Pages of it are not committed before they are used.
 const SIZE: usize = 4 << 20;
-/// Of every piece of the reserve: two cache lines, the largest alignment that the library asks for.
+/// Alignment of every piece of the reserve: two cache lines, the largest that the library requests.
 const ALIGN: usize = 128;
-/// Largest request that the reserve serves, as a rule and in `whole`.
+/// Largest request that the reserve serves, normally and in `whole`.
 const LARGEST: usize = 64 << 10;
 const LARGEST_IN_WHOLE: usize = 512 << 10;
 const ALIVE: u64 = 1 << 32;
 const USED_MASK: u64 = ALIVE - 1;
 
 #[repr(align(128))]
-struct Reserve(UnsafeCell<[u8; SIZE]>);
+struct ReserveArray(UnsafeCell<[u8; SIZE]>);
 
 // SAFETY: pieces are cut off by compare-exchange, so no two owners overlap.
-unsafe impl Sync for Reserve {}
+unsafe impl Sync for ReserveArray {}
 
-static RESERVE: Reserve = Reserve(UnsafeCell::new([0; SIZE]));
+static RESERVE: ReserveArray = ReserveArray(UnsafeCell::new([0; SIZE]));
 /// Pieces alive (high half) and bytes used from the front (low half).
 static STATE: AtomicU64 = AtomicU64::new(0);
 
-/// Some threads' allocations. ORDERING: statistics, Relaxed.
+/// Allocation counts of some threads. ORDERING: statistics, Relaxed.
 #[repr(align(128))]
-struct Counts {
+struct AllocationCounts {
     allocations: AtomicU64,
     bytes_allocated: AtomicU64,
     bytes_freed: AtomicU64,
@@ -55,10 +55,14 @@ fn status() -> u8 {
     STATUS.try_with(Cell::get).unwrap_or(0)
 }
 
-/// One line for all threads would be the slowest part of two that allocate at once.
+/// A single cache line for all threads would be the bottleneck of concurrent allocations.
 const SHARES: usize = 16;
-static COUNTS: [Counts; SHARES] = [const {
-    Counts { allocations: AtomicU64::new(0), bytes_allocated: AtomicU64::new(0), bytes_freed: AtomicU64::new(0) }
+static COUNTS: [AllocationCounts; SHARES] = [const {
+    AllocationCounts {
+        allocations: AtomicU64::new(0),
+        bytes_allocated: AtomicU64::new(0),
+        bytes_freed: AtomicU64::new(0),
+    }
 }; SHARES];
 
 thread_local! {
@@ -67,14 +71,14 @@ thread_local! {
     static STATUS: Cell<u8> = const { Cell::new(0) };
 }
 
-/// The counts that this thread adds to: by where its thread-local memory lies.
+/// The counts that this thread adds to, chosen by the address of its thread-local memory.
 #[inline]
-fn counts() -> &'static Counts {
+fn counts() -> &'static AllocationCounts {
     let place = STATUS.try_with(|status| ptr::from_ref(status) as u64).unwrap_or(0);
     &COUNTS[(place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize % SHARES]
 }
 
-fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+fn sum(of: impl Fn(&AllocationCounts) -> &AtomicU64) -> u64 {
     COUNTS.iter().map(|counts| of(counts).load(Relaxed)).fold(0, u64::wrapping_add)
 }
 
@@ -93,7 +97,7 @@ fn from_store() -> *mut u8 {
     full.map(|place| place.swap(ptr::null_mut(), Acquire)).find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
 
-/// False if there is no room.
+/// Stores a block; false if there is no room.
 ///
 /// # Safety
 /// A block of `System`'s, of the kept layout, which nobody uses any more.
@@ -107,8 +111,8 @@ struct Heap;
 #[global_allocator]
 static HEAP: Heap = Heap;
 
-// SAFETY: forwards to System, which keeps the contract; the reserve gives out disjoint, aligned pieces that stay
-// until given back.
+// SAFETY: forwards to System, which keeps the contract; the reserve returns disjoint, aligned pieces that stay until
+// they are freed.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_kept(layout) {
@@ -209,8 +213,8 @@ fn to_reserve() {
     });
 }
 
-/// At the door: forgets what earlier calls took, and refuses new work while memory is so short that more than half
-/// of the reserve is in use.
+/// Called at the entry of a call: clears the mark of earlier calls, and refuses new work while more than half of the
+/// reserve is in use.
 #[inline]
 pub fn enter() -> Result<()> {
     let _ = STATUS.try_with(|status| status.set(0));
@@ -220,28 +224,28 @@ pub fn enter() -> Result<()> {
     Ok(())
 }
 
-/// Before something new is handed out: fails if this call lived on the reserve.
+/// Called before something new is handed out: fails if this call used the reserve.
 pub fn check() -> Result<()> {
     if status() & TOUCHED != 0 { Err(short()) } else { Ok(()) }
 }
 
-/// Fails if `bytes` cannot be had in one piece. For work that needs many growing collections whose sizes follow
+/// Fails if `bytes` are not available in one piece. For work that needs many growing collections with sizes that follow
 /// from the user's input.
 pub fn probe(bytes: usize, what: &str) -> Result<()> {
     let mut trial: Vec<u8> = Vec::new();
     trial.try_reserve_exact(bytes).map_err(|_| Error::exhausted(what, bytes))
 }
 
-/// Makes something that stays when the call is over: it fails if any part of it would be of the reserve, which would
-/// then not be whole again for as long. Since nothing of it stays there, the reserve serves larger requests meanwhile.
+/// Builds an object that outlives the call: fails if any part of it would come from the reserve, which could then not
+/// become whole again. Since nothing of it stays there, the reserve serves larger requests meanwhile.
 pub fn whole<T>(make: impl FnOnce() -> Result<T>) -> Result<T> {
-    struct Restore(u8);
-    impl Drop for Restore {
+    struct RestoreStatus(u8);
+    impl Drop for RestoreStatus {
         fn drop(&mut self) {
             let _ = STATUS.try_with(|status| status.set(status.get() & TOUCHED | self.0));
         }
     }
-    let _before = Restore(STATUS.try_with(|status| status.replace(IN_WHOLE)).unwrap_or(0));
+    let _before = RestoreStatus(STATUS.try_with(|status| status.replace(IN_WHOLE)).unwrap_or(0));
     make().and_then(|made| check().map(|()| made))
 }
 

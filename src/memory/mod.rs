@@ -1,6 +1,6 @@
-//! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, an engine's memory cut into
-//! blocks, views of tensors and what may be read and written of them, slots for tensors whose shape a run decides, and
-//! addresses that nobody can touch.
+//! Memory: the library's own heap with its reserve, aligned buffers, a stock of scratch buffers, an engine's memory
+//! pool, views of tensors and their checked bytes, slots for tensors whose shape is known only at run time, and
+//! inaccessible address ranges.
 
 mod buffer;
 mod classes;
@@ -20,14 +20,14 @@ mod stream_cache;
 mod tag;
 mod view;
 
-pub use buffer::{ALIGNMENT, Buffer};
+pub use buffer::{ALIGNMENT, AlignedBuffer};
 pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
-pub use pool::{Block, Pool, PoolAttr, StreamCache, Usage};
-pub use reserve::Reserve;
-pub use slot::Slot;
-pub use source::{HostAllocator, HostMemory, Source};
-pub use stock::{Lease, Stock};
+pub use pool::{MemoryBlock, Pool, PoolAttr, StreamCache, Usage};
+pub use reserve::AddressReserve;
+pub use slot::ValueSlot;
+pub use source::{HostAllocator, ProcessMemory, Source};
+pub use stock::{Lease, ScratchStock};
 pub use stream_cache::Progress;
 pub use tag::Tag;
 pub use view::{Bytes, BytesMut, Element, Parts, Shards, View, overlaps};

@@ -1,30 +1,30 @@
 //! An engine's memory: regions from a source, cut into blocks.
 //!
-//! A request is served by what is kept for its stream (`lanes`), else from a free range that fits best (`space`), else
-//! from a new region. Regions double in size as the pool grows, so in the steady state the source is not asked. They go
-//! back to it when the pool is trimmed, when the limit leaves no room for a new one, when the source has no more
-//! memory, and with the pool. One lock guards the lists; it is never held while the source is called.
+//! A request is served by a block kept for its stream (`stream_cache`), else from the free range that fits best
+//! (`space`), else from a new region. Regions double in size as the pool grows, so in the steady state the source is
+//! not called. They return to it when the pool is trimmed, when the limit leaves no room for a new one, when the source
+//! has no more memory, and with the pool. One lock guards the lists; it is never held while the source is called.
 //!
-//! In direct mode each block is a region and goes back at once: for checkers of memory, and for sources that are pools
+//! In direct mode each block is a region and is returned at once: for memory checkers, and for sources that are pools
 //! themselves.
 
 use super::classes::{Size, size_of_request};
 use super::source::Source;
-use super::space::Space;
+use super::space::AddressSpace;
 use super::stream_cache::{Last, Note, Progress, SHARED, StreamCaches};
 use super::tag::Tag;
 use crate::base::Result;
 use crate::sync::{Mutex, fork};
 use std::sync::Arc;
 
-/// What a pool is made from.
+/// Settings of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolAttr {
     /// "engine cpu:0", for texts.
     pub name: String,
-    /// Of every block; a power of two.
+    /// Alignment of every block; a power of two.
     pub alignment: usize,
-    /// Most bytes of all regions together.
+    /// Maximum total size of all regions.
     pub limit: usize,
     pub direct: bool,
 }
@@ -33,20 +33,20 @@ pub struct PoolAttr {
 pub struct Pool {
     pub(super) attr: PoolAttr,
     source: Box<dyn Source>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<PoolState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub space: Space<Note>,
+pub(super) struct PoolState {
+    pub space: AddressSpace<Note>,
     lanes: StreamCaches,
     pub usage: Usage,
 }
 
 /// A range that was handed out.
-struct Taken {
+struct TakenRange {
     index: u32,
-    /// Nobody had it before.
+    /// It has not been used before.
     clean: bool,
     last: Last,
 }
@@ -62,7 +62,7 @@ pub struct Usage {
     /// Blocks in use.
     pub blocks: usize,
     pub regions: usize,
-    /// Since the pool was made.
+    /// Count since the pool was created.
     pub allocations: u64,
     /// Calls of the source for memory.
     pub region_allocations: u64,
@@ -71,7 +71,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// 0 if what is free lies in one piece, near 1 if it lies in very many.
+    /// 0 if the free memory is in one piece, near 1 if it is in very many.
     pub fn fragmentation(&self) -> f64 {
         let free = self.reserved - self.in_use.min(self.reserved);
         if free == 0 { 0.0 } else { 1.0 - self.largest_free as f64 / free as f64 }
@@ -84,14 +84,14 @@ impl Usage {
     }
 }
 
-/// A region is at least this large, and at most that large unless one block needs more.
+/// A region is at least this large, and at most `LARGEST_REGION` unless one block needs more.
 const SMALLEST_REGION: usize = 1 << 20;
 const LARGEST_REGION: usize = 64 << 20;
 
-impl State {
+impl PoolState {
     /// Hands out a range, if there is one that `lane` may use.
-    fn take(&mut self, size: Size, lane: u32) -> Option<Taken> {
-        let State { space, lanes, .. } = self;
+    fn take(&mut self, size: Size, lane: u32) -> Option<TakenRange> {
+        let PoolState { space, lanes, .. } = self;
         if size.class.is_none() {
             lanes.settle(space);
         }
@@ -100,7 +100,7 @@ impl State {
         Some(self.hand_out(index, last))
     }
 
-    fn hand_out(&mut self, index: u32, last: Last) -> Taken {
+    fn hand_out(&mut self, index: u32, last: Last) -> TakenRange {
         let range = self.space.get_mut(index);
         let (bytes, clean) = (range.bytes, std::mem::replace(&mut range.clean, false));
         let usage = &mut self.usage;
@@ -108,13 +108,13 @@ impl State {
         usage.peak_in_use = usage.peak_in_use.max(usage.in_use);
         usage.blocks += 1;
         usage.allocations += 1;
-        Taken { index, clean, last }
+        TakenRange { index, clean, last }
     }
 }
 
 impl Pool {
     pub fn new(attr: PoolAttr, source: Box<dyn Source>) -> Arc<Pool> {
-        let state = State { space: Space::new(), lanes: StreamCaches::new(), usage: Usage::default() };
+        let state = PoolState { space: AddressSpace::new(), lanes: StreamCaches::new(), usage: Usage::default() };
         Arc::new(Pool { attr, source, state: Mutex::new(state) })
     }
 
@@ -122,26 +122,26 @@ impl Pool {
         self.attr.alignment
     }
 
-    /// Memory that holds anything, which nobody else uses.
-    pub fn allocate(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<Block> {
+    /// Uninitialised memory with exclusive use.
+    pub fn allocate(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<MemoryBlock> {
         self.allocate_on(SHARED, bytes, tag).map(|(block, _)| block)
     }
 
-    /// The same, filled with zeros.
-    pub fn allocate_zeroed(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<Block> {
+    /// Zeroed memory with exclusive use.
+    pub fn allocate_zeroed(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<MemoryBlock> {
         let (block, clean) = self.allocate_on(SHARED, bytes, tag)?;
         if !clean && bytes > 0 {
-            // SAFETY: of a region of the source's, and the block is nobody else's.
+            // SAFETY: in a region of the source, and this block's alone.
             unsafe { self.source.fill_zero(block.address, bytes) }?;
         }
         Ok(block)
     }
 
-    /// Memory for work on a lane: earlier work there may still use it. And whether it is known to be zero.
-    fn allocate_on(self: &Arc<Self>, lane: u32, bytes: usize, tag: Tag) -> Result<(Block, bool)> {
+    /// Memory for work on a stream: earlier work there may still use it. Also returns whether it is known to be zero.
+    fn allocate_on(self: &Arc<Self>, lane: u32, bytes: usize, tag: Tag) -> Result<(MemoryBlock, bool)> {
         let Some(size) = self.size(bytes) else { return Err(self.no_room(bytes, &tag)) };
         if self.attr.direct {
-            // Of those whose last use was not over when they came back.
+            // A large block whose last use was not over when it came back may be done now.
             while self.give_back_one() {}
         } else {
             let mut state = self.state.lock();
@@ -159,21 +159,27 @@ impl Pool {
         }
     }
 
-    fn block(self: &Arc<Self>, state: &mut State, taken: Taken, bytes: usize, tag: &Tag) -> (Block, bool) {
-        let Taken { index, clean, last } = taken;
+    fn block(
+        self: &Arc<Self>,
+        state: &mut PoolState,
+        taken: TakenRange,
+        bytes: usize,
+        tag: &Tag,
+    ) -> (MemoryBlock, bool) {
+        let TakenRange { index, clean, last } = taken;
         let range = state.space.get_mut(index);
         range.note.tag = tag.clone();
-        (Block { pool: Arc::clone(self), index, address: range.address, bytes, last }, clean)
+        (MemoryBlock { pool: Arc::clone(self), index, address: range.address, bytes, last }, clean)
     }
 
-    /// Gets a block out of a new region.
+    /// Takes a block out of a new region.
     #[cold]
-    fn grow(self: &Arc<Self>, size: Size, lane: u32, bytes: usize, tag: &Tag) -> Result<(Block, bool)> {
+    fn grow(self: &Arc<Self>, size: Size, lane: u32, bytes: usize, tag: &Tag) -> Result<(MemoryBlock, bool)> {
         let mut may_double = !self.attr.direct;
         loop {
             let region = {
                 let mut state = self.state.lock();
-                let State { space, lanes, .. } = &mut *state;
+                let PoolState { space, lanes, .. } = &mut *state;
                 lanes.flush(space);
                 if !self.attr.direct
                     && let Some(taken) = state.take(size, lane)
@@ -186,7 +192,7 @@ impl Pool {
                 let region = if may_double && size.bytes < doubled { doubled } else { size.bytes };
                 let region = if region > room { size.bytes } else { region };
                 if region <= room {
-                    // Counted before it is there, so that no two together go beyond the limit.
+                    // Counted before the region exists, so that concurrent requests cannot exceed the limit.
                     state.usage.reserved += region;
                 }
                 (region <= room).then_some(region)
@@ -212,7 +218,7 @@ impl Pool {
         }
     }
 
-    /// Adds a region, and hands out its first block before anybody else can have it.
+    /// Adds a region, and takes its first block before any other thread can.
     fn settle_in(
         self: &Arc<Self>,
         address: usize,
@@ -220,7 +226,7 @@ impl Pool {
         size: Size,
         bytes: usize,
         tag: &Tag,
-    ) -> Result<(Block, bool)> {
+    ) -> Result<(MemoryBlock, bool)> {
         let added = {
             let mut state = self.state.lock();
             let clean = self.source.is_zeroed();
@@ -232,17 +238,17 @@ impl Pool {
             })
         };
         added.inspect_err(|_| {
-            // SAFETY: just given, and nothing of it was handed out.
+            // SAFETY: just allocated, and none of it was handed out.
             unsafe { self.source.deallocate(address, region, self.attr.alignment) };
             self.state.lock().usage.reserved -= region;
         })
     }
 
-    /// Gives the largest region back that is free as a whole; false if there is none.
+    /// Returns the largest completely free region; false if there is none.
     fn give_back_one(&self) -> bool {
         let removed = {
             let mut state = self.state.lock();
-            let State { space, lanes, usage } = &mut *state;
+            let PoolState { space, lanes, usage } = &mut *state;
             lanes.flush(space);
             space.free_region().map(|index| {
                 usage.regions -= 1;
@@ -254,20 +260,19 @@ impl Pool {
         true
     }
 
-    /// Gives regions back that are free as a whole, the largest first, until at most `keep` bytes are left or no region
-    /// is free.
+    /// Returns completely free regions, the largest first, until at most `keep` bytes are left or no region is free.
     pub fn trim(&self, keep: usize) {
         while self.state.lock().usage.reserved > keep && self.give_back_one() {}
-        // Not under the lock: the source may have things dropped that give blocks back.
+        // Not under the lock: the source may drop objects that give blocks back.
         let reserved = self.state.lock().usage.reserved;
         self.source.trim(keep.saturating_sub(reserved));
     }
 
-    /// Takes a block back. `last`: work up to this mark of this lane may still use it.
+    /// Takes a block back. `last`: work up to this mark of this stream may still use it.
     fn take_back(&self, index: u32, last: Last) {
         let removed = {
             let mut state = self.state.lock();
-            let State { space, lanes, usage } = &mut *state;
+            let PoolState { space, lanes, usage } = &mut *state;
             let bytes = space.get(index).bytes;
             usage.in_use -= bytes;
             usage.blocks -= 1;
@@ -289,26 +294,26 @@ impl Pool {
         }
     }
 
-    /// Back to the source; only then is there room for another.
+    /// Returns a region to the source; only then is there room for another.
     fn return_region(&self, (address, bytes): (usize, usize)) {
-        // SAFETY: a region of the source's, of which nothing is handed out.
+        // SAFETY: a region of the source, of which nothing is handed out.
         unsafe { self.source.deallocate(address, bytes, self.attr.alignment) };
         self.state.lock().usage.reserved -= bytes;
     }
 
-    /// A lane for the work of a stream.
+    /// A cache for the blocks of a stream's work.
     pub fn open_lane(self: &Arc<Self>, progress: Arc<dyn Progress>) -> StreamCache {
         let lane = self.state.lock().lanes.open(progress);
         StreamCache { pool: Arc::clone(self), lane }
     }
 
-    /// Figures of this moment.
+    /// Current figures.
     pub fn usage(&self) -> Usage {
         let state = self.state.lock();
         Usage { largest_free: state.space.largest(), ..state.usage }
     }
 
-    /// Whether all of these addresses are the pool's. It looks through the blocks.
+    /// Whether all of these addresses are the pool's. It searches the blocks.
     pub fn owns(&self, range: std::ops::Range<usize>) -> bool {
         let space = &self.state.lock().space;
         space.regions().any(|first| {
@@ -318,7 +323,7 @@ impl Pool {
         })
     }
 
-    /// The peaks are from now on those of what is in use now.
+    /// Resets the peaks to the current use.
     pub fn reset_peaks(&self) {
         let usage = &mut self.state.lock().usage;
         (usage.peak_in_use, usage.peak_reserved) = (usage.in_use, usage.reserved);
@@ -339,18 +344,18 @@ impl Drop for Pool {
         if fork::forked() {
             return;
         }
-        // Blocks hold the pool, so everything has come back; work on a lane holds the lane, and that the pool.
-        let State { space, lanes, .. } = &mut *self.state.lock();
+        // Blocks hold the pool, so all have come back; work on a stream holds its cache, and that the pool.
+        let PoolState { space, lanes, .. } = &mut *self.state.lock();
         lanes.empty(space);
         while let Some(index) = space.free_region() {
             let (address, bytes) = space.remove(index);
-            // SAFETY: a region of the source's, of which nothing is handed out.
+            // SAFETY: a region of the source, of which nothing is handed out.
             unsafe { self.source.deallocate(address, bytes, self.attr.alignment) };
         }
     }
 }
 
-/// A stream's lane. Blocks that were got from it go back before it is dropped.
+/// A stream's cache. Its blocks are returned before it is dropped.
 #[derive(Debug)]
 pub struct StreamCache {
     pool: Arc<Pool>,
@@ -358,14 +363,15 @@ pub struct StreamCache {
 }
 
 impl StreamCache {
-    /// Memory for work that is submitted to the stream from now on. It holds anything, and may still be in use by work
-    /// before.
-    pub fn allocate(&self, bytes: usize, tag: Tag) -> Result<Block> {
+    /// Memory for work that is submitted to the stream from now on. It is uninitialised, and earlier work may still use
+    /// it.
+    pub fn allocate(&self, bytes: usize, tag: Tag) -> Result<MemoryBlock> {
         self.pool.allocate_on(self.lane, bytes, tag).map(|(block, _)| block)
     }
 
-    /// Takes a block back, of this lane's or of nobody's, that work up to this mark of the lane may still use.
-    pub fn take_back(&self, block: Block, mark: u64) {
+    /// Takes a block back, from this stream's cache or the shared one, that work up to this mark of the stream may
+    /// still use.
+    pub fn take_back(&self, block: MemoryBlock, mark: u64) {
         let mut block = block;
         let before = block.last.map_or(0, |(lane, mark)| {
             assert_eq!(lane, self.lane, "a block of another stream's");
@@ -385,19 +391,19 @@ impl Drop for StreamCache {
     }
 }
 
-/// A piece of a pool's memory, which goes back when this is dropped.
+/// A block of a pool's memory, returned when this is dropped.
 #[derive(Debug)]
-pub struct Block {
+pub struct MemoryBlock {
     pool: Arc<Pool>,
     index: u32,
     address: usize,
     bytes: usize,
-    /// Work that may not be done with it when it goes back.
+    /// Work that may still use it when it is returned.
     last: Last,
 }
 
-impl Block {
-    /// The first byte. Only of memory that the host can reach it is an address to read and write.
+impl MemoryBlock {
+    /// The first byte. An address to read and write only if the host can access the memory.
     pub fn data(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
@@ -406,16 +412,16 @@ impl Block {
         self.bytes
     }
 
-    /// The address `offset` bytes in.
+    /// The address at `offset` bytes.
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.bytes, "offset {offset} in a block of {} bytes", self.bytes);
         self.data().wrapping_add(offset)
     }
 }
 
-impl Drop for Block {
+impl Drop for MemoryBlock {
     fn drop(&mut self) {
-        // A child of fork leaves the lock alone.
+        // A child of fork does not take the lock.
         if !fork::forked() {
             self.pool.take_back(self.index, self.last);
         }

@@ -1,16 +1,16 @@
-//! A pool against an oracle: no two users of a byte at once, figures that add up, and everything goes back.
+//! A pool against an oracle: no two users of a byte at once, consistent figures, and everything is returned.
 
-use super::pool::{Block, Pool, PoolAttr, StreamCache};
+use super::pool::{MemoryBlock, Pool, PoolAttr, StreamCache};
 use super::source::Source;
 use super::tag::Tag;
-use super::{HostMemory, Progress};
+use super::{ProcessMemory, Progress};
 use crate::base::{Code, Error, Result};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Addresses that are no memory at all, as those of a device: touching one would be a fault.
+/// Addresses without memory, like those of a device: an access would fault.
 #[derive(Debug, Default)]
 struct Numbers {
     next: AtomicUsize,
@@ -20,10 +20,10 @@ struct Numbers {
 }
 
 #[derive(Debug)]
-struct Device(Arc<Numbers>);
+struct TestDevice(Arc<Numbers>);
 
-// SAFETY: numbers, which nobody takes for addresses.
-unsafe impl Source for Device {
+// SAFETY: numbers that are never used as pointers.
+unsafe impl Source for TestDevice {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         self.0.calls.fetch_add(1, Relaxed);
         if self.0.is_empty.load(Relaxed) {
@@ -47,13 +47,13 @@ unsafe impl Source for Device {
 fn pool(alignment: usize, limit: usize, direct: bool) -> (Arc<Pool>, Arc<Numbers>) {
     let numbers = Arc::new(Numbers::default());
     let attr = PoolAttr { name: "engine test:0".to_owned(), alignment, limit, direct };
-    (Pool::new(attr, Box::new(Device(Arc::clone(&numbers)))), numbers)
+    (Pool::new(attr, Box::new(TestDevice(Arc::clone(&numbers)))), numbers)
 }
 
 #[derive(Default)]
-struct Clock(AtomicU64);
+struct TestClock(AtomicU64);
 
-impl Progress for Clock {
+impl Progress for TestClock {
     fn reached(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -64,10 +64,10 @@ fn next(seed: &mut u64) -> usize {
     (*seed >> 33) as usize
 }
 
-/// Who may touch a stretch: by address, its end, and the lane and mark of work that is queued (none: its owner alone).
+/// The users of a range: by address, its end, and the stream and mark of queued work (none: its owner alone).
 type Users = Vec<(usize, usize, Option<(usize, u64)>)>;
 
-fn add_user(users: &mut Users, clocks: &[Arc<Clock>], block: &Block, lane: Option<usize>) {
+fn add_user(users: &mut Users, clocks: &[Arc<TestClock>], block: &MemoryBlock, lane: Option<usize>) {
     let (begin, end) = (block.data() as usize, block.data() as usize + block.bytes());
     users.retain(|&(_, _, last)| last.is_none_or(|(lane, mark)| clocks[lane].reached() < mark));
     for &(other, other_end, last) in users.iter() {
@@ -80,7 +80,7 @@ fn add_user(users: &mut Users, clocks: &[Arc<Clock>], block: &Block, lane: Optio
     users.push((begin, end, None));
 }
 
-fn drop_user(users: &mut Users, block: &Block, last: Option<(usize, u64)>) {
+fn drop_user(users: &mut Users, block: &MemoryBlock, last: Option<(usize, u64)>) {
     let begin = block.data() as usize;
     let at = users.iter().position(|user| user.0 == begin && user.2.is_none()).unwrap();
     match last {
@@ -96,10 +96,10 @@ fn random_calls_never_give_a_byte_to_two_users() {
         let direct = round % 6 == 5;
         let alignment = [64, 256, 4096][round as usize % 3];
         let (pool, numbers) = pool(alignment, [usize::MAX, 24 << 20][round as usize % 2], direct);
-        let clocks: Vec<_> = (0..3).map(|_| Arc::new(Clock::default())).collect();
+        let clocks: Vec<_> = (0..3).map(|_| Arc::new(TestClock::default())).collect();
         let mut marks = [0u64; 3];
         let lanes: Vec<StreamCache> = clocks.iter().map(|clock| pool.open_lane(Arc::clone(clock) as _)).collect();
-        let (mut users, mut blocks): (Users, Vec<(Block, Option<usize>)>) = Default::default();
+        let (mut users, mut blocks): (Users, Vec<(MemoryBlock, Option<usize>)>) = Default::default();
         for _ in 0..4000 {
             match next(&mut seed) % 10 {
                 0..=4 => {
@@ -126,7 +126,7 @@ fn random_calls_never_give_a_byte_to_two_users() {
                     let (block, from) = blocks.swap_remove(next(&mut seed) % blocks.len());
                     let lane = next(&mut seed) % 5;
                     if lane < 3 {
-                        // What came from a stream's lane goes back to it.
+                        // A block from a stream's cache returns to it.
                         let lane = from.unwrap_or(lane);
                         marks[lane] += 1;
                         drop_user(&mut users, &block, Some((lane, marks[lane])));
@@ -154,7 +154,7 @@ fn random_calls_never_give_a_byte_to_two_users() {
             assert!((0.0..=1.0).contains(&usage.fragmentation()));
         }
         drop(blocks);
-        // Streams may end before their work has.
+        // Streams may end before their work.
         drop(lanes);
         for (clock, mark) in clocks.iter().zip(marks) {
             clock.0.store(mark, Relaxed);
@@ -184,7 +184,7 @@ fn the_steady_state_asks_the_source_for_nothing() {
 fn a_stream_has_its_own_block_again_at_once_and_others_wait() {
     for bytes in [1000, 1 << 20] {
         let (pool, _) = pool(64, usize::MAX, false);
-        let clocks = [0, 1].map(|_| Arc::new(Clock::default()));
+        let clocks = [0, 1].map(|_| Arc::new(TestClock::default()));
         let [mine, other] = [0, 1].map(|i: usize| pool.open_lane(Arc::clone(&clocks[i]) as _));
         let block = mine.allocate(bytes, Tag::Nothing).unwrap();
         let at = block.data();
@@ -205,7 +205,7 @@ fn regions_that_are_free_make_room_for_others() {
     let (pool, numbers) = pool(64, 8 << 20, false);
     drop(pool.allocate(5 << 20, Tag::Nothing).unwrap());
     assert_eq!(pool.usage().reserved, 5 << 20);
-    // Too large for what is left beside it.
+    // Too large for the space beside it.
     let block = pool.allocate(6 << 20, Tag::Nothing).unwrap();
     assert_eq!(numbers.out.lock().len(), 1);
     let error = pool.allocate(3 << 20, Tag::Fixed("the rest")).unwrap_err();
@@ -215,7 +215,7 @@ fn regions_that_are_free_make_room_for_others() {
         "engine test:0: 3 MiB (3145728 bytes) for the rest: limit 8 MiB, in use 6 MiB, largest free block 0 bytes; \
          most is held by nothing (6 MiB)"
     );
-    // The source is empty: what is free goes back, and the request is made again.
+    // The source is empty: free regions are returned, and the request is repeated.
     drop(block);
     numbers.is_empty.store(true, Relaxed);
     let error = pool.allocate(7 << 20, Tag::Fixed("all")).unwrap_err();
@@ -247,7 +247,7 @@ fn errors_name_what_holds_most() {
 #[test]
 fn new_memory_of_the_process_is_zero_once_and_cleared_after() {
     let attr = PoolAttr { name: String::new(), alignment: 64, limit: usize::MAX, direct: false };
-    let pool = Pool::new(attr, Box::new(HostMemory));
+    let pool = Pool::new(attr, Box::new(ProcessMemory));
     for _ in 0..3 {
         for bytes in [100, 70_000, 3 << 20] {
             let block = pool.allocate_zeroed(bytes, Tag::Nothing).unwrap();
@@ -264,7 +264,7 @@ fn threads_share_a_pool() {
     let (pool, numbers) = pool(64, usize::MAX, false);
     let owners = Arc::new(Mutex::new(BTreeMap::new()));
     let work = |pool: Arc<Pool>, owners: Arc<Mutex<BTreeMap<usize, usize>>>, mut seed: u64| {
-        let mut mine: Vec<Block> = Vec::new();
+        let mut mine: Vec<MemoryBlock> = Vec::new();
         for _ in 0..3000 {
             if next(&mut seed).is_multiple_of(2) || mine.is_empty() {
                 let block = pool.allocate(next(&mut seed) % 100_000, Tag::Nothing).unwrap();

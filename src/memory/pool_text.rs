@@ -1,8 +1,8 @@
-//! A pool in words: why a request failed, and what the memory holds.
+//! A pool as text: why a request failed, and the contents of the memory.
 #![forbid(unsafe_code)]
 
 use super::heap;
-use super::pool::{Pool, State};
+use super::pool::{Pool, PoolState};
 use super::space;
 use super::stream_cache::SHARED;
 use super::tag::Tag;
@@ -10,12 +10,12 @@ use crate::base::text::json_string;
 use crate::base::{Code, Error, Result};
 use std::fmt::Write as _;
 
-/// How many uses an error names.
+/// Number of uses that an error names.
 const NAMED: usize = 3;
 
 /// Blocks with the same tag.
 #[derive(Clone, Copy)]
-struct Use<'a> {
+struct BlockUse<'a> {
     tag: &'a Tag,
     blocks: usize,
     bytes: usize,
@@ -26,24 +26,24 @@ fn size(bytes: usize) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let at = ((usize::BITS - bytes.leading_zeros()).saturating_sub(1) / 10).min(4) as usize;
     let (whole, rest) = (bytes >> (10 * at), bytes & ((1 << (10 * at)) - 1));
-    // Rounded down: what is full is not said to hold more than it does.
+    // Rounded down, so that a full pool is not reported as larger than it is.
     match (rest * 10).checked_shr(10 * at as u32).unwrap_or(0) {
         0 => format!("{whole} {}", UNITS[at]),
         tenth => format!("{whole}.{tenth} {}", UNITS[at]),
     }
 }
 
-impl State {
-    /// What the blocks in use are for, the largest share first; nothing if there is no memory to say it.
-    fn uses(&self) -> Vec<Use<'_>> {
+impl PoolState {
+    /// The purposes of the blocks in use, the largest share first; empty if there is no memory for the list.
+    fn uses(&self) -> Vec<BlockUse<'_>> {
         let mut uses = Vec::new();
         if uses.try_reserve_exact(self.usage.blocks).is_err() {
             return Vec::new();
         }
         let is_used = |range: &&space::Range<super::stream_cache::Note>| {
-            range.state == space::State::Taken && range.note.lane().is_none()
+            range.state == space::RangeState::Taken && range.note.lane().is_none()
         };
-        uses.extend(self.space.all().filter(is_used).map(|range| Use {
+        uses.extend(self.space.all().filter(is_used).map(|range| BlockUse {
             tag: &range.note.tag,
             blocks: 1,
             bytes: range.bytes,
@@ -71,7 +71,7 @@ impl Pool {
         Error::new(Code::ResourceExhausted, text)
     }
 
-    /// The source has refused.
+    /// The source has refused the request.
     #[cold]
     pub(super) fn refused(&self, bytes: usize, tag: &Tag, error: Error) -> Error {
         let mut text = format!("{}{}", self.asked(bytes, tag), error.message());
@@ -105,7 +105,7 @@ impl Pool {
         }
     }
 
-    /// The figures, what the memory is for, and each region with its blocks, as JSON.
+    /// The figures, the purposes of the memory, and each region with its blocks, as JSON.
     pub fn dump(&self) -> Result<String> {
         let state = self.state.lock();
         heap::probe(state.space.all().count() * 160 + 1024, "the text of an engine's memory")?;
@@ -143,11 +143,11 @@ impl Pool {
                 let comma = if i > 0 { "," } else { "" };
                 let _ = write!(text, "{comma}\n{{\"offset\":{},\"bytes\":{}", range.address - address, range.bytes);
                 let _ = match (range.state, range.note.lane()) {
-                    (space::State::Taken, None) => {
+                    (space::RangeState::Taken, None) => {
                         write!(text, ",\"state\":\"used\",\"for\":{}}}", json_string(&range.note.tag.to_string()))
                     }
-                    (space::State::Taken, Some(SHARED)) => write!(text, ",\"state\":\"kept\"}}"),
-                    (space::State::Taken, Some(lane)) => write!(text, ",\"state\":\"kept\",\"lane\":{lane}}}"),
+                    (space::RangeState::Taken, Some(SHARED)) => write!(text, ",\"state\":\"kept\"}}"),
+                    (space::RangeState::Taken, Some(lane)) => write!(text, ",\"state\":\"kept\",\"lane\":{lane}}}"),
                     _ => write!(text, ",\"state\":\"free\"}}"),
                 };
             }

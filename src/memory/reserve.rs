@@ -1,32 +1,31 @@
-//! A range of addresses that nobody can touch, and the bytes behind them elsewhere: an address space of its own, for
-//! devices that are emulated. Whoever uses one of its addresses as a pointer faults at once; who knows the reserve can
-//! translate it.
+//! An inaccessible range of addresses, and the bytes behind them at other addresses: an address space of its own for
+//! emulated devices. Using one of its addresses as a pointer faults at once; only its owner can translate it.
 
 use crate::base::{Error, Result};
 
-/// Two ranges of the same size: the addresses, without access, and the bytes. Neither takes memory before it is used.
+/// Two ranges of the same size: the inaccessible addresses, and the bytes. Neither commits memory before it is used.
 #[derive(Debug)]
-pub struct Reserve {
+pub struct AddressReserve {
     addresses: usize,
     bytes: *mut u8,
     size: usize,
 }
 
-// SAFETY: plain memory without an owner thread; who uses which of it when is the rule of those who are handed pointers.
-unsafe impl Send for Reserve {}
+// SAFETY: plain memory without an owner thread; the code that receives pointers into it rules who uses which part when.
+unsafe impl Send for AddressReserve {}
 // SAFETY: as above.
-unsafe impl Sync for Reserve {}
+unsafe impl Sync for AddressReserve {}
 
-impl Reserve {
+impl AddressReserve {
     /// `size` bytes, rounded up to whole pages; `what` names them in the refusal.
-    pub fn new(size: usize, what: &str) -> Result<Reserve> {
+    pub fn new(size: usize, what: &str) -> Result<AddressReserve> {
         let refused = || Error::exhausted(what, size);
         let size = size.max(1).checked_next_multiple_of(1 << 16).ok_or_else(refused)?;
         let bytes = map::readable(size).ok_or_else(refused)?;
         match map::untouchable(size) {
-            Some(addresses) => Ok(Reserve { addresses: addresses.addr(), bytes, size }),
+            Some(addresses) => Ok(AddressReserve { addresses: addresses.addr(), bytes, size }),
             None => {
-                // SAFETY: mapped above, and nobody's.
+                // SAFETY: mapped above, and unused.
                 unsafe { map::unmap(bytes.addr(), size) };
                 Err(refused())
             }
@@ -47,7 +46,7 @@ impl Reserve {
         address < self.addresses + self.size && self.addresses < address.saturating_add(bytes.max(1))
     }
 
-    /// Where the bytes of these addresses are; None if they are not all of this reserve.
+    /// The address of the bytes behind these addresses; `None` if they are not all in this reserve.
     pub fn translate(&self, address: usize, bytes: usize) -> Option<*mut u8> {
         let offset = address.checked_sub(self.addresses)?;
         let end = offset.checked_add(bytes)?;
@@ -55,9 +54,9 @@ impl Reserve {
     }
 }
 
-impl Drop for Reserve {
+impl Drop for AddressReserve {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`; whoever was handed pointers is gone with the device.
+        // SAFETY: mapped by `new`; all users of its pointers are gone with the device.
         unsafe {
             map::unmap(self.addresses, self.size);
             map::unmap(self.bytes.addr(), self.size);
@@ -93,7 +92,7 @@ mod map {
     }
 }
 
-/// Not done for other systems: there are no such devices on them.
+/// Not implemented for other systems, which have no such devices.
 #[cfg(not(unix))]
 mod map {
     pub(super) fn readable(_size: usize) -> Option<*mut u8> {
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn addresses_are_translated_within_the_range_only() {
-        let reserve = Reserve::new(100_000, "a test").unwrap();
+        let reserve = AddressReserve::new(100_000, "a test").unwrap();
         assert_eq!(reserve.size(), 131_072);
         let (start, end) = (reserve.start(), reserve.start() + reserve.size());
         let first = reserve.translate(start, 4).unwrap();
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn more_than_there_is_is_refused() {
-        assert!(Reserve::new(usize::MAX, "a test").is_err());
-        assert!(Reserve::new(usize::MAX >> 4, "a test").is_err());
+        assert!(AddressReserve::new(usize::MAX, "a test").is_err());
+        assert!(AddressReserve::new(usize::MAX >> 4, "a test").is_err());
     }
 }

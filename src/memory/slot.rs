@@ -1,18 +1,18 @@
-//! A place for a value whose shape is known only when it is made: a view, and a block of memory that grows when the
+//! A slot for a value whose shape is known only when it is computed: a view, and a block of memory that grows when the
 //! value does not fit, and never shrinks.
 //!
-//! One thread at a time has a slot: first whoever runs the node that makes the value (`begin`, `allocate`), then,
-//! behind it along edges, those who read it (`view`), and last whoever moves it on (`exchange`), behind all of these.
-//! Whoever calls them says that it is so; the block needs no lock. Only `allocate` may be called by a host's kernel as
-//! it likes, also from several threads at once; `state` lets one of them in:
+//! One thread at a time holds a slot: first the thread that runs the node computing the value (`begin`, `allocate`),
+//! then, after it along edges, the readers (`view`), and last the thread that moves the value on (`exchange`), after
+//! all of these. The callers guarantee this order; the block needs no lock. Only `allocate` may be called freely by a
+//! host's kernel, even from several threads at once; `state` admits one of them:
 //!
-//! | state | meaning                                        | next                               |
-//! |-------|------------------------------------------------|------------------------------------|
-//! | OPEN  | the node that makes the value runs, or nobody  | BUSY by `allocate`                 |
-//! | BUSY  | a thread looks for memory                      | MADE, or OPEN if there was none    |
-//! | MADE  | the view is right                              | OPEN by `begin`, in the next turn  |
+//! | state | meaning                                             | next                               |
+//! |-------|-----------------------------------------------------|------------------------------------|
+//! | OPEN  | the node that computes the value runs, or no holder | BUSY by `allocate`                 |
+//! | BUSY  | a thread looks for memory                           | MADE, or OPEN if there was none    |
+//! | MADE  | the view is valid                                   | OPEN by `begin`, in the next turn  |
 
-use super::{Block, BytesMut, View};
+use super::{BytesMut, MemoryBlock, View};
 use crate::base::{Desc, Error, Result};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -22,31 +22,31 @@ const BUSY: u32 = 1;
 const MADE: u32 = 2;
 
 #[derive(Debug)]
-pub struct Slot {
+pub struct ValueSlot {
     view: View,
-    block: UnsafeCell<Option<Block>>,
+    block: UnsafeCell<Option<MemoryBlock>>,
     state: AtomicU32,
 }
 
-// SAFETY: the block is touched by the one thread that has the slot, as the module says.
-unsafe impl Sync for Slot {}
+// SAFETY: the block is touched by the one thread that holds the slot, as the module says.
+unsafe impl Sync for ValueSlot {}
 
-impl Slot {
-    /// Empty; `desc` says what is known of the value.
-    pub fn new(desc: Desc) -> Slot {
-        Slot { view: View::empty(desc), block: UnsafeCell::new(None), state: AtomicU32::new(OPEN) }
+impl ValueSlot {
+    /// An empty slot; `desc` is what is known of the value.
+    pub fn new(desc: Desc) -> ValueSlot {
+        ValueSlot { view: View::empty(desc), block: UnsafeCell::new(None), state: AtomicU32::new(OPEN) }
     }
 
-    /// The value, once it is made.
+    /// The value, once it is computed.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// The value is about to be made anew. ORDERING: Relaxed here and in `is_made`; edges order those who have the
+    /// The value is about to be recomputed. ORDERING: Relaxed here and in `is_made`; edges order the holders of the
     /// slot.
     ///
     /// # Safety
-    /// The caller has the slot, and nobody uses the old value any more.
+    /// The caller holds the slot, and nothing uses the old value any more.
     pub unsafe fn begin(&self) {
         self.state.store(OPEN, Relaxed);
     }
@@ -55,20 +55,21 @@ impl Slot {
         self.state.load(Relaxed) == MADE
     }
 
-    /// Memory for a value like `desc`, in the block that is there or in a larger one from `more`. None if that was done
+    /// Memory for a value like `desc`, in the existing block or in a larger one from `more`. `None` if it was allocated
     /// before.
     ///
     /// # Safety
-    /// Whoever has the slot lets the caller do this, and nobody reads the view meanwhile.
-    pub unsafe fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
+    /// The holder of the slot permits the call, and nothing reads the view meanwhile.
+    pub unsafe fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<MemoryBlock>) -> Result<Option<*mut u8>> {
         let bytes = desc.bytes()?;
-        // ORDERING: Acquire pairs with the Release below: an attempt before this one that found no memory is over.
+        // ORDERING: Acquire pairs with the Release below: an earlier attempt that found no memory is over.
         if self.state.compare_exchange(OPEN, BUSY, Acquire, Relaxed).is_err() {
             return Ok(None);
         }
         match self.grow(bytes, more) {
             Ok(data) => {
-                // SAFETY: the block's memory, which stays until the slot is made anew; this thread has the slot (BUSY).
+                // SAFETY: the block's memory, which stays until the value is recomputed; this thread holds the slot
+                // (BUSY).
                 unsafe { self.view.reshape(data, bytes, desc) };
                 self.state.store(MADE, Release);
                 Ok(Some(data))
@@ -80,13 +81,13 @@ impl Slot {
         }
     }
 
-    fn grow(&self, bytes: usize, more: &dyn Fn(usize) -> Result<Block>) -> Result<*mut u8> {
-        // SAFETY: this thread has the slot (BUSY).
+    fn grow(&self, bytes: usize, more: &dyn Fn(usize) -> Result<MemoryBlock>) -> Result<*mut u8> {
+        // SAFETY: this thread holds the slot (BUSY).
         let block = unsafe { &mut *self.block.get() };
         if let Some(block) = block.as_ref().filter(|block| block.bytes() >= bytes) {
             return Ok(block.data());
         }
-        // A value that grows a little each time is not to be moved each time.
+        // A value that grows a little each time must not move each time.
         let ample = block.as_ref().map_or(bytes, |old| bytes.max(old.bytes() + old.bytes() / 2));
         *block = None;
         // At least a byte, so that a value without elements has an address too.
@@ -99,36 +100,36 @@ impl Slot {
     /// The value is a tensor elsewhere.
     ///
     /// # Safety
-    /// The caller has the slot, and the tensor stays until the value is made anew.
+    /// The caller holds the slot, and the tensor stays until the value is recomputed.
     pub unsafe fn point(&self, tensor: &View) {
         // SAFETY: as demanded of the caller.
         unsafe { self.view.reshape(tensor.data(), tensor.bytes(), *tensor.desc()) };
         self.state.store(MADE, Relaxed);
     }
 
-    /// Two values change places.
+    /// Exchanges two values.
     ///
     /// # Safety
-    /// The caller has both slots.
-    pub unsafe fn exchange(&self, other: &Slot) {
+    /// The caller holds both slots.
+    pub unsafe fn exchange(&self, other: &ValueSlot) {
         let (view, state) = (self.view.clone(), self.state.load(Relaxed));
-        // SAFETY: the caller has both slots, and the blocks change places with the views.
+        // SAFETY: the caller holds both slots, and the blocks are exchanged with the views.
         unsafe {
             self.view.reshape(other.view.data(), other.view.bytes(), *other.view.desc());
             other.view.reshape(view.data(), view.bytes(), *view.desc());
         }
         self.state.store(other.state.load(Relaxed), Relaxed);
         other.state.store(state, Relaxed);
-        // SAFETY: the caller has both slots; they are not the same one, whose views would overlap otherwise.
+        // SAFETY: the caller holds both slots; they are not the same one, whose views would overlap otherwise.
         unsafe { std::ptr::swap(self.block.get(), other.block.get()) }
     }
 
-    /// Takes the value out, for the memory of an older one. Gives the address.
+    /// Takes the value out, in exchange for the memory of an older one. Returns the address.
     ///
     /// # Safety
-    /// The caller has the slot, and nobody uses the older value any more.
-    pub unsafe fn give(&self, block: &mut Option<Block>) -> *mut u8 {
-        // SAFETY: the caller has the slot.
+    /// The caller holds the slot, and nothing uses the older value any more.
+    pub unsafe fn give(&self, block: &mut Option<MemoryBlock>) -> *mut u8 {
+        // SAFETY: the caller holds the slot.
         unsafe { std::ptr::swap(self.block.get(), block) }
         self.state.store(OPEN, Relaxed);
         self.view.data()
@@ -137,7 +138,7 @@ impl Slot {
     /// Copies the value to a tensor of its size.
     ///
     /// # Safety
-    /// The value is made, and nobody writes it meanwhile.
+    /// The value is computed, and nothing writes it meanwhile.
     pub unsafe fn copy_to(&self, mut tensor: BytesMut<'_>) -> Result<()> {
         if tensor.len() != self.view.bytes() {
             return Err(Error::internal("a value was copied to a tensor of another size"));
@@ -152,17 +153,17 @@ impl Slot {
 mod tests {
     use super::*;
     use crate::base::dtype;
-    use crate::memory::{HostMemory, Pool, PoolAttr, Tag};
+    use crate::memory::{Pool, PoolAttr, ProcessMemory, Tag};
     use std::sync::Arc;
 
     fn memory() -> Arc<Pool> {
         let attr = PoolAttr { name: "a test".to_owned(), alignment: 64, limit: usize::MAX, direct: false };
-        Pool::new(attr, Box::new(HostMemory))
+        Pool::new(attr, Box::new(ProcessMemory))
     }
     use std::cell::Cell;
 
-    fn make(slot: &Slot, bytes: i64, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
-        // SAFETY: nobody else has the slot, nor an old value.
+    fn make(slot: &ValueSlot, bytes: i64, more: &dyn Fn(usize) -> Result<MemoryBlock>) -> Result<Option<*mut u8>> {
+        // SAFETY: no other thread holds the slot, nor an old value.
         unsafe {
             slot.begin();
             slot.allocate(Desc::new(dtype::U8, &[bytes]), more)
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_block_grows_ahead_and_is_kept() {
-        let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
+        let slot = ValueSlot::new(Desc::new(dtype::U8, &[-1]));
         let (calls, memory) = (Cell::new(0), memory());
         let more = |bytes: usize| {
             calls.set(calls.get() + 1);
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn without_memory_a_slot_is_open_again() {
-        let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
+        let slot = ValueSlot::new(Desc::new(dtype::U8, &[-1]));
         let none = |bytes: usize| Err(Error::exhausted("a test", bytes));
         let memory = memory();
         assert!(make(&slot, 9, &none).is_err());
@@ -202,11 +203,11 @@ mod tests {
 
     #[test]
     fn values_change_places_with_their_memory() {
-        let (a, b) = (Slot::new(Desc::new(dtype::U8, &[-1])), Slot::new(Desc::new(dtype::U8, &[-1])));
+        let (a, b) = (ValueSlot::new(Desc::new(dtype::U8, &[-1])), ValueSlot::new(Desc::new(dtype::U8, &[-1])));
         let memory = memory();
         let more = |bytes: usize| memory.allocate(bytes, Tag::Nothing);
         let at = make(&a, 3, &more).unwrap().unwrap();
-        // SAFETY: nobody else has the slots.
+        // SAFETY: no other thread holds the slots.
         unsafe { a.exchange(&b) };
         assert!(b.is_made() && !a.is_made());
         assert_eq!((b.view().data(), b.view().bytes()), (at, 3));

@@ -1,4 +1,4 @@
-//! Where an engine's memory comes from: the process, or an allocator of the host's.
+//! The source of an engine's memory: the process, or a host-provided allocator.
 
 use super::tag::Tag;
 use crate::abi::weir_allocator_vtable;
@@ -10,44 +10,44 @@ use std::ffi::c_void;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A place to get regions of memory from. No lock is held during these calls, and several may go on at once.
+/// A source of memory regions. No lock is held during these calls, and several may run at once.
 ///
 /// # Safety
-/// What `allocate` gives is there and nobody else's until it is given back.
+/// Memory from `allocate` is valid and exclusively the caller's until it is given back.
 pub unsafe trait Source: Send + Sync + Debug {
     /// The address of `bytes` bytes, a multiple of `alignment`. The error says what was wrong with the source, as words
-    /// that come behind the name of who asked. `what` is for texts of the source's own.
+    /// to follow the name of the requester. `what` is for texts of the source's own.
     fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize>;
 
-    /// Takes back what `allocate` gave for these numbers.
+    /// Takes back memory from `allocate`, with the same arguments.
     ///
     /// # Safety
-    /// It did, and nobody uses it any more.
+    /// The memory came from `allocate` with these arguments, and nothing uses it any more.
     unsafe fn deallocate(&self, address: usize, bytes: usize, alignment: usize);
 
-    /// Keeps at most so many bytes of what it was given back.
+    /// Keeps at most this many bytes of returned memory.
     fn trim(&self, _keep: usize) {}
 
-    /// Whether what `allocate` gives is zero.
+    /// Whether memory from `allocate` is zero.
     fn is_zeroed(&self) -> bool;
 
-    /// Fills memory that `allocate` gave with zeros, before this returns.
+    /// Fills memory from `allocate` with zeros, before this returns.
     ///
     /// # Safety
-    /// It did, at least so much, and nobody else uses it meanwhile.
+    /// At least this much memory came from `allocate`, and nothing else uses it meanwhile.
     unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()>;
 }
 
 /// The memory of the process.
 #[derive(Debug)]
-pub struct HostMemory;
+pub struct ProcessMemory;
 
-/// From this size on the system has zeros of its own: it gives pages when they are first touched.
+/// From this size on the system provides zeroed pages, committed when they are first touched.
 const LAZY: usize = 1 << 20;
 
-impl HostMemory {
-    /// Room for the alignment, and for the way back to the beginning. The C library's own functions for aligned memory
-    /// do not say whether it is zero, so Rust's would touch all of it.
+impl ProcessMemory {
+    /// Room for the alignment, and for the offset back to the beginning. The C library's own functions for aligned
+    /// memory do not report whether it is zero, so Rust's would touch all of it.
     fn layout(bytes: usize, alignment: usize) -> Option<(Layout, bool)> {
         if bytes < LAZY {
             return Layout::from_size_align(bytes, alignment).ok().map(|layout| (layout, false));
@@ -61,10 +61,10 @@ fn no_more() -> Error {
 }
 
 // SAFETY: memory of the process's allocator.
-unsafe impl Source for HostMemory {
+unsafe impl Source for ProcessMemory {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         let (layout, is_lazy) = Self::layout(bytes, alignment).ok_or_else(no_more)?;
-        // SAFETY: the layout's size is not 0: nobody asks for nothing.
+        // SAFETY: the layout's size is not 0: empty requests do not come here.
         let data = unsafe { alloc_zeroed(layout) };
         if data.is_null() {
             return Err(no_more());
@@ -72,7 +72,7 @@ unsafe impl Source for HostMemory {
         if !is_lazy {
             return Ok(data.expose_provenance());
         }
-        // At least one word in, as the beginning is aligned to a word, and at most `alignment`.
+        // At least one word, as the beginning is aligned to a word, and at most `alignment`.
         let ahead = alignment - data.addr() % alignment;
         // SAFETY: the word in front of the address is within the allocation, and aligned as a word.
         unsafe { data.add(ahead).cast::<usize>().sub(1).write(ahead) };
@@ -82,7 +82,7 @@ unsafe impl Source for HostMemory {
     unsafe fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
         let Some((layout, is_lazy)) = Self::layout(bytes, alignment) else { return };
         let data = std::ptr::with_exposed_provenance_mut::<u8>(address);
-        // SAFETY: `allocate` made it with this layout, and wrote how far in the address lies in front of it.
+        // SAFETY: `allocate` allocated it with this layout, and wrote the offset in front of the address.
         unsafe {
             let ahead = if is_lazy { data.cast::<usize>().sub(1).read() } else { 0 };
             dealloc(data.sub(ahead), layout);
@@ -94,27 +94,27 @@ unsafe impl Source for HostMemory {
     }
 
     unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
-        // SAFETY: as demanded of the caller; the host can touch it.
+        // SAFETY: as demanded of the caller; the host can access it.
         unsafe { fill_zero(address, bytes) };
         Ok(())
     }
 }
 
 /// # Safety
-/// As of `Source::fill_zero`, and the host can touch the memory.
+/// As of `Source::fill_zero`, and the host can access the memory.
 unsafe fn fill_zero(address: usize, bytes: usize) {
     // SAFETY: as demanded of the caller.
     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, bytes) }
 }
 
-/// An allocator of the host's.
+/// A host-provided allocator.
 #[derive(Debug)]
 pub struct HostAllocator {
     vtable: weir_allocator_vtable,
     ctx: *mut c_void,
-    /// What `allocate` promises.
+    /// The alignment that `allocate` guarantees.
     alignment: usize,
-    /// From then on `ctx` is the library's to release.
+    /// Set when `ctx` becomes the library's to release.
     adopted: AtomicBool,
 }
 
@@ -151,18 +151,18 @@ impl HostAllocator {
         Ok(HostAllocator { vtable, ctx, alignment, adopted: AtomicBool::new(false) })
     }
 
-    /// From now on the context is the library's to release. ORDERING: Release pairs with the Acquire in `drop`.
+    /// From now on the library releases the context. ORDERING: Release pairs with the Acquire in `drop`.
     pub fn adopt(&self) {
         self.adopted.store(true, Release);
     }
 
-    /// What every address that it gives is a multiple of, whatever was asked for.
+    /// The alignment of every address that it returns, regardless of the request.
     pub fn alignment(&self) -> usize {
         self.alignment
     }
 
     /// # Safety
-    /// What the host's `allocate` gave, which nobody uses any more.
+    /// Memory from the host's `allocate`, which nothing uses any more.
     unsafe fn give_back(&self, data: *mut c_void, bytes: usize, alignment: usize) {
         if let Some(deallocate) = self.vtable.deallocate {
             // SAFETY: the host's function with its own context, for what its `allocate` gave.
@@ -171,7 +171,7 @@ impl HostAllocator {
     }
 }
 
-/// Largest alignment that an allocator may promise: a large page.
+/// Largest alignment that an allocator may guarantee: a large page.
 const MOST_ALIGNED: usize = 2 << 20;
 
 impl Drop for HostAllocator {
@@ -195,7 +195,7 @@ unsafe impl Source for Ref<HostAllocator> {
             return Err(Error::new(Code::ResourceExhausted, "the host's allocator has no more memory"));
         }
         if !data.addr().is_multiple_of(alignment) {
-            // SAFETY: just given, and nobody has it.
+            // SAFETY: just allocated, and not handed out.
             unsafe { self.give_back(data, bytes, alignment) };
             return Err(Error::new(
                 Code::Internal,
@@ -215,7 +215,7 @@ unsafe impl Source for Ref<HostAllocator> {
     }
 
     unsafe fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
-        // SAFETY: as demanded of the caller; the host can touch it.
+        // SAFETY: as demanded of the caller; the host can access it.
         unsafe { fill_zero(address, bytes) };
         Ok(())
     }
@@ -229,20 +229,20 @@ mod tests {
     fn memory_of_the_process_is_aligned_zero_and_goes_back() {
         for bytes in [1, 64, 4096, LAZY - 1, LAZY, 5 * LAZY + 7] {
             for alignment in [64, 4096] {
-                let address = HostMemory.allocate(bytes, alignment, &Tag::Nothing).unwrap();
+                let address = ProcessMemory.allocate(bytes, alignment, &Tag::Nothing).unwrap();
                 assert!(address.is_multiple_of(alignment));
                 // SAFETY: as many bytes were asked for.
                 let all = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
                 assert!(all.iter().all(|&byte| byte == 0));
                 all.fill(1);
                 // SAFETY: as many bytes were asked for, which nobody else has.
-                unsafe { HostMemory.fill_zero(address, bytes) }.unwrap();
+                unsafe { ProcessMemory.fill_zero(address, bytes) }.unwrap();
                 assert!(all.iter().all(|&byte| byte == 0));
                 // SAFETY: as above.
-                unsafe { HostMemory.deallocate(address, bytes, alignment) };
+                unsafe { ProcessMemory.deallocate(address, bytes, alignment) };
             }
         }
-        assert!(HostMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());
-        assert!(HostMemory.allocate(usize::MAX - 10, 64, &Tag::Nothing).is_err());
+        assert!(ProcessMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());
+        assert!(ProcessMemory.allocate(usize::MAX - 10, 64, &Tag::Nothing).is_err());
     }
 }

@@ -1,10 +1,10 @@
-//! Ranges of addresses: cut by best fit, and joined with their free neighbours when they come back.
+//! Address ranges: allocated by best fit, and merged with their free neighbours when they are returned.
 //!
-//! What lies at the addresses is never touched: it may be the memory of a device, which the host cannot reach. So all
-//! that is known of a range is kept beside it, in an array of nodes; a range's number is its place there. The ranges of
-//! a region, which came from a source in one piece, form a list by address, without gaps. The free ones are in a set
-//! ordered by size, and of equal ones the lowest address comes first, so that the same calls give the same places. Each
-//! call takes O(log n).
+//! The memory at the addresses is never touched: it may be a device's, which the host cannot access. So all bookkeeping
+//! is kept beside it, in an array of nodes; a range's number is its index there. The ranges of a region, which came
+//! from a source in one piece, form a list by address, without gaps. The free ones are in a set ordered by size; among
+//! equal sizes the lowest address comes first, so that the same calls give the same addresses. Each call takes O(log
+//! n).
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -14,14 +14,14 @@ use std::collections::BTreeSet;
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RangeState {
     /// The node is not in use.
     Unused,
     Free,
     Taken,
 }
 
-/// One range, with what its user notes about it.
+/// One range, with its user's notes.
 #[derive(Debug)]
 pub(super) struct Range<N> {
     pub address: usize,
@@ -29,14 +29,14 @@ pub(super) struct Range<N> {
     /// The neighbours in the region.
     before: u32,
     after: u32,
-    pub state: State,
-    /// Nobody has had any of it since it came from the source.
+    pub state: RangeState,
+    /// It has not been used since it came from the source.
     pub clean: bool,
     pub note: N,
 }
 
 #[derive(Debug)]
-pub(super) struct Space<N> {
+pub(super) struct AddressSpace<N> {
     nodes: Vec<Range<N>>,
     /// Nodes that are not in use, linked by `after`.
     unused: u32,
@@ -46,12 +46,12 @@ pub(super) struct Space<N> {
     largest: usize,
 }
 
-impl<N: Default> Space<N> {
-    pub fn new() -> Space<N> {
-        Space { nodes: Vec::new(), unused: NONE, free: BTreeSet::new(), largest: 0 }
+impl<N: Default> AddressSpace<N> {
+    pub fn new() -> AddressSpace<N> {
+        AddressSpace { nodes: Vec::new(), unused: NONE, free: BTreeSet::new(), largest: 0 }
     }
 
-    /// A new region, free as a whole.
+    /// Adds a region, completely free.
     pub fn add(&mut self, address: usize, bytes: usize, clean: bool) -> Result<u32> {
         let Some(index) = self.node() else {
             return Err(Error::exhausted("the list of regions", size_of::<Range<N>>()));
@@ -63,7 +63,7 @@ impl<N: Default> Space<N> {
         Ok(index)
     }
 
-    /// A range of at least `bytes` bytes: of the smallest free one that has them the first part.
+    /// A range of at least `bytes` bytes: the first part of the smallest free range that fits.
     pub fn take(&mut self, bytes: usize) -> Option<u32> {
         if bytes > self.largest {
             return None;
@@ -72,12 +72,12 @@ impl<N: Default> Space<N> {
         Some(self.take_front(index, bytes))
     }
 
-    /// The first `bytes` bytes of a free range that has as many.
+    /// The first `bytes` bytes of a free range that is large enough.
     pub fn take_front(&mut self, index: u32, bytes: usize) -> u32 {
         self.take_out(index);
-        self.nodes[index as usize].state = State::Taken;
+        self.nodes[index as usize].state = RangeState::Taken;
         if self.nodes[index as usize].bytes > bytes
-            // Without memory for a node it is taken whole.
+            // Without memory for a node the whole range is taken.
             && let Some(rest) = self.node()
         {
             let range = &mut self.nodes[index as usize];
@@ -95,7 +95,7 @@ impl<N: Default> Space<N> {
         index
     }
 
-    /// Takes a range back; gives its region, if that is now free as a whole.
+    /// Returns a range; the result is its region, if that is now completely free.
     pub fn give(&mut self, index: u32) -> Option<u32> {
         let mut index = index;
         self.nodes[index as usize].note = N::default();
@@ -113,7 +113,7 @@ impl<N: Default> Space<N> {
         self.is_region(index).then_some(index)
     }
 
-    /// Forgets a region that is free as a whole.
+    /// Removes a completely free region.
     pub fn remove(&mut self, index: u32) -> (usize, usize) {
         self.take_out(index);
         let place = (self.nodes[index as usize].address, self.nodes[index as usize].bytes);
@@ -134,14 +134,14 @@ impl<N: Default> Space<N> {
         self.largest
     }
 
-    /// The largest region that is free as a whole.
+    /// The largest completely free region.
     pub fn free_region(&self) -> Option<u32> {
         self.free.iter().rev().map(|&(_, _, index)| index).find(|&index| self.is_region(index))
     }
 
     /// The first range of each region.
     pub fn regions(&self) -> impl Iterator<Item = u32> + '_ {
-        let is_first = |range: &Range<N>| range.state != State::Unused && range.before == NONE;
+        let is_first = |range: &Range<N>| range.state != RangeState::Unused && range.before == NONE;
         (0..self.nodes.len() as u32).filter(move |&index| is_first(&self.nodes[index as usize]))
     }
 
@@ -153,11 +153,11 @@ impl<N: Default> Space<N> {
 
     /// All ranges, in no order.
     pub fn all(&self) -> impl Iterator<Item = &Range<N>> + '_ {
-        self.nodes.iter().filter(|range| range.state != State::Unused)
+        self.nodes.iter().filter(|range| range.state != RangeState::Unused)
     }
 
     fn is_free(&self, index: u32) -> bool {
-        self.nodes.get(index as usize).is_some_and(|range| range.state == State::Free)
+        self.nodes.get(index as usize).is_some_and(|range| range.state == RangeState::Free)
     }
 
     fn is_region(&self, index: u32) -> bool {
@@ -167,12 +167,12 @@ impl<N: Default> Space<N> {
 
     fn set_free(&mut self, index: u32) {
         let range = &mut self.nodes[index as usize];
-        range.state = State::Free;
+        range.state = RangeState::Free;
         self.largest = self.largest.max(range.bytes);
         self.free.insert((range.bytes, range.address, index));
     }
 
-    /// Takes a free range out of the set.
+    /// Removes a free range from the set.
     fn take_out(&mut self, index: u32) {
         let range = &self.nodes[index as usize];
         self.free.remove(&(range.bytes, range.address, index));
@@ -181,7 +181,7 @@ impl<N: Default> Space<N> {
         }
     }
 
-    /// Makes one range of two neighbours that are in no set.
+    /// Merges two neighbours that are in no set.
     fn join(&mut self, first: u32, second: u32) {
         let (bytes, after, clean) = {
             let range = &self.nodes[second as usize];
@@ -197,7 +197,7 @@ impl<N: Default> Space<N> {
         self.drop_node(second);
     }
 
-    /// A node to fill; None if there is no memory for one.
+    /// An unused node; `None` if there is no memory for one.
     fn node(&mut self) -> Option<u32> {
         if self.unused != NONE {
             let index = self.unused;
@@ -213,7 +213,7 @@ impl<N: Default> Space<N> {
             bytes: 0,
             before: NONE,
             after: NONE,
-            state: State::Unused,
+            state: RangeState::Unused,
             clean: false,
             note,
         });
@@ -223,7 +223,7 @@ impl<N: Default> Space<N> {
     fn drop_node(&mut self, index: u32) {
         let unused = self.unused;
         let range = &mut self.nodes[index as usize];
-        range.state = State::Unused;
+        range.state = RangeState::Unused;
         range.note = N::default();
         range.after = unused;
         self.unused = index;
@@ -234,19 +234,19 @@ impl<N: Default> Space<N> {
 mod tests {
     use super::*;
 
-    impl Space<u32> {
-        /// All that must hold between the nodes, by looking at each of them.
+    impl AddressSpace<u32> {
+        /// Checks all invariants of the nodes.
         fn check(&self) {
             let mut free = BTreeSet::new();
-            for (i, range) in self.nodes.iter().enumerate().filter(|(_, range)| range.state != State::Unused) {
+            for (i, range) in self.nodes.iter().enumerate().filter(|(_, range)| range.state != RangeState::Unused) {
                 assert!(range.bytes > 0);
-                if range.state == State::Free {
+                if range.state == RangeState::Free {
                     free.insert((range.bytes, range.address, i as u32));
                 }
                 if let Some(next) = self.nodes.get(range.after as usize) {
                     assert_eq!((next.address, next.before), (range.address + range.bytes, i as u32));
-                    assert!(next.state != State::Unused);
-                    assert!(range.state == State::Taken || next.state == State::Taken, "two free neighbours");
+                    assert!(next.state != RangeState::Unused);
+                    assert!(range.state == RangeState::Taken || next.state == RangeState::Taken, "two free neighbours");
                 }
             }
             assert_eq!(free, self.free);
@@ -263,8 +263,8 @@ mod tests {
     fn random_calls_agree_with_a_search_of_all_free_ranges() {
         for round in 0..40u64 {
             let mut seed = round;
-            let mut space = Space::new();
-            // What is free, as (bytes, address), worked out by a map of units.
+            let mut space = AddressSpace::new();
+            // The free ranges, as (bytes, address), computed from a map of units.
             let mut units: Vec<(usize, Vec<bool>)> = Vec::new();
             let mut taken: Vec<(u32, usize, usize)> = Vec::new();
             for step in 0..1500u32 {
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_range_is_clean_until_somebody_had_a_part_of_it() {
-        let mut space = Space::<u32>::new();
+        let mut space = AddressSpace::<u32>::new();
         space.add(4096, 4096, true).unwrap();
         let (a, b) = (space.take(64).unwrap(), space.take(64).unwrap());
         assert!(space.get(a).clean && space.get(b).clean);

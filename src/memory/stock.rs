@@ -1,14 +1,14 @@
-//! Scratch memory that outlives the call that needed it, for functions that belong to no engine.
+//! Scratch memory that outlives the call that needed it, for functions that do not belong to an engine.
 //!
-//! A stock has 64 places with a buffer each, made when the place is first used, grown when a call needs more, and kept
-//! for later calls. A call leases the lowest free places, as many as threads may work for it, so that a program holds
-//! about as many buffers as it ever had threads in such calls at once. What a place holds is bounded by the largest
-//! request, which the callers keep small. A call that finds all places taken gets one buffer of its own.
+//! A stock has 64 entries with a buffer each, allocated when the entry is first used, grown when a call needs more, and
+//! kept for later calls. A call leases the lowest free entries, one for each thread that may work for it, so that a
+//! program holds about as many buffers as it ever had threads in such calls at once. The size of a buffer is bounded by
+//! the largest request, which the callers keep small. A call that finds all entries taken gets one buffer of its own.
 //!
 //! Thread-locals would need destructors, which no longer exist when a library is unloaded; nothing here has one. The
-//! stock is never freed. After fork the places that other threads had leased stay taken in the child.
+//! stock is never freed. After fork the entries that other threads had leased stay taken in the child.
 
-use super::Buffer;
+use super::AlignedBuffer;
 use crate::base::Result;
 use crate::sync::Slots;
 use std::cell::UnsafeCell;
@@ -19,35 +19,35 @@ const PLACES: usize = Slots::MAX;
 /// holds one of them.
 const UNIT: usize = 128 << 10;
 
-/// Buffers for many calls.
+/// Buffers shared by many calls.
 #[derive(Debug)]
-pub struct Stock {
+pub struct ScratchStock {
     free: Slots,
-    places: [UnsafeCell<Option<Buffer>>; PLACES],
+    places: [UnsafeCell<Option<AlignedBuffer>>; PLACES],
 }
 
-// SAFETY: a place is touched only by the lease that has claimed it (`free`).
-unsafe impl Sync for Stock {}
+// SAFETY: an entry is touched only by the lease that has claimed it (`free`).
+unsafe impl Sync for ScratchStock {}
 
-impl Default for Stock {
+impl Default for ScratchStock {
     fn default() -> Self {
-        Stock::new()
+        ScratchStock::new()
     }
 }
 
-impl Stock {
-    pub const fn new() -> Stock {
-        Stock { free: Slots::new(PLACES), places: [const { UnsafeCell::new(None) }; PLACES] }
+impl ScratchStock {
+    pub const fn new() -> ScratchStock {
+        ScratchStock { free: Slots::new(PLACES), places: [const { UnsafeCell::new(None) }; PLACES] }
     }
 
-    /// At least one buffer of `bytes` bytes and at most `count`: as many as there is memory and room for. Their
-    /// contents are whatever the last call left there.
+    /// At least one buffer of `bytes` bytes and at most `count`, limited by memory and free entries. Their contents are
+    /// left from earlier calls.
     pub fn lease(&self, count: usize, bytes: usize, what: &str) -> Result<Lease<'_>> {
         let mut lease =
             Lease { stock: self, count: 0, places: [0; PLACES], data: [MaybeUninit::uninit(); PLACES], own: None };
         while lease.count < count.clamp(1, PLACES) {
             let Some(place) = self.free.claim() else { break };
-            // SAFETY: the place is this lease's until it is given back.
+            // SAFETY: the entry is this lease's until it is returned.
             match hold(unsafe { &mut *self.places[place].get() }, bytes, what) {
                 Ok(data) => lease.push(place, data),
                 Err(error) => {
@@ -60,7 +60,7 @@ impl Stock {
             }
         }
         if lease.count == 0 {
-            let buffer = Buffer::zeroed(bytes, what)?;
+            let buffer = AlignedBuffer::zeroed(bytes, what)?;
             lease.data[0].write(buffer.data());
             lease.own = Some(buffer);
         }
@@ -68,25 +68,25 @@ impl Stock {
     }
 }
 
-/// The address of a place's buffer, after making it large enough.
-fn hold(place: &mut Option<Buffer>, bytes: usize, what: &str) -> Result<*mut u8> {
+/// The address of an entry's buffer, after making it large enough.
+fn hold(place: &mut Option<AlignedBuffer>, bytes: usize, what: &str) -> Result<*mut u8> {
     if let Some(buffer) = place.as_ref().filter(|buffer| buffer.bytes() >= bytes) {
         return Ok(buffer.data());
     }
     *place = None;
-    let buffer = Buffer::zeroed(bytes.max(1).next_multiple_of(UNIT), what)?;
+    let buffer = AlignedBuffer::zeroed(bytes.max(1).next_multiple_of(UNIT), what)?;
     Ok(place.insert(buffer).data())
 }
 
-/// Buffers that are a call's until it drops this.
+/// Buffers that belong to a call until it drops this.
 #[derive(Debug)]
 pub struct Lease<'a> {
-    stock: &'a Stock,
-    /// Places that were claimed; 0 if the lease has one buffer of its own.
+    stock: &'a ScratchStock,
+    /// Number of claimed entries; 0 if the lease has one buffer of its own.
     count: usize,
     places: [u8; PLACES],
     data: [MaybeUninit<*mut u8>; PLACES],
-    own: Option<Buffer>,
+    own: Option<AlignedBuffer>,
 }
 
 // SAFETY: addresses of plain memory; a slot of a region uses the buffer with its own number only.
@@ -99,7 +99,7 @@ impl Lease<'_> {
         self.count += 1;
     }
 
-    /// How many buffers there are, at least 1.
+    /// Number of buffers, at least 1.
     pub fn buffers(&self) -> usize {
         self.count.max(1)
     }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn buffers_come_back_and_grow() {
-        let stock = Stock::new();
+        let stock = ScratchStock::new();
         let first = {
             let lease = stock.lease(2, 1000, "test").unwrap();
             assert_eq!(lease.buffers(), 2);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_call_without_a_place_has_a_buffer_of_its_own() {
-        let stock = Stock::new();
+        let stock = ScratchStock::new();
         let all = stock.lease(1000, 8, "test").unwrap();
         assert_eq!(all.buffers(), PLACES);
         let more = stock.lease(3, 8, "test").unwrap();
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_memory_cannot_hold_is_an_error_and_leaves_the_places_free() {
-        let stock = Stock::new();
+        let stock = ScratchStock::new();
         assert!(stock.lease(2, isize::MAX as usize - 2 * UNIT, "test").is_err());
         assert_eq!(stock.lease(1000, 8, "test").unwrap().buffers(), PLACES);
     }

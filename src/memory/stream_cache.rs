@@ -1,38 +1,38 @@
-//! Blocks that came back and are kept for who comes next, by the stream that used them last.
+//! Returned blocks that are kept for reuse, by the stream that used them last.
 //!
-//! A block may be given back while work that uses it is still queued, with its place in that stream: its mark. Work
-//! behind it on the same stream may have the block at once, because a stream runs in order; everybody else only when
-//! the stream has got to the mark. Lane 0 is nobody's: nothing that is queued uses its blocks. In a lane blocks lie in
-//! the order in which they came, the oldest first; if the oldest is still in use, so is the rest.
+//! A block may be returned while queued work still uses it, with its position in that stream: its mark. Later work on
+//! the same stream may have the block at once, because a stream runs in order; all others only when the stream has
+//! reached the mark. List 0 is shared: no queued work uses its blocks. The blocks of a stream lie in the order of their
+//! return, oldest first; if the oldest is still in use, so is the rest.
 //!
-//! Small blocks are kept by class. Large ones are kept only until they are free, and then join their neighbours.
+//! Small blocks are kept by class. Large ones are kept only until they are free, and then merge with their neighbours.
 #![forbid(unsafe_code)]
 
 use super::classes::{CLASSES, Size};
-use super::space::{NONE, Space};
+use super::space::{AddressSpace, NONE};
 use super::tag::Tag;
 use crate::sync::EventCount;
 use std::sync::Arc;
 
-/// How far a stream has got.
+/// The progress of a stream.
 pub trait Progress: Send + Sync {
-    /// Work up to this mark is done, and what it wrote can be seen. Never less than before. Asked under a lock: it
-    /// looks at what it knows, and calls nobody.
+    /// Work up to this mark is done, and its writes are visible. Never decreases. Called under a lock: it returns what
+    /// it knows, without calling anything.
     fn reached(&self) -> u64;
 }
 
-/// A count of what is done. It is dropped under the lock, too, so it must be all that is kept of a stream.
+/// A counter of completed work. It is dropped under the lock, too, so it must be all that is kept of a stream.
 impl Progress for EventCount {
     fn reached(&self) -> u64 {
         EventCount::reached(self)
     }
 }
 
-/// What is noted of a block.
+/// Bookkeeping of a block.
 #[derive(Debug)]
 pub(super) struct Note {
     pub tag: Tag,
-    /// The list that it is in: lane and class, and its neighbours there.
+    /// The list that it is in, by stream and class, and its neighbours there.
     kept: Option<(u32, usize)>,
     newer: u32,
     older: u32,
@@ -46,14 +46,14 @@ impl Default for Note {
 }
 
 impl Note {
-    /// The lane in which it is kept.
+    /// The stream whose list it is in.
     pub fn lane(&self) -> Option<u32> {
         self.kept.map(|(lane, _)| lane)
     }
 }
 
 #[derive(Clone, Copy)]
-struct List {
+struct BlockList {
     newest: u32,
     oldest: u32,
 }
@@ -61,21 +61,21 @@ struct List {
 /// One list for each class, and one for large blocks.
 const LISTS: usize = CLASSES + 1;
 const LARGE: usize = CLASSES;
-/// So many large blocks of a lane are looked at.
+/// Maximum number of large blocks of a stream that a request examines.
 const LOOKS: usize = 16;
 
-struct StreamCache {
-    lists: [List; LISTS],
-    /// None for lane 0, and for a lane whose number is free.
+struct StreamBlocks {
+    lists: [BlockList; LISTS],
+    /// `None` for the shared list, and for an unused number.
     progress: Option<Arc<dyn Progress>>,
     blocks: usize,
-    /// Its stream is gone: the number is free again when the lane is empty.
+    /// Its stream is gone: the number can be reused when the lists are empty.
     is_closed: bool,
 }
 
-impl StreamCache {
-    fn new(progress: Option<Arc<dyn Progress>>) -> StreamCache {
-        StreamCache { lists: [List { newest: NONE, oldest: NONE }; LISTS], progress, blocks: 0, is_closed: false }
+impl StreamBlocks {
+    fn new(progress: Option<Arc<dyn Progress>>) -> StreamBlocks {
+        StreamBlocks { lists: [BlockList { newest: NONE, oldest: NONE }; LISTS], progress, blocks: 0, is_closed: false }
     }
 
     fn has_reached(&self, mark: u64) -> bool {
@@ -83,39 +83,39 @@ impl StreamCache {
     }
 }
 
-/// Work that may still use a block: on this lane, up to this mark.
+/// Work that may still use a block: on this stream, up to this mark.
 pub(super) type Last = Option<(u32, u64)>;
 
-/// Nobody's lane.
+/// The number of the shared lists.
 pub(super) const SHARED: u32 = 0;
 
 pub(super) struct StreamCaches {
-    all: Vec<StreamCache>,
+    all: Vec<StreamBlocks>,
     /// Bytes in all lists.
     pub bytes: usize,
 }
 
 impl StreamCaches {
     pub fn new() -> StreamCaches {
-        StreamCaches { all: vec![StreamCache::new(None)], bytes: 0 }
+        StreamCaches { all: vec![StreamBlocks::new(None)], bytes: 0 }
     }
 
-    /// A lane for a stream. Without memory for one it shares everybody's.
+    /// Lists for a stream. Without memory for them it uses the shared ones.
     pub fn open(&mut self, progress: Arc<dyn Progress>) -> u32 {
-        let unused = |lane: &StreamCache| lane.is_closed && lane.blocks == 0;
+        let unused = |lane: &StreamBlocks| lane.is_closed && lane.blocks == 0;
         if let Some(at) = self.all.iter().position(unused) {
-            self.all[at] = StreamCache::new(Some(progress));
+            self.all[at] = StreamBlocks::new(Some(progress));
             return at as u32;
         }
         if self.all.try_reserve(1).is_err() {
             return SHARED;
         }
-        self.all.push(StreamCache::new(Some(progress)));
+        self.all.push(StreamBlocks::new(Some(progress)));
         self.all.len() as u32 - 1
     }
 
-    /// The stream is gone; what it used last may still be in use. Blocks that are not become everybody's.
-    pub fn close(&mut self, lane: u32, space: &mut Space<Note>) {
+    /// The stream is gone; its last blocks may still be in use. The others become shared.
+    pub fn close(&mut self, lane: u32, space: &mut AddressSpace<Note>) {
         if lane == SHARED {
             return;
         }
@@ -133,8 +133,8 @@ impl StreamCaches {
         }
     }
 
-    /// Keeps a block that came back. False if it is free already, and large.
-    pub fn keep(&mut self, space: &mut Space<Note>, index: u32, class: Option<usize>, last: Last) -> bool {
+    /// Keeps a returned block. False if it is large and no longer in use.
+    pub fn keep(&mut self, space: &mut AddressSpace<Note>, index: u32, class: Option<usize>, last: Last) -> bool {
         let last = last.filter(|&(lane, mark)| !self.all[lane as usize].has_reached(mark));
         match (class, last) {
             (Some(class), Some((lane, mark))) => self.put(space, index, (lane, class), mark),
@@ -145,9 +145,9 @@ impl StreamCaches {
         true
     }
 
-    /// A block of this size that work on `lane` may use from now on, and who may still use it if it is not free of use:
-    /// the same lane, up to a mark.
-    pub fn take(&mut self, space: &mut Space<Note>, size: Size, lane: u32) -> Option<(u32, Last)> {
+    /// A block of this size that work on `lane` may use from now on, and the work that may still use it: on the same
+    /// stream, up to a mark.
+    pub fn take(&mut self, space: &mut AddressSpace<Note>, size: Size, lane: u32) -> Option<(u32, Last)> {
         let found = match size.class {
             Some(class) => {
                 let own = || Some(self.all[lane as usize].lists[class].newest).filter(|&index| index != NONE);
@@ -171,22 +171,22 @@ impl StreamCaches {
         Some((found, last))
     }
 
-    /// Frees the large blocks that are not in use any more.
-    pub fn settle(&mut self, space: &mut Space<Note>) {
+    /// Frees the large blocks that are no longer in use.
+    pub fn settle(&mut self, space: &mut AddressSpace<Note>) {
         for lane in 1..self.all.len() as u32 {
             self.settle_lane(space, lane);
         }
     }
 
-    fn settle_lane(&mut self, space: &mut Space<Note>, lane: u32) {
+    fn settle_lane(&mut self, space: &mut AddressSpace<Note>, lane: u32) {
         while let Some(index) = self.done(space, lane, LARGE) {
             self.take_out(space, index);
             space.give(index);
         }
     }
 
-    /// Frees all that is kept and not in use.
-    pub fn flush(&mut self, space: &mut Space<Note>) {
+    /// Frees all kept blocks that are not in use.
+    pub fn flush(&mut self, space: &mut AddressSpace<Note>) {
         for lane in 0..self.all.len() as u32 {
             for list in 0..LISTS {
                 while let Some(index) = self.done(space, lane, list) {
@@ -197,20 +197,20 @@ impl StreamCaches {
         }
     }
 
-    /// Frees all that is kept: nobody is there any more to use it.
-    pub fn empty(&mut self, space: &mut Space<Note>) {
+    /// Frees all kept blocks: no user is left.
+    pub fn empty(&mut self, space: &mut AddressSpace<Note>) {
         self.all.iter_mut().for_each(|lane| lane.progress = None);
         self.flush(space);
     }
 
-    /// The oldest block of a list, if it is not in use any more.
-    fn done(&self, space: &Space<Note>, lane: u32, list: usize) -> Option<u32> {
+    /// The oldest block of a list, if it is no longer in use.
+    fn done(&self, space: &AddressSpace<Note>, lane: u32, list: usize) -> Option<u32> {
         let of = &self.all[lane as usize];
         let index = Some(of.lists[list].oldest).filter(|&index| index != NONE)?;
         of.has_reached(space.get(index).note.mark).then_some(index)
     }
 
-    fn put(&mut self, space: &mut Space<Note>, index: u32, (lane, list): (u32, usize), mark: u64) {
+    fn put(&mut self, space: &mut AddressSpace<Note>, index: u32, (lane, list): (u32, usize), mark: u64) {
         let of = &mut self.all[lane as usize];
         let older = std::mem::replace(&mut of.lists[list].newest, index);
         match older {
@@ -223,7 +223,7 @@ impl StreamCaches {
         range.note = Note { tag: Tag::Nothing, kept: Some((lane, list)), newer: NONE, older, mark };
     }
 
-    fn take_out(&mut self, space: &mut Space<Note>, index: u32) {
+    fn take_out(&mut self, space: &mut AddressSpace<Note>, index: u32) {
         let range = space.get_mut(index);
         let Some((lane, list)) = range.note.kept.take() else { return };
         let (newer, older) = (range.note.newer, range.note.older);

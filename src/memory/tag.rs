@@ -1,4 +1,4 @@
-//! What a block is for, in words for people.
+//! The purpose of a block, as text for people.
 #![forbid(unsafe_code)]
 
 use crate::base::Desc;
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// Kept with each block, and made into text only when somebody asks.
+/// Kept with each block, and converted to text only on request.
 #[derive(Clone, Debug, Default)]
 pub enum Tag {
     #[default]
@@ -40,7 +40,7 @@ impl Tag {
         }
     }
 
-    /// Some order, in which equal texts are equal.
+    /// An arbitrary order in which equal texts are equal.
     pub(super) fn order(&self, other: &Tag) -> Ordering {
         let key = |tag: &Tag| match tag {
             Tag::Tensor(desc) => Some((desc.dtype, desc.rank, desc.dims)),

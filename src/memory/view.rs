@@ -1,8 +1,7 @@
-//! A tensor as kernels see it: address, size, descriptor. A view describes memory and gives none of it away: what reads
-//! and writes is made of it where somebody vouches for the memory (`Bytes`,
-//! `BytesMut`).
+//! A tensor as kernels see it: address, size, descriptor. A view describes memory without giving access to it: `Bytes`
+//! and `BytesMut`, which read and write, are made from it by code that guarantees that the memory may be accessed.
 //!
-//! A view is made, pointed elsewhere and reshaped by those alone who say that the memory is there:
+//! Creating, redirecting and reshaping a view are unsafe, because the caller guarantees that the memory is valid:
 //!
 //! ```compile_fail,E0133
 //! use weir::{base::{Desc, dtype}, memory::View};
@@ -38,7 +37,7 @@
 //! unsafe { view.reshape(std::ptr::null_mut(), 0, Desc::new(dtype::S32, &[0, 2])) };
 //! ```
 //!
-//! A view has nothing to read:
+//! A view itself cannot be read:
 //!
 //! ```compile_fail,E0599
 //! use weir::{base::{Desc, dtype}, memory::View};
@@ -66,8 +65,8 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// `weir_tensor_view` with an address that can be set while others hold a reference; of values whose shape a run
-/// decides the shape, too.
+/// `weir_tensor_view` with an address that can be set while others hold a reference; so can the shape of values that
+/// are sized at run time.
 #[repr(C)]
 #[derive(Debug)]
 pub struct View {
@@ -76,7 +75,7 @@ pub struct View {
     desc: UnsafeCell<Desc>,
 }
 
-// SAFETY: the descriptor is written by `reshape` alone, whose callers say that nobody reads it meanwhile.
+// SAFETY: only `reshape` writes the descriptor, and its callers guarantee that nothing reads it meanwhile.
 unsafe impl Sync for View {}
 
 // C reads a View as a weir_tensor_view.
@@ -89,18 +88,18 @@ const _: () = {
 };
 
 impl View {
-    /// A view of `bytes` bytes at `data`, which hold a tensor like `desc`.
+    /// A view of `bytes` bytes at `data`, holding a tensor like `desc`.
     ///
     /// # Safety
-    /// The bytes are there, at an address of the host's or of a device's, for as long as this view or a clone of it
-    /// points at them. They are aligned as elements of `desc` are.
+    /// The bytes are valid, at an address of the host or of a device, for as long as this view or a clone of it points
+    /// at them. They are aligned as elements of `desc` are.
     pub const unsafe fn new(data: *mut u8, bytes: usize, desc: Desc) -> View {
         View { data: AtomicPtr::new(data), bytes: AtomicUsize::new(bytes), desc: UnsafeCell::new(desc) }
     }
 
     /// A view of no memory.
     pub const fn empty(desc: Desc) -> View {
-        // SAFETY: no bytes are everywhere.
+        // SAFETY: zero bytes are valid at any address.
         unsafe { View::new(std::ptr::null_mut(), 0, desc) }
     }
 
@@ -108,11 +107,11 @@ impl View {
         self.data.load(Relaxed)
     }
 
-    /// Points the view elsewhere. ORDERING: Relaxed; the owner of a run binds before it opens the run, and workers
-    /// enter with Acquire.
+    /// Redirects the view. ORDERING: Relaxed; the owner of a run binds before it opens the run, and workers enter with
+    /// Acquire.
     ///
     /// # Safety
-    /// As of `new`, with as many bytes as the view had.
+    /// As of `new`, with the size that the view has.
     pub unsafe fn set_data(&self, data: *mut u8) {
         self.data.store(data, Relaxed);
     }
@@ -122,15 +121,15 @@ impl View {
     }
 
     pub fn desc(&self) -> &Desc {
-        // SAFETY: whoever reshapes the view says that nobody reads it.
+        // SAFETY: a caller of `reshape` guarantees that nothing reads it meanwhile.
         unsafe { &*self.desc.get() }
     }
 
-    /// Makes it a view of another tensor, whose shape may differ.
+    /// Turns it into a view of another tensor, whose shape may differ.
     ///
     /// # Safety
-    /// As of `new`, and nobody else reads the view meanwhile, nor keeps its descriptor: it belongs to whoever runs the
-    /// node whose value it is, until others are told.
+    /// As of `new`, and nothing else reads the view meanwhile, or keeps its descriptor: it belongs to the thread that
+    /// runs the node whose value it is, until others are notified.
     pub unsafe fn reshape(&self, data: *mut u8, bytes: usize, desc: Desc) {
         self.data.store(data, Relaxed);
         self.bytes.store(bytes, Relaxed);
@@ -138,20 +137,20 @@ impl View {
         unsafe { self.desc.get().write(desc) }
     }
 
-    /// The tensor, to be read.
+    /// The tensor, for reading.
     ///
     /// # Safety
-    /// The bytes are the host's and have values, and nobody writes them during `'a`.
+    /// The bytes are initialised host memory, and nothing writes them during `'a`.
     #[inline]
     pub unsafe fn as_bytes(&self) -> Bytes<'_> {
         // SAFETY: as demanded of the caller.
         unsafe { Bytes::of(self) }
     }
 
-    /// The tensor, to be written.
+    /// The tensor, for writing.
     ///
     /// # Safety
-    /// The bytes are the host's and have values, and nobody else reads or writes them during `'a`.
+    /// The bytes are initialised host memory, and nothing else reads or writes them during `'a`.
     #[inline]
     pub unsafe fn as_bytes_mut(&self) -> BytesMut<'_> {
         // SAFETY: as demanded of the caller.
@@ -164,7 +163,7 @@ impl View {
     /// As of `as_bytes`, and there is an element.
     #[inline]
     pub unsafe fn integer(&self) -> i32 {
-        // SAFETY: the descriptor says how large the element is, and whoever made the view that it is aligned.
+        // SAFETY: the descriptor states the element's size, and the maker of the view guarantees its alignment.
         unsafe {
             match self.desc().dtype {
                 dtype::S32 => self.data().cast::<i32>().read(),
@@ -177,12 +176,12 @@ impl View {
 
 impl Clone for View {
     fn clone(&self) -> View {
-        // SAFETY: whoever made this view or pointed it there has vouched for clones too.
+        // SAFETY: the code that made or redirected this view has guaranteed it for clones too.
         unsafe { View::new(self.data(), self.bytes(), *self.desc()) }
     }
 }
 
-/// Whether two stretches of memory share a byte.
+/// Whether two memory ranges share a byte.
 pub fn overlaps(a: (*mut u8, usize), b: (*mut u8, usize)) -> bool {
     let ((a, a_len), (b, b_len)) = ((a.0 as usize, a.1), (b.0 as usize, b.1));
     a_len > 0 && b_len > 0 && a < b + b_len && b < a + a_len
@@ -205,7 +204,7 @@ unsafe impl Element for i32 {
     const DTYPE: u32 = dtype::S32;
 }
 
-/// A tensor of the host's that may be read during `'a`: nobody writes it.
+/// A host tensor that may be read during `'a`: nothing writes it.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Bytes<'a> {
@@ -225,7 +224,7 @@ impl<'a> Bytes<'a> {
         self.view.desc()
     }
 
-    /// What it is.
+    /// Its descriptor.
     #[inline]
     pub fn view(&self) -> &'a View {
         self.view
@@ -236,7 +235,7 @@ impl<'a> Bytes<'a> {
         self.view.data()
     }
 
-    /// How many bytes there are.
+    /// Size in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.view.bytes()
@@ -254,7 +253,7 @@ impl<'a> Bytes<'a> {
         unsafe { std::slice::from_raw_parts(data, len) }
     }
 
-    /// The bytes, whatever the elements are.
+    /// The bytes, for any element type.
     pub fn read_bytes(&self) -> &'a [u8] {
         match self.len() {
             0 => &[],
@@ -275,7 +274,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// A tensor of the host's that may be written during `'a`: nobody else reads or writes it.
+/// A host tensor that may be written during `'a`: nothing else reads or writes it.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct BytesMut<'a> {
@@ -300,7 +299,7 @@ impl<'a> BytesMut<'a> {
         self.view.data()
     }
 
-    /// How many bytes there are.
+    /// Size in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.view.bytes()
@@ -311,21 +310,21 @@ impl<'a> BytesMut<'a> {
         self.len() == 0
     }
 
-    /// What it is.
+    /// Its descriptor.
     #[inline]
     pub fn view(&self) -> &'a View {
         self.view
     }
 
-    /// Fills it with an input's bytes, as many as both have.
+    /// Copies an input's bytes, as many as both have.
     #[inline]
     pub fn copy_from(&mut self, source: Bytes<'_>) {
         let bytes = self.len().min(source.len());
-        // SAFETY: both are alive and large enough, and this one is nobody else's, so that they do not overlap.
+        // SAFETY: both are alive and large enough, and this one is exclusive, so that they do not overlap.
         unsafe {
             match bytes {
                 0 => {}
-                // One move, where a call would cost more.
+                // A single move, where a call would cost more.
                 4 => self.data().cast::<u32>().write_unaligned(source.data().cast::<u32>().read_unaligned()),
                 8 => self.data().cast::<u64>().write_unaligned(source.data().cast::<u64>().read_unaligned()),
                 _ => std::ptr::copy_nonoverlapping(source.data(), self.data(), bytes),
@@ -337,7 +336,7 @@ impl<'a> BytesMut<'a> {
     pub fn write_bytes(&mut self) -> &mut [u8] {
         match self.len() {
             0 => &mut [],
-            // SAFETY: writable during 'a, and nobody else's (`of`); borrowed for as long as the slice lives.
+            // SAFETY: writable during 'a, and exclusive (`of`); borrowed for as long as the slice lives.
             len => unsafe { std::slice::from_raw_parts_mut(self.data(), len) },
         }
     }
@@ -358,17 +357,17 @@ impl<'a> BytesMut<'a> {
     #[inline]
     pub fn write_integer(&mut self, value: i32) {
         assert_eq!((self.desc().dtype, self.len()), (dtype::S32, 4));
-        // SAFETY: writable (`of`), four bytes, and aligned, as whoever made the view has said.
+        // SAFETY: writable (`of`), four bytes, and aligned, as the maker of the view guarantees.
         unsafe { self.data().cast::<i32>().write(value) }
     }
 
-    /// The elements, to be written in pieces: an item of a region has `per_item` consecutive ones.
+    /// The elements, to be written in parts: an item of a region has `per_item` consecutive ones.
     pub fn shards<T: Element>(self, per_item: usize) -> Shards<'a, T> {
         let (data, len) = typed(self.view);
         Shards { data, len, per_item, _life: PhantomData }
     }
 
-    /// The bytes, whatever the elements are, to be written in pieces.
+    /// The bytes, for any element type, to be written in parts.
     pub fn byte_shards(self, per_item: usize) -> Shards<'a, u8> {
         match self.len() {
             0 => Shards { data: NonNull::dangling().as_ptr(), len: 0, per_item, _life: PhantomData },
@@ -377,7 +376,7 @@ impl<'a> BytesMut<'a> {
     }
 }
 
-/// Where the elements are, and how many.
+/// Address and number of the elements.
 fn typed<T: Element>(view: &View) -> (*mut T, usize) {
     assert_eq!(view.desc().dtype, T::DTYPE, "a kernel read {} as {}", view.desc().text(), dtype::name(T::DTYPE));
     let (data, len) = (view.data().cast::<T>(), view.bytes() / size_of::<T>());
@@ -385,18 +384,17 @@ fn typed<T: Element>(view: &View) -> (*mut T, usize) {
     if len == 0 { (NonNull::dangling().as_ptr(), 0) } else { (data, len) }
 }
 
-/// An output that a region divides among its claims. Who gives it to a region gives it away, so that no other region
-/// divides it too.
+/// An output that a region divides among its claims. A region takes ownership of it, so that no other region divides it
+/// too.
 ///
 /// # Safety
-/// The parts of claims that have no item in common have no memory in common, and are nobody else's while the parts
-/// live.
+/// The parts of claims without a common item do not share memory, and are exclusive while they live.
 pub unsafe trait Parts: Sync {
-    /// What a claim has of it.
+    /// A claim's part of it.
     type Part;
 
     /// # Safety
-    /// No other part of this output was or will be made of a claim with an item of this one's.
+    /// No other part of this output was or will be made for a claim that shares an item with this one.
     unsafe fn part(&self, claim: &Claim) -> Self::Part;
 }
 
@@ -409,7 +407,7 @@ pub struct Shards<'a, T> {
     _life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: as a mutable slice, of which each claim takes elements of its own.
+// SAFETY: like a mutable slice, of which each claim takes elements of its own.
 unsafe impl<T: Send> Send for Shards<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shards<'_, T> {}
@@ -429,7 +427,7 @@ impl<'a, T> Shards<'a, T> {
     }
 }
 
-// SAFETY: items have elements of their own, of an output that is nobody else's (`BytesMut`).
+// SAFETY: items have elements of their own, of an output with exclusive use (`BytesMut`).
 unsafe impl<'a, T: Send> Parts for Shards<'a, T> {
     type Part = &'a mut [T];
 

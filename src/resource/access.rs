@@ -1,9 +1,9 @@
-//! The lock of an exclusive variable, which nobody sleeps on but threads of the host's that may.
+//! The lock of an exclusive variable. Only host threads that may block sleep on it.
 //!
-//! A kernel that finds it taken leaves word, and ends its round (`kernel::Completion`); the one who lets go of the lock
-//! completes the rounds of all who left word, and they try again, each where its run goes on. Nobody is handed the
-//! lock, so nothing is lost when a run whose turn it would be has stopped meanwhile. The lock is held for as long as a
-//! copy or a sum takes, whose pieces may be shared with the pool, and never while anything else is waited for.
+//! A kernel that finds it taken registers as a waiter, and ends its round (`kernel::Completion`); the thread that
+//! releases the lock completes the rounds of all waiters, and they try again, each where its run continues. The lock is
+//! never handed over directly, so nothing is lost when the run next in turn has stopped meanwhile. The lock is held for
+//! the time of a copy or a sum, whose pieces may be shared with the pool, and never during any other wait.
 #![forbid(unsafe_code)]
 
 use crate::base::time::{Deadline, now_ns};
@@ -12,54 +12,54 @@ use crate::kernel::Completion;
 use crate::sync::{EventCount, Mutex, ambient};
 use smallvec::SmallVec;
 
-/// How long a worker looks whether a lock is let go of that it cannot wait for.
+/// How long a worker that must not wait for a lock spins for its release.
 const LOOK_NS: u64 = 100_000;
 
 #[derive(Default)]
-struct State {
+struct AccessState {
     is_held: bool,
     waiting: SmallVec<[Completion; 8]>,
 }
 
-pub(super) struct Access {
-    state: Mutex<State>,
-    /// Advanced each time the lock is let go of.
+pub(super) struct VariableLock {
+    state: Mutex<AccessState>,
+    /// Advanced at each release of the lock.
     releases: EventCount,
 }
 
 /// The lock is held until this is dropped.
-pub(super) struct Held<'a>(&'a Access);
+pub(super) struct HeldLock<'a>(&'a VariableLock);
 
-impl Held<'_> {
-    /// Whether it is this lock.
-    pub fn is_of(&self, access: &Access) -> bool {
+impl HeldLock<'_> {
+    /// Whether this holds the given lock.
+    pub fn is_of(&self, access: &VariableLock) -> bool {
         std::ptr::eq(self.0, access)
     }
 }
 
-impl Access {
-    pub fn new() -> Access {
-        Access { state: Mutex::default(), releases: EventCount::new() }
+impl VariableLock {
+    pub fn new() -> VariableLock {
+        VariableLock { state: Mutex::default(), releases: EventCount::new() }
     }
 
-    /// The lock; or None, and what `word` gives is completed when the lock is free.
-    pub fn take_or_leave_word(&self, word: impl FnOnce() -> Completion) -> Option<Held<'_>> {
+    /// Takes the lock; or returns `None`, and the completion from `word` is completed when the lock is free.
+    pub fn take_or_leave_word(&self, word: impl FnOnce() -> Completion) -> Option<HeldLock<'_>> {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.is_held, true) {
             state.waiting.push(word());
             return None;
         }
-        Some(Held(self))
+        Some(HeldLock(self))
     }
 
-    fn take(&self) -> Option<Held<'_>> {
+    fn take(&self) -> Option<HeldLock<'_>> {
         let was_held = std::mem::replace(&mut self.state.lock().is_held, true);
-        (!was_held).then(|| Held(self))
+        (!was_held).then(|| HeldLock(self))
     }
 
-    /// The lock, for a call of the host's. Waits for it, in a worker only as long as that is harmless; `what` names
-    /// what it is of.
-    pub fn wait(&self, what: &dyn Fn() -> String) -> Result<Held<'_>> {
+    /// Takes the lock for a call of the host's. Waits for it, in a worker only as long as that is harmless; `what`
+    /// names the locked object.
+    pub fn wait(&self, what: &dyn Fn() -> String) -> Result<HeldLock<'_>> {
         let begun = now_ns();
         loop {
             let seen = self.releases.reached();
@@ -80,7 +80,7 @@ impl Access {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldLock<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.is_held = false;
@@ -88,7 +88,7 @@ impl Drop for Held<'_> {
         drop(state);
         self.0.releases.advance(1);
         for word in waiting {
-            // Nobody else has it.
+            // No other thread has it.
             let _ = word.done(Ok(()));
         }
     }

@@ -1,16 +1,16 @@
-//! An object of the host's.
+//! Host objects as resources.
 #![forbid(unsafe_code)]
 
 use crate::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::any::Any;
 use std::ffi::c_void;
 
-/// An address with the name of a type, which the library only keeps and lets go of.
+/// An address with the name of a type, which the library only keeps and releases.
 pub struct HostObject {
     type_name: Box<str>,
     /// Atomic only so that threads may share it: it is never written again.
     object: AtomicPtr<c_void>,
-    /// Whatever must be dropped when nobody uses it any more.
+    /// The owner to drop when nothing uses the object any more.
     _destroy: Box<dyn Any + Send + Sync>,
 }
 

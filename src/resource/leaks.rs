@@ -1,4 +1,4 @@
-//! What was still referenced when its engine went, by name, until it goes too.
+//! Resources that were still referenced when their engine ended, by name, until they end too.
 #![forbid(unsafe_code)]
 
 use super::Resource;
@@ -14,7 +14,7 @@ struct Leak {
 
 static LEAKS: Global<Vec<Leak>> = Global::new(Vec::new);
 
-/// The engine is about to let go of a resource that others hold.
+/// The engine is about to release a resource that others hold.
 pub(super) fn note(engine: &str, resource: &Ref<Resource>) {
     let leak = Leak { text: format!("{engine}: {}", resource.text()), resource: Ref::downgrade(resource) };
     let mut leaks = LEAKS.lock();
@@ -28,12 +28,12 @@ fn with_those_alive<R>(f: impl Fn(&[Leak]) -> R) -> R {
     f(&leaks)
 }
 
-/// How many there are now.
+/// Current number of leaks.
 pub fn count() -> usize {
     with_those_alive(<[Leak]>::len)
 }
 
-/// One line for each: who, and how many references there are now.
+/// One line for each: its description, and its current number of references.
 pub fn report() -> String {
     with_those_alive(|leaks| {
         let mut lines: Vec<String> =

@@ -1,35 +1,34 @@
-//! Resources: what an engine keeps by name between runs. Variables, lookup tables, objects of the host's.
+//! Resources: objects that an engine keeps by name between runs. Variables, lookup tables, host objects.
 //!
-//! # Who keeps what alive
+//! # Ownership
 //!
-//! A resource is counted. Its *container* holds one reference, as long as it has the name; handles of the host's,
-//! programs that were compiled with it and work that is under way hold others. To delete a name, or to clear a
-//! container, lets go of the container's reference and makes the resource's number stale; the resource ends with its
-//! last reference. What ends may call the host, so nothing ends under a lock.
+//! A resource is reference-counted. Its *container* holds one reference, as long as it has the name; handles of the
+//! host, programs compiled with it and work in flight hold others. Deleting a name, or clearing a container, drops the
+//! container's reference and makes the resource's number stale; the resource ends with its last reference. The end may
+//! call the host, so it never happens under a lock.
 //!
-//! A resource does not keep its engine alive, because the engine keeps the resource. When the engine goes, what is
-//! still referenced is noted (`leaks`), and goes on being a piece of memory that can be read and let go of.
+//! A resource does not keep its engine alive, because the engine keeps the resource. When the engine ends, resources
+//! that are still referenced are recorded (`leaks`), and remain readable memory until they are released.
 //!
 //! # Names and numbers
 //!
 //! A name is for people and for sharing: container and name, looked up under a lock (`registry`). A *number* is an
-//! index and the generation of what has it, so a stale one is found. Kernels of variables hold numbers. They are looked
-//! up when a graph is compiled (`Kernel::resolve`): the program holds the variable itself, and its runs go through a
-//! pointer. A call on a stream looks the number up.
+//! index and the generation of its object, so a stale one is detected. Kernels of variables hold numbers. They are
+//! looked up when a graph is compiled (`Kernel::resolve`): the program holds the variable itself, and its runs go
+//! through a pointer. A call on a stream looks the number up.
 //!
-//! # Two ways to use a variable
+//! # Exclusive and optimistic variables
 //!
-//! *Exclusive* (`access`): one memory, and a lock that a node holds while it reads or writes. A node that finds it
-//! taken does not block its worker: it leaves word, completes its round, and tries again when the lock is free. What
-//! runs of different programs do to it is whole, in some order; within a graph the order is the edges', and compile
-//! refuses a graph that gives none.
+//! *Exclusive* (`access`): one buffer, and a lock that a node holds while it reads or writes. A node that finds it
+//! taken does not block its worker: it registers as a waiter, completes its round, and tries again when the lock is
+//! free. Accesses by runs of different programs are atomic, in some order; within a graph the edges give the order, and
+//! compile refuses a graph without one.
 //!
-//! *Optimistic* (`versions`): no lock while anything is read or written. A reader holds on to the version that was
-//! current; a writer makes a version of its own and puts it in place of the one that it began with, or begins again.
-//! Readers see one value or the other, never parts of both, and no sum is lost.
+//! *Optimistic* (`versions`): no lock during a read or write. A reader holds the version that was current; a writer
+//! fills a version of its own and replaces the one that it began with, or begins again. Readers see one value or the
+//! other, never parts of both, and no sum is lost.
 //!
-//! On a device that works on its own (`on_device`) both are one chain of accesses that the device makes one after the
-//! other.
+//! On an accelerator (`on_device`) both are one chain of accesses that the device executes one after the other.
 
 mod access;
 mod host;
@@ -47,9 +46,9 @@ pub use host::HostObject;
 pub use leaks::{count as leak_count, report as leak_report};
 pub use name::{DEFAULT_CONTAINER, check as check_name, check_container};
 pub use on_device::Side;
-pub use operations::{Operation, kernel};
+pub use operations::{VariableOperation, kernel};
 pub use registry::{Listed, Registry};
-pub use table::{Key, KeyKind, Keys, Table};
+pub use table::{KeyKind, Keys, LookupTable, TableKey};
 pub use table_kernels::{TableOperation, table_kernel};
 pub use variable::Variable;
 
@@ -80,7 +79,7 @@ impl ResourceKind {
         value as weir_resource_kind
     }
 
-    /// None = any.
+    /// `None` = any.
     pub fn from_value(value: weir_resource_kind) -> Result<Option<ResourceKind>> {
         if value == V::WEIR_RESOURCE_ANY as weir_resource_kind {
             return Ok(None);
@@ -98,23 +97,23 @@ impl ResourceKind {
     }
 }
 
-/// A number that no other thing of this process has which nodes of graphs read and write. ORDERING: Relaxed; only that
-/// no two are alike.
+/// A number for objects that nodes of graphs read and write, unique in this process. ORDERING: Relaxed; only uniqueness
+/// matters.
 fn next_serial() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
 }
 
-/// What a resource is.
-pub enum Body {
+/// The object behind a resource.
+pub enum ResourceBody {
     Variable(Variable),
-    Table(Table),
+    Table(LookupTable),
     Host(HostObject),
 }
 
-/// Where a resource was entered.
+/// The container and name under which a resource was registered.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ResourcePlace {
     pub container: Box<str>,
     pub name: Box<str>,
 }
@@ -122,8 +121,8 @@ pub struct Place {
 pub struct Resource {
     registry: Weak<Registry>,
     number: u64,
-    place: OnceLock<Place>,
-    body: Body,
+    place: OnceLock<ResourcePlace>,
+    body: ResourceBody,
 }
 
 impl Kind for Resource {
@@ -133,8 +132,8 @@ impl Kind for Resource {
 }
 
 impl Resource {
-    /// Without a name yet.
-    pub fn create(registry: &Arc<Registry>, body: Body) -> Result<Ref<Resource>> {
+    /// A resource without a name.
+    pub fn create(registry: &Arc<Registry>, body: ResourceBody) -> Result<Ref<Resource>> {
         let number = registry.take_number()?;
         let resource = Resource { registry: Arc::downgrade(registry), number, place: OnceLock::new(), body };
         let resource = Object::shared(resource);
@@ -144,9 +143,9 @@ impl Resource {
 
     pub fn kind(&self) -> ResourceKind {
         match &self.body {
-            Body::Variable(_) => ResourceKind::Variable,
-            Body::Table(_) => ResourceKind::Table,
-            Body::Host(_) => ResourceKind::Host,
+            ResourceBody::Variable(_) => ResourceKind::Variable,
+            ResourceBody::Table(_) => ResourceKind::Table,
+            ResourceBody::Host(_) => ResourceKind::Host,
         }
     }
 
@@ -155,13 +154,13 @@ impl Resource {
         self.number
     }
 
-    /// None if it was never entered in a container.
-    pub fn place(&self) -> Option<&Place> {
+    /// `None` if it was never registered in a container.
+    pub fn place(&self) -> Option<&ResourcePlace> {
         self.place.get()
     }
 
     fn set_place(&self, container: &str, name: &str) -> Result<()> {
-        let place = Place { container: container.into(), name: name.into() };
+        let place = ResourcePlace { container: container.into(), name: name.into() };
         self.place.set(place).map_err(|_| Error::invalid(format!("{} has a name already", self.text())))
     }
 
@@ -177,7 +176,7 @@ impl Resource {
         self.registry.as_ptr() == Arc::as_ptr(registry)
     }
 
-    /// Refuses one of another engine; `argument` names it.
+    /// Refuses a resource of another engine; `argument` names it.
     pub fn check_engine(&self, registry: &Arc<Registry>, argument: &str) -> Result<()> {
         if self.belongs_to(registry) {
             return Ok(());
@@ -198,31 +197,31 @@ impl Resource {
 
     pub fn variable(&self) -> Result<&Variable> {
         match &self.body {
-            Body::Variable(variable) => Ok(variable),
+            ResourceBody::Variable(variable) => Ok(variable),
             _ => Err(self.is_not(ResourceKind::Variable)),
         }
     }
 
-    pub fn table(&self) -> Result<&Table> {
+    pub fn table(&self) -> Result<&LookupTable> {
         match &self.body {
-            Body::Table(table) => Ok(table),
+            ResourceBody::Table(table) => Ok(table),
             _ => Err(self.is_not(ResourceKind::Table)),
         }
     }
 
     pub fn host(&self) -> Result<&HostObject> {
         match &self.body {
-            Body::Host(object) => Ok(object),
+            ResourceBody::Host(object) => Ok(object),
             _ => Err(self.is_not(ResourceKind::Host)),
         }
     }
 
-    /// Memory that it holds.
+    /// Bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
         match &self.body {
-            Body::Variable(variable) => variable.bytes(),
-            Body::Table(table) => table.bytes(),
-            Body::Host(_) => 0,
+            ResourceBody::Variable(variable) => variable.bytes(),
+            ResourceBody::Table(table) => table.bytes(),
+            ResourceBody::Host(_) => 0,
         }
     }
 }

@@ -1,21 +1,21 @@
-//! The syntax of names: letters, digits, '.', '_', '-' and '/', and no '_' at the beginning, which is the library's.
+//! The syntax of names: letters, digits, '.', '_', '-' and '/'. A leading '_' is reserved for the library.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
 
-/// Where resources are if nobody says.
+/// The container of resources without an explicit one.
 pub const DEFAULT_CONTAINER: &str = "default";
 
-/// So many bytes fit into weir_resource_info, with a NUL behind them.
+/// Maximum length: it fits into weir_resource_info, with a NUL behind it.
 const MOST_OF_NAME: usize = 127;
 const MOST_OF_CONTAINER: usize = 63;
 
-/// Refuses what is no name of a resource.
+/// Refuses an invalid name of a resource.
 pub fn check(name: &str) -> Result<()> {
     check_as("name", name, MOST_OF_NAME)
 }
 
-/// Refuses what is no name of a container.
+/// Refuses an invalid name of a container.
 pub fn check_container(name: &str) -> Result<()> {
     check_as("container", name, MOST_OF_CONTAINER)
 }

@@ -1,14 +1,13 @@
-//! A variable in the memory of a device that works on its own.
+//! A variable in an accelerator's memory.
 //!
-//! What reads and writes it there is issued to streams of any number, by programs, other streams, and the host. All of
-//! it forms a *chain*: each access waits, on the device, for the one that was issued before it, whatever stream that is
-//! on. So accesses are whole, and come one after the other in the order in which they were issued; nobody waits on the
-//! host. Exclusive and optimistic variables are alike in this. A graph gives its accesses to an exclusive one an order,
-//! and issues them in that order.
+//! Reads and writes are issued to any number of streams, by programs, other streams, and the host. All of them form a
+//! *chain*: each access waits, on the device, for the one issued before it, on whichever stream that is. So accesses
+//! are atomic, and execute one after the other in the order of issue, without a wait on the host. Exclusive and
+//! optimistic variables behave alike. A graph orders its accesses to an exclusive one, and issues them in that order.
 //!
-//! An access whose stream fails is not made, and the variable keeps its value: a sum is computed beside it, and then
-//! copied. An access that waits for a stream which then fails fails with it; what comes when the failure is known does
-//! not wait for it, and goes on.
+//! An access whose stream fails is not executed, and the variable keeps its value: a sum is computed in other memory,
+//! and then copied. An access that waits for a stream which then fails fails with it; accesses after the failure is
+//! known do not wait for it, and continue.
 
 use crate::base::time::Deadline;
 use crate::base::{Desc, Error, Result};
@@ -16,23 +15,23 @@ use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, Launch,
     Location, Then, Transfer,
 };
-use crate::memory::{Block, Pool, Tag, View};
+use crate::memory::{MemoryBlock, Pool, Tag, View};
 use crate::sync::{Mutex, ambient, fork};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Where a tensor is that the host gives.
+/// The memory of a tensor that the host passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// In the host's memory.
+    /// Host memory.
     Host,
-    /// In that of the variable's device.
+    /// Memory of the variable's device.
     Device,
 }
 
 impl Side {
     /// # Safety
-    /// The tensor is there, until the copy is done.
+    /// The tensor is valid until the copy is done.
     unsafe fn place(self, view: &View) -> Location<'static> {
         let address = view.data().expose_provenance();
         match self {
@@ -43,42 +42,42 @@ impl Side {
     }
 }
 
-pub(super) struct OnDevice {
+pub(super) struct DeviceVariable {
     device: Arc<dyn Device>,
     pool: Arc<Pool>,
     desc: Desc,
     bytes: usize,
     chain: Mutex<Chain>,
-    /// Events of accesses that others came behind.
+    /// Events of accesses that later ones have already waited for.
     spare: Mutex<VecDeque<Arc<dyn DeviceEvent>>>,
-    /// For calls of the host's, one at a time.
+    /// A stream for calls of the host's, one at a time.
     line: Mutex<Option<Box<dyn DeviceStream>>>,
 }
 
 struct Chain {
-    memory: Option<Block>,
-    /// Where sums are made.
-    sum: Option<Block>,
-    /// Accesses that were issued.
+    memory: Option<MemoryBlock>,
+    /// Memory for sums.
+    sum: Option<MemoryBlock>,
+    /// Number of issued accesses.
     number: u64,
-    /// Behind the last one of them.
+    /// The event after the last of them.
     last: Option<Arc<dyn DeviceEvent>>,
 }
 
-/// An access is over, or has failed. Not under a lock: a device may do work to answer.
+/// Whether an access is over, or has failed. Not called under a lock: a device may do work to answer.
 fn is_over(event: &Arc<dyn DeviceEvent>) -> bool {
     !matches!(event.is_reached(), Ok(false))
 }
 
-impl OnDevice {
-    /// One of zeros.
-    pub fn create(device: &Arc<dyn Device>, pool: &Arc<Pool>, desc: Desc) -> Result<OnDevice> {
+impl DeviceVariable {
+    /// A zeroed variable.
+    pub fn create(device: &Arc<dyn Device>, pool: &Arc<Pool>, desc: Desc) -> Result<DeviceVariable> {
         let bytes = desc.bytes()?;
         let memory = pool.allocate(bytes, tag(&desc))?;
         let chain = Mutex::new(Chain { memory: Some(memory), sum: None, number: 0, last: None });
         let (device, pool) = (Arc::clone(device), Arc::clone(pool));
         let (spare, line) = (Mutex::default(), Mutex::default());
-        let made = OnDevice { device, pool, desc, bytes, chain, spare, line };
+        let made = DeviceVariable { device, pool, desc, bytes, chain, spare, line };
         if bytes > 0 {
             let fill = |stream: &dyn DeviceStream, chain: &Chain| {
                 stream.fill(&Fill { name: "a variable's zeros", address: chain.address()?, bytes, value: 0 })
@@ -97,10 +96,10 @@ impl OnDevice {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes + self.chain.lock().sum.as_ref().map_or(0, Block::bytes)
+        self.bytes + self.chain.lock().sum.as_ref().map_or(0, MemoryBlock::bytes)
     }
 
-    /// Additions will be made.
+    /// Prepares for additions.
     pub fn prepare_sum(&self) -> Result<()> {
         if self.chain.lock().sum.is_none() {
             let sum = self.pool.allocate(self.bytes, Tag::text(format!("sums of a variable {}", self.desc.text())))?;
@@ -109,7 +108,7 @@ impl OnDevice {
         Ok(())
     }
 
-    /// Issues an access, behind the one before it.
+    /// Issues an access, after the previous one.
     fn issue(
         &self,
         stream: &dyn DeviceStream,
@@ -122,12 +121,12 @@ impl OnDevice {
         };
         let is_known_over = last.as_ref().is_none_or(is_over);
         let mut chain = self.chain.lock();
-        // The event says nothing by itself: others may have come in between, and one of them may have it now.
+        // The event alone proves nothing: other accesses may have come in between, and one of them may be reusing it.
         if let Some(last) = chain.last.as_ref().filter(|_| !is_known_over || chain.number != number) {
             stream.wait(last)?;
         }
         let result = access(stream, &chain);
-        // Also behind a part of it.
+        // Recorded even if only a part was issued.
         stream.record(&event)?;
         chain.number += 1;
         let old = chain.last.replace(event);
@@ -136,7 +135,7 @@ impl OnDevice {
         result
     }
 
-    /// An event that is not under way.
+    /// An event that is not in flight.
     fn event(&self) -> Result<Arc<dyn DeviceEvent>> {
         let oldest = self.spare.lock().pop_front();
         match oldest {
@@ -168,10 +167,10 @@ impl OnDevice {
         input: &View,
     ) -> Result<()> {
         self.issue(stream, |stream, chain| {
-            let Some(sum) = chain.sum.as_ref().map(Block::data) else {
+            let Some(sum) = chain.sum.as_ref().map(MemoryBlock::data) else {
                 return Err(Error::internal("a sum without memory"));
             };
-            // SAFETY: the device's blocks, which the chain keeps; the host only hands the addresses on.
+            // SAFETY: the device's blocks, which the chain keeps; the host only passes the addresses on.
             let view = |data| unsafe { View::new(data, self.bytes, self.desc) };
             let value = std::ptr::with_exposed_provenance_mut(chain.address()?);
             let (inputs, outputs) = ([view(value), input.clone()], [view(sum)]);
@@ -182,20 +181,20 @@ impl OnDevice {
         })
     }
 
-    /// For the host: its value to a tensor, and back when that is done.
+    /// For the host: copies its value to a tensor, and returns when that is done.
     ///
     /// # Safety
-    /// The output is where `side` says, and nobody else has it.
+    /// The output is where `side` says, and nothing else uses it.
     pub unsafe fn get(&self, output: &View, side: Side) -> Result<()> {
         // SAFETY: as demanded of the caller, who waits.
         let to = unsafe { side.place(output) };
         self.wait_for(|stream| self.read(stream, "a variable's value for the host", to))
     }
 
-    /// For the host: its value from a tensor.
+    /// For the host: copies its value from a tensor.
     ///
     /// # Safety
-    /// The input is where `side` says, and nobody writes it meanwhile.
+    /// The input is where `side` says, and nothing writes it meanwhile.
     pub unsafe fn set(&self, input: &View, side: Side) -> Result<()> {
         // SAFETY: as demanded of the caller, who waits.
         let from = unsafe { side.place(input) };
@@ -231,7 +230,7 @@ impl OnDevice {
     }
 }
 
-/// What the memory is for.
+/// The purpose of the memory.
 fn tag(desc: &Desc) -> Tag {
     Tag::text(format!("variable {}", desc.text()))
 }
@@ -243,8 +242,8 @@ impl Chain {
     }
 }
 
-impl Drop for OnDevice {
-    /// The device may still be at it: then everything goes when that is over.
+impl Drop for DeviceVariable {
+    /// The device may still use it: everything is freed when that is over.
     fn drop(&mut self) {
         if fork::forked() {
             return;

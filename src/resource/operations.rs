@@ -1,7 +1,7 @@
 //! The kernels of variables: read, assign, add.
 #![forbid(unsafe_code)]
 
-use super::access::Held;
+use super::access::HeldLock;
 use super::{Registry, Resource};
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::device::{DeviceKernel, DeviceStream, Location};
@@ -10,7 +10,7 @@ use crate::memory::View;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum VariableOperation {
     /// No input; the output is the value.
     Read,
     /// The value is the input from now on.
@@ -19,55 +19,55 @@ pub enum Operation {
     AssignAdd,
 }
 
-impl Operation {
+impl VariableOperation {
     fn name(self) -> &'static str {
         match self {
-            Operation::Read => "variable_read",
-            Operation::Assign => "variable_assign",
-            Operation::AssignAdd => "variable_assign_add",
+            VariableOperation::Read => "variable_read",
+            VariableOperation::Assign => "variable_assign",
+            VariableOperation::AssignAdd => "variable_assign_add",
         }
     }
 }
 
-/// A kernel of one operation on one variable, which it knows by number, or, as part of a program, by a pointer.
+/// A kernel of one operation on one variable, which it refers to by number, or, as part of a program, by a pointer.
 struct VariableKernel {
-    operation: Operation,
+    operation: VariableOperation,
     desc: Desc,
     is_optimistic: bool,
     effects: [Effect; 1],
     registry: Arc<Registry>,
     number: u64,
-    /// In programs. Boxed already, for a call that must leave word.
-    resolved: Option<Arc<Call>>,
+    /// Set in programs. Boxed already, for a call that must wait for the lock.
+    resolved: Option<Arc<VariableCall>>,
     /// The variable is in a device's memory.
     is_on_device: bool,
     /// The device's sum, for an addition there.
     sum: Option<Arc<dyn DeviceKernel>>,
 }
 
-/// One operation on a variable that is there.
-struct Call {
-    operation: Operation,
+/// One operation on a resolved variable.
+struct VariableCall {
+    operation: VariableOperation,
     resource: Ref<Resource>,
 }
 
-/// The kernel of an operation on a variable. `sum` is the device's kernel of that name, for an addition to a variable
-/// in a device's memory.
+/// The kernel of an operation on a variable. `sum` is the device's addition kernel, for an addition to a variable in a
+/// device's memory.
 pub fn kernel(
-    operation: Operation,
+    operation: VariableOperation,
     registry: &Arc<Registry>,
     resource: &Resource,
     sum: Option<Arc<dyn DeviceKernel>>,
 ) -> Result<Arc<dyn Kernel>> {
     let variable = resource.variable()?;
-    if operation == Operation::AssignAdd {
+    if operation == VariableOperation::AssignAdd {
         variable.check_add().map_err(|error| error.within(resource.text()))?;
         variable.on_device().map_or(Ok(()), |on| on.prepare_sum())?;
     }
     let effect = Effect {
         thing: variable.serial(),
         name: resource.text().into(),
-        writes: operation != Operation::Read,
+        writes: operation != VariableOperation::Read,
         is_ordered: !variable.is_optimistic(),
         remedy: "add a control edge, or create it with WEIR_VARIABLE_OPTIMISTIC",
     };
@@ -85,10 +85,10 @@ pub fn kernel(
 }
 
 impl VariableKernel {
-    fn call(&self) -> Result<Arc<Call>> {
+    fn call(&self) -> Result<Arc<VariableCall>> {
         match &self.resolved {
             Some(call) => Ok(Arc::clone(call)),
-            None => Ok(Arc::new(Call { operation: self.operation, resource: self.find()? })),
+            None => Ok(Arc::new(VariableCall { operation: self.operation, resource: self.find()? })),
         }
     }
 
@@ -106,15 +106,15 @@ impl Kernel for VariableKernel {
     }
 
     fn num_inputs(&self) -> usize {
-        usize::from(self.operation != Operation::Read)
+        usize::from(self.operation != VariableOperation::Read)
     }
 
     fn num_outputs(&self) -> usize {
-        usize::from(self.operation == Operation::Read)
+        usize::from(self.operation == VariableOperation::Read)
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        if self.operation == Operation::Read {
+        if self.operation == VariableOperation::Read {
             return Ok(vec![self.desc]);
         }
         signature::check("input", &[self.desc], inputs)?;
@@ -141,7 +141,7 @@ impl Kernel for VariableKernel {
         Ok(Some(Arc::new(resolved)))
     }
 
-    /// Of an exclusive variable only calls that may leave word are made.
+    /// Operations on an exclusive variable may have to wait for its lock.
     fn is_async(&self) -> bool {
         !self.is_optimistic && !self.is_on_device
     }
@@ -158,13 +158,13 @@ impl Kernel for VariableKernel {
         if !self.is_on_device {
             return Ok(None);
         }
-        Ok(Some(Arc::new(DeviceCall { call: self.call()?, sum: self.sum.clone() })))
+        Ok(Some(Arc::new(DeviceVariableCall { call: self.call()?, sum: self.sum.clone() })))
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match &self.resolved {
             Some(call) => call.perform(None, context, outputs),
-            None => Call { operation: self.operation, resource: self.find()? }.perform(None, context, outputs),
+            None => VariableCall { operation: self.operation, resource: self.find()? }.perform(None, context, outputs),
         }
     }
 
@@ -174,39 +174,39 @@ impl Kernel for VariableKernel {
 }
 
 /// One operation on a variable in a device's memory.
-struct DeviceCall {
-    call: Arc<Call>,
+struct DeviceVariableCall {
+    call: Arc<VariableCall>,
     sum: Option<Arc<dyn DeviceKernel>>,
 }
 
-impl Issuer for DeviceCall {
+impl Issuer for DeviceVariableCall {
     fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
         let Some(on) = self.call.resource.variable()?.on_device() else {
             return Err(Error::internal("a device's call of a variable in the host's memory"));
         };
         let place = |view: &View| Location::Device(view.data().expose_provenance());
         match (self.call.operation, &self.sum) {
-            (Operation::Read, _) => on.read(stream, name, place(&outputs[0])),
-            (Operation::Assign, _) => on.assign(stream, name, place(&inputs[0])),
-            (Operation::AssignAdd, Some(sum)) => on.assign_add(stream, name, sum, &inputs[0]),
-            (Operation::AssignAdd, None) => Err(Error::internal("an addition without the device's sum")),
+            (VariableOperation::Read, _) => on.read(stream, name, place(&outputs[0])),
+            (VariableOperation::Assign, _) => on.assign(stream, name, place(&inputs[0])),
+            (VariableOperation::AssignAdd, Some(sum)) => on.assign_add(stream, name, sum, &inputs[0]),
+            (VariableOperation::AssignAdd, None) => Err(Error::internal("an addition without the device's sum")),
         }
     }
 }
 
-impl Call {
-    fn perform(&self, lock: Option<&Held<'_>>, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+impl VariableCall {
+    fn perform(&self, lock: Option<&HeldLock<'_>>, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let variable = self.resource.variable()?;
         match self.operation {
-            Operation::Read => variable.read(lock, context, outputs.only()),
-            Operation::Assign => variable.assign(lock, context, context.input(0)),
-            Operation::AssignAdd => variable.assign_add(lock, context, context.input(0)),
+            VariableOperation::Read => variable.read(lock, context, outputs.only()),
+            VariableOperation::Assign => variable.assign(lock, context, context.input(0)),
+            VariableOperation::AssignAdd => variable.assign_add(lock, context, context.input(0)),
         }
     }
 }
 
-impl Rest for Call {
-    /// With the lock, or in another round.
+impl Rest for VariableCall {
+    /// Executes the operation with the lock, or in another round.
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let Some(access) = self.resource.variable()?.access() else {
             return done.done(self.perform(None, context, outputs));

@@ -11,24 +11,24 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// A resource that somebody makes: None if that has failed.
+/// A resource under construction: `None` if that has failed.
 type Work = Arc<Promise<Option<Ref<Resource>>>>;
 
-enum Entry {
+enum NameEntry {
     There(Ref<Resource>),
     UnderWay(Work),
 }
 
 #[derive(Default)]
-struct Slot {
+struct NumberSlot {
     generation: u32,
     resource: Option<Weak<Object<Resource>>>,
 }
 
 #[derive(Default)]
-struct State {
-    containers: BTreeMap<Box<str>, BTreeMap<Box<str>, Entry>>,
-    slots: Vec<Slot>,
+struct RegistryState {
+    containers: BTreeMap<Box<str>, BTreeMap<Box<str>, NameEntry>>,
+    slots: Vec<NumberSlot>,
     free: Vec<u32>,
 }
 
@@ -36,7 +36,7 @@ pub struct Registry {
     /// "engine cpu:0"
     label: String,
     device: Arc<dyn Device>,
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -46,11 +46,11 @@ impl std::fmt::Debug for Registry {
 }
 
 thread_local! {
-    /// How many resources this thread is making for others who may wait for them.
+    /// Number of resources that this thread is making while others may wait for them.
     static MAKING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A resource in a list, and who holds it besides its container.
+/// A resource in a list, with its number of references besides its container's.
 pub struct Listed {
     pub resource: Ref<Resource>,
     pub references: usize,
@@ -69,19 +69,19 @@ impl Registry {
         &self.device
     }
 
-    /// Gives a resource that was just made its name.
+    /// Registers a new resource under its name.
     pub fn enter(&self, container: &str, name: &str, resource: &Ref<Resource>) -> Result<()> {
         check_container(container)?;
         check(name)?;
         let mut state = self.state.lock();
         match state.find(container, name) {
-            Some(Entry::There(_)) => return Err(self.exists(container, name, "has")),
-            Some(Entry::UnderWay(_)) => return Err(self.exists(container, name, "is about to have")),
+            Some(NameEntry::There(_)) => return Err(self.exists(container, name, "has")),
+            Some(NameEntry::UnderWay(_)) => return Err(self.exists(container, name, "is about to have")),
             None => {}
         }
         resource.set_place(container, name)?;
-        state.put(container, name, Entry::There(Ref::clone(resource)));
-        // A call that lived on the reserve fails, and leaves nothing behind.
+        state.put(container, name, NameEntry::There(Ref::clone(resource)));
+        // A call that used the memory reserve fails, and leaves nothing behind.
         heap::check().inspect_err(|_| drop((state.take(container, name), state)))
     }
 
@@ -90,7 +90,7 @@ impl Registry {
         Error::new(Code::AlreadyExists, text)
     }
 
-    fn missing(&self, state: &State, container: &str, name: &str) -> Error {
+    fn missing(&self, state: &RegistryState, container: &str, name: &str) -> Error {
         let text = match state.containers.contains_key(container) {
             true => format!("container '{container}' of {} has no resource '{name}'", self.label),
             false => format!("{} has no container '{container}'", self.label),
@@ -103,7 +103,7 @@ impl Registry {
         check_container(container)?;
         check(name)?;
         let state = self.state.lock();
-        let Some(Entry::There(resource)) = state.find(container, name) else {
+        let Some(NameEntry::There(resource)) = state.find(container, name) else {
             return Err(self.missing(&state, container, name));
         };
         let resource = Ref::clone(resource);
@@ -112,8 +112,8 @@ impl Registry {
         Ok(resource)
     }
 
-    /// The resource of this name, or the one that `make` makes, which is called by one thread at a time and not under a
-    /// lock. Others wait for it where they may sleep. What it makes has no name yet.
+    /// The resource of this name, or the result of `make`, which is called by one thread at a time and not under a
+    /// lock. Other threads wait for it where they may sleep. `make` returns a resource without a name.
     pub fn lookup_or_make(
         &self,
         container: &str,
@@ -126,13 +126,13 @@ impl Registry {
         loop {
             let mut state = self.state.lock();
             match state.find(container, name) {
-                Some(Entry::There(resource)) => {
+                Some(NameEntry::There(resource)) => {
                     let resource = Ref::clone(resource);
                     drop(state);
                     resource.check_kind(expected)?;
                     return Ok(resource);
                 }
-                Some(Entry::UnderWay(work)) => {
+                Some(NameEntry::UnderWay(work)) => {
                     let work = Arc::clone(work);
                     drop(state);
                     self.check_may_sleep(container, name)?;
@@ -143,7 +143,7 @@ impl Registry {
                 }
                 None => {
                     let work = Work::default();
-                    state.put(container, name, Entry::UnderWay(Arc::clone(&work)));
+                    state.put(container, name, NameEntry::UnderWay(Arc::clone(&work)));
                     drop(state);
                     return self.make(container, name, expected, work, make);
                 }
@@ -151,8 +151,8 @@ impl Registry {
         }
     }
 
-    /// What is waited for may need this very thread, as a worker or because it makes something else that is needed
-    /// there.
+    /// The resource waited for may need this very thread, as a worker or because the thread is making something else
+    /// that is needed there.
     fn check_may_sleep(&self, container: &str, name: &str) -> Result<()> {
         let why = match () {
             () if MAKING.get() > 0 => "this thread is making a resource that others may wait for",
@@ -172,7 +172,7 @@ impl Registry {
         work: Work,
         make: impl FnOnce() -> Result<Ref<Resource>>,
     ) -> Result<Ref<Resource>> {
-        let mut broken = Broken { registry: self, container, name, work: Some(work) };
+        let mut broken = BrokenPromise { registry: self, container, name, work: Some(work) };
         let resource = {
             let _making = Making::begin();
             make()?
@@ -189,7 +189,7 @@ impl Registry {
         let mut state = self.state.lock();
         resource.set_place(container, name)?;
         if let Some(entry) = state.find_mut(container, name) {
-            *entry = Entry::There(Ref::clone(&resource));
+            *entry = NameEntry::There(Ref::clone(&resource));
         }
         drop(state);
         if let Some(work) = broken.work.take() {
@@ -198,12 +198,12 @@ impl Registry {
         Ok(resource)
     }
 
-    /// Takes the name away. The resource ends with its last reference.
+    /// Removes the name. The resource ends with its last reference.
     pub fn delete(&self, container: &str, name: &str) -> Result<()> {
         check_container(container)?;
         check(name)?;
         let mut state = self.state.lock();
-        if !matches!(state.find(container, name), Some(Entry::There(_))) {
+        if !matches!(state.find(container, name), Some(NameEntry::There(_))) {
             return Err(self.missing(&state, container, name));
         }
         let gone = state.take(container, name);
@@ -212,7 +212,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes all names of a container away, and says how many there were. A container that there is not has none.
+    /// Removes all names of a container, and returns their number. A container that does not exist has none.
     pub fn clear(&self, container: &str) -> Result<usize> {
         check_container(container)?;
         let mut state = self.state.lock();
@@ -229,34 +229,34 @@ impl Registry {
         let state = self.state.lock();
         let is_asked = |name: &str| container.is_none_or(|container| container == name);
         let containers = state.containers.iter().filter(|(name, _)| is_asked(name));
-        let there = |entry: &Entry| match entry {
-            Entry::There(resource) => {
+        let there = |entry: &NameEntry| match entry {
+            NameEntry::There(resource) => {
                 Some(Listed { resource: Ref::clone(resource), references: Ref::strong_count(resource) - 2 })
             }
-            Entry::UnderWay(_) => None,
+            NameEntry::UnderWay(_) => None,
         };
         Ok(containers.flat_map(|(_, entries)| entries.values().filter_map(there)).collect())
     }
 
-    /// A number for a resource that is about to be made.
+    /// Reserves a number for a resource that is about to be made.
     pub(super) fn take_number(&self) -> Result<u64> {
         let mut state = self.state.lock();
         let index = match state.free.pop() {
             Some(index) => index,
             None => {
                 let index = state.slots.len();
-                let short = |_| Error::exhausted("an engine's resources", (index + 1) * size_of::<Slot>());
-                // All indices fit in: giving one back allocates nothing.
+                let short = |_| Error::exhausted("an engine's resources", (index + 1) * size_of::<NumberSlot>());
+                // Room for all indices: returning one allocates nothing.
                 state.free.try_reserve(index + 1).map_err(short)?;
                 state.slots.try_reserve(1).map_err(short)?;
-                state.slots.push(Slot { generation: 1, resource: None });
+                state.slots.push(NumberSlot { generation: 1, resource: None });
                 index as u32
             }
         };
         Ok(number(state.slots[index as usize].generation, index))
     }
 
-    /// The number that was taken for it is this resource's.
+    /// Assigns the reserved number to this resource.
     pub(super) fn number(&self, resource: &Ref<Resource>) {
         let mut state = self.state.lock();
         if let Some(slot) = state.slot(resource.number) {
@@ -271,22 +271,22 @@ impl Registry {
         found.ok_or_else(|| Error::new(Code::NotFound, format!("resource {number:#x} of {} was destroyed", self.label)))
     }
 
-    /// The number is nobody's any more.
+    /// Frees the number.
     pub(super) fn vacate(&self, number: u64) {
         self.state.lock().vacate(number);
     }
 
-    /// The engine goes: so do all names, and what others hold is noted.
+    /// The engine ends: all names are removed, and resources that others hold are recorded.
     pub fn close(&self) {
         let containers = std::mem::take(&mut self.state.lock().containers);
         for entry in containers.values().flat_map(BTreeMap::values) {
-            if let Entry::There(resource) = entry
+            if let NameEntry::There(resource) = entry
                 && Ref::strong_count(resource) > 1
             {
                 leaks::note(&self.label, resource);
             }
         }
-        // Without the lock: what ends here may call the host.
+        // Without the lock: the end of a resource may call the host.
         drop(containers);
     }
 }
@@ -295,53 +295,53 @@ fn number(generation: u32, index: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(index)
 }
 
-impl State {
-    fn find(&self, container: &str, name: &str) -> Option<&Entry> {
+impl RegistryState {
+    fn find(&self, container: &str, name: &str) -> Option<&NameEntry> {
         self.containers.get(container)?.get(name)
     }
 
-    fn find_mut(&mut self, container: &str, name: &str) -> Option<&mut Entry> {
+    fn find_mut(&mut self, container: &str, name: &str) -> Option<&mut NameEntry> {
         self.containers.get_mut(container)?.get_mut(name)
     }
 
-    fn put(&mut self, container: &str, name: &str, entry: Entry) {
+    fn put(&mut self, container: &str, name: &str, entry: NameEntry) {
         self.containers.entry(container.into()).or_default().insert(name.into(), entry);
     }
 
-    /// Takes an entry out. A resource has no number from then on.
-    fn take(&mut self, container: &str, name: &str) -> Option<Entry> {
+    /// Removes an entry. Its resource loses its number.
+    fn take(&mut self, container: &str, name: &str) -> Option<NameEntry> {
         let entry = self.containers.get_mut(container)?.remove(name)?;
-        if let Entry::There(resource) = &entry {
+        if let NameEntry::There(resource) = &entry {
             self.vacate(resource.number);
         }
         Some(entry)
     }
 
-    /// Takes all resources of a container out, and the container if nothing is being made for it.
-    fn clear(&mut self, container: &str) -> Vec<Entry> {
+    /// Removes all resources of a container, and the container if nothing is being made for it.
+    fn clear(&mut self, container: &str) -> Vec<NameEntry> {
         let Some(entries) = self.containers.get_mut(container) else { return Vec::new() };
         let (gone, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(entries).into_iter().partition(|(_, entry)| matches!(entry, Entry::There(_)));
+            std::mem::take(entries).into_iter().partition(|(_, entry)| matches!(entry, NameEntry::There(_)));
         match kept.is_empty() {
             true => drop(self.containers.remove(container)),
             false => *entries = kept,
         }
         for entry in gone.values() {
-            if let Entry::There(resource) = entry {
+            if let NameEntry::There(resource) = entry {
                 self.vacate(resource.number);
             }
         }
         gone.into_values().collect()
     }
 
-    fn slot(&mut self, of: u64) -> Option<&mut Slot> {
+    fn slot(&mut self, of: u64) -> Option<&mut NumberSlot> {
         let slot = self.slots.get_mut(of as u32 as usize)?;
         (slot.generation == (of >> 32) as u32).then_some(slot)
     }
 
     fn vacate(&mut self, of: u64) {
         let Some(slot) = self.slot(of) else { return };
-        // 0 is no generation, so that no number is 0.
+        // Generation 0 does not exist, so that no number is 0.
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
         slot.resource = None;
         self.free.push(of as u32);
@@ -364,19 +364,19 @@ impl Drop for Making {
     }
 }
 
-/// Breaks a promise that was not kept: the making has failed, or panics. Then one of those who wait tries.
-struct Broken<'a> {
+/// Breaks a promise that was not kept: `make` has failed, or panics. Then one of the waiting threads tries.
+struct BrokenPromise<'a> {
     registry: &'a Registry,
     container: &'a str,
     name: &'a str,
     work: Option<Work>,
 }
 
-impl Drop for Broken<'_> {
+impl Drop for BrokenPromise<'_> {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
-        let mut state: MutexGuard<'_, State> = self.registry.state.lock();
-        let is_ours = |entry: &Entry| matches!(entry, Entry::UnderWay(other) if Arc::ptr_eq(other, &work));
+        let mut state: MutexGuard<'_, RegistryState> = self.registry.state.lock();
+        let is_ours = |entry: &NameEntry| matches!(entry, NameEntry::UnderWay(other) if Arc::ptr_eq(other, &work));
         if state.find(self.container, self.name).is_some_and(is_ours) {
             drop(state.take(self.container, self.name));
         }

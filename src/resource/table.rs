@@ -23,12 +23,12 @@ impl KeyKind {
 
 /// One key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum TableKey {
     Int64(i64),
     Bytes(Box<[u8]>),
 }
 
-/// Keys of a call.
+/// The keys of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
     Int64(&'a [i64]),
@@ -55,8 +55,7 @@ impl Keys<'_> {
     }
 }
 
-/// FNV-1a with a last round that spreads what it has: keys are short, and whoever may insert may fill the memory
-/// anyway.
+/// FNV-1a with a final mixing round: keys are short, and a caller that may insert may fill the memory anyway.
 #[derive(Clone, Copy, Debug)]
 struct KeyHasher(u64);
 
@@ -85,38 +84,38 @@ impl Hasher for KeyHasher {
 
 type Map<K> = HashMap<K, usize, BuildHasherDefault<KeyHasher>>;
 
-enum Index {
+enum TableIndex {
     Int64(Map<i64>),
     Bytes(Map<Box<[u8]>>),
 }
 
-struct State {
-    index: Index,
-    /// Row after row, in the order in which the keys came.
+struct TableState {
+    index: TableIndex,
+    /// The rows, in the order of the keys' insertion.
     rows: Vec<u8>,
     key_bytes: usize,
 }
 
-pub struct Table {
+pub struct LookupTable {
     serial: u64,
     kind: KeyKind,
     row: Desc,
     row_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<TableState>,
 }
 
-impl Table {
-    pub fn new(kind: KeyKind, row: Desc) -> Result<Table> {
+impl LookupTable {
+    pub fn new(kind: KeyKind, row: Desc) -> Result<LookupTable> {
         let row = row.check().map_err(|error| error.within("desc->row"))?;
         let index = match kind {
-            KeyKind::Int64 => Index::Int64(Map::default()),
-            KeyKind::Bytes => Index::Bytes(Map::default()),
+            KeyKind::Int64 => TableIndex::Int64(Map::default()),
+            KeyKind::Bytes => TableIndex::Bytes(Map::default()),
         };
-        let state = State { index, rows: Vec::new(), key_bytes: 0 };
-        Ok(Table { serial: super::next_serial(), kind, row, row_bytes: row.bytes()?, state: Mutex::new(state) })
+        let state = TableState { index, rows: Vec::new(), key_bytes: 0 };
+        Ok(LookupTable { serial: super::next_serial(), kind, row, row_bytes: row.bytes()?, state: Mutex::new(state) })
     }
 
-    /// A number that nothing else has which nodes of graphs read and write.
+    /// A number that is unique among the objects that nodes of graphs read and write.
     pub fn serial(&self) -> u64 {
         self.serial
     }
@@ -125,7 +124,7 @@ impl Table {
         self.kind
     }
 
-    /// What a row looks like.
+    /// The descriptor of a row.
     pub fn row(&self) -> &Desc {
         &self.row
     }
@@ -138,7 +137,7 @@ impl Table {
         self.len() == 0
     }
 
-    /// Of rows and keys.
+    /// Bytes of rows and keys.
     pub fn bytes(&self) -> usize {
         let state = self.state.lock();
         state.rows.len() + state.key_bytes
@@ -157,8 +156,7 @@ impl Table {
         Ok(())
     }
 
-    /// Puts rows in, in the order of the keys; a key that is there gets the new row. Without the memory for all,
-    /// nothing is put in.
+    /// Inserts rows, in the order of the keys; an existing key gets the new row. All or, if memory is short, none.
     pub fn insert(&self, keys: Keys<'_>, rows: &[u8]) -> Result<()> {
         self.check(&keys, "rows", rows.len())?;
         let mut owned = own(&keys)?.into_iter();
@@ -176,8 +174,8 @@ impl Table {
         Ok(())
     }
 
-    /// Copies the row of each key to `out`, or `default` (zeros without) where there is none, which `found` tells. How
-    /// many were found.
+    /// Copies the row of each key to `out`, or `default` (zeros without it) for a missing key; `found` tells which.
+    /// Returns the number found.
     pub fn find(
         &self,
         keys: Keys<'_>,
@@ -208,16 +206,16 @@ impl Table {
         Ok(hits)
     }
 
-    /// All keys in their order, and the rows of each, as one moment has them.
-    pub fn export(&self) -> Result<(Vec<Key>, Vec<u8>)> {
+    /// All keys in order, and the row of each, as of one moment.
+    pub fn export(&self) -> Result<(Vec<TableKey>, Vec<u8>)> {
         let state = self.state.lock();
         let short = |_| Error::exhausted("a table's contents", state.rows.len());
         let (mut keys, mut rows) = (Vec::new(), Vec::new());
         keys.try_reserve_exact(state.len()).map_err(short)?;
         rows.try_reserve_exact(state.rows.len()).map_err(short)?;
         match &state.index {
-            Index::Int64(map) => keys.extend(map.iter().map(|(&key, &at)| (Key::Int64(key), at))),
-            Index::Bytes(map) => keys.extend(map.iter().map(|(key, &at)| (Key::Bytes(key.clone()), at))),
+            TableIndex::Int64(map) => keys.extend(map.iter().map(|(&key, &at)| (TableKey::Int64(key), at))),
+            TableIndex::Bytes(map) => keys.extend(map.iter().map(|(key, &at)| (TableKey::Bytes(key.clone()), at))),
         }
         keys.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         keys.iter()
@@ -226,18 +224,18 @@ impl Table {
     }
 }
 
-impl State {
+impl TableState {
     fn len(&self) -> usize {
         match &self.index {
-            Index::Int64(map) => map.len(),
-            Index::Bytes(map) => map.len(),
+            TableIndex::Int64(map) => map.len(),
+            TableIndex::Bytes(map) => map.len(),
         }
     }
 
     fn place_of(&self, keys: &Keys<'_>, i: usize) -> Option<usize> {
         match (&self.index, keys) {
-            (Index::Int64(map), Keys::Int64(keys)) => map.get(&keys[i]).copied(),
-            (Index::Bytes(map), Keys::Bytes(keys)) => map.get(keys[i]).copied(),
+            (TableIndex::Int64(map), Keys::Int64(keys)) => map.get(&keys[i]).copied(),
+            (TableIndex::Bytes(map), Keys::Bytes(keys)) => map.get(keys[i]).copied(),
             _ => None,
         }
     }
@@ -246,42 +244,42 @@ impl State {
         let short = |_| Error::new(Code::ResourceExhausted, format!("out of memory: {} rows of a table", keys.len()));
         self.rows.try_reserve(bytes).map_err(|_| Error::exhausted("the rows of a table", bytes))?;
         match &mut self.index {
-            Index::Int64(map) => map.try_reserve(keys.len()).map_err(short),
-            Index::Bytes(map) => map.try_reserve(keys.len()).map_err(short),
+            TableIndex::Int64(map) => map.try_reserve(keys.len()).map_err(short),
+            TableIndex::Bytes(map) => map.try_reserve(keys.len()).map_err(short),
         }
     }
 
-    /// There is room.
-    fn add(&mut self, key: Key, row: &[u8]) {
+    /// Room was made before.
+    fn add(&mut self, key: TableKey, row: &[u8]) {
         let at = self.len();
         match (&mut self.index, key) {
-            (Index::Int64(map), Key::Int64(key)) => {
+            (TableIndex::Int64(map), TableKey::Int64(key)) => {
                 map.insert(key, at);
                 self.key_bytes += size_of::<i64>();
             }
-            (Index::Bytes(map), Key::Bytes(key)) => {
+            (TableIndex::Bytes(map), TableKey::Bytes(key)) => {
                 self.key_bytes += key.len();
                 map.insert(key, at);
             }
-            // `Table::check` has refused it.
+            // `LookupTable::check` has refused this case.
             _ => return,
         }
         self.rows.extend_from_slice(row);
     }
 }
 
-/// Copies of the keys, made before anything is changed.
-fn own(keys: &Keys<'_>) -> Result<Vec<Key>> {
+/// Copies of the keys, made before anything changes.
+fn own(keys: &Keys<'_>) -> Result<Vec<TableKey>> {
     let mut owned = Vec::new();
     owned.try_reserve_exact(keys.len()).map_err(|_| Error::exhausted("the keys of a table", keys.len()))?;
     match keys {
-        Keys::Int64(keys) => owned.extend(keys.iter().map(|&key| Key::Int64(key))),
+        Keys::Int64(keys) => owned.extend(keys.iter().map(|&key| TableKey::Int64(key))),
         Keys::Bytes(keys) => {
             for key in *keys {
                 let mut copy = Vec::new();
                 copy.try_reserve_exact(key.len()).map_err(|_| Error::exhausted("a key of a table", key.len()))?;
                 copy.extend_from_slice(key);
-                owned.push(Key::Bytes(copy.into_boxed_slice()));
+                owned.push(TableKey::Bytes(copy.into_boxed_slice()));
             }
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableOperation {
-    /// Keys and a default row to rows, and whether each key was there.
+    /// Keys and a default row to rows, and whether each key was found.
     Find,
     /// Keys and rows.
     Insert,
@@ -18,18 +18,18 @@ pub enum TableOperation {
     Size,
 }
 
-/// A kernel of one operation on one table, which it knows by number, or, as part of a program, by a pointer.
+/// A kernel of one operation on one table, which it refers to by number, or, as part of a program, by a pointer.
 struct TableKernel {
     operation: TableOperation,
     row: Desc,
     effects: [Effect; 1],
     registry: Arc<Registry>,
     number: u64,
-    /// In programs.
+    /// Set in programs.
     resolved: Option<Ref<Resource>>,
 }
 
-/// The kernel of an operation on a table whose keys are integers.
+/// The kernel of an operation on a table with integer keys.
 pub fn table_kernel(
     operation: TableOperation,
     registry: &Arc<Registry>,

@@ -14,7 +14,7 @@ fn vector(n: i64) -> Desc {
 
 fn variable(registry: &Arc<Registry>, n: i64, is_optimistic: bool) -> Ref<Resource> {
     let variable = Variable::create(vector(n), is_optimistic, None).unwrap();
-    Resource::create(registry, Body::Variable(variable)).unwrap()
+    Resource::create(registry, ResourceBody::Variable(variable)).unwrap()
 }
 
 fn entered(registry: &Arc<Registry>, name: &str) -> Ref<Resource> {
@@ -40,7 +40,7 @@ fn what_is_not_there_is_missed_in_three_ways() {
     registry.delete("c", "x").unwrap();
     assert!(message(registry.by_number(number)).ends_with("of engine cpu:0 was destroyed"));
     assert_eq!(message(registry.delete("c", "x")), "NOT_FOUND: container 'c' of engine cpu:0 has no resource 'x'");
-    // The place is somebody else's now, and the old number still nobody's.
+    // The slot belongs to another resource now, and the old number is still stale.
     let next = entered(&registry, "x");
     assert!(next.number() != number && next.number() as u32 == number as u32);
     assert!(registry.by_number(number).is_err() && registry.by_number(0).is_err());
@@ -73,7 +73,7 @@ fn clearing_counts_and_may_be_done_again() {
     assert_eq!(message(registry.lookup("c", "a", None)), "NOT_FOUND: engine cpu:0 has no container 'c'");
 }
 
-/// Drops something that looks at the registry: it must not be locked.
+/// On drop, uses the registry, which must not be locked.
 struct Looks(Arc<Registry>, Arc<AtomicUsize>);
 
 impl Drop for Looks {
@@ -88,7 +88,7 @@ fn what_ends_may_come_back_to_the_registry() {
     let (registry, ended) = (registry(), Arc::new(AtomicUsize::new(0)));
     let make = || {
         let kept = Box::new(Looks(Arc::clone(&registry), Arc::clone(&ended)));
-        Resource::create(&registry, Body::Host(HostObject::new("t", std::ptr::null_mut(), kept)))
+        Resource::create(&registry, ResourceBody::Host(HostObject::new("t", std::ptr::null_mut(), kept)))
     };
     let close = |r: &Registry| {
         r.close();
@@ -101,7 +101,7 @@ fn what_ends_may_come_back_to_the_registry() {
     assert_eq!(ended.load(Relaxed), 3);
 }
 
-/// Returns when so many have come.
+/// Returns when this many threads have arrived.
 fn meet(come: &AtomicUsize, all: usize) {
     come.fetch_add(1, Relaxed);
     while come.load(Relaxed) < all {
@@ -158,10 +158,10 @@ fn a_failed_making_is_tried_by_the_next() {
 fn nobody_waits_for_what_waits_for_them() {
     let registry = registry();
     let inner = |name: &str| registry.lookup_or_make("c", name, None, || Ok(variable(&registry, 4, false)));
-    // Asks for itself while it is being made.
+    // Looks up the resource that is being made.
     let error = registry.lookup_or_make("c", "x", None, || inner("x")).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);
-    // Something else may be made meanwhile; but what has a name already cannot get this one.
+    // Another resource may be made meanwhile; but one with a name already cannot get this one.
     assert!(message(registry.lookup_or_make("c", "x", None, || inner("y"))).contains("has a name already"));
     let made = registry.lookup_or_make("c", "x", None, || inner("z").and(Ok(variable(&registry, 4, false))));
     assert_eq!(made.unwrap().text(), "variable 'x' of container 'c'");
@@ -228,7 +228,7 @@ fn no_value_of_an_exclusive_variable_is_torn() {
 
 #[test]
 fn a_table_finds_what_was_put_in_last() {
-    let table = Table::new(KeyKind::Bytes, Desc::new(dtype::U8, &[2])).unwrap();
+    let table = LookupTable::new(KeyKind::Bytes, Desc::new(dtype::U8, &[2])).unwrap();
     let keys: [&[u8]; 3] = [b"b", b"", b"b"];
     table.insert(Keys::Bytes(&keys), &[1, 2, 3, 4, 5, 6]).unwrap();
     let (mut rows, mut found) = ([9; 6], [9; 3]);
@@ -236,11 +236,11 @@ fn a_table_finds_what_was_put_in_last() {
     assert_eq!(table.find(Keys::Bytes(&asked), Some(&[7, 8]), &mut rows, Some(&mut found)).unwrap(), 2);
     assert_eq!((rows, found), ([3, 4, 7, 8, 5, 6], [1, 0, 1]));
     let (keys, rows) = table.export().unwrap();
-    assert_eq!(keys, [Key::Bytes(Box::from(*b"")), Key::Bytes(Box::from(*b"b"))]);
+    assert_eq!(keys, [TableKey::Bytes(Box::from(*b"")), TableKey::Bytes(Box::from(*b"b"))]);
     assert_eq!(rows, [3, 4, 5, 6]);
     assert!(message(table.insert(Keys::Int64(&[1]), &[1, 2])).contains("expected byte strings, got 64-bit integers"));
     assert!(message(table.insert(Keys::Bytes(&[b"x"]), &[1])).contains("has 1 bytes, expected 1 rows of u8[2]"));
-    let whole = Table::new(KeyKind::Int64, Desc::new(dtype::F32, &[])).unwrap();
+    let whole = LookupTable::new(KeyKind::Int64, Desc::new(dtype::F32, &[])).unwrap();
     let keys: Vec<i64> = (0..5000).map(|i| (i * 7919) % 5000 - 2500).collect();
     let rows: Vec<u8> = keys.iter().flat_map(|&key| (key as f32).to_ne_bytes()).collect();
     whole.insert(Keys::Int64(&keys), &rows).unwrap();

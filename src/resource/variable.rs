@@ -1,14 +1,14 @@
 //! A tensor that lives between runs.
 
-use super::access::{Access, Held};
+use super::access::{HeldLock, VariableLock};
 use super::next_serial;
-use super::on_device::{OnDevice, Side};
+use super::on_device::{DeviceVariable, Side};
 use super::versions::Versions;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::vector::binary::Op as BinaryOp;
 use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
-use crate::memory::{Buffer, Bytes, BytesMut, Pool, View};
+use crate::memory::{AlignedBuffer, Bytes, BytesMut, Pool, View};
 use crate::threadpool::{Span, ThreadPool};
 use std::sync::Arc;
 
@@ -23,35 +23,35 @@ pub struct Variable {
 }
 
 enum Value {
-    Exclusive { access: Access, view: View, _memory: Buffer },
+    Exclusive { access: VariableLock, view: View, _memory: AlignedBuffer },
     Optimistic(Versions),
-    OnDevice { on: Box<OnDevice>, is_optimistic: bool },
+    OnDevice { on: Box<DeviceVariable>, is_optimistic: bool },
 }
 
 impl Variable {
-    /// One in the host's memory. `initial` has the shape of `desc`; without it the elements are 0.
+    /// A variable in host memory. `initial` has the shape of `desc`; without it the elements are 0.
     pub fn create(desc: Desc, is_optimistic: bool, initial: Option<Bytes<'_>>) -> Result<Variable> {
         let desc = checked(desc, initial.map(|initial| initial.view()))?;
         let what = format!("a variable of {}", desc.text());
         let value = if is_optimistic {
             Value::Optimistic(Versions::create(&desc, &what, initial)?)
         } else {
-            let memory = Buffer::zeroed(desc.bytes()?, &what)?;
-            // SAFETY: the buffer's, which the variable keeps, and which is aligned for every element.
+            let memory = AlignedBuffer::zeroed(desc.bytes()?, &what)?;
+            // SAFETY: the buffer's memory, which the variable keeps, and which is aligned for every element.
             let view = unsafe { View::new(memory.data(), memory.bytes(), desc) };
             if let Some(initial) = initial {
-                // SAFETY: nobody else has it yet.
+                // SAFETY: nothing else has it yet.
                 unsafe { view.as_bytes_mut() }.copy_from(initial);
             }
-            Value::Exclusive { access: Access::new(), view, _memory: memory }
+            Value::Exclusive { access: VariableLock::new(), view, _memory: memory }
         };
         Ok(Variable { serial: next_serial(), desc, value })
     }
 
-    /// The same in the memory of a device that works on its own.
+    /// A variable in an accelerator's memory.
     ///
     /// # Safety
-    /// The initial value is where its side says, and nobody writes it meanwhile.
+    /// The initial value is where its side says, and nothing writes it meanwhile.
     pub unsafe fn create_on(
         device: &Arc<dyn Device>,
         pool: &Arc<Pool>,
@@ -60,7 +60,7 @@ impl Variable {
         initial: Option<(&View, Side)>,
     ) -> Result<Variable> {
         let desc = checked(desc, initial.map(|(view, _)| view))?;
-        let on = Box::new(OnDevice::create(device, pool, desc)?);
+        let on = Box::new(DeviceVariable::create(device, pool, desc)?);
         if let Some((view, side)) = initial {
             // SAFETY: as demanded of the caller.
             unsafe { on.set(view, side) }?;
@@ -68,24 +68,24 @@ impl Variable {
         Ok(Variable { serial: next_serial(), desc, value: Value::OnDevice { on, is_optimistic } })
     }
 
-    /// Some if it is in a device's memory.
-    pub(super) fn on_device(&self) -> Option<&OnDevice> {
+    /// `Some` if it is in a device's memory.
+    pub(super) fn on_device(&self) -> Option<&DeviceVariable> {
         match &self.value {
             Value::OnDevice { on, .. } => Some(on),
             _ => None,
         }
     }
 
-    /// The device whose memory it is in; None: the host's.
+    /// The device whose memory it is in; `None`: the host's.
     pub fn device(&self) -> Option<&Arc<dyn Device>> {
-        self.on_device().map(OnDevice::device)
+        self.on_device().map(DeviceVariable::device)
     }
 
     pub fn desc(&self) -> &Desc {
         &self.desc
     }
 
-    /// A number that no other variable of this process has.
+    /// A number that is unique among variables of this process.
     pub fn serial(&self) -> u64 {
         self.serial
     }
@@ -103,22 +103,22 @@ impl Variable {
     }
 
     /// The lock of an exclusive variable.
-    pub(super) fn access(&self) -> Option<&Access> {
+    pub(super) fn access(&self) -> Option<&VariableLock> {
         match &self.value {
             Value::Exclusive { access, .. } => Some(access),
             Value::Optimistic(_) | Value::OnDevice { .. } => None,
         }
     }
 
-    /// Whether `assign_add` has a meaning, in the words of the sum.
+    /// Whether `assign_add` is defined, with the error text of the sum.
     pub fn check_add(&self) -> Result<()> {
-        builtin::Operation::output(&SUM, &[self.desc; 2]).map(drop)
+        builtin::BuiltinOperation::output(&SUM, &[self.desc; 2]).map(drop)
     }
 
-    /// Copies the value into `output`. Of an exclusive variable only with its lock.
+    /// Copies the value into `output`. For an exclusive variable only with its lock.
     pub(super) fn read(
         &self,
-        lock: Option<&Held<'_>>,
+        lock: Option<&HeldLock<'_>>,
         context: &KernelContext<'_>,
         output: BytesMut<'_>,
     ) -> Result<()> {
@@ -133,7 +133,12 @@ impl Variable {
         }
     }
 
-    pub(super) fn assign(&self, lock: Option<&Held<'_>>, context: &KernelContext<'_>, input: Bytes<'_>) -> Result<()> {
+    pub(super) fn assign(
+        &self,
+        lock: Option<&HeldLock<'_>>,
+        context: &KernelContext<'_>,
+        input: Bytes<'_>,
+    ) -> Result<()> {
         match &self.value {
             Value::Exclusive { access, view, .. } => {
                 check_held(access, lock)?;
@@ -146,7 +151,7 @@ impl Variable {
                     versions.give_back(next);
                     return Err(error);
                 }
-                // Whatever is current is to be replaced.
+                // Replaces whichever version is current.
                 let _ = versions.publish(next, None);
                 Ok(())
             }
@@ -156,27 +161,27 @@ impl Variable {
 
     pub(super) fn assign_add(
         &self,
-        lock: Option<&Held<'_>>,
+        lock: Option<&HeldLock<'_>>,
         context: &KernelContext<'_>,
         input: Bytes<'_>,
     ) -> Result<()> {
         match &self.value {
             Value::Exclusive { access, view, .. } => {
                 check_held(access, lock)?;
-                // SAFETY: nobody else has it without the lock; the sum is made in place.
+                // SAFETY: nothing else has it without the lock; the sum is computed in place.
                 whole(context, |context| unsafe { add(context, view, input.view(), view) })
             }
             Value::Optimistic(versions) => {
                 let mut next = versions.blank()?;
                 loop {
                     let old = versions.current();
-                    // SAFETY: nobody writes the old version, and nobody else has the next one.
+                    // SAFETY: nothing writes the old version, and nothing else has the next one.
                     let sum = unsafe { add(context, old.value().view(), input.view(), next.value().view()) };
                     if let Err(error) = sum {
                         versions.give_back(next);
                         return Err(error);
                     }
-                    // Who finds another version there has been overtaken by a writer that is done.
+                    // A different current version means that another writer has finished first.
                     match versions.publish(next, Some(&old)) {
                         Ok(()) => return Ok(()),
                         Err(again) => next = again,
@@ -194,15 +199,15 @@ impl Variable {
         }
     }
 
-    fn lock(&self, what: &dyn Fn() -> String) -> Result<Option<Held<'_>>> {
+    fn lock(&self, what: &dyn Fn() -> String) -> Result<Option<HeldLock<'_>>> {
         self.access().map(|access| access.wait(what)).transpose()
     }
 
-    /// For the host: copies the value into `output`, in this thread. `side`: where that is; of a variable in the host's
-    /// memory it is there.
+    /// For the host: copies the value into `output`, in this thread. `side`: the output's memory, the host's for a
+    /// variable in host memory.
     ///
     /// # Safety
-    /// The output is where `side` says, and nobody else has it.
+    /// The output is where `side` says, and nothing else uses it.
     pub unsafe fn get(&self, output: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(output.desc())?;
         if let Some(on) = self.on_device() {
@@ -215,10 +220,10 @@ impl Variable {
         self.read(lock.as_ref(), &alone(None), output)
     }
 
-    /// For the host: gives it the value of `input`, in this thread.
+    /// For the host: assigns the value of `input`, in this thread.
     ///
     /// # Safety
-    /// The input is where `side` says, and nobody writes it meanwhile.
+    /// The input is where `side` says, and nothing writes it meanwhile.
     pub unsafe fn set(&self, input: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(input.desc())?;
         if let Some(on) = self.on_device() {
@@ -226,7 +231,7 @@ impl Variable {
             return unsafe { on.set(input, side) }.map_err(|error| error.within(what()));
         }
         let lock = self.lock(what)?;
-        // SAFETY: nobody writes the input, as demanded of the caller.
+        // SAFETY: nothing writes the input, as demanded of the caller.
         let input = unsafe { input.as_bytes() };
         self.assign(lock.as_ref(), &alone(None), input)
     }
@@ -253,20 +258,20 @@ fn no_scratch() -> Scratch {
     Scratch::none(crate::threadpool::MAX_SLOTS)
 }
 
-/// A call without tensors.
+/// A context without tensors.
 fn alone(pool: Option<&Ref<ThreadPool>>) -> KernelContext<'_> {
     // SAFETY: there are none.
     unsafe { KernelContext::new(&[], &[], pool, no_scratch(), &NEVER) }
 }
 
-fn check_held(access: &Access, lock: Option<&Held<'_>>) -> Result<()> {
+fn check_held(access: &VariableLock, lock: Option<&HeldLock<'_>>) -> Result<()> {
     match lock.is_some_and(|held| held.is_of(access)) {
         true => Ok(()),
         false => Err(Error::internal("a variable without its lock")),
     }
 }
 
-/// What is begun is ended: a value that is written in its place is never left half written by a run that is stopped.
+/// Completes a write that has begun: stopping a run never leaves a value half written.
 fn whole(context: &KernelContext<'_>, write: impl FnOnce(&KernelContext<'_>) -> Result<()>) -> Result<()> {
     context.with_pool(|pool| write(&alone(pool)))
 }
@@ -284,7 +289,7 @@ fn copy(context: &KernelContext<'_>, from: Bytes<'_>, mut to: BytesMut<'_>) -> R
     })
 }
 
-/// a + b, as the operation of that name does it.
+/// a + b, computed by the kernel of that name.
 ///
 /// # Safety
 /// As of `KernelContext::new`.
@@ -295,7 +300,7 @@ unsafe fn add(context: &KernelContext<'_>, a: &View, b: &View, to: &View) -> Res
         // SAFETY: as demanded of the caller.
         unsafe {
             let inner = KernelContext::new(&inputs, &outputs, pool, no_scratch(), context.stop());
-            builtin::Operation::compute(&SUM, &inner, inner.outputs())
+            builtin::BuiltinOperation::compute(&SUM, &inner, inner.outputs())
         }
     })
 }

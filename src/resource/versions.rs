@@ -1,57 +1,57 @@
-//! The value of an optimistic variable: one version after the other.
+//! The value of an optimistic variable: a sequence of versions.
 //!
-//! Whoever holds a version may read it as long as they like: it is never written again. A version that nobody holds any
-//! more is written by the next writer, so there are as many as there are readers and writers at once, and none is made
+//! A reader may hold a version for as long as it likes: it is never written again. The next writer reuses a version
+//! that has no holder any more, so there are as many versions as concurrent readers and writers, and none is allocated
 //! when as many were needed before.
 
 use crate::base::{Desc, Result};
-use crate::memory::{Buffer, Bytes, BytesMut, View};
+use crate::memory::{AlignedBuffer, Bytes, BytesMut, View};
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Versions that nobody uses are kept up to this number.
+/// Maximum number of unused versions kept.
 const MOST_SPARE: usize = 4;
 
 pub(super) struct Version {
     view: View,
-    _memory: Buffer,
+    _memory: AlignedBuffer,
 }
 
 impl Version {
-    /// The value, of a version that is current or was: it is not written while somebody has it.
+    /// The value of a version that is or was current: it is not written while it has a holder.
     pub fn value(&self) -> Bytes<'_> {
         // SAFETY: only `Blank` writes, before others can have it.
         unsafe { self.view.as_bytes() }
     }
 
     fn create(desc: &Desc, what: &str) -> Result<Arc<Version>> {
-        let memory = Buffer::zeroed(desc.bytes()?, what)?;
+        let memory = AlignedBuffer::zeroed(desc.bytes()?, what)?;
         // SAFETY: the buffer's, which the version keeps, and which is aligned for every element.
         let view = unsafe { View::new(memory.data(), memory.bytes(), *desc) };
         Ok(Arc::new(Version { view, _memory: memory }))
     }
 }
 
-/// A version that nobody else has.
+/// A version with exclusive use.
 pub(super) struct Blank(Arc<Version>);
 
 impl Blank {
     pub fn value(&mut self) -> BytesMut<'_> {
-        // SAFETY: nobody else has it.
+        // SAFETY: nothing else has it.
         unsafe { self.0.view.as_bytes_mut() }
     }
 }
 
-struct State {
+struct VersionState {
     current: Arc<Version>,
-    /// Versions that were current, or were not to be. Some may still be read.
+    /// Former versions, and rejected ones. Some may still be read.
     spare: SmallVec<[Arc<Version>; MOST_SPARE]>,
 }
 
 pub(super) struct Versions {
     desc: Desc,
-    state: Mutex<State>,
+    state: Mutex<VersionState>,
 }
 
 impl Versions {
@@ -61,7 +61,7 @@ impl Versions {
             first.value().copy_from(initial);
         }
         let Blank(current) = first;
-        let state = Mutex::new(State { current, spare: SmallVec::new() });
+        let state = Mutex::new(VersionState { current, spare: SmallVec::new() });
         Ok(Versions { desc: *desc, state })
     }
 
@@ -69,7 +69,7 @@ impl Versions {
         Arc::clone(&self.state.lock().current)
     }
 
-    /// One that nobody else has, to be written and then published or given back.
+    /// A version with exclusive use, to be written and then published or returned.
     pub fn blank(&self) -> Result<Blank> {
         let mut state = self.state.lock();
         // `get_mut` has seen that the last reader is gone.
@@ -80,8 +80,7 @@ impl Versions {
         Version::create(&self.desc, "a version of a variable").map(Blank)
     }
 
-    /// Makes it the current version; of `in_place_of`, if that is given, and only if that is still current. Gives it
-    /// back if not.
+    /// Makes it the current version; if `in_place_of` is given, only if that is still current. Returns it if not.
     pub fn publish(&self, version: Blank, in_place_of: Option<&Arc<Version>>) -> Result<(), Blank> {
         let mut state = self.state.lock();
         if in_place_of.is_some_and(|old| !Arc::ptr_eq(old, &state.current)) {
@@ -99,20 +98,20 @@ impl Versions {
         drop(gone);
     }
 
-    /// How many there are, read or not; those that are being written are not counted.
+    /// Number of versions, with or without readers; those being written are not counted.
     pub fn count(&self) -> usize {
         1 + self.state.lock().spare.len()
     }
 }
 
-impl State {
-    /// Keeps a version for later; gives back one that there is no room for.
+impl VersionState {
+    /// Keeps a version for later; returns one that there is no room for.
     fn put_by(&mut self, version: Arc<Version>) -> Option<Arc<Version>> {
         if self.spare.len() < MOST_SPARE {
             self.spare.push(version);
             return None;
         }
-        // One that is read is of no use to the next writer: it goes with its reader.
+        // A version that is being read is useless to the next writer: it goes with its reader.
         match self.spare.iter_mut().position(|spare| Arc::get_mut(spare).is_none()) {
             Some(at) => Some(std::mem::replace(&mut self.spare[at], version)),
             None => Some(version),

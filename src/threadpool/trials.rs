@@ -10,7 +10,7 @@
 #![forbid(unsafe_code)]
 
 use super::span::Span;
-use crate::base::tune::{Contest, Policy, Rate, Renewal, Way};
+use crate::base::tune::{Contest, Policy, Rate, Renewal, Variant};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const ENTRIES: usize = 512;
@@ -125,8 +125,8 @@ impl Trial<'_> {
         let is_long = || self.alone_ns().is_none_or(|ns| ns > SHORT_NS);
         let timed = |one_in: u32| next.is_probe || is_long() || next.left.is_multiple_of(one_in);
         match next.way {
-            Way::Candidate => NextRun::Shared { timed: timed(TIMED_SHARED) },
-            Way::Baseline => NextRun::Alone { timed: timed(TIMED_ALONE) },
+            Variant::Candidate => NextRun::Shared { timed: timed(TIMED_SHARED) },
+            Variant::Baseline => NextRun::Alone { timed: timed(TIMED_ALONE) },
         }
     }
 

@@ -5,7 +5,7 @@ use crate::rule::{Rule, epsilon};
 use crate::suite::{Place, Stage, Suite};
 use crate::values::Values;
 use weir::base::dtype;
-use weir::kernel::builtin::{Quantization, Softmax, Way};
+use weir::kernel::builtin::{Quantization, QuantizeDirection, Softmax};
 use weir::kernel::vector::isa::Isa;
 
 /// Shapes, and the axes.
@@ -109,9 +109,9 @@ fn bytes(suite: &mut Suite, kernel: Softmax, shape: &[i64], seed: u64) {
         let reference = self::reference(&floats, kernel.axis as usize, kernel.log).iter().map(|y| y / after).collect();
         let way = |way, dtype| Quantization { way, dtype, zero_point: false, axis: -1 };
         let stages = vec![
-            Stage::new(way(Way::Dequantize, dtype::F32), vec![x, scale(before)]),
+            Stage::new(way(QuantizeDirection::Dequantize, dtype::F32), vec![x, scale(before)]),
             Stage::new(kernel, vec![]),
-            Stage::new(way(Way::Quantize, of), vec![scale(after)]),
+            Stage::new(way(QuantizeDirection::Quantize, of), vec![scale(after)]),
         ];
         let name = format!("{shape:?} axis {} log {} {}", kernel.axis, kernel.log, dtype::name(of));
         suite.stages(name, Rule::EXACT, reference, Place::Out, stages);

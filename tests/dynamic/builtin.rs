@@ -9,7 +9,9 @@ use weir::engine::{BoundKernel, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::Kernel;
 use weir::kernel::builtin::movement::{Slice, Transpose};
-use weir::kernel::builtin::{Add, Argmax, Binary, Convert, Eltwise, Matmul, Norm, Quantization, Relu, Softmax, Way};
+use weir::kernel::builtin::{
+    Add, Argmax, Binary, Convert, Eltwise, Matmul, Norm, Quantization, QuantizeDirection, Relu, Softmax,
+};
 use weir::kernel::vector::activation::Activation;
 use weir::kernel::vector::isa::Isa;
 use weir::kernel::vector::{binary, eltwise};
@@ -197,7 +199,7 @@ fn kernels_of_elements_take_open_rows() {
     check_rows(&Binary { op: binary::Op::Mul }, &[wide, narrow], "f32[?,6]");
     check_rows(&Binary { op: binary::Op::Lt }, &[narrow, wide], "bool[?,6]");
     check_rows(&Convert { dtype: dtype::BF16, scale: 3.0, shift: 0.5 }, &[wide], "bf16[?,6]");
-    let quantization = Quantization { way: Way::Quantize, dtype: dtype::S8, zero_point: false, axis: 1 };
+    let quantization = Quantization { way: QuantizeDirection::Quantize, dtype: dtype::S8, zero_point: false, axis: 1 };
     check_rows(&quantization, &[wide, narrow], "s8[?,6]");
     let text = |kernel: Binary, inputs: &[&[i64]]| alone(kernel, inputs).unwrap().outputs()[0].desc.text();
     assert_eq!(text(Binary { op: binary::Op::Add }, &[&[-1], &[4]]), "f32[4]");

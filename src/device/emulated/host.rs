@@ -12,7 +12,7 @@ use super::pins::Pin;
 use super::shared::{SharedDevice, range};
 use super::state::DeviceState;
 use crate::base::{Error, Result};
-use crate::memory::Buffer;
+use crate::memory::AlignedBuffer;
 use std::ops::Range;
 
 impl SharedDevice {
@@ -30,7 +30,7 @@ impl SharedDevice {
         self.intact()?;
         let counted = self.space.lock().count(bytes, what, self.settings.fail_allocation);
         counted.map_err(|error| error.within(&self.label))?;
-        let memory = Buffer::zeroed(bytes.max(1), what)?;
+        let memory = AlignedBuffer::zeroed(bytes.max(1), what)?;
         let address = memory.data().expose_provenance();
         let pin = Pin { bytes: bytes.max(1), what: what.to_owned(), _memory: Some(memory) };
         self.pins.lock().add(address, pin)?;

@@ -4,7 +4,7 @@
 use super::region::Form;
 use crate::base::Error;
 use crate::device::{HostAddress, Predicate};
-use crate::memory::{Reserve, View};
+use crate::memory::{AddressReserve, View};
 use std::sync::Arc;
 
 /// The action of an operation.
@@ -33,7 +33,7 @@ pub(super) enum Address {
     Host(HostAddress),
     Own(usize),
     /// On another device.
-    Peer(Arc<Reserve>, usize),
+    Peer(Arc<AddressReserve>, usize),
 }
 
 impl Address {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
-use crate::memory::Buffer;
+use crate::memory::AlignedBuffer;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct Pin {
     pub bytes: usize,
     pub what: String,
     /// The memory, if the device allocated it.
-    pub _memory: Option<Buffer>,
+    pub _memory: Option<AlignedBuffer>,
 }
 
 /// Ranges that do not overlap, by their first byte.

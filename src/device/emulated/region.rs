@@ -7,7 +7,7 @@ use super::kernel::{EmulatedKernel, text};
 use super::settings::Emulation;
 use crate::abi::{weir_device_region, weir_device_region_node};
 use crate::base::{Code, Desc, Error, Result};
-use crate::memory::{Reserve, View};
+use crate::memory::{AddressReserve, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl CompiledRegion {
     /// # Safety
     /// A region of weir's for this device, with what it points to.
     pub(super) unsafe fn new(
-        reserve: &Reserve,
+        reserve: &AddressReserve,
         settings: &Emulation,
         number: u64,
         region: &weir_device_region,
@@ -165,7 +165,7 @@ impl CompiledRegion {
     /// # Safety
     /// The views' bytes are the host's and there during the call, and the scratch memory is this call's. Nobody writes
     /// the inputs, and nobody else has the outputs.
-    unsafe fn call(&self, reserve: &Reserve, inputs: &[View], outputs: &[View], scratch: usize) -> Result<()> {
+    unsafe fn call(&self, reserve: &AddressReserve, inputs: &[View], outputs: &[View], scratch: usize) -> Result<()> {
         let view = |&(slot, desc): &(ValueStorage, Desc)| -> Result<View> {
             let bytes = desc.bytes()?;
             let none = || Error::internal("a region was launched with fewer tensors than it has");
@@ -225,7 +225,7 @@ impl Form {
     /// the inputs, and nobody else has the outputs.
     pub(super) unsafe fn call(
         &self,
-        reserve: &Reserve,
+        reserve: &AddressReserve,
         inputs: &[View],
         outputs: &[View],
         scratch: usize,
@@ -241,7 +241,7 @@ impl Form {
 }
 
 /// So many bytes of the device's.
-fn own(reserve: &Reserve, address: usize, bytes: usize) -> Result<*mut u8> {
+fn own(reserve: &AddressReserve, address: usize, bytes: usize) -> Result<*mut u8> {
     let outside = || Error::invalid(format!("{bytes} bytes at {address:#x} are not in the device's memory"));
     reserve.translate(address, bytes).ok_or_else(outside)
 }

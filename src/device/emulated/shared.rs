@@ -7,7 +7,7 @@ use super::space::DeviceSpace;
 use super::state::{Asked, Demand, DeviceState};
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
-use crate::memory::{Reserve, View};
+use crate::memory::{AddressReserve, View};
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct SharedDevice {
     pub settings: Emulation,
     /// Distinguishes devices in the checker.
     pub id: u64,
-    pub reserve: Arc<Reserve>,
+    pub reserve: Arc<AddressReserve>,
     pub space: Mutex<DeviceSpace>,
     pub pins: Mutex<Pins>,
     pub state: Mutex<DeviceState>,

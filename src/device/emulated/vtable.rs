@@ -22,7 +22,7 @@ use crate::abi::*;
 use crate::base::text::{fixed, head};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::memory::Reserve;
+use crate::memory::AddressReserve;
 use crate::sync::{EventCount, Mutex, OnceLock};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
@@ -228,7 +228,7 @@ fn open(index: u32, settings: Emulation) -> Result<Arc<SharedDevice>> {
     let label = format!("emulated:{index}");
     let what = format!("the memory of {label}");
     let limit = usize::try_from(settings.memory_bytes).map_err(|_| Error::exhausted(&what, usize::MAX))?;
-    let reserve = Reserve::new(limit, &what)?;
+    let reserve = AddressReserve::new(limit, &what)?;
     let shared = Arc::new(SharedDevice {
         index,
         settings,

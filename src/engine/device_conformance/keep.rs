@@ -9,7 +9,7 @@
 
 use crate::base::{Desc, Error, Result as Outcome, dtype};
 use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Executable, HostAddress, Location, Pinning};
-use crate::memory::{ALIGNMENT, Buffer, View};
+use crate::memory::{ALIGNMENT, AlignedBuffer, View};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -42,7 +42,7 @@ impl OnHost {
 
 /// The first bytes of a buffer.
 pub(super) struct HostBytes {
-    buffer: Buffer,
+    buffer: AlignedBuffer,
     bytes: usize,
 }
 
@@ -54,13 +54,13 @@ impl HostBytes {
 }
 
 /// Everything that is leaked on purpose: reachable here, so that leak checkers do not report it.
-static LEFT: Mutex<Vec<(Parts, Vec<Buffer>)>> = Mutex::new(Vec::new());
+static LEFT: Mutex<Vec<(Parts, Vec<AlignedBuffer>)>> = Mutex::new(Vec::new());
 
 /// The memory and objects that one examination keeps.
 #[derive(Default)]
 pub(super) struct Keep {
     /// Host memory that no probe uses now.
-    host: Mutex<Vec<Buffer>>,
+    host: Mutex<Vec<AlignedBuffer>>,
     /// Nothing is released any more.
     is_doubted: AtomicBool,
 }
@@ -75,7 +75,7 @@ impl Keep {
         drop(host);
         let buffer = match found {
             Some(buffer) => buffer,
-            None => Buffer::zeroed(size, "conformance").map_err(told)?,
+            None => AlignedBuffer::zeroed(size, "conformance").map_err(told)?,
         };
         let memory = HostBytes { buffer, bytes };
         // SAFETY: nobody else has the buffer yet.
@@ -159,7 +159,7 @@ pub(super) struct Pinned {
     pub(super) address: usize,
     pub(super) bytes: usize,
     /// Memory from elsewhere, which was registered.
-    _others: Option<Buffer>,
+    _others: Option<AlignedBuffer>,
 }
 
 pub(super) fn pinning(device: &Arc<dyn Device>) -> Result<&dyn Pinning, String> {
@@ -176,7 +176,7 @@ impl Pinned {
     }
 
     pub(super) fn register(device: &Arc<dyn Device>, bytes: usize) -> Result<Pinned, String> {
-        let memory = Buffer::zeroed(bytes, "conformance").map_err(told)?;
+        let memory = AlignedBuffer::zeroed(bytes, "conformance").map_err(told)?;
         let address = memory.data().expose_provenance();
         pinning(device)?.register(address, bytes, "conformance").map_err(told)?;
         Ok(Pinned { device: Arc::clone(device), address, bytes, _others: Some(memory) })

@@ -9,7 +9,7 @@ use crate::engine::on_host::KernelOnHost;
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use std::sync::Arc;
 
 pub(super) fn unknown(bench: &DeviceBench) -> Finding {
@@ -188,7 +188,7 @@ fn compare(
     let (mut here, mut there, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for desc in inputs.iter().chain([output]) {
         let bytes = desc.bytes().map_err(told)?;
-        let buffer = Buffer::zeroed(bytes, "conformance").map_err(told)?;
+        let buffer = AlignedBuffer::zeroed(bytes, "conformance").map_err(told)?;
         let address = field.block(bytes)?;
         // SAFETY: the buffer's, and the device's, which are kept until the end.
         unsafe {

@@ -1,7 +1,7 @@
 //! Descriptors of the outputs of a graph's nodes.
 #![forbid(unsafe_code)]
 
-use crate::base::index::{Index, mix};
+use crate::base::index::{HashIndex, mix};
 use crate::base::{Desc, Result};
 use crate::engine::BoundKernel;
 use crate::kernel::Kernel;
@@ -64,7 +64,7 @@ impl std::ops::Index<usize> for NodeShapes {
 pub(in crate::graph) struct Answers {
     is_kept: bool,
     /// Hash index of the answers.
-    index: Index,
+    index: HashIndex,
     list: Vec<Answer>,
     /// Inputs and outputs of each answer.
     descs: Vec<Desc>,

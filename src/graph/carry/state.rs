@@ -14,7 +14,7 @@ use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::graph::loops::ring::Ring;
 use crate::graph::plan::{Place, Plan};
 use crate::kernel::{Frame, RunContext, Scratch, Stop};
-use crate::memory::{Block, Slot, Tag, View, heap};
+use crate::memory::{MemoryBlock, Tag, ValueSlot, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
 use crate::sync::{EventCount, Mailbox, Mutex, OnceLock, RunLatch, Slots};
@@ -108,10 +108,10 @@ pub struct RunState {
     pub(in crate::graph) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
-    _arena: Block,
+    _arena: MemoryBlock,
     /// Its device memory and streams.
     pub(in crate::graph) frame: Option<Arc<Frame>>,
-    scratch: Box<[(Block, usize)]>,
+    scratch: Box<[(MemoryBlock, usize)]>,
     slots: usize,
 
     pub(in crate::graph) counters: Counters,
@@ -145,7 +145,7 @@ pub struct RunState {
     pub(in crate::graph) calls: Calls,
 
     /// Values whose shape a run decides.
-    pub(in crate::graph) values: Box<[Slot]>,
+    pub(in crate::graph) values: Box<[ValueSlot]>,
 
     /// The values that are absent in this run, by bit.
     pub(in crate::graph) absent: Box<[AtomicBool]>,
@@ -258,7 +258,7 @@ impl RunState {
             calls,
             values: {
                 let mut descs = plan.dynamics.slots.iter();
-                let known = || Slot::new(descs.next().copied().unwrap_or(Desc::new(0, &[])));
+                let known = || ValueSlot::new(descs.next().copied().unwrap_or(Desc::new(0, &[])));
                 heap::filled(plan.dynamics.slots.len(), "a run's values", known)?
             },
             absent: heap::filled(plan.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
@@ -467,7 +467,7 @@ impl Drop for RunState {
     }
 }
 
-fn scratch_of(all: &[(Block, usize)], slots: usize, index: u32) -> Scratch {
+fn scratch_of(all: &[(MemoryBlock, usize)], slots: usize, index: u32) -> Scratch {
     match all.get(index as usize) {
         // SAFETY: the state's, and so large; nodes that may run at once have scratch memory of their own.
         Some((buffer, bytes)) => unsafe { Scratch::new(buffer.data(), *bytes, slots) },

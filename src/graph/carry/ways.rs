@@ -12,7 +12,7 @@
 //! alone changes nothing: a thread may have been interrupted, and one batch in ten may be a large one.
 #![forbid(unsafe_code)]
 
-use crate::base::tune::{Contest, Policy, Rate, Renewal, Way};
+use crate::base::tune::{Contest, Policy, Rate, Renewal, Variant};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// This many runs are shared at first with a family of which nothing is known.
@@ -89,12 +89,12 @@ impl Ways {
         let is_fine = all_ns >= 1_000 * nodes as u64;
         let clear_ns = all_ns as f32 * if is_fine { 0.95 } else { 0.75 };
         let is_clear =
-            contest.verdict() == Some(Way::Candidate) && contest.candidate_ns().is_some_and(|ns| ns < clear_ns);
-        is_clear || contest.next(&POLICY).way == Way::Candidate
+            contest.verdict() == Some(Variant::Candidate) && contest.candidate_ns().is_some_and(|ns| ns < clear_ns);
+        is_clear || contest.next(&POLICY).way == Variant::Candidate
     }
 
     /// The time of a run alone, of a shared one with the first family, and which of the two is used, as far as known.
-    pub fn told(&self) -> (Option<u64>, Option<u64>, Option<Way>) {
+    pub fn told(&self) -> (Option<u64>, Option<u64>, Option<Variant>) {
         let alone_ns = Some(self.alone_ns.load(Relaxed)).filter(|&ns| ns > 0);
         let contest = &self.of[0].contest;
         (alone_ns, contest.candidate_ns().map(|ns| ns as u64), contest.verdict())

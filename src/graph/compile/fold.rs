@@ -15,7 +15,7 @@ use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::{Kinds, Verified, has_effects};
 use crate::kernel::{KernelContext, NEVER, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -379,7 +379,7 @@ fn call(kernel: &BoundKernel, inputs: &[Ref<Tensor>], descs: &[Desc]) -> Result<
     let (from, to) = (views(inputs), views(&outputs));
     let input_descs: Vec<_> = inputs.iter().map(|tensor| *tensor.desc()).collect();
     let bytes = kernel.kernel().scratch_bytes(&input_descs, descs);
-    let memory = Buffer::zeroed(Scratch::stride(bytes), "scratch of a kernel of constants")?;
+    let memory = AlignedBuffer::zeroed(Scratch::stride(bytes), "scratch of a kernel of constants")?;
     let data = if bytes > 0 { memory.data() } else { std::ptr::null_mut() };
     // SAFETY: of constants, which nobody writes, and of tensors and memory that were made for this call.
     let context = unsafe { KernelContext::new(&from, &to, None, Scratch::new(data, bytes, 1), &NEVER) };

@@ -6,7 +6,7 @@ mod lists;
 use super::Subject;
 use crate::abi::weir_report_format_value as F;
 use crate::base::text::json_string;
-use crate::base::tune::Way;
+use crate::base::tune::Variant;
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::counters::Counters;
 use crate::graph::carry::device::replays::RunCounts;
@@ -212,8 +212,8 @@ fn facts(subject: &Subject<'_>) -> Vec<Group> {
                     "runs that helpers may share",
                     Word(match run_way {
                         None => "not known yet",
-                        Some(Way::Baseline) => "one thread, sharing is not faster",
-                        Some(Way::Candidate) => "shared, that is faster",
+                        Some(Variant::Baseline) => "one thread, sharing is not faster",
+                        Some(Variant::Candidate) => "shared, that is faster",
                     }),
                 ),
             ],

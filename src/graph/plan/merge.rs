@@ -9,12 +9,13 @@
 //! structured branches have no word at all (both sides write the same place); this is for merges that anything may lead
 //! to.
 //!
-//! | arrival | who                                       | change                                                         |
-//! |---------|-------------------------------------------|----------------------------------------------------------------|
-//! | control | a control edge's producer, live or dead   | controls - 1                                                   |
-//! | dead    | a data input's producer without a value   | dead + 1                                                       |
-//! | live    | a data input's producer with a value      | live + 1; the first one also sets winner: one compare and swap |
-//! | reset   | the arrival that completes the word       | the start value, a store                                       |
+//! | arrival | caller                                  | change                                                 |
+//! |---------|-----------------------------------------|--------------------------------------------------------|
+//! | control | a control edge's producer, live or dead | controls - 1                                           |
+//! | dead    | a data input's producer without a value | dead + 1                                               |
+//! | live    | a data input's producer with a value    | live + 1; the first one also sets winner by the same   |
+//! |         |                                         | compare and swap                                       |
+//! | reset   | the arrival that completes the word     | the start value, a store                               |
 //!
 //! *One firing.* `controls == 0 && (live > 0 || dead == data inputs)` stays true once it is true, since arrivals only
 //! take controls off and add to the rest. Every arrival is one step on the word, so exactly one finds it false before

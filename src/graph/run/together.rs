@@ -13,7 +13,7 @@ use crate::graph::carry::host::execute::Outer;
 use crate::graph::carry::host::pending::LOOK_AGAIN_NS;
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
-use crate::kernel::{Attached, Begun, Stop};
+use crate::kernel::{Attached, BeginOutcome, Stop};
 use crate::memory::heap;
 use crate::stream::GRACE_NS;
 use crate::sync::{EventCount, Exit};
@@ -112,7 +112,7 @@ impl Together<'_> {
             } else if !news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(slice_ns)) {
                 // As `RunState::sleep_for_news`, for all that are in flight.
                 let begun = in_flight.iter().map(|run: &RunInFlight<'_>| run.state.begin_blocking()).max();
-                if begun.is_none_or(|begun| begun == Begun::Nothing) {
+                if begun.is_none_or(|begun| begun == BeginOutcome::Nothing) {
                     slice_ns = (2 * slice_ns).min(LOOK_AGAIN_NS);
                 }
             }

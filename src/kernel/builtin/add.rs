@@ -1,17 +1,18 @@
 //! Sum of two tensors, with broadcasting.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
 use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
 use crate::kernel::vector::{elementwise, isa::Isa};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
-/// a + b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// a + b, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
 #[derive(Clone, Copy, Debug)]
 pub struct Add;
 
-/// The size that two sizes broadcast to. An open one is 1 or what the other is; with another open one, or 1, anything.
+/// The size that two sizes broadcast to. An open size becomes 1 or the other size; with another open one, or 1, it
+/// stays open.
 fn stretched(a: i64, b: i64) -> Option<i64> {
     match (a, b) {
         _ if a == b => Some(a),
@@ -20,35 +21,35 @@ fn stretched(a: i64, b: i64) -> Option<i64> {
     }
 }
 
-/// Size of the dimension that is `from_last` before the last one; 1 if there is none.
+/// Size of the dimension `from_last` before the last one; 1 if there is none.
 fn size(desc: &Desc, from_last: usize) -> i64 {
     desc.shape().iter().rev().nth(from_last).copied().unwrap_or(1)
 }
 
-/// A dimension of the sum, and how far a step along it goes in each operand: 0 if the operand stretches.
+/// A dimension of the sum, and its stride in each operand: 0 if the operand is broadcast.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dim {
+struct SumDim {
     size: usize,
     a: usize,
     b: usize,
 }
 
-/// The sum's dimensions, the last one first. Neighbours that both operands walk through in one stride are one
-/// dimension, so operands of the same shape have a single one, and a bias has two.
+/// The sum's dimensions, the last one first. Neighbouring dimensions with one common stride are merged, so operands of
+/// the same shape have a single one, and a bias has two.
 #[derive(Debug)]
 struct Dims {
-    all: [Dim; MAX_RANK],
+    all: [SumDim; MAX_RANK],
     rank: usize,
 }
 
 impl Dims {
     fn new(a: &Desc, b: &Desc, output: &Desc) -> Dims {
-        let mut dims = Dims { all: [Dim { size: 1, a: 0, b: 0 }; MAX_RANK], rank: 1 };
+        let mut dims = Dims { all: [SumDim { size: 1, a: 0, b: 0 }; MAX_RANK], rank: 1 };
         let (mut stride_a, mut stride_b) = (1, 1);
         for i in 0..output.shape().len() {
             let [size, a, b] = [output, a, b].map(|desc| size(desc, i) as usize);
             if size != 1 {
-                let next = Dim { size, a: if a == 1 { 0 } else { stride_a }, b: if b == 1 { 0 } else { stride_b } };
+                let next = SumDim { size, a: if a == 1 { 0 } else { stride_a }, b: if b == 1 { 0 } else { stride_b } };
                 dims.push(next);
             }
             stride_a *= a;
@@ -57,7 +58,7 @@ impl Dims {
         dims
     }
 
-    fn push(&mut self, next: Dim) {
+    fn push(&mut self, next: SumDim) {
         let last = &mut self.all[self.rank - 1];
         if last.size == 1 {
             *last = next;
@@ -69,7 +70,7 @@ impl Dims {
         }
     }
 
-    /// The operands' offsets for the row with this number; a row is the last dimension.
+    /// The operands' offsets for row `row`; a row is the last dimension.
     fn offsets(&self, mut row: usize) -> (usize, usize) {
         let (mut a, mut b) = (0, 0);
         for dim in &self.all[1..self.rank] {
@@ -81,7 +82,7 @@ impl Dims {
         (a, b)
     }
 
-    /// Computes the elements of the sum from number `begin` on.
+    /// Computes the elements of the sum from index `begin` on.
     fn add(&self, a: &[f32], b: &[f32], begin: usize, mut out: &mut [f32]) {
         let isa = Isa::best();
         let inner = self.all[0];
@@ -100,7 +101,7 @@ impl Dims {
     }
 }
 
-impl Operation for Add {
+impl BuiltinOperation for Add {
     fn name(&self) -> &str {
         "add"
     }

@@ -1,10 +1,10 @@
 //! Index of the greatest element along an axis.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, Operation, axis, elements, input};
+use super::{BuiltinOperation, LEAST_NS, axis, elements, input};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::argmax;
-use crate::kernel::vector::columns::{Stretch, WIDTH};
+use crate::kernel::vector::columns::{Stripe, WIDTH};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
@@ -15,7 +15,7 @@ pub struct Argmax {
     pub axis: i32,
 }
 
-impl Operation for Argmax {
+impl BuiltinOperation for Argmax {
     fn name(&self) -> &str {
         "argmax"
     }
@@ -55,11 +55,7 @@ impl Operation for Argmax {
                 if inner == 1 {
                     part[0] = argmax::row(&x[at * len..][..len]);
                 } else {
-                    argmax::columns(
-                        x,
-                        Stretch { first: block * len * inner + column, width, len, stride: inner },
-                        part,
-                    );
+                    argmax::columns(x, Stripe { first: block * len * inner + column, width, len, stride: inner }, part);
                 }
                 (out, at) = (rest, at + width);
             }

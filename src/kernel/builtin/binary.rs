@@ -1,8 +1,8 @@
-//! Functions of two tensors, with broadcasting.
+//! Binary elementwise functions, with broadcasting.
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::device::Relation;
 use crate::kernel::vector::binary::{self, Op};
@@ -14,19 +14,19 @@ use crate::memory::{Bf16, Bool, Element, F16};
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// op(a, b), element by element. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// op(a, b), elementwise and with broadcasting.
 #[derive(Clone, Copy, Debug)]
 pub struct Binary {
     pub op: Op,
 }
 
-/// Elements that are gathered before they are computed with, where rows are short or hold no floats.
+/// Block of elements that are gathered before the computation, for short rows and types other than f32.
 const BLOCK: usize = 512;
-/// Rows of floats that are at least so long are computed with where they are.
+/// f32 rows of at least this length are computed in place.
 const LONG: usize = 64;
 
-/// A call: two operands that lie in a certain way under an output.
-struct Call<'c, 'a> {
+/// A call: the strided operands and the output.
+struct BinaryCall<'c, 'a> {
     op: Op,
     isa: Isa,
     dims: Broadcast<2>,
@@ -34,31 +34,31 @@ struct Call<'c, 'a> {
     outputs: Outputs<'c>,
 }
 
-/// What its pieces need.
-struct Work {
+/// Parameters of its pieces.
+struct BinaryPiece {
     op: Op,
     isa: Isa,
     dims: Broadcast<2>,
 }
 
-impl Call<'_, '_> {
+impl BinaryCall<'_, '_> {
     fn region<T: Element, U: Element>(
         self,
-        body: impl Fn(&Work, &mut Sides<'_, T, U>, Range<usize>) + Sync,
+        body: impl Fn(&BinaryPiece, &mut Sides<'_, T, U>, Range<usize>) + Sync,
     ) -> Result<()> {
-        let Call { op, isa, dims, context, outputs } = self;
+        let BinaryCall { op, isa, dims, context, outputs } = self;
         let items = elements(outputs.desc(0));
         let sides = Beside::of(context, outputs, |i| elements(context.inputs()[i].desc()) != items)?;
         let cost_ns = 3.0 * NS_PER_FLOAT * if op == Op::Pow { 60.0 } else { 1.0 };
         let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
-        let work = Work { op, isa, dims };
+        let work = BinaryPiece { op, isa, dims };
         context.parallel_into(&span, sides, |mut sides, claim| {
             body(&work, &mut sides, claim.begin()..claim.end());
             Ok(())
         })
     }
 
-    /// Floats in long rows.
+    /// f32 with long rows.
     fn long_rows(self) -> Result<()> {
         self.region::<f32, f32>(|work, sides, items| {
             work.dims.rows(items.start, items.len(), |rows, at, len| {
@@ -67,9 +67,9 @@ impl Call<'_, '_> {
         })
     }
 
-    /// Anything by blocks of floats.
+    /// Any type, in blocks converted to f32.
     fn blocks<T: Stored, U: Stored>(self) -> Result<()> {
-        self.region::<T, U>(|&Work { op, isa, ref dims }, sides, items| {
+        self.region::<T, U>(|&BinaryPiece { op, isa, ref dims }, sides, items| {
             let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
             for from in items.clone().step_by(BLOCK) {
                 let count = BLOCK.min(items.end - from);
@@ -83,7 +83,7 @@ impl Call<'_, '_> {
         })
     }
 
-    /// s32 by blocks: `narrow` puts the results of one into the output.
+    /// s32 in blocks: `narrow` stores the results of one into the output.
     fn integers<U: Element>(self, narrow: impl Fn(Op, &[i32], &mut [i32], &mut [U]) + Sync) -> Result<()> {
         self.region::<i32, U>(|work, sides, items| {
             let (mut left, mut right) = ([0; BLOCK], [0; BLOCK]);
@@ -98,13 +98,13 @@ impl Call<'_, '_> {
         })
     }
 
-    /// Bytes and halves.
+    /// s8, u8 and 16-bit floats.
     fn narrow<T: Stored>(self) -> Result<()> {
         if self.op.compares() { self.blocks::<T, Bool>() } else { self.blocks::<T, T>() }
     }
 }
 
-impl Operation for Binary {
+impl BuiltinOperation for Binary {
     fn name(&self) -> &str {
         match self.op {
             Op::Add => "add",
@@ -173,7 +173,7 @@ impl Operation for Binary {
         let (inputs, output) = (context.inputs(), outputs.desc(0));
         let dims = Broadcast::new([inputs[0].desc(), inputs[1].desc()], output);
         let long = dims.row_len() >= LONG || dims.row_len() == elements(output);
-        let call = Call { op: self.op, isa: Isa::best(), dims, context, outputs };
+        let call = BinaryCall { op: self.op, isa: Isa::best(), dims, context, outputs };
         match inputs[0].desc().dtype {
             dtype::F32 if long && !self.op.compares() => call.long_rows(),
             dtype::F32 => call.narrow::<f32>(),

@@ -1,11 +1,12 @@
-//! Shapes that stretch: aligned at the last dimension, a dimension of 1 stands for any.
+//! Broadcasting: shapes are aligned at the last dimension, and a dimension of 1 matches any size.
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
 use crate::kernel::signature;
-use crate::kernel::vector::elements::Row;
+use crate::kernel::vector::elements::SourceRow;
 
-/// The size that two sizes broadcast to. An open one is 1 or what the other is; with another open one, or 1, anything.
+/// The size that two sizes broadcast to. An open size becomes 1 or the other size; with another open one, or 1, it
+/// stays open.
 fn stretched(a: i64, b: i64) -> Option<i64> {
     match (a, b) {
         _ if a == b => Some(a),
@@ -14,12 +15,12 @@ fn stretched(a: i64, b: i64) -> Option<i64> {
     }
 }
 
-/// Size of the dimension that is `from_last` before the last one; 1 if there is none.
+/// Size of the dimension `from_last` before the last one; 1 if there is none.
 fn size(desc: &Desc, from_last: usize) -> i64 {
     desc.shape().iter().rev().nth(from_last).copied().unwrap_or(1)
 }
 
-/// The shape that all inputs broadcast to, as a tensor of the type `dtype`.
+/// The shape that all inputs broadcast to, as a descriptor of type `dtype`.
 pub fn shape(inputs: &[Desc], dtype: u32) -> Result<Desc> {
     let mut output = Desc { dtype, ..inputs[0] };
     for (i, input) in inputs.iter().enumerate().skip(1) {
@@ -38,30 +39,30 @@ pub fn shape(inputs: &[Desc], dtype: u32) -> Result<Desc> {
     output.check_open()
 }
 
-/// A dimension of the output, and how far a step along it goes in each operand: 0 if the operand stretches.
+/// A dimension of the output, and its stride in each operand: 0 if the operand is broadcast.
 #[derive(Clone, Copy, Debug)]
-struct Dim<const N: usize> {
+struct BroadcastDim<const N: usize> {
     size: usize,
     strides: [usize; N],
 }
 
-/// The output's dimensions, the last one first. Neighbours that all operands walk through in one stride are one
-/// dimension, so operands of the same shape have a single one, and a bias has two.
+/// The output's dimensions, the last one first. Neighbouring dimensions with one common stride are merged, so operands
+/// of the same shape have a single one, and a bias has two.
 #[derive(Debug)]
 pub struct Broadcast<const N: usize> {
-    all: [Dim<N>; MAX_RANK],
+    all: [BroadcastDim<N>; MAX_RANK],
     rank: usize,
 }
 
 impl<const N: usize> Broadcast<N> {
     pub fn new(operands: [&Desc; N], output: &Desc) -> Self {
-        let mut dims = Broadcast { all: [Dim { size: 1, strides: [0; N] }; MAX_RANK], rank: 1 };
+        let mut dims = Broadcast { all: [BroadcastDim { size: 1, strides: [0; N] }; MAX_RANK], rank: 1 };
         let mut strides = [1; N];
         for i in 0..output.shape().len() {
             let sizes = operands.map(|desc| size(desc, i) as usize);
             let of = size(output, i) as usize;
             if of != 1 {
-                dims.push(Dim {
+                dims.push(BroadcastDim {
                     size: of,
                     strides: std::array::from_fn(|n| if sizes[n] == 1 { 0 } else { strides[n] }),
                 });
@@ -71,7 +72,7 @@ impl<const N: usize> Broadcast<N> {
         dims
     }
 
-    fn push(&mut self, next: Dim<N>) {
+    fn push(&mut self, next: BroadcastDim<N>) {
         let last = &mut self.all[self.rank - 1];
         if last.size == 1 {
             *last = next;
@@ -88,9 +89,9 @@ impl<const N: usize> Broadcast<N> {
         self.all[0].size
     }
 
-    /// Calls `body` for the rows, or parts of rows, that make up `len` elements of the output from `begin` on: where
-    /// the operands are, how many elements of the output came before in this call, and how many there are.
-    pub fn rows(&self, begin: usize, len: usize, mut body: impl FnMut([Row; N], usize, usize)) {
+    /// Calls `body` for the rows, or parts of rows, that make up `len` elements of the output from `begin` on, with the
+    /// positions of the operands, the number of output elements before in this call, and the length of the part.
+    pub fn rows(&self, begin: usize, len: usize, mut body: impl FnMut([SourceRow; N], usize, usize)) {
         let inner = self.all[0];
         if len == 0 {
             return;
@@ -105,13 +106,13 @@ impl<const N: usize> Broadcast<N> {
         let (mut at, mut done) = (begin % inner.size, 0);
         loop {
             let count = (inner.size - at).min(len - done);
-            let row = |n: usize| Row { at: places[n] + at * inner.strides[n], stretched: inner.strides[n] == 0 };
+            let row = |n: usize| SourceRow { at: places[n] + at * inner.strides[n], stretched: inner.strides[n] == 0 };
             body(std::array::from_fn(row), done, count);
             (done, at) = (done + count, 0);
             if done == len {
                 return;
             }
-            // The next row: as an odometer counts.
+            // Advances to the next row, like an odometer.
             for (index, dim) in index.iter_mut().zip(&self.all[..self.rank]).skip(1) {
                 *index += 1;
                 (0..N).for_each(|n| places[n] += dim.strides[n]);

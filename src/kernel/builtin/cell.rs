@@ -3,7 +3,7 @@
 
 use super::{LEAST_NS, elements, input};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
-use crate::kernel::vector::cell::{self, GruGates, LstmGates, Sizes, Step};
+use crate::kernel::vector::cell::{self, CellSizes, CellStep, GruGates, LstmGates};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
@@ -17,7 +17,7 @@ pub enum GateOrder {
     Torch,
 }
 
-/// x [N, I], h [N, H], c [N, H], W [4 H, I], R [4 H, H], and on request the biases of W and of R, [4 H] each; gives h
+/// x [N, I], h [N, H], c [N, H], W [4 H, I], R [4 H, H], and on request the biases of W and of R, [4 H] each; returns h
 /// and c.
 #[derive(Clone, Copy, Debug)]
 pub struct Lstm {
@@ -25,7 +25,7 @@ pub struct Lstm {
     pub bias: bool,
 }
 
-/// x [N, I], h [N, H], W [3 H, I], R [3 H, H], and on request the biases of W and of R, [3 H] each; gives h.
+/// x [N, I], h [N, H], W [3 H, I], R [3 H, H], and on request the biases of W and of R, [3 H] each; returns h.
 #[derive(Clone, Copy, Debug)]
 pub struct Gru {
     pub order: GateOrder,
@@ -33,11 +33,11 @@ pub struct Gru {
     pub linear_before_reset: bool,
 }
 
-/// Most inputs of a cell.
+/// Maximum number of inputs of a cell.
 const MOST_INPUTS: usize = 7;
 
-/// Compares x, `states` states, W, R and the biases, and finds their sizes. Allocates nothing unless it refuses.
-fn check(inputs: &[Desc], gates: i64, states: usize) -> Result<Sizes> {
+/// Checks x, `states` states, W, R and the biases, and returns their sizes. Allocates nothing unless it refuses.
+fn check(inputs: &[Desc], gates: i64, states: usize) -> Result<CellSizes> {
     let matrix = |rows: i64, columns: i64| Desc::new(dtype::F32, &[rows, columns]);
     let mut patterns = [matrix(ANY_DIM, ANY_DIM); MOST_INPUTS];
     signature::check("input", &patterns[..1], &inputs[..1])?;
@@ -52,22 +52,22 @@ fn check(inputs: &[Desc], gates: i64, states: usize) -> Result<Sizes> {
     patterns[weights + 2..].fill(Desc::new(dtype::F32, &[all]));
     signature::check("input", &patterns[..inputs.len().min(MOST_INPUTS)], inputs)?;
     let size = |dim: i64| dim as usize;
-    Ok(Sizes { rows: size(rows), inputs: size(width), hidden: size(hidden) })
+    Ok(CellSizes { rows: size(rows), inputs: size(width), hidden: size(hidden) })
 }
 
 /// The sizes of checked inputs.
-fn sizes(inputs: &[Desc]) -> Sizes {
+fn sizes(inputs: &[Desc]) -> CellSizes {
     let [rows, inputs, hidden] = [inputs[0].dims[0], inputs[0].dims[1], inputs[1].dims[1]].map(|dim| dim as usize);
-    Sizes { rows, inputs, hidden }
+    CellSizes { rows, inputs, hidden }
 }
 
-/// The operands; the weights are inputs `weights` and the next, then come the biases.
-fn step<'a>(context: &'a KernelContext<'_>, gates: usize, weights: usize, bias: bool) -> Step<'a> {
+/// The operands; the weights are inputs `weights` and the next, followed by the biases.
+fn step<'a>(context: &'a KernelContext<'_>, gates: usize, weights: usize, bias: bool) -> CellStep<'a> {
     let descs = [0, 1].map(|i| *context.inputs()[i].desc());
     let sizes = sizes(&descs);
     let dense = |index: usize, rows: usize, columns: usize| Matrix::dense(input(context, index), rows, columns);
     let all = gates * sizes.hidden;
-    Step {
+    CellStep {
         sizes,
         x: dense(0, sizes.rows, sizes.inputs),
         h: dense(1, sizes.rows, sizes.hidden),
@@ -112,7 +112,7 @@ impl Kernel for Lstm {
             return Ok(());
         }
         let step = step(context, 4, 3, self.bias);
-        let Sizes { rows, hidden, .. } = step.sizes;
+        let CellSizes { rows, hidden, .. } = step.sizes;
         let gates = match self.order {
             GateOrder::Onnx => LstmGates { input: 0, output: 1, forget: 2, cell: 3 },
             GateOrder::Torch => LstmGates { input: 0, forget: 1, cell: 2, output: 3 },
@@ -168,7 +168,7 @@ impl Kernel for Gru {
             return Ok(());
         }
         let step = step(context, 3, 2, self.bias);
-        let Sizes { rows, hidden, .. } = step.sizes;
+        let CellSizes { rows, hidden, .. } = step.sizes;
         cell::gru(Isa::best(), &step, self.gates(), MatrixMut::output(outputs.only(), rows, hidden), context)
     }
 }

@@ -1,7 +1,7 @@
 //! Cells against their formulas in f64, and the same bits on all pools.
 #![forbid(unsafe_code)]
 
-use super::fixture::{Tensor, call, check_pools, pools, refusal, run};
+use super::fixture::{WordTensor, call, check_pools, pools, refusal, run};
 use super::{GateOrder, Gru, Lstm};
 use crate::base::{Desc, dtype};
 use crate::kernel::Kernel;
@@ -27,12 +27,12 @@ fn product(
 }
 
 /// x, the states, W, R and the biases.
-fn operands(rows: i64, inputs: i64, hidden: i64, states: usize, gates: i64, bias: bool) -> Vec<Tensor> {
-    let mut all = vec![Tensor::random(&[rows, inputs], 1)];
-    all.extend((0..states).map(|i| Tensor::random(&[rows, hidden], 2 + i as u64)));
-    all.extend([Tensor::random(&[gates * hidden, inputs], 7), Tensor::random(&[gates * hidden, hidden], 8)]);
+fn operands(rows: i64, inputs: i64, hidden: i64, states: usize, gates: i64, bias: bool) -> Vec<WordTensor> {
+    let mut all = vec![WordTensor::random(&[rows, inputs], 1)];
+    all.extend((0..states).map(|i| WordTensor::random(&[rows, hidden], 2 + i as u64)));
+    all.extend([WordTensor::random(&[gates * hidden, inputs], 7), WordTensor::random(&[gates * hidden, hidden], 8)]);
     if bias {
-        all.extend([Tensor::random(&[gates * hidden], 9), Tensor::random(&[gates * hidden], 10)]);
+        all.extend([WordTensor::random(&[gates * hidden], 9), WordTensor::random(&[gates * hidden], 10)]);
     }
     all
 }
@@ -55,7 +55,7 @@ fn lstm_is_its_formula() {
             for bias in [false, true] {
                 let kernel = Lstm { order, bias };
                 let all = operands(rows, width, hidden, 2, 4, bias);
-                let values: Vec<_> = all.iter().map(Tensor::floats).collect();
+                let values: Vec<_> = all.iter().map(WordTensor::floats).collect();
                 let descs: Vec<_> = all.iter().map(|tensor| tensor.desc).collect();
                 let outputs = kernel.infer(&descs).unwrap();
                 assert_eq!(outputs, [f32s(&[rows, hidden]); 2]);
@@ -96,7 +96,7 @@ fn gru_is_its_formula() {
             for (bias, linear_before_reset) in [(false, false), (true, false), (false, true), (true, true)] {
                 let kernel = Gru { order, bias, linear_before_reset };
                 let all = operands(rows, width, hidden, 1, 3, bias);
-                let values: Vec<_> = all.iter().map(Tensor::floats).collect();
+                let values: Vec<_> = all.iter().map(WordTensor::floats).collect();
                 let (width, hidden) = (width as usize, hidden as usize);
                 let biases = [4, 5].map(|at| bias.then(|| &values[at][..]));
                 let of_x = |i, j, gate| product(&values[0], &values[2], biases[0], (i, j, width, hidden, gate));
@@ -130,9 +130,9 @@ fn gru_is_its_formula() {
 #[test]
 fn cells_keep_nan_and_survive_infinity() {
     let kernel = Lstm { order: GateOrder::Onnx, bias: false };
-    let x = Tensor::f32(&[3, 1], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
-    let state = Tensor::f32(&[3, 1], &[0.5; 3]);
-    let all = [x, state.clone(), state, Tensor::f32(&[4, 1], &[1.0; 4]), Tensor::f32(&[4, 1], &[1.0; 4])];
+    let x = WordTensor::f32(&[3, 1], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
+    let state = WordTensor::f32(&[3, 1], &[0.5; 3]);
+    let all = [x, state.clone(), state, WordTensor::f32(&[4, 1], &[1.0; 4]), WordTensor::f32(&[4, 1], &[1.0; 4])];
     let got =
         call(&all, &[f32s(&[3, 1]); 2], 1 << 14, None, |context, outputs| kernel.compute(context, outputs)).unwrap();
     let (h, c) = (got[0].floats(), got[1].floats());

@@ -20,8 +20,8 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// The sizes for these inputs, or why they do not fit.
-    fn sizes(&self, inputs: &[Desc]) -> Result<conv::Conv> {
+    /// The sizes for these inputs, or the reason why they do not fit.
+    fn sizes(&self, inputs: &[Desc]) -> Result<conv::ConvShape> {
         let (x, weights) = (&inputs[0], &inputs[1]);
         check_data(x)?;
         let channels = x.dims[1];
@@ -41,7 +41,7 @@ impl Conv {
             signature::check("input", &[*x, pattern, Desc::new(dtype::F32, &[filters])], inputs)?;
         }
         let (rows, columns) = self.windows.axes(x, &weights.shape()[2..], "of the filters (input 1)")?;
-        Ok(conv::Conv {
+        Ok(conv::ConvShape {
             images: usize::try_from(x.dims[0]).map_err(|_| Error::out_of_range("input 0: too many images"))?,
             groups: self.groups as usize,
             channels: (channels / self.groups) as usize,

@@ -1,10 +1,10 @@
-//! Tensors in another storage type.
+//! Conversion between storage types.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, Operation, elements};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::{self, Stored};
-use crate::kernel::vector::elements::{Row, Source};
+use crate::kernel::vector::elements::{ClaimInput, SourceRow};
 use crate::kernel::vector::{affine, isa::Isa};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, Bool, F16};
@@ -19,9 +19,9 @@ pub struct Convert {
     pub shift: f32,
 }
 
-/// Elements that are computed with between two conversions.
+/// Block of elements between two conversions.
 const BLOCK: usize = 1024;
-/// Time for an element to go through.
+/// Time per element.
 const ELEMENT_NS: f32 = 0.25;
 
 impl Convert {
@@ -45,16 +45,16 @@ impl Convert {
 
     fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (isa, input) = (Isa::best(), context.input(0));
-        let x = Source::<T>::of(input);
+        let x = ClaimInput::<T>::of(input);
         self.region::<U>(context, outputs, |y, Range { start: begin, end }| {
             let mut floats = [0.0; BLOCK];
             if self.is_plain() && T::DTYPE == dtype::F32 {
-                // They are floats already.
+                // The elements are f32 already.
                 return convert::narrow(isa, &input.read::<f32>()[begin..end], y);
             }
             for from in (begin..end).step_by(BLOCK) {
                 let block = &mut floats[..BLOCK.min(end - from)];
-                x.widen(isa, Row { at: from, stretched: false }, block);
+                x.widen(isa, SourceRow { at: from, stretched: false }, block);
                 if !self.is_plain() {
                     affine::scale(isa, block, self.scale, self.shift);
                 }
@@ -63,10 +63,10 @@ impl Convert {
         })
     }
 
-    /// The same type: bytes, so that each of them stays what it is.
+    /// The same type: copies bytes, so that each element stays exact.
     fn copy<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let x = Source::<T>::of(context.input(0));
-        self.region::<T>(context, outputs, |y, range| x.copy(Row { at: range.start, stretched: false }, y))
+        let x = ClaimInput::<T>::of(context.input(0));
+        self.region::<T>(context, outputs, |y, range| x.copy(SourceRow { at: range.start, stretched: false }, y))
     }
 
     fn run_from<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
@@ -83,7 +83,7 @@ impl Convert {
     }
 }
 
-impl Operation for Convert {
+impl BuiltinOperation for Convert {
     fn name(&self) -> &str {
         "convert"
     }

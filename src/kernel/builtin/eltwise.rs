@@ -1,7 +1,7 @@
-//! Functions of each element for itself.
+//! Unary elementwise functions.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, Operation, elements};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::elements::Pairs;
@@ -11,7 +11,7 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-/// Nanoseconds per element, from what one thread was measured to do.
+/// Nanoseconds per element, measured on one thread.
 fn element_ns(of: &Eltwise, isa: Isa) -> f32 {
     let (wide, portable) = match of.op {
         Op::Relu | Op::Square | Op::Abs | Op::Neg | Op::Clip | Op::Linear | Op::Round => (0.12, 0.2),
@@ -38,7 +38,7 @@ fn run<T: Stored>(of: &Eltwise, context: &KernelContext<'_>, outputs: Outputs<'_
     })
 }
 
-impl Operation for Eltwise {
+impl BuiltinOperation for Eltwise {
     fn name(&self) -> &str {
         match self.op {
             Op::Relu => "relu",

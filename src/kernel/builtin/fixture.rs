@@ -1,13 +1,13 @@
-//! For tests: calls of kernels on tensors in ordinary vectors, on pools of all kinds.
+//! For tests: calls of kernels on tensors in ordinary vectors, on all kinds of pools.
 
 use super::Packed;
 use crate::base::{Desc, Ref, Result, dtype};
 use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use crate::threadpool::{ThreadPool, ThreadPoolAttr};
 use std::sync::Arc;
 
-/// Words around each tensor's elements that nobody may write, and that would show in a result if they were read: a NaN.
+/// Guard words around each tensor's elements: never to be written, and visible in a result if they are read, as NaN.
 const GUARD: u32 = 0x7fc0_dead;
 const GUARDS: usize = 80;
 /// Slots of every call.
@@ -15,37 +15,37 @@ const SLOTS: usize = 8;
 
 /// A tensor of 4-byte elements.
 #[derive(Clone, Debug)]
-pub struct Tensor {
+pub struct WordTensor {
     pub desc: Desc,
     words: Vec<u32>,
 }
 
-impl Tensor {
-    fn new(desc: Desc, words: impl Iterator<Item = u32>) -> Tensor {
+impl WordTensor {
+    fn new(desc: Desc, words: impl Iterator<Item = u32>) -> WordTensor {
         let guards = || std::iter::repeat_n(GUARD, GUARDS);
         let words: Vec<u32> = guards().chain(words).chain(guards()).collect();
         assert_eq!(words.len(), desc.elements().unwrap() + 2 * GUARDS);
-        Tensor { desc, words }
+        WordTensor { desc, words }
     }
 
-    pub fn f32(dims: &[i64], values: &[f32]) -> Tensor {
-        Tensor::new(Desc::new(dtype::F32, dims), values.iter().map(|x| x.to_bits()))
+    pub fn f32(dims: &[i64], values: &[f32]) -> WordTensor {
+        WordTensor::new(Desc::new(dtype::F32, dims), values.iter().map(|x| x.to_bits()))
     }
 
     /// Random values between -1 and 1, the same for the same seed.
-    pub fn random(dims: &[i64], seed: u64) -> Tensor {
+    pub fn random(dims: &[i64], seed: u64) -> WordTensor {
         let desc = Desc::new(dtype::F32, dims);
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let words = (0..desc.elements().unwrap()).map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0).to_bits()
         });
-        Tensor::new(desc, words)
+        WordTensor::new(desc, words)
     }
 
-    fn empty(desc: Desc) -> Tensor {
+    fn empty(desc: Desc) -> WordTensor {
         let elements = desc.elements().unwrap();
-        Tensor::new(desc, std::iter::repeat_n(GUARD, elements))
+        WordTensor::new(desc, std::iter::repeat_n(GUARD, elements))
     }
 
     pub fn bits(&self) -> &[u32] {
@@ -72,41 +72,41 @@ impl Tensor {
     }
 }
 
-/// Weights; a tensor's elements are 4 bytes, aligned.
-pub fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
+/// Packed weights; a tensor's elements are 4 bytes, aligned.
+pub fn packed(tensor: &WordTensor, transposed: bool) -> Arc<Packed> {
     let mut values = tensor.floats();
-    // SAFETY: nobody else has the values.
+    // SAFETY: nothing else uses the values.
     unsafe {
         let view = View::new(values.as_mut_ptr().cast(), values.len() * 4, tensor.desc);
         Arc::new(Packed::new(view.as_bytes(), transposed).unwrap())
     }
 }
 
-/// Runs `body` as a call's computation; gives the outputs.
+/// Runs `body` as a call's computation; returns the outputs.
 pub fn call(
-    inputs: &[Tensor],
+    inputs: &[WordTensor],
     outputs: &[Desc],
     scratch_bytes: usize,
     pool: Option<&Ref<ThreadPool>>,
     body: impl FnOnce(&KernelContext<'_>, Outputs<'_>) -> Result<()>,
-) -> Result<Vec<Tensor>> {
+) -> Result<Vec<WordTensor>> {
     let mut inputs = inputs.to_vec();
-    let mut outputs: Vec<_> = outputs.iter().map(|&desc| Tensor::empty(desc)).collect();
+    let mut outputs: Vec<_> = outputs.iter().map(|&desc| WordTensor::empty(desc)).collect();
     let (input_views, output_views): (Vec<_>, Vec<_>) =
-        (inputs.iter_mut().map(Tensor::view).collect(), outputs.iter_mut().map(Tensor::view).collect());
-    let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * SLOTS, "scratch")?;
-    // SAFETY: nobody else has the memory.
+        (inputs.iter_mut().map(WordTensor::view).collect(), outputs.iter_mut().map(WordTensor::view).collect());
+    let memory = AlignedBuffer::zeroed(Scratch::stride(scratch_bytes) * SLOTS, "scratch")?;
+    // SAFETY: nothing else uses the memory.
     unsafe {
         let scratch = Scratch::new(memory.data(), scratch_bytes, SLOTS);
         let context = KernelContext::new(&input_views, &output_views, pool, scratch, &NEVER);
         body(&context, context.outputs())?;
     }
-    inputs.iter().chain(&outputs).for_each(Tensor::check_guards);
+    inputs.iter().chain(&outputs).for_each(WordTensor::check_guards);
     Ok(outputs)
 }
 
 /// Runs a kernel with one output.
-pub fn run_on(kernel: &dyn Kernel, inputs: &[Tensor], pool: Option<&Ref<ThreadPool>>) -> Result<Tensor> {
+pub fn run_on(kernel: &dyn Kernel, inputs: &[WordTensor], pool: Option<&Ref<ThreadPool>>) -> Result<WordTensor> {
     let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
     assert_eq!(descs.len(), kernel.num_inputs());
     let outputs = kernel.infer(&descs)?;
@@ -117,11 +117,11 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[Tensor], pool: Option<&Ref<ThreadPo
 }
 
 /// Runs a kernel in the calling thread.
-pub fn run(kernel: &dyn Kernel, inputs: &[Tensor]) -> Tensor {
+pub fn run(kernel: &dyn Kernel, inputs: &[WordTensor]) -> WordTensor {
     run_on(kernel, inputs, None).unwrap()
 }
 
-/// Pools of all kinds, named.
+/// All kinds of pools, with names.
 pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
     let builtin = [1, 2, 7].map(|threads| {
         let attr = ThreadPoolAttr { num_threads: Some(threads), ..ThreadPoolAttr::default() };
@@ -131,8 +131,8 @@ pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
     [("inline".to_owned(), ThreadPool::inline())].into_iter().chain(builtin).chain(seeded).collect()
 }
 
-/// Checks that a kernel gives the same bits on all pools as without one.
-pub fn check_pools(kernel: &dyn Kernel, inputs: &[Tensor]) {
+/// Checks that a kernel returns the same bits on all pools as without one.
+pub fn check_pools(kernel: &dyn Kernel, inputs: &[WordTensor]) {
     let want = run(kernel, inputs);
     for (name, pool) in pools() {
         for _ in 0..2 {
@@ -142,7 +142,7 @@ pub fn check_pools(kernel: &dyn Kernel, inputs: &[Tensor]) {
     }
 }
 
-/// The text of the refusal of these inputs.
+/// The error text for these inputs.
 pub fn refusal(kernel: &dyn Kernel, inputs: &[Desc]) -> String {
     match kernel.infer(inputs) {
         Ok(outputs) => panic!("{} took {inputs:?} and gave {outputs:?}", kernel.name()),

@@ -11,29 +11,29 @@ use crate::threadpool::ThreadPool;
 pub const FLOATS: [u32; 3] = [dtype::F32, dtype::BF16, dtype::F16];
 pub const ALL: [u32; 7] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL];
 
-/// Words around each tensor that nobody may write.
+/// Guard words around each tensor, never to be written.
 pub const GUARDS: usize = 8;
 pub const GUARD: u64 = 0x7fc0_dead_7fc0_dead;
 
 /// A tensor of any type.
 #[derive(Clone, Debug)]
-pub struct Tensor {
+pub struct TypedTensor {
     pub desc: Desc,
     pub words: Vec<u64>,
 }
 
-impl Tensor {
-    pub fn empty(desc: Desc) -> Tensor {
+impl TypedTensor {
+    pub fn empty(desc: Desc) -> TypedTensor {
         let words = desc.bytes().unwrap().div_ceil(8);
-        Tensor { desc, words: vec![GUARD; words + 2 * GUARDS] }
+        TypedTensor { desc, words: vec![GUARD; words + 2 * GUARDS] }
     }
 
-    pub fn new(dtype: u32, dims: &[i64], values: &[f64]) -> Tensor {
-        let tensor = Tensor::empty(Desc::new(dtype, dims));
+    pub fn new(dtype: u32, dims: &[i64], values: &[f64]) -> TypedTensor {
+        let tensor = TypedTensor::empty(Desc::new(dtype, dims));
         assert_eq!(values.len(), elements(&tensor.desc));
         let view = tensor.view();
         fn fill<T: Element>(view: &View, values: &[f64], of: impl Fn(f64) -> T) {
-            // SAFETY: nobody else has the words.
+            // SAFETY: nothing else uses the words.
             let mut elements = unsafe { view.as_bytes_mut() };
             elements.write().iter_mut().zip(values).for_each(|(y, &x)| *y = of(x));
         }
@@ -59,7 +59,7 @@ impl Tensor {
             view.read::<T>().iter().map(|x| f64::from(x.widened())).collect()
         }
         let view = self.view();
-        // SAFETY: nobody writes the words now.
+        // SAFETY: nothing writes the words now.
         let view = unsafe { view.as_bytes() };
         match self.desc.dtype {
             dtype::F32 => of::<f32>(&view),
@@ -72,9 +72,9 @@ impl Tensor {
         }
     }
 
-    /// A number as an element of this type holds it.
+    /// A number rounded to the element type.
     pub fn rounded(dtype: u32, x: f64) -> f64 {
-        Tensor::new(dtype, &[1], &[x]).values()[0]
+        TypedTensor::new(dtype, &[1], &[x]).values()[0]
     }
 
     pub fn check_guards(&self) {
@@ -91,18 +91,18 @@ impl Tensor {
 
 pub fn call(kernel: &dyn Kernel, inputs: &[View], output: View, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
     let outputs = [output];
-    // SAFETY: of tensors that the callers have.
+    // SAFETY: tensors that the callers own.
     unsafe {
         let context = KernelContext::new(inputs, &outputs, pool, Scratch::none(8), &NEVER);
         kernel.compute(&context, context.outputs())
     }
 }
 
-pub fn run_on(kernel: &dyn Kernel, inputs: &[&Tensor], pool: Option<&Ref<ThreadPool>>) -> Tensor {
+pub fn run_on(kernel: &dyn Kernel, inputs: &[&TypedTensor], pool: Option<&Ref<ThreadPool>>) -> TypedTensor {
     let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
     let outputs = kernel.infer(&descs).unwrap();
     assert!(kernel.cost_ns(&descs, &outputs) >= LEAST_NS && kernel.is_pure());
-    let output = Tensor::empty(outputs[0]);
+    let output = TypedTensor::empty(outputs[0]);
     let views: Vec<_> = inputs.iter().map(|tensor| tensor.view()).collect();
     call(kernel, &views, output.view(), pool).unwrap();
     output.check_guards();
@@ -110,12 +110,12 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[&Tensor], pool: Option<&Ref<ThreadP
 }
 
 /// The result, which is the same on all pools, and in the memory of each input that it fits.
-pub fn run(kernel: &dyn Kernel, inputs: &[&Tensor]) -> Tensor {
+pub fn run(kernel: &dyn Kernel, inputs: &[&TypedTensor]) -> TypedTensor {
     let want = run_on(kernel, inputs, None);
     for i in 0..inputs.len() {
         if kernel.in_place() && inputs[i].desc == want.desc {
-            let own: Vec<Tensor> = inputs.iter().map(|&tensor| tensor.clone()).collect();
-            let views: Vec<_> = own.iter().map(Tensor::view).collect();
+            let own: Vec<TypedTensor> = inputs.iter().map(|&tensor| tensor.clone()).collect();
+            let views: Vec<_> = own.iter().map(TypedTensor::view).collect();
             call(kernel, &views, own[i].view(), None).unwrap();
             assert_eq!(own[i].words, want.words, "{} in the memory of input {i}", kernel.name());
         }
@@ -123,7 +123,7 @@ pub fn run(kernel: &dyn Kernel, inputs: &[&Tensor]) -> Tensor {
     want
 }
 
-pub fn check_pools(kernel: &dyn Kernel, inputs: &[&Tensor]) {
+pub fn check_pools(kernel: &dyn Kernel, inputs: &[&TypedTensor]) {
     let want = run_on(kernel, inputs, None);
     for (name, pool) in pools() {
         let got = run_on(kernel, inputs, Some(&pool));
@@ -131,7 +131,7 @@ pub fn check_pools(kernel: &dyn Kernel, inputs: &[&Tensor]) {
     }
 }
 
-/// Not more than `percent` of the elements are zeros: else a comparison would show nothing.
+/// At most `percent` of the elements are zeros: a comparison would otherwise prove nothing.
 pub fn check_trust(values: &[f64], percent: usize) {
     let zeros = values.iter().filter(|&&x| x == 0.0).count();
     assert!(zeros * 100 <= values.len() * percent, "{zeros} zeros in {}", values.len());
@@ -146,14 +146,14 @@ pub fn noise(count: usize, seed: u64, limit: f64) -> Vec<f64> {
     (0..count).map(|_| next() * limit).collect()
 }
 
-pub fn random(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> Tensor {
-    Tensor::new(dtype, dims, &noise(dims.iter().product::<i64>() as usize, seed, limit))
+pub fn random(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> TypedTensor {
+    TypedTensor::new(dtype, dims, &noise(dims.iter().product::<i64>() as usize, seed, limit))
 }
 
-/// Whole numbers, none of them 0.
-pub fn whole(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> Tensor {
+/// Nonzero whole numbers.
+pub fn whole(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> TypedTensor {
     let values = noise(dims.iter().product::<i64>() as usize, seed, limit);
     let signed = |x: f64| if dtype == dtype::U8 { x.abs() } else { x };
     let values: Vec<f64> = values.into_iter().map(|x| if x.round() == 0.0 { 1.0 } else { signed(x.round()) }).collect();
-    Tensor::new(dtype, dims, &values)
+    TypedTensor::new(dtype, dims, &values)
 }

@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::packed::Packed;
-use super::{LEAST_NS, Operation, elements, input};
+use super::{BuiltinOperation, LEAST_NS, elements, input};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::convert::Stored;
-use crate::kernel::vector::finish::Finish;
-use crate::kernel::vector::gemm::{self, Batch, Operands, Right, Shape};
+use crate::kernel::vector::finish::ProductEpilogue;
+use crate::kernel::vector::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use crate::kernel::vector::halves;
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
@@ -16,44 +16,44 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, BytesMut, F16};
 use std::sync::Arc;
 
-/// A size of which it makes no difference to the scratch memory how large it is.
+/// From this size on the scratch memory no longer grows.
 const LARGE: usize = 1 << 20;
 
 /// `C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N])`. The leading dimensions
 /// broadcast. A transposed A is `[..., K, M]`, a transposed B `[..., N, K]`. A and B are of one type, f32, f16 or bf16;
-/// C, the bias and the addend are of the same, or of f32.
+/// C, the bias and the addend are of that type, or f32.
 #[derive(Clone, Debug)]
 pub struct Matmul {
     pub transpose_a: bool,
     pub transpose_b: bool,
     pub bias: bool,
-    /// The last input, as large as C, is added.
+    /// The last input, of the shape of C, is added.
     pub sum: bool,
     pub activation: Activation,
-    /// C is of f32 also if A and B are not.
+    /// C is f32 even if A and B are not.
     pub wide: bool,
-    /// B, if it is no input; then it is not transposed any more.
+    /// Packed B instead of an input; its orientation was fixed when it was packed.
     pub weights: Option<Arc<Packed>>,
 }
 
-/// How a dimension of the batch is walked through: elements of A and B from one product to the next.
+/// A batch dimension: strides of A and B from one product to the next.
 #[derive(Clone, Copy, Default)]
-struct Walk {
+struct BatchStrides {
     size: usize,
     a: usize,
     b: usize,
 }
 
 /// The products of a call.
-struct Plan {
-    shape: Shape,
+struct MatmulPlan {
+    shape: GemmShape,
     count: usize,
     /// The batch's dimensions, the last one first.
-    walks: [Walk; MAX_RANK],
+    walks: [BatchStrides; MAX_RANK],
 }
 
-impl Plan {
-    /// Offsets in A and B of a product.
+impl MatmulPlan {
+    /// Offsets of a product's A and B.
     fn offsets(&self, mut number: usize) -> (usize, usize) {
         let (mut a, mut b) = (0, 0);
         for walk in self.walks.iter().take_while(|walk| walk.size > 0) {
@@ -66,7 +66,7 @@ impl Plan {
     }
 }
 
-/// Size of the leading dimension that is `from_last` before the last one of these; 1 if there is none.
+/// Size of the leading dimension `from_last` before the last of these; 1 if there is none.
 fn leading(desc: &Desc, from_last: usize) -> i64 {
     desc.shape().iter().rev().nth(2 + from_last).copied().unwrap_or(1)
 }
@@ -84,7 +84,7 @@ impl Matmul {
         if transposed { (columns, rows) } else { (rows, columns) }
     }
 
-    /// B, or what B would look like as an input.
+    /// The descriptor of B, also if B is packed.
     fn right(&self, inputs: &[Desc]) -> Desc {
         match &self.weights {
             None => inputs[1],
@@ -92,12 +92,12 @@ impl Matmul {
         }
     }
 
-    /// Inputs before the bias.
+    /// Number of inputs before the bias.
     fn operands(&self) -> usize {
         if self.weights.is_some() { 1 } else { 2 }
     }
 
-    /// The type of A and B: that of packed weights, else what A has, of those that there are.
+    /// The type of A and B: that of packed weights, else that of the given A.
     fn element(&self, a: &Desc) -> u32 {
         match &self.weights {
             Some(weights) => weights.dtype(),
@@ -106,7 +106,7 @@ impl Matmul {
         }
     }
 
-    /// What C looks like; refuses inputs that do not fit together.
+    /// The descriptor of C; refuses inputs that do not fit together.
     fn result(&self, inputs: &[Desc]) -> Result<Desc> {
         let of = self.element(&inputs[0]);
         let of_c = if self.wide { dtype::F32 } else { of };
@@ -121,7 +121,7 @@ impl Matmul {
         if let Some(weights) = &self.weights {
             k = weights.k() as i64;
         }
-        // No list of its own: this is asked each time the kernel is enqueued.
+        // No allocation: this runs each time the kernel is enqueued.
         let (mut patterns, mut count) = ([inputs[0]; 4], self.operands());
         patterns[0] = pattern(&inputs[0], ANY_DIM, k, self.transpose_a);
         signature::check_fit("input", &patterns[..1], &inputs[..1])?;
@@ -157,22 +157,22 @@ impl Matmul {
         output.check_open()
     }
 
-    /// The products of inputs that `result` took.
-    fn plan(&self, inputs: &[Desc], output: &Desc) -> Plan {
+    /// The products for inputs that `result` accepted.
+    fn plan(&self, inputs: &[Desc], output: &Desc) -> MatmulPlan {
         let (a, b) = (&inputs[0], &self.right(inputs));
         let ((m, k), (_, n)) = (Self::sides(a, self.transpose_a), Self::sides(b, self.transpose_b));
         let [m, n, k] = [m, n, k].map(|side| side as usize);
-        let mut shape = Shape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b };
-        let mut plan = Plan { shape, count: 1, walks: [Walk::default(); MAX_RANK] };
+        let mut shape = GemmShape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b };
+        let mut plan = MatmulPlan { shape, count: 1, walks: [BatchStrides::default(); MAX_RANK] };
         if !self.transpose_a && matrices(b) == 1 {
-            // One B for all: the leading dimensions are more rows.
+            // One B for all: the leading dimensions become more rows.
             shape.m *= matrices(output);
-            return Plan { shape, ..plan };
+            return MatmulPlan { shape, ..plan };
         }
         let (mut next_a, mut next_b) = (m * k, k * n);
         for (i, walk) in plan.walks.iter_mut().enumerate().take(output.shape().len() - 2) {
             let [of_a, of_b, size] = [a, b, output].map(|desc| leading(desc, i) as usize);
-            *walk = Walk { size, a: if of_a == 1 { 0 } else { next_a }, b: if of_b == 1 { 0 } else { next_b } };
+            *walk = BatchStrides { size, a: if of_a == 1 { 0 } else { next_a }, b: if of_b == 1 { 0 } else { next_b } };
             (next_a, next_b) = (next_a * of_a, next_b * of_b);
             plan.count *= size;
         }
@@ -181,14 +181,14 @@ impl Matmul {
 }
 
 impl Matmul {
-    /// Products of halves of type T in the type U.
+    /// Products of 16-bit floats of type T with results of type U.
     fn halves<T: Stored, U: Stored>(
         &self,
         context: &KernelContext<'_>,
         output: BytesMut<'_>,
-        plan: &Plan,
+        plan: &MatmulPlan,
     ) -> Result<()> {
-        let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
+        let GemmShape { m, n, k, transpose_a, transpose_b } = plan.shape;
         let dense = |data, transposed, rows, columns| {
             if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
         };
@@ -199,11 +199,11 @@ impl Matmul {
         let c = MatrixMut::<U>::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
-            halves::Operands {
+            halves::HalvesOperands {
                 a: dense(&a[of_a..], transpose_a, m, k),
                 b: match &self.weights {
-                    Some(weights) => halves::Right::Panels(weights.f32_panels()),
-                    None => halves::Right::Matrix(dense(&b[of_b..], transpose_b, k, n)),
+                    Some(weights) => halves::HalvesB::Panels(weights.f32_panels()),
+                    None => halves::HalvesB::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
                 bias,
                 addend: addend.map(|addend| Matrix::dense(&addend[number * m * n..], m, n)),
@@ -214,7 +214,7 @@ impl Matmul {
     }
 }
 
-impl Operation for Matmul {
+impl BuiltinOperation for Matmul {
     fn name(&self) -> &str {
         "matmul"
     }
@@ -235,12 +235,17 @@ impl Operation for Matmul {
                 _ => halves::scratch_bytes(&plan.shape, plan.count),
             };
         }
-        // More rows, columns, depth and products than this need no more.
+        // Larger sizes need no more scratch memory than this.
         let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
         let (_, k) = Self::sides(&inputs[0], self.transpose_a);
         let (_, n) = Self::sides(&self.right(inputs), self.transpose_b);
-        let shape =
-            Shape { m: LARGE, n: size(n), k: size(k), transpose_a: self.transpose_a, transpose_b: self.transpose_b };
+        let shape = GemmShape {
+            m: LARGE,
+            n: size(n),
+            k: size(k),
+            transpose_a: self.transpose_a,
+            transpose_b: self.transpose_b,
+        };
         match self.element(&inputs[0]) {
             dtype::F32 => shape.batch_scratch_bytes(LARGE),
             _ => halves::most_scratch_bytes(&shape),
@@ -270,7 +275,7 @@ impl Operation for Matmul {
             (dtype::BF16, true) => return self.halves::<Bf16, f32>(context, output, &plan),
             _ => {}
         }
-        let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
+        let GemmShape { m, n, k, transpose_a, transpose_b } = plan.shape;
         let bias = self.bias.then(|| input(context, self.operands()));
         let addend = self.sum.then(|| input(context, self.num_inputs() - 1));
         let dense = |data, transposed, rows, columns| {
@@ -281,7 +286,7 @@ impl Operation for Matmul {
         let c = MatrixMut::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
-            let finish = Finish {
+            let finish = ProductEpilogue {
                 columns: bias,
                 rows: None,
                 addend: addend.map(|addend| Matrix::dense(&addend[number * m * n..][..m * n], m, n)),
@@ -290,13 +295,13 @@ impl Operation for Matmul {
             Operands {
                 a: dense(&a[of_a..], transpose_a, m, k),
                 b: match &self.weights {
-                    Some(weights) => Right::Panels(weights.f32_panels()),
-                    None => Right::Matrix(dense(&b[of_b..], transpose_b, k, n)),
+                    Some(weights) => OperandB::Panels(weights.f32_panels()),
+                    None => OperandB::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
                 finish,
             }
         };
         let scale = Scale { alpha: 1.0, beta: 0.0 };
-        gemm::compute_batch(&Batch { shape: plan.shape, count: plan.count, scale, operands: &operands }, c, context)
+        gemm::compute_batch(&GemmBatch { shape: plan.shape, count: plan.count, scale, operands: &operands }, c, context)
     }
 }

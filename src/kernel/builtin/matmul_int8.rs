@@ -1,18 +1,18 @@
-//! Matrix product of bytes.
+//! int8 matrix product.
 #![forbid(unsafe_code)]
 
 use super::packed::Packed;
 use super::{LEAST_NS, elements, input};
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, desc::MAX_RANK, dtype};
-use crate::kernel::vector::int8::{self, Offset, Product, Rule, Scaled, Store};
+use crate::kernel::vector::int8::{self, Int8Product, Offset, Rule, Scaled, Store};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use std::sync::Arc;
 
 /// `C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) +
-/// zero_c)`, A of u8 or s8, B of s8, bias of s32. The leading dimensions of A are more rows. A transposed A is `[K, M]`
-/// and has none; a transposed B is `[N, K]`.
+/// zero_c)`, A of u8 or s8, B of s8, bias of s32. The leading dimensions of A become more rows. A transposed A is `[K,
+/// M]` and has none; a transposed B is `[N, K]`.
 #[derive(Clone, Debug)]
 pub struct MatmulInt8 {
     pub transpose_a: bool,
@@ -25,7 +25,7 @@ pub struct MatmulInt8 {
     pub zero_b: i32,
     pub zero_c: i32,
     pub store: Store,
-    /// B, if it is no input; then it is not transposed any more.
+    /// Packed B instead of an input; its orientation was fixed when it was packed.
     pub weights: Option<Arc<Packed>>,
 }
 
@@ -34,7 +34,7 @@ impl MatmulInt8 {
         if self.weights.is_some() { 1 } else { 2 }
     }
 
-    /// N, by B.
+    /// N, from B.
     fn width(&self, inputs: &[Desc]) -> i64 {
         match &self.weights {
             Some(weights) => weights.n() as i64,
@@ -42,7 +42,7 @@ impl MatmulInt8 {
         }
     }
 
-    /// What C looks like; refuses inputs that do not fit together.
+    /// The descriptor of C; refuses inputs that do not fit together.
     fn result(&self, inputs: &[Desc]) -> Result<Desc> {
         let a = &inputs[0];
         if ![dtype::U8, dtype::S8].contains(&a.dtype) {
@@ -88,7 +88,13 @@ impl MatmulInt8 {
     }
 
     /// The product of these operands, or, without data, one of the same sizes.
-    fn product<'a>(&'a self, inputs: &[Desc], output: &Desc, a: Option<&'a [u8]>, b: Option<&'a [u8]>) -> Product<'a> {
+    fn product<'a>(
+        &'a self,
+        inputs: &[Desc],
+        output: &Desc,
+        a: Option<&'a [u8]>,
+        b: Option<&'a [u8]>,
+    ) -> Int8Product<'a> {
         let rank = inputs[0].shape().len();
         let k = inputs[0].dims[if self.transpose_a { 0 } else { rank - 1 }] as usize;
         let n = self.width(inputs) as usize;
@@ -97,7 +103,7 @@ impl MatmulInt8 {
             let (rows, columns) = if transposed { (columns, rows) } else { (rows, columns) };
             data.map_or(Matrix::dense(&[], 0, 0), |data| Matrix::dense(data, rows, columns))
         };
-        Product {
+        Int8Product {
             m,
             n,
             k,

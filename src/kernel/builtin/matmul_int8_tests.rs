@@ -1,11 +1,11 @@
-//! The product of bytes against its definition, in all its types, on all pools.
+//! int8 matrix products against their definition, in all types, on all pools.
 
 use super::fixture::pools;
 use super::{MatmulInt8, Packed};
 use crate::base::{Desc, Ref, dtype};
 use crate::kernel::vector::int8::Store;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// The bytes of the output.
+/// The output's bytes.
 fn run(kernel: &MatmulInt8, inputs: &[(Desc, Vec<u32>)], pool: Option<&Ref<ThreadPool>>) -> (Desc, Vec<u8>) {
     let descs: Vec<_> = inputs.iter().map(|(desc, _)| *desc).collect();
     let outputs = kernel.infer(&descs).unwrap();
@@ -51,8 +51,8 @@ fn run(kernel: &MatmulInt8, inputs: &[(Desc, Vec<u32>)], pool: Option<&Ref<Threa
     let mut out = vec![0x5555_5555; size.div_ceil(4) + 4];
     let out_views = [view(&mut out, outputs[0])];
     let scratch_bytes = kernel.scratch_bytes(&descs, &outputs);
-    let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * 8, "scratch").unwrap();
-    // SAFETY: nobody else has the memory.
+    let memory = AlignedBuffer::zeroed(Scratch::stride(scratch_bytes) * 8, "scratch").unwrap();
+    // SAFETY: nothing else uses the memory.
     unsafe {
         let scratch = Scratch::new(memory.data(), scratch_bytes, 8);
         let context = KernelContext::new(&views, &out_views, pool, scratch, &NEVER);
@@ -83,7 +83,7 @@ fn check(kernel: &MatmulInt8, signed_a: bool, (m, k, n): (usize, usize, usize)) 
     let mut inputs = vec![(a_desc, words(&a))];
     let mut packing = words(&b);
     let packing = view(&mut packing, b_desc);
-    // SAFETY: nobody else has the words.
+    // SAFETY: nothing else uses the words.
     let packed = Packed::new(unsafe { packing.as_bytes() }, kernel.transpose_b).unwrap();
     inputs.push((b_desc, words(&b)));
     let column = [n as i64];

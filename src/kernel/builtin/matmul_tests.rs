@@ -1,6 +1,6 @@
-//! Matrix products with leading dimensions, with what follows them, and with packed weights.
+//! Matrix products with leading dimensions, epilogues, and packed weights.
 
-use super::fixture::{Tensor, check_pools, packed, refusal, run};
+use super::fixture::{WordTensor, check_pools, packed, refusal, run};
 use super::{Matmul, Packed};
 use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
@@ -20,13 +20,13 @@ fn f32s(dims: &[i64]) -> Desc {
     Desc::new(dtype::F32, dims)
 }
 
-/// Whole numbers, so that products of them are exact: from -8 to 8.
-fn whole(dims: &[i64], seed: u64) -> Tensor {
-    let values: Vec<_> = Tensor::random(dims, seed).floats().iter().map(|x| (x * 8.0).round()).collect();
-    Tensor::f32(dims, &values)
+/// Whole numbers from -8 to 8, so that their products are exact.
+fn whole(dims: &[i64], seed: u64) -> WordTensor {
+    let values: Vec<_> = WordTensor::random(dims, seed).floats().iter().map(|x| (x * 8.0).round()).collect();
+    WordTensor::f32(dims, &values)
 }
 
-/// The leading dimensions of an operand for product `number` of those of C, as a number of a matrix of the operand.
+/// The index of an operand's matrix for product `number`, from the leading dimensions of C.
 fn matrix_of(number: usize, dims: &[i64], batch: &[i64]) -> usize {
     let mut strides = vec![0; batch.len()];
     let mut stride = 1;
@@ -109,7 +109,8 @@ fn leading_dimensions_broadcast() {
 #[test]
 fn packed_weights_give_the_same_bits() {
     for (m, k, n) in [(1, 1, 1), (1, 700, 130), (8, 33, 64), (3, 512, 65), (61, 1030, 200), (200, 20, 17), (4, 0, 5)] {
-        let (a, b, bias) = (Tensor::random(&[m, k], 1), Tensor::random(&[k, n], 2), Tensor::random(&[n], 3));
+        let (a, b, bias) =
+            (WordTensor::random(&[m, k], 1), WordTensor::random(&[k, n], 2), WordTensor::random(&[n], 3));
         let plain = Matmul { bias: true, activation: Activation::GeluErf, ..PLAIN };
         let want = run(&plain, &[a.clone(), b.clone(), bias.clone()]);
         let kernel = Matmul { weights: Some(packed(&b, false)), ..plain.clone() };
@@ -121,14 +122,14 @@ fn packed_weights_give_the_same_bits() {
             .flat_map(|j| (0..k as usize).map(move |p| (p, j)))
             .map(|(p, j)| values[p * n as usize + j])
             .collect();
-        let kernel = Matmul { weights: Some(packed(&Tensor::f32(&[n, k], &turned), true)), ..plain };
+        let kernel = Matmul { weights: Some(packed(&WordTensor::f32(&[n, k], &turned), true)), ..plain };
         assert_eq!(run(&kernel, &inputs).bits(), want.bits(), "{m} x {k} x {n} transposed");
     }
 }
 
 #[test]
 fn packed_weights_refuse_other_sizes() {
-    let kernel = Matmul { weights: Some(packed(&Tensor::random(&[8, 5], 1), false)), bias: true, ..PLAIN };
+    let kernel = Matmul { weights: Some(packed(&WordTensor::random(&[8, 5], 1), false)), bias: true, ..PLAIN };
     assert_eq!(refusal(&kernel, &[f32s(&[2, 9]), f32s(&[5])]), "input 0: expected f32[?,8], got f32[2,9]");
     assert_eq!(refusal(&kernel, &[f32s(&[2, 8]), f32s(&[8])]), "input 1: expected f32[5], got f32[8]");
     let sum = Matmul { sum: true, ..PLAIN };
@@ -140,7 +141,7 @@ fn packed_weights_refuse_other_sizes() {
         "input 1: expected leading dimensions that broadcast with f32[4,2,8], got f32[3,8,3]"
     );
     let mut whole = [1i32; 4];
-    // SAFETY: nobody else has the numbers.
+    // SAFETY: nothing else uses the numbers.
     let view = unsafe { View::new(whole.as_mut_ptr().cast(), 16, Desc::new(dtype::S32, &[2, 2])) };
     // SAFETY: as above.
     let whole = unsafe { view.as_bytes() };

@@ -1,8 +1,8 @@
-//! The built-in operations, in f32 but for those that only move elements: what they take and give, and how their work
-//! is cut. The inner loops are in `vector`.
+//! The built-in operations, computed in f32 except for data movement: their signatures, and how their work is divided.
+//! The inner loops are in `vector`.
 //!
-//! Same bits: where a piece of work begins depends on the pool, but each element of a result, and each row that is
-//! reduced to one number, is computed by one piece, in an order that depends on the shapes alone.
+//! Determinism: the beginning of a piece of work depends on the pool, but each element of a result, and each row
+//! reduced to one number, is computed by one piece, in an order that depends only on the shapes.
 
 mod add;
 mod argmax;
@@ -37,10 +37,10 @@ pub use convert::Convert;
 pub use matmul::Matmul;
 pub use matmul_int8::MatmulInt8;
 pub use norm::Norm;
-pub use operation::Operation;
+pub use operation::BuiltinOperation;
 pub use packed::Packed;
-pub use pooling::{Op as PoolingOp, Pooling};
-pub use quantize::{Quantization, Way};
+pub use pooling::{Pooling, PoolingOp};
+pub use quantize::{Quantization, QuantizeDirection};
 pub use reduce::Reduce;
 pub use relu::Relu;
 pub use select::Select;
@@ -52,11 +52,11 @@ pub use super::vector::eltwise::Eltwise;
 use super::KernelContext;
 use crate::base::Desc;
 
-/// No call is cheaper than this, in nanoseconds.
+/// Minimum cost of a call, in nanoseconds.
 const LEAST_NS: u64 = 100;
-/// Fewest elements of a piece of an elementwise operation: about a microsecond.
+/// Minimum number of elements in a piece of an elementwise operation: about a microsecond.
 const GRAIN: usize = 4 << 10;
-/// Time to read or write a float at 40 GB/s, which is between what caches and memory give one thread.
+/// Time to read or write a float at 40 GB/s, which is between the bandwidths of caches and of memory for one thread.
 const NS_PER_FLOAT: f32 = 0.1;
 
 /// The elements of an f32 input.
@@ -70,7 +70,7 @@ fn elements(desc: &Desc) -> usize {
     desc.elements().unwrap_or(0)
 }
 
-/// Time to read and write so many floats.
+/// Time to read and write this many floats.
 fn traffic_ns(floats: usize) -> u64 {
     (floats as f32 * NS_PER_FLOAT) as u64
 }

@@ -1,22 +1,22 @@
-//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request: of f32, f16 and
+//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request, for f32, f16 and
 //! bf16.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
 use crate::abi::weir_norm_op_value as Op;
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::norm::{Affine, By, Channels, Rows, element_ns};
+use crate::kernel::vector::norm::{Affine, Channels, RowNorm, RowStatistic, element_ns};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-/// A normalisation; `weir_norm_op_value` says of what.
+/// A normalisation, of one of the kinds of `weir_norm_op_value`.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm {
     pub op: Op,
-    /// The first axis that is normalised, or that of the channels; counts from the end if negative.
+    /// The first normalised axis, or the axis of the channels; counts from the end if negative.
     pub axis: i32,
     pub groups: usize,
     pub epsilon: f32,
@@ -25,14 +25,14 @@ pub struct Norm {
     pub isa: Isa,
 }
 
-/// How the elements are grouped.
+/// The grouping of the elements.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
-    /// Elements with one mean.
+struct Grouping {
+    /// Number of elements with common statistics.
     len: usize,
-    /// Elements in a row with one scale.
+    /// Number of consecutive elements with one scale.
     inner: usize,
-    /// Rows of `len` until the scales begin again.
+    /// Number of rows of `len` until the scales repeat.
     cycle: usize,
 }
 
@@ -41,22 +41,22 @@ impl Norm {
         self.op == Op::WEIR_NORM_BATCH
     }
 
-    /// Inputs of statistics behind x.
+    /// Number of statistics inputs after x.
     fn statistics(&self) -> usize {
         if self.is_batch() { 2 } else { 0 }
     }
 
-    fn cut(&self, x: &Desc) -> Result<Cut> {
+    fn cut(&self, x: &Desc) -> Result<Grouping> {
         let columns = axis::split(self.axis, x)?;
         Ok(match self.op {
             Op::WEIR_NORM_GROUP => {
-                Cut { len: columns.len / self.groups * columns.inner, inner: columns.inner, cycle: self.groups }
+                Grouping { len: columns.len / self.groups * columns.inner, inner: columns.inner, cycle: self.groups }
             }
-            _ => Cut { len: columns.len * columns.inner, inner: 1, cycle: 1 },
+            _ => Grouping { len: columns.len * columns.inner, inner: 1, cycle: 1 },
         })
     }
 
-    /// Mean and variance are inputs 1 and 2; what is behind them, or behind x, is scale and shift.
+    /// Mean and variance are inputs 1 and 2; scale and shift come after them, or after x.
     fn affine<'a, P: Stored>(&self, context: &'a KernelContext<'_>) -> Affine<'a, P> {
         let first = 1 + self.statistics();
         let read = |index: usize| context.input(index).read::<P>();
@@ -67,17 +67,17 @@ impl Norm {
 
     fn rows<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let x = context.input(0);
-        let Cut { len, inner, cycle } = self.cut(x.desc())?;
+        let Grouping { len, inner, cycle } = self.cut(x.desc())?;
         let x = &x.read::<T>()[..elements(x.desc())];
         if x.is_empty() {
             return Ok(());
         }
         let affine = self.affine::<P>(context);
-        let by = if self.op == Op::WEIR_NORM_RMS { By::Squares } else { By::Variance };
+        let by = if self.op == Op::WEIR_NORM_RMS { RowStatistic::Squares } else { RowStatistic::Variance };
         let span = Span { items: x.len() / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
         context.parallel_into(&span, outputs.only().shards(len), |out, claim| {
             let (first, x) = (claim.begin(), &x[claim.begin() * len..claim.end() * len]);
-            Rows { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine }.normalise(self.isa);
+            RowNorm { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine }.normalise(self.isa);
             Ok(())
         })
     }
@@ -100,7 +100,7 @@ impl Norm {
     }
 }
 
-/// Whether this is what is wanted: where anything is open, it may turn out to be.
+/// Whether the descriptor matches; an open dimension may match.
 fn fits(want: &Desc, got: &Desc) -> bool {
     signature::check_fit("input", &[*want], std::slice::from_ref(got)).is_ok()
 }
@@ -109,7 +109,7 @@ fn row_ns(len: usize, isa: Isa) -> f32 {
     20.0 + len as f32 * element_ns(isa)
 }
 
-impl Operation for Norm {
+impl BuiltinOperation for Norm {
     fn name(&self) -> &str {
         match self.op {
             Op::WEIR_NORM_LAYER => "layer_norm",

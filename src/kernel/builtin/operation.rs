@@ -1,31 +1,31 @@
-//! What a built-in operation says of itself, and the kernel that it is: the same for shapes that are known when it is
-//! compiled and for those that only a run knows.
+//! The trait of built-in operations, and the kernel that runs one: the same for shapes known when it is compiled and
+//! for those known only at run time.
 //!
-//! An operation says what its output looks like, and says it also when dimensions are open (-1): as much as is known,
-//! with nothing refused that may turn out to fit. What is open then, each call asks again with the shapes that have
-//! come; that says whether they fit after all, and how large the output is. An operation's own code only ever sees
-//! shapes that are known and fit.
+//! An operation computes the descriptor of its output, also when dimensions are open (-1): as far as it is known, and
+//! without refusing shapes that may turn out to fit. For open dimensions each call asks again with the actual shapes;
+//! that checks whether they fit, and gives the output's size. An operation's own code only ever sees known shapes that
+//! fit.
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Result, dtype};
 use crate::device::Relation;
 use crate::kernel::{Kernel, KernelContext, Outputs};
 
-/// Most inputs of an operation.
+/// Maximum number of inputs of an operation.
 const MOST_INPUTS: usize = 5;
 
-/// A function of tensors with one output, which depends on nothing but them.
-pub trait Operation: Send + Sync {
+/// A pure function of tensors with one output.
+pub trait BuiltinOperation: Send + Sync {
     fn name(&self) -> &str;
 
     /// At most 5.
     fn num_inputs(&self) -> usize;
 
-    /// What the output looks like, or why the inputs are refused, in the words of `signature`. Inputs may leave
+    /// The descriptor of the output, or the reason for refusing the inputs, worded as in `signature`. Inputs may leave
     /// dimensions open, and then the output may. Allocates nothing unless it refuses.
     fn output(&self, inputs: &[Desc]) -> Result<Desc>;
 
-    /// Scratch memory per slot in bytes; where dimensions are open, as much as any sizes need.
+    /// Scratch memory per slot in bytes; for open dimensions, enough for any size.
     fn scratch_bytes(&self, _inputs: &[Desc], _output: &Desc) -> usize {
         0
     }
@@ -35,25 +35,25 @@ pub trait Operation: Send + Sync {
         false
     }
 
-    /// What it compares its two inputs by, if it does that.
+    /// The relation between its two inputs, if it is a comparison.
     fn comparison(&self) -> Option<Relation> {
         None
     }
 
-    /// Estimated run time of one call on one thread in nanoseconds. Nothing is open.
+    /// Estimated run time of one call on one thread in nanoseconds. All dimensions are known.
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64;
 
-    /// Does the work. Nothing is open, and all fits.
+    /// Executes a call. All dimensions are known, and all shapes fit.
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 }
 
-impl<O: Operation> Kernel for O {
+impl<O: BuiltinOperation> Kernel for O {
     fn name(&self) -> &str {
-        Operation::name(self)
+        BuiltinOperation::name(self)
     }
 
     fn num_inputs(&self) -> usize {
-        Operation::num_inputs(self)
+        BuiltinOperation::num_inputs(self)
     }
 
     fn num_outputs(&self) -> usize {
@@ -65,20 +65,20 @@ impl<O: Operation> Kernel for O {
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
-        Operation::scratch_bytes(self, inputs, &outputs[0])
+        BuiltinOperation::scratch_bytes(self, inputs, &outputs[0])
     }
 
     fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
         let is_known = inputs.iter().chain(outputs).all(Desc::is_concrete);
-        if is_known { Operation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
+        if is_known { BuiltinOperation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
     }
 
     fn in_place(&self) -> bool {
-        Operation::in_place(self)
+        BuiltinOperation::in_place(self)
     }
 
     fn comparison(&self) -> Option<Relation> {
-        Operation::comparison(self)
+        BuiltinOperation::comparison(self)
     }
 
     fn is_pure(&self) -> bool {
@@ -93,12 +93,12 @@ impl<O: Operation> Kernel for O {
         if context.is_open() {
             settle(self, context, &mut outputs)?;
         }
-        Operation::compute(self, context, outputs)
+        BuiltinOperation::compute(self, context, outputs)
     }
 }
 
-/// Looks at the shapes of a call, and gets its output's memory.
-fn settle(operation: &impl Operation, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
+/// Checks the actual shapes of a call, and allocates its output.
+fn settle(operation: &impl BuiltinOperation, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
     let mut descs = [Desc::new(dtype::F32, &[]); MOST_INPUTS];
     for (desc, view) in descs.iter_mut().zip(context.inputs()) {
         *desc = *view.desc();

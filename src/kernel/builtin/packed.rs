@@ -9,19 +9,19 @@ use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::Matrix;
 use crate::memory::{Bf16, Bytes, F16, heap};
 
-/// A packed B of a matrix product. What it looks like depends on its size and type and the instruction set of the
-/// process, never on a pool; nobody writes it again.
+/// A packed B of a matrix product. Its layout depends on its size and type and the instruction set of the process,
+/// never on a pool; it is immutable.
 #[derive(Debug)]
 pub struct Packed {
     k: usize,
     n: usize,
     dtype: u32,
-    panels: Kind,
+    panels: PackedPanels,
 }
 
 #[derive(Debug)]
-enum Kind {
-    /// Of f32, f16 or bf16.
+enum PackedPanels {
+    /// f32, f16 or bf16, as f32 panels.
     Floats(Panels),
     S8(BytePanels),
 }
@@ -34,14 +34,15 @@ impl Packed {
         let &[rows, columns] = desc.shape() else { return Err(refused(desc)) };
         let [rows, columns] = [rows, columns].map(|side| side as usize);
         let (k, n) = if transposed { (columns, rows) } else { (rows, columns) };
-        let floats = |data: &[f32]| Panels::new(Matrix::dense(data, rows, columns), k, n, transposed).map(Kind::Floats);
+        let floats =
+            |data: &[f32]| Panels::new(Matrix::dense(data, rows, columns), k, n, transposed).map(PackedPanels::Floats);
         let panels = match desc.dtype {
             dtype::F32 => floats(tensor.read())?,
             dtype::F16 => floats(&widened::<F16>(isa, tensor)?)?,
             dtype::BF16 => floats(&widened::<Bf16>(isa, tensor)?)?,
             dtype::S8 => {
                 let b = Matrix::dense(tensor.read_bytes(), rows, columns);
-                Kind::S8(int8::pack(isa, b, k, n, transposed)?)
+                PackedPanels::S8(int8::pack(isa, b, k, n, transposed)?)
             }
             _ => return Err(refused(desc)),
         };
@@ -64,29 +65,29 @@ impl Packed {
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         match &self.panels {
-            Kind::Floats(panels) => panels.bytes(),
-            Kind::S8(panels) => panels.bytes(),
+            PackedPanels::Floats(panels) => panels.bytes(),
+            PackedPanels::S8(panels) => panels.bytes(),
         }
     }
 
-    /// Of packed floats, which those who make a kernel have checked.
+    /// Panels of packed floats; the maker of a kernel has checked the type.
     pub(super) fn f32_panels(&self) -> &Panels {
         match &self.panels {
-            Kind::Floats(panels) => panels,
-            Kind::S8(_) => panic!("packed s8 weights in a product of floats"),
+            PackedPanels::Floats(panels) => panels,
+            PackedPanels::S8(_) => panic!("packed s8 weights in a product of floats"),
         }
     }
 
-    /// The same of s8.
+    /// Panels of packed s8, likewise.
     pub(super) fn s8_panels(&self) -> &BytePanels {
         match &self.panels {
-            Kind::S8(panels) => panels,
-            Kind::Floats(_) => panic!("packed float weights in a product of bytes"),
+            PackedPanels::S8(panels) => panels,
+            PackedPanels::Floats(_) => panic!("packed float weights in a product of bytes"),
         }
     }
 }
 
-/// The tensor's numbers as floats: panels of halves are floats, too.
+/// The tensor as floats: panels of 16-bit floats are f32, too.
 fn widened<T: Stored>(isa: Isa, tensor: Bytes<'_>) -> Result<Vec<f32>> {
     let from = tensor.read::<T>();
     heap::probe(size_of_val(from) * size_of::<f32>() / size_of::<T>(), "packing weights")?;

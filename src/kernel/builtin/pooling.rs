@@ -9,19 +9,19 @@ use crate::kernel::vector::window::Axis;
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
-pub use crate::kernel::vector::pooling::Pooling as Op;
+pub use crate::kernel::vector::pooling::PoolingOp;
 
-/// A number for each window of each channel of x [N, C, W] or [N, C, H, W].
+/// Pooling: one number for each window of each channel of x [N, C, W] or [N, C, H, W].
 #[derive(Clone, Copy, Debug)]
 pub struct Pooling {
-    pub op: Op,
-    /// None for windows as large as the input.
+    pub op: PoolingOp,
+    /// `None` for windows as large as the input.
     pub kernel: Option<[i64; 2]>,
     pub windows: Windows,
 }
 
 impl Pooling {
-    /// Rows and columns for this input, or why they do not fit.
+    /// Rows and columns for this input, or the reason why they do not fit.
     fn axes(&self, x: &Desc) -> Result<(Axis, Axis)> {
         check_data(x)?;
         let sizes = &x.shape()[2..];

@@ -1,19 +1,18 @@
-//! Between floats and integers that stand for them, by a scale and a zero point for the whole tensor or for each index
-//! of an axis.
+//! Quantization and dequantization, with a scale and a zero point for the whole tensor or for each index of an axis.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::convert::{self, Stored};
-use crate::kernel::vector::elements::{Row, Source};
+use crate::kernel::vector::elements::{ClaimInput, SourceRow};
 use crate::kernel::vector::{affine, isa::Isa};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-/// Which way.
+/// The direction of the conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum QuantizeDirection {
     /// round(x / scale) + zero point, saturated.
     Quantize,
     /// (x - zero point) scale.
@@ -23,32 +22,32 @@ pub enum Way {
 /// Inputs: x, scale, and the zero point on request. `dtype` is the output's, which `create` has checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantization {
-    pub way: Way,
+    pub way: QuantizeDirection,
     pub dtype: u32,
     pub zero_point: bool,
     pub axis: i32,
 }
 
-/// Elements that are computed with between two conversions.
+/// Block of elements between two conversions.
 const BLOCK: usize = 512;
-/// Time for an element to go through.
+/// Time per element.
 const ELEMENT_NS: f32 = 0.5;
 
-/// Scales and zero points of the elements: element i has number i / inner % len.
-struct Channels<'a> {
+/// Scales and zero points of the elements: element i uses index i / inner % len.
+struct ChannelParameters<'a> {
     scales: &'a [f32],
-    zeros: Option<Source<'a, i32>>,
+    zeros: Option<ClaimInput<'a, i32>>,
     len: usize,
     inner: usize,
 }
 
-impl Channels<'_> {
-    /// Those of as many elements as there are places, from number `from` on.
+impl ChannelParameters<'_> {
+    /// Fills in scales and zero points for the elements from index `from` on.
     fn fill(&self, isa: Isa, from: usize, scales: &mut [f32], zeros: &mut [f32]) {
         let (mut at, count) = (0, scales.len());
         while at < count {
             let (channel, offset) = ((from + at) / self.inner % self.len, (from + at) % self.inner);
-            // A run of one channel, or of one channel after the other.
+            // A run of one channel, or of consecutive channels.
             let (len, stretched) = match self.inner {
                 1 => ((self.len - channel).min(count - at), false),
                 inner => ((inner - offset).min(count - at), true),
@@ -59,7 +58,7 @@ impl Channels<'_> {
                 false => scales.copy_from_slice(&self.scales[channel..channel + len]),
             }
             match &self.zeros {
-                Some(from) => from.widen(isa, Row { at: channel, stretched }, zeros),
+                Some(from) => from.widen(isa, SourceRow { at: channel, stretched }, zeros),
                 None => zeros.fill(0.0),
             }
             at += len;
@@ -68,19 +67,19 @@ impl Channels<'_> {
 }
 
 impl Quantization {
-    fn channels<'a>(&self, context: &'a KernelContext<'_>) -> Result<Channels<'a>> {
+    fn channels<'a>(&self, context: &'a KernelContext<'_>) -> Result<ChannelParameters<'a>> {
         let scales = input(context, 1);
-        let zeros = self.zero_point.then(|| Source::of(context.input(2)));
+        let zeros = self.zero_point.then(|| ClaimInput::of(context.input(2)));
         let desc = context.inputs()[0].desc();
         if scales.len() == 1 {
-            return Ok(Channels { scales, zeros, len: 1, inner: elements(desc).max(2) });
+            return Ok(ChannelParameters { scales, zeros, len: 1, inner: elements(desc).max(2) });
         }
         let columns = axis::split(self.axis, desc)?;
-        Ok(Channels { scales, zeros, len: columns.len, inner: columns.inner })
+        Ok(ChannelParameters { scales, zeros, len: columns.len, inner: columns.inner })
     }
 
     fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let (isa, x, output) = (Isa::best(), Source::<T>::of(context.input(0)), outputs.only());
+        let (isa, x, output) = (Isa::best(), ClaimInput::<T>::of(context.input(0)), outputs.only());
         let channels = self.channels(context)?;
         let span = Span { items: elements(output.desc()), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() };
         context.parallel_into(&span, output.shards::<U>(1), |y, claim| {
@@ -90,14 +89,14 @@ impl Quantization {
             for from in (begin..end).step_by(BLOCK) {
                 let count = BLOCK.min(end - from);
                 let (block, scales, zeros) = (&mut floats[..count], &mut scales[..count], &mut zeros[..count]);
-                // With one for all the first block's serve all.
+                // With a single channel the first block's values serve all blocks.
                 if !whole || from == begin {
                     channels.fill(isa, from, scales, zeros);
                 }
-                x.widen(isa, Row { at: from, stretched: false }, block);
+                x.widen(isa, SourceRow { at: from, stretched: false }, block);
                 match self.way {
-                    Way::Quantize => affine::quantize(isa, block, scales, zeros),
-                    Way::Dequantize => affine::dequantize(isa, block, scales, zeros),
+                    QuantizeDirection::Quantize => affine::quantize(isa, block, scales, zeros),
+                    QuantizeDirection::Dequantize => affine::dequantize(isa, block, scales, zeros),
                 }
                 convert::narrow(isa, block, &mut y[from - begin..][..count]);
             }
@@ -116,10 +115,10 @@ impl Quantization {
         }
     }
 
-    /// Refuses a scale or zero point that does not belong to x.
+    /// Refuses a scale or zero point that does not fit x.
     fn check_channels(&self, index: usize, dtype: u32, inputs: &[Desc]) -> Result<()> {
         let (x, given) = (&inputs[0], &inputs[index]);
-        // What is open may turn out to be 1.
+        // An open dimension may turn out to be 1.
         let may_be_one = given.shape().iter().all(|dim| [1, ANY_DIM].contains(dim));
         if given.dtype == dtype && given.rank <= 1 && may_be_one {
             return Ok(());
@@ -134,11 +133,11 @@ impl Quantization {
     }
 }
 
-impl Operation for Quantization {
+impl BuiltinOperation for Quantization {
     fn name(&self) -> &str {
         match self.way {
-            Way::Quantize => "quantize",
-            Way::Dequantize => "dequantize",
+            QuantizeDirection::Quantize => "quantize",
+            QuantizeDirection::Dequantize => "dequantize",
         }
     }
 
@@ -148,8 +147,8 @@ impl Operation for Quantization {
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let (known, text) = match self.way {
-            Way::Quantize => ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16 elements"),
-            Way::Dequantize => ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32 elements"),
+            QuantizeDirection::Quantize => ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16 elements"),
+            QuantizeDirection::Dequantize => ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32 elements"),
         };
         if !known.contains(&inputs[0].dtype) {
             return Err(signature::mismatch("input", 0, text, &inputs[0]));

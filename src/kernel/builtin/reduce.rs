@@ -6,25 +6,27 @@ use crate::abi::weir_reduce_op_value as Op;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::reduce::{Best, Fold, Greatest, Least, Place, Plan, Product, Sizes, Source, Squares, Sum};
+use crate::kernel::vector::reduce::{
+    Best, ExtremeIndex, Fold, Greatest, Least, Product, ReductionInput, ReductionPlan, Sizes, Squares, Sum,
+};
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::memory::{Bf16, F16};
 
-/// An operation over some axes, which count from the end if negative; without any, over all.
+/// A reduction over some axes, which count from the end if negative; without any, over all.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduce {
     pub op: Op,
     pub axes: [i32; MAX_RANK],
     pub num_axes: usize,
     pub keep_dims: bool,
-    /// Of norms: the power is 2 instead of 1.
+    /// For norms: the power is 2 instead of 1.
     pub squares: bool,
     pub eps: f32,
     pub isa: Isa,
 }
 
 impl Reduce {
-    /// Which axes are reduced.
+    /// The reduced axes.
     fn reduced(&self, input: &Desc) -> Result<[bool; MAX_RANK]> {
         let mut reduced = [self.num_axes == 0; MAX_RANK];
         for &axis in &self.axes[..self.num_axes] {
@@ -38,24 +40,29 @@ impl Reduce {
         Ok(reduced)
     }
 
-    fn plan(&self, input: &Desc) -> Result<Plan> {
+    fn plan(&self, input: &Desc) -> Result<ReductionPlan> {
         let reduced = self.reduced(input)?;
-        Ok(Plan::new(input.shape().iter().zip(reduced).map(|(&size, reduced)| (size as usize, reduced))))
+        Ok(ReductionPlan::new(input.shape().iter().zip(reduced).map(|(&size, reduced)| (size as usize, reduced))))
     }
 
     fn gives_places(&self) -> bool {
         matches!(self.op, Op::WEIR_REDUCE_ARGMAX | Op::WEIR_REDUCE_ARGMIN)
     }
 
-    /// Time for an element.
+    /// Time per element.
     fn number_ns(&self) -> f32 {
         let vectors = if self.isa > Isa::Portable { 1.0 } else { 2.0 };
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
     }
 
-    fn numbers<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn numbers<T: ReductionInput>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
         let (count, eps) = (plan.reduced() as f64, f64::from(self.eps));
-        // The operation is looked up once for many results.
+        // The operation is dispatched once for many results.
         let finish = |totals: &[f64], out: &mut [T]| match self.op {
             Op::WEIR_REDUCE_MEAN => each(totals, out, |total| total / count),
             Op::WEIR_REDUCE_NORM_MAX => each(totals, out, |total| self.root(larger(total, eps))),
@@ -77,18 +84,28 @@ impl Reduce {
         }
     }
 
-    fn places<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn places<T: ReductionInput>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
         let finish = |best: &[Best], out: &mut [i32]| {
             out.iter_mut().zip(best).for_each(|(out, best)| *out = best.place as i32);
         };
         let (ns, call) = (self.number_ns(), (context, outputs.only()));
         match self.op {
-            Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, Place::<true>, ns, call, &finish),
-            _ => plan.compute::<_, T, i32>(self.isa, Place::<false>, ns, call, &finish),
+            Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, ExtremeIndex::<true>, ns, call, &finish),
+            _ => plan.compute::<_, T, i32>(self.isa, ExtremeIndex::<false>, ns, call, &finish),
         }
     }
 
-    fn go<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn go<T: ReductionInput>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
         if self.gives_places() {
             self.places::<T>(plan, context, outputs)
         } else {
@@ -101,13 +118,13 @@ impl Reduce {
     }
 }
 
-/// Narrows what `f` makes of the totals.
+/// Narrows `f` of the totals.
 #[inline(always)]
-fn each<T: Source>(totals: &[f64], out: &mut [T], f: impl Fn(f64) -> f64) {
+fn each<T: ReductionInput>(totals: &[f64], out: &mut [T], f: impl Fn(f64) -> f64) {
     out.iter_mut().zip(totals).for_each(|(out, &total)| *out = T::narrowed(f(total) as f32));
 }
 
-/// The larger one; a NaN stays.
+/// The larger one; NaN propagates.
 fn larger(total: f64, eps: f64) -> f64 {
     if total < eps { eps } else { total }
 }
@@ -155,10 +172,14 @@ impl Kernel for Reduce {
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], _outputs: &[Desc]) -> usize {
-        let bytes = |plan: Plan| {
-            if self.gives_places() { plan.scratch_bytes::<Place<true>>() } else { plan.scratch_bytes::<Fold<Sum>>() }
+        let bytes = |plan: ReductionPlan| {
+            if self.gives_places() {
+                plan.scratch_bytes::<ExtremeIndex<true>>()
+            } else {
+                plan.scratch_bytes::<Fold<Sum>>()
+            }
         };
-        // Axes that are none have been refused by `infer`.
+        // `infer` has refused invalid axes.
         self.plan(&inputs[0]).map_or(0, bytes)
     }
 

@@ -1,7 +1,7 @@
 //! Rectifier.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
 use crate::base::{Desc, Result};
 use crate::kernel::vector::{elementwise, isa::Isa};
 use crate::kernel::{KernelContext, Outputs, signature};
@@ -11,7 +11,7 @@ use crate::threadpool::Span;
 #[derive(Clone, Copy, Debug)]
 pub struct Relu;
 
-impl Operation for Relu {
+impl BuiltinOperation for Relu {
     fn name(&self) -> &str {
         "relu"
     }

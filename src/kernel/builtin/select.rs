@@ -1,24 +1,24 @@
-//! A choice between two tensors, element by element.
+//! Elementwise choice between two tensors.
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
+use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::elements::Row;
+use crate::kernel::vector::elements::SourceRow;
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::threadpool::Span;
 
-/// a where a condition holds, else b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// a where a condition holds, else b, with broadcasting.
 #[derive(Clone, Copy, Debug)]
 pub struct Select;
 
 /// A row of a tensor, from its first element on.
-fn row<T>(all: &[T], row: Row, len: usize) -> &[T] {
+fn row<T>(all: &[T], row: SourceRow, len: usize) -> &[T] {
     &all[row.at..][..if row.stretched { 1 } else { len }]
 }
 
-/// y = a where the condition holds, else b; each of them as long as y, or one element for all.
+/// y = a where the condition holds, else b; each of them as long as y, or a single element for all.
 fn pick<T: Copy>(condition: &[Bool], a: &[T], b: &[T], y: &mut [T]) {
     let choose = |condition: Bool, a: T, b: T| if condition.0 != 0 { a } else { b };
     let len = y.len();
@@ -48,7 +48,7 @@ fn run<T: Element>(context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<
     })
 }
 
-impl Operation for Select {
+impl BuiltinOperation for Select {
     fn name(&self) -> &str {
         "select"
     }

@@ -1,5 +1,5 @@
-//! What tells the built-in kernels apart: each struct taken apart without a rest, so that a member that is added is not
-//! forgotten here.
+//! The settings that distinguish built-in kernels. Each struct is destructured completely, so that a new member cannot
+//! be forgotten here.
 #![forbid(unsafe_code)]
 
 use super::movement::{Concat, Gather, Pad, PadMode, Reshape, Slice, Transpose};
@@ -7,12 +7,12 @@ use super::{
     Add, Argmax, Binary, Conv, Convert, Eltwise, Gru, Lstm, Matmul, MatmulInt8, Norm, Pooling, Quantization, Reduce,
     Relu, Select, Softmax, Windows,
 };
-use crate::kernel::cache::{Key, Settings};
+use crate::kernel::cache::{KernelKey, KernelSettings};
 
 macro_rules! settings {
     ($($kernel:pat => $type:ty, $key:ident: $body:expr;)*) => {
-        $(impl Settings for $type {
-            fn settings(&self, $key: &mut Key) {
+        $(impl KernelSettings for $type {
+            fn settings(&self, $key: &mut KernelKey) {
                 let $kernel = self;
                 let _ = $body;
             }
@@ -38,7 +38,8 @@ settings! {
         axes[..num_axes].iter().fold(key.word(num_axes as u64), |key, &axis| key.int(axis.into()))
     };
     &Norm { op, axis, groups, epsilon, scale, shift, isa } => Norm, key:
-        key.word(op as u64).int(axis.into()).word(groups as u64).float(epsilon).flag(scale).flag(shift).word(isa as u64);
+        key.word(op as u64).int(axis.into()).word(groups as u64).float(epsilon).flag(scale).flag(shift)
+            .word(isa as u64);
     &Conv { windows, groups, bias, activation } => Conv, key:
         self::windows(key.int(groups).flag(bias).word(activation as u64), windows);
     &Pooling { op, kernel, windows } => Pooling, key:
@@ -46,9 +47,10 @@ settings! {
     &Lstm { order, bias } => Lstm, key: key.word(order as u64).flag(bias);
     &Gru { order, bias, linear_before_reset } => Gru, key: key.word(order as u64).flag(bias).flag(linear_before_reset);
     Matmul { transpose_a, transpose_b, bias, sum, activation, wide, weights } => Matmul, key:
-        key.flag(*transpose_a).flag(*transpose_b).flag(*bias).flag(*sum).flag(*wide).word(*activation as u64).identity(weights.as_deref());
-    MatmulInt8 { transpose_a, transpose_b, bias, scales, scale, zero_a, zero_b, zero_c, store, weights } => MatmulInt8, key:
-        key.flag(*transpose_a).flag(*transpose_b).flag(*bias).flag(*scales).float(*scale).int((*zero_a).into())
+        key.flag(*transpose_a).flag(*transpose_b).flag(*bias).flag(*sum).flag(*wide).word(*activation as u64)
+            .identity(weights.as_deref());
+    MatmulInt8 { transpose_a, transpose_b, bias, scales, scale, zero_a, zero_b, zero_c, store, weights } => MatmulInt8,
+        key: key.flag(*transpose_a).flag(*transpose_b).flag(*bias).flag(*scales).float(*scale).int((*zero_a).into())
             .int((*zero_b).into()).int((*zero_c).into()).word(*store as u64).identity(weights.as_deref());
     &Transpose { permutation } => Transpose, key: match permutation {
         None => key.flag(false),
@@ -67,9 +69,8 @@ settings! {
     };
 }
 
-/// As they were given: a stride of 0 is one of 1 where there is an axis, and says that none is meant where there is
-/// not.
-fn windows(key: &mut Key, windows: Windows) -> &mut Key {
+/// Exactly as given: a stride of 0 means 1 where the axis exists, and no axis where it does not.
+fn windows(key: &mut KernelKey, windows: Windows) -> &mut KernelKey {
     let Windows { strides, dilations, begin, end, edge } = windows;
     key.ints(&strides).ints(&dilations).ints(&begin).ints(&end).word(edge as u64)
 }

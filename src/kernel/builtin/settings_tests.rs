@@ -1,24 +1,24 @@
-//! Every setting of every kernel is in its key, and what is no setting is not.
+//! Every setting of every kernel is in its key, and nothing else.
 #![forbid(unsafe_code)]
 
 use super::*;
 use crate::abi::{weir_norm_op_value as norm, weir_reduce_op_value as reduce};
 use crate::base::dtype;
-use crate::kernel::builtin::fixture::{Tensor, packed};
-use crate::kernel::builtin::{GateOrder, Packed, PoolingOp, Way};
+use crate::kernel::builtin::fixture::{WordTensor, packed};
+use crate::kernel::builtin::{GateOrder, Packed, PoolingOp, QuantizeDirection};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::int8::Store;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::window::Edge;
+use crate::kernel::vector::window::EdgeMode;
 use crate::kernel::vector::{binary, eltwise};
 use std::sync::Arc;
 
-fn key(kernel: &impl Settings) -> Key {
-    Key::of([1, 0], kernel)
+fn key(kernel: &impl KernelSettings) -> KernelKey {
+    KernelKey::of([1, 0], kernel)
 }
 
 /// The kernel with each of the changes has another key than without, and than with each other change.
-fn all_differ<K: Settings + Clone>(kernel: &K, changes: &[fn(&mut K)]) {
+fn all_differ<K: KernelSettings + Clone>(kernel: &K, changes: &[fn(&mut K)]) {
     let changed = changes.iter().map(|change| {
         let mut kernel = kernel.clone();
         change(&mut kernel);
@@ -29,7 +29,11 @@ fn all_differ<K: Settings + Clone>(kernel: &K, changes: &[fn(&mut K)]) {
         assert_eq!(keys.iter().position(|other| other == one), Some(i), "{} {i}", kernel.name());
     }
     assert!(key(kernel) == key(&kernel.clone()));
-    assert!(key(kernel) != Key::of([1, 1], kernel) && key(kernel) != Key::of([2, 0], kernel), "{}", kernel.name());
+    assert!(
+        key(kernel) != KernelKey::of([1, 1], kernel) && key(kernel) != KernelKey::of([2, 0], kernel),
+        "{}",
+        kernel.name()
+    );
 }
 
 #[test]
@@ -52,8 +56,8 @@ fn elements() {
         &[|k| k.dtype = dtype::S8, |k| k.scale = 1.0 + f32::EPSILON, |k| k.shift = 1.0],
     );
     all_differ(
-        &Quantization { way: Way::Quantize, dtype: dtype::S8, zero_point: false, axis: 0 },
-        &[|k| k.way = Way::Dequantize, |k| k.dtype = dtype::U8, |k| k.zero_point = true, |k| k.axis = -1],
+        &Quantization { way: QuantizeDirection::Quantize, dtype: dtype::S8, zero_point: false, axis: 0 },
+        &[|k| k.way = QuantizeDirection::Dequantize, |k| k.dtype = dtype::U8, |k| k.zero_point = true, |k| k.axis = -1],
     );
 }
 
@@ -140,7 +144,7 @@ fn moving_elements() {
     let mut with_garbage = slice;
     (with_garbage.begin[2], with_garbage.end[7], with_garbage.step[5]) = (5, 6, 7);
     assert!(key(&with_garbage) == key(&slice));
-    // The longest key there is.
+    // The longest key.
     all_differ(&Slice { rank: 8, ..slice }, &[|k| k.step[7] = 2]);
     let pad = Pad { rank: 1, before: [0; 8], after: [0; 8], mode: PadMode::Constant(0.0) };
     all_differ(
@@ -172,7 +176,7 @@ fn windows_and_cells() {
             |k| k.windows.dilations[1] = 2,
             |k| k.windows.begin[0] = 2,
             |k| k.windows.end[0] = 2,
-            |k| k.windows.edge = Edge::Reflect,
+            |k| k.windows.edge = EdgeMode::Reflect,
         ],
     );
     all_differ(
@@ -193,7 +197,7 @@ fn windows_and_cells() {
 
 #[test]
 fn products() {
-    let weights = || packed(&Tensor::f32(&[1, 1], &[0.0]), false);
+    let weights = || packed(&WordTensor::f32(&[1, 1], &[0.0]), false);
     let matmul = Matmul {
         transpose_a: false,
         transpose_b: false,

@@ -1,9 +1,9 @@
 //! Softmax along an axis, and its logarithm.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, Operation, axis, elements};
+use super::{BuiltinOperation, LEAST_NS, axis, elements};
 use crate::base::{Desc, Error, Result, dtype};
-use crate::kernel::vector::columns::{Columns, WIDTH};
+use crate::kernel::vector::columns::{ColumnStripes, WIDTH};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::{softmax, softmax_halves};
@@ -11,8 +11,8 @@ use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::{Bf16, BytesMut, F16};
 use crate::threadpool::Span;
 
-/// exp(x - max) / sum along `axis`, which counts from the end if negative, or the logarithm of that. A row whose
-/// greatest element is an infinity, or that holds a NaN, becomes NaN.
+/// exp(x - max) / sum along `axis`, which counts from the end if negative, or its logarithm. A row whose greatest
+/// element is an infinity, or that holds a NaN, becomes NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     pub axis: i32,
@@ -21,7 +21,12 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    fn halves<T: Stored>(&self, columns: &Columns, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
+    fn halves<T: Stored>(
+        &self,
+        columns: &ColumnStripes,
+        context: &KernelContext<'_>,
+        output: BytesMut<'_>,
+    ) -> Result<()> {
         let (x, len) = (context.input(0).read::<T>(), columns.len);
         if columns.inner == 1 {
             return context.parallel_into(&span(columns, 2.0), output.shards::<T>(len), |y, claim| {
@@ -38,7 +43,7 @@ impl Softmax {
         })
     }
 
-    fn floats(&self, columns: &Columns, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
+    fn floats(&self, columns: &ColumnStripes, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
         let (x, len) = (context.input(0).read::<f32>(), columns.len);
         if columns.inner == 1 {
             return context.parallel_into(&span(columns, 1.0), output.shards::<f32>(len), |y, claim| {
@@ -56,7 +61,7 @@ impl Softmax {
     }
 }
 
-impl Operation for Softmax {
+impl BuiltinOperation for Softmax {
     fn name(&self) -> &str {
         if self.log { "log_softmax" } else { "softmax" }
     }
@@ -72,7 +77,7 @@ impl Operation for Softmax {
     }
 
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
-        // An axis that is not one has been refused by `infer`.
+        // `infer` has refused invalid axes.
         let factor = if inputs[0].dtype == dtype::F32 { 1.0 } else { 2.0 };
         let cost = axis::split(self.axis, &inputs[0]).map_or(0.0, |columns| {
             let span = span(&columns, factor);
@@ -96,8 +101,8 @@ impl Operation for Softmax {
     }
 }
 
-/// The loop over rows, or over stretches of columns where the axis is not the last.
-fn span(columns: &Columns, factor: f32) -> Span {
+/// The loop over rows, or over ranges of columns where the axis is not the last.
+fn span(columns: &ColumnStripes, factor: f32) -> Span {
     let (items, cost_ns) = match columns.inner {
         1 => (columns.outer, softmax::row_ns(columns.len)),
         inner => (columns.stretches(), softmax::columns_ns(columns.len, inner.min(WIDTH))),

@@ -1,7 +1,7 @@
 //! The built-in kernels against plain definitions in f64.
 #![forbid(unsafe_code)]
 
-use super::fixture::{Tensor, check_pools, refusal, run};
+use super::fixture::{WordTensor, check_pools, refusal, run};
 use super::*;
 use crate::base::dtype;
 use crate::kernel::vector::activation::Activation;
@@ -24,7 +24,7 @@ fn same(got: &[f32], want: &[f32]) -> bool {
 #[test]
 fn relu_keeps_what_is_not_negative() {
     let x = [1.5, -1.5, 0.0, INF, -INF, NAN, f32::MIN_POSITIVE, -f32::MIN_POSITIVE, 1e-45, -1e-45];
-    let y = run(&Relu, &[Tensor::f32(&[2, 5], &x)]);
+    let y = run(&Relu, &[WordTensor::f32(&[2, 5], &x)]);
     assert_eq!(y.desc, f32s(&[2, 5]));
     assert!(same(&y.floats(), &[1.5, 0.0, 0.0, INF, 0.0, NAN, f32::MIN_POSITIVE, 0.0, 1e-45, 0.0]));
 }
@@ -32,20 +32,20 @@ fn relu_keeps_what_is_not_negative() {
 #[test]
 fn relu_works_on_every_size_and_pool() {
     for len in [0, 1, 2, 7, 8, 9, 31, 100, 4097] {
-        let x = Tensor::random(&[len], 5);
+        let x = WordTensor::random(&[len], 5);
         let want: Vec<f32> = x.floats().iter().map(|x| x.max(0.0)).collect();
         assert!(same(&run(&Relu, &[x]).floats(), &want), "{len}");
     }
-    assert_eq!(run(&Relu, &[Tensor::f32(&[], &[-3.0])]).floats(), [0.0]);
-    check_pools(&Relu, &[Tensor::random(&[3, 50_001], 6)]);
+    assert_eq!(run(&Relu, &[WordTensor::f32(&[], &[-3.0])]).floats(), [0.0]);
+    check_pools(&Relu, &[WordTensor::random(&[3, 50_001], 6)]);
     assert_eq!(refusal(&Relu, &[Desc::new(dtype::S32, &[2])]), "input 0: expected f32 elements, got s32[2]");
 }
 
 // Add
 
-/// The sum by its definition: each element of the result picks its operands.
-fn add_reference(a: &Tensor, b: &Tensor, shape: &[i64]) -> Vec<f32> {
-    let pick = |tensor: &Tensor, index: &[i64]| {
+/// The sum by its definition: each element of the result selects its operands.
+fn add_reference(a: &WordTensor, b: &WordTensor, shape: &[i64]) -> Vec<f32> {
+    let pick = |tensor: &WordTensor, index: &[i64]| {
         let dims = tensor.desc.shape();
         let index = &index[index.len() - dims.len()..];
         let at = dims.iter().zip(index).fold(0, |at, (&dim, &i)| at * dim + if dim == 1 { 0 } else { i });
@@ -88,7 +88,7 @@ fn add_broadcasts_as_defined() {
         (&[0, 3], &[1, 3], &[0, 3]),
     ];
     for &(a, b, shape) in cases {
-        let (a, b) = (Tensor::random(a, 1), Tensor::random(b, 2));
+        let (a, b) = (WordTensor::random(a, 1), WordTensor::random(b, 2));
         let c = run(&Add, &[a.clone(), b.clone()]);
         assert_eq!(c.desc, f32s(shape), "{} + {}", a.desc.text(), b.desc.text());
         assert!(same(&c.floats(), &add_reference(&a, &b, shape)), "{} + {}", a.desc.text(), b.desc.text());
@@ -104,7 +104,7 @@ fn add_gives_the_same_bits_on_all_pools() {
         (&[40_000, 3], &[40_000, 1]),
         (&[7, 1, 30, 41], &[30, 1, 1]),
     ] {
-        let (a, b) = (Tensor::random(a, 1), Tensor::random(b, 2));
+        let (a, b) = (WordTensor::random(a, 1), WordTensor::random(b, 2));
         check_pools(&Add, &[a.clone(), b.clone()]);
         check_pools(&Add, &[b, a]);
     }
@@ -138,13 +138,13 @@ fn softmax(axis: i32) -> Softmax {
     Softmax { axis, log: false, isa: Isa::best() }
 }
 
-fn scaled(tensor: &Tensor, factor: f32) -> Tensor {
+fn scaled(tensor: &WordTensor, factor: f32) -> WordTensor {
     let values: Vec<f32> = tensor.floats().iter().map(|x| x * factor).collect();
-    Tensor::f32(tensor.desc.shape(), &values)
+    WordTensor::f32(tensor.desc.shape(), &values)
 }
 
 fn check_softmax(dims: &[i64], axis: usize, factor: f32) {
-    let x = scaled(&Tensor::random(dims, 3), factor);
+    let x = scaled(&WordTensor::random(dims, 3), factor);
     let size = |dims: &[i64]| dims.iter().product::<i64>() as usize;
     let want = softmax_reference(&x.floats(), size(&dims[..axis]), dims[axis] as usize, size(&dims[axis + 1..]));
     for axis in [axis as i32, axis as i32 - dims.len() as i32] {
@@ -177,27 +177,27 @@ fn softmax_of_infinities_and_nan() {
     let rows =
         [[1.0, NAN, 2.0], [1.0, INF, 2.0], [-INF, -INF, -INF], [-INF, 3.0, -INF], [INF, -INF, NAN], [NAN, 1.0, 1.0]];
     let want = [[NAN; 3], [NAN; 3], [NAN; 3], [0.0, 1.0, 0.0], [NAN; 3], [NAN; 3]];
-    let y = run(&softmax(-1), &[Tensor::f32(&[6, 3], rows.as_flattened())]);
+    let y = run(&softmax(-1), &[WordTensor::f32(&[6, 3], rows.as_flattened())]);
     assert!(same(&y.floats(), want.as_flattened()), "{:?}", y.floats());
-    // The same along the other axis.
+    // Along the other axis.
     let transposed = |rows: &[[f32; 3]; 6]| (0..3).flat_map(|j| rows.map(|row| row[j])).collect::<Vec<_>>();
-    let y = run(&softmax(0), &[Tensor::f32(&[3, 6], &transposed(&rows))]);
+    let y = run(&softmax(0), &[WordTensor::f32(&[3, 6], &transposed(&rows))]);
     assert!(same(&y.floats(), &transposed(&want)), "{:?}", y.floats());
-    // A special value behind the first vectors, and extremes that overflow when subtracted.
+    // A special value after the first vectors, and extremes that overflow when subtracted.
     let mut long = vec![0.5; 100];
     long[97] = NAN;
-    let y = run(&softmax(0), &[Tensor::f32(&[100], &long)]);
+    let y = run(&softmax(0), &[WordTensor::f32(&[100], &long)]);
     assert!(y.floats().iter().all(|y| y.is_nan()));
-    let y = run(&softmax(0), &[Tensor::f32(&[3], &[f32::MAX, f32::MIN, f32::MAX])]);
+    let y = run(&softmax(0), &[WordTensor::f32(&[3], &[f32::MAX, f32::MIN, f32::MAX])]);
     assert_eq!(y.floats(), [0.5, 0.0, 0.5]);
 }
 
 #[test]
 fn softmax_gives_the_same_bits_on_all_pools() {
     for axis in 0..3 {
-        check_pools(&softmax(axis), &[Tensor::random(&[37, 53, 71], 3)]);
+        check_pools(&softmax(axis), &[WordTensor::random(&[37, 53, 71], 3)]);
     }
-    check_pools(&softmax(0), &[Tensor::random(&[200, 1000], 3)]);
+    check_pools(&softmax(0), &[WordTensor::random(&[200, 1000], 3)]);
     assert_eq!(refusal(&softmax(2), &[f32s(&[4, 5])]), "input 0: expected a shape with axis 2, got f32[4,5]");
     assert_eq!(refusal(&softmax(-1), &[f32s(&[])]), "input 0: expected a shape with axis -1, got f32[]");
 }
@@ -217,8 +217,8 @@ fn argmax_reference(x: &[f32], outer: usize, len: usize, inner: usize) -> Vec<i3
 #[test]
 fn argmax_agrees_with_its_definition() {
     for dims in [[1, 1, 1], [1, 7, 1], [3, 17, 5], [2, 40, 64], [2, 9, 65], [5, 2, 200], [0, 3, 4], [3, 4, 0]] {
-        // Coarse values, so that there are equals; and some that are special.
-        let fine = Tensor::random(&dims, 9).floats();
+        // Coarse values, so that there are equal ones; and some special values.
+        let fine = WordTensor::random(&dims, 9).floats();
         let mut x: Vec<f32> = fine.iter().map(|x| (x * 4.0).round()).collect();
         for (i, x) in x.iter_mut().enumerate() {
             *x = [NAN, -NAN, INF, -INF, -0.0, *x][(i * 7 % 61).min(5)];
@@ -232,7 +232,7 @@ fn argmax_agrees_with_its_definition() {
                 );
                 continue;
             }
-            let y = run(&Argmax { axis: axis as i32 }, &[Tensor::f32(&dims, &x)]);
+            let y = run(&Argmax { axis: axis as i32 }, &[WordTensor::f32(&dims, &x)]);
             let mut shape = dims.to_vec();
             shape.remove(axis);
             assert_eq!(y.desc, Desc::new(dtype::S32, &shape));
@@ -254,10 +254,10 @@ fn argmax_takes_the_first_of_equals_and_the_first_nan() {
         (&[-INF, f32::MIN], 1),
         (&[7.0], 0),
     ] {
-        let row = run(&Argmax { axis: 0 }, &[Tensor::f32(&[x.len() as i64], x)]);
+        let row = run(&Argmax { axis: 0 }, &[WordTensor::f32(&[x.len() as i64], x)]);
         assert_eq!((row.desc, row.integers()), (Desc::new(dtype::S32, &[]), vec![want]), "{x:?}");
         let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
-        let columns = run(&Argmax { axis: 0 }, &[Tensor::f32(&[x.len() as i64, 2], &twice)]);
+        let columns = run(&Argmax { axis: 0 }, &[WordTensor::f32(&[x.len() as i64, 2], &twice)]);
         assert_eq!(columns.integers(), [want, want], "{x:?}");
     }
 }
@@ -265,7 +265,7 @@ fn argmax_takes_the_first_of_equals_and_the_first_nan() {
 #[test]
 fn argmax_gives_the_same_result_on_all_pools() {
     for axis in 0..3 {
-        check_pools(&Argmax { axis }, &[Tensor::random(&[37, 53, 71], 3)]);
+        check_pools(&Argmax { axis }, &[WordTensor::random(&[37, 53, 71], 3)]);
     }
 }
 
@@ -283,17 +283,18 @@ const PLAIN: Matmul = Matmul {
 
 #[test]
 fn matmul_gives_the_product() {
-    let a = Tensor::f32(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    let b = Tensor::f32(&[3, 2], &[1.0, 0.0, 0.0, 1.0, -10.0, 100.0]);
+    let a = WordTensor::f32(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let b = WordTensor::f32(&[3, 2], &[1.0, 0.0, 0.0, 1.0, -10.0, 100.0]);
     assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [-29.0, 302.0, -56.0, 605.0]);
-    let bias = Tensor::f32(&[2], &[30.0, -1000.0]);
+    let bias = WordTensor::f32(&[2], &[30.0, -1000.0]);
     let kernel = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };
     assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
 fn matmul_without_depth_is_the_bias() {
-    let (a, b, bias) = (Tensor::f32(&[2, 0], &[]), Tensor::f32(&[0, 3], &[]), Tensor::f32(&[3], &[1.0, -2.0, 3.0]));
+    let (a, b, bias) =
+        (WordTensor::f32(&[2, 0], &[]), WordTensor::f32(&[0, 3], &[]), WordTensor::f32(&[3], &[1.0, -2.0, 3.0]));
     assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [0.0; 6]);
     let kernel = Matmul { bias: true, ..PLAIN };
     assert_eq!(run(&kernel, &[a.clone(), b.clone(), bias.clone()]).floats(), [1.0, -2.0, 3.0, 1.0, -2.0, 3.0]);
@@ -303,27 +304,27 @@ fn matmul_without_depth_is_the_bias() {
 
 #[test]
 fn matmul_takes_leading_dimensions_as_rows() {
-    let (a, b) = (Tensor::random(&[2, 3, 4, 5], 1), Tensor::random(&[5, 7], 2));
+    let (a, b) = (WordTensor::random(&[2, 3, 4, 5], 1), WordTensor::random(&[5, 7], 2));
     let c = run(&PLAIN, &[a.clone(), b.clone()]);
     assert_eq!(c.desc, f32s(&[2, 3, 4, 7]));
-    let flat = Tensor::f32(&[24, 5], &a.floats());
+    let flat = WordTensor::f32(&[24, 5], &a.floats());
     assert_eq!(c.bits(), run(&PLAIN, &[flat, b]).bits());
-    let none = run(&PLAIN, &[Tensor::random(&[2, 0, 5], 1), Tensor::random(&[5, 7], 2)]);
+    let none = run(&PLAIN, &[WordTensor::random(&[2, 0, 5], 1), WordTensor::random(&[5, 7], 2)]);
     assert_eq!((none.desc, none.bits().len()), (f32s(&[2, 0, 7]), 0));
-    let none = run(&PLAIN, &[Tensor::random(&[2, 5], 1), Tensor::random(&[5, 0], 2)]);
+    let none = run(&PLAIN, &[WordTensor::random(&[2, 5], 1), WordTensor::random(&[5, 0], 2)]);
     assert_eq!((none.desc, none.bits().len()), (f32s(&[2, 0]), 0));
 }
 
 #[test]
 fn matmul_keeps_nan_and_infinity() {
-    let a = Tensor::f32(&[4, 2], &[NAN, 1.0, INF, 1.0, INF, -INF, 1.0, 1.0]);
-    let b = Tensor::f32(&[2, 1], &[1.0, 1.0]);
+    let a = WordTensor::f32(&[4, 2], &[NAN, 1.0, INF, 1.0, INF, -INF, 1.0, 1.0]);
+    let b = WordTensor::f32(&[2, 1], &[1.0, 1.0]);
     for activation in [Activation::None, Activation::Relu] {
         let c = run(&Matmul { activation, ..PLAIN }, &[a.clone(), b.clone()]);
         assert!(same(&c.floats(), &[NAN, INF, NAN, 2.0]), "{:?}", c.floats());
     }
     // A zero does not swallow a NaN.
-    let c = run(&PLAIN, &[Tensor::f32(&[1, 2], &[0.0, 1.0]), Tensor::f32(&[2, 2], &[NAN, INF, 1.0, 1.0])]);
+    let c = run(&PLAIN, &[WordTensor::f32(&[1, 2], &[0.0, 1.0]), WordTensor::f32(&[2, 2], &[NAN, INF, 1.0, 1.0])]);
     assert!(same(&c.floats(), &[NAN, NAN]));
 }
 
@@ -334,11 +335,11 @@ fn matmul_gives_the_same_bits_on_all_pools() {
     {
         for flags in both {
             let (transpose_a, transpose_b) = (flags & 1 != 0, flags & 2 != 0);
-            let a = Tensor::random(&if transpose_a { [k, m] } else { [m, k] }, 1);
-            let b = Tensor::random(&if transpose_b { [n, k] } else { [k, n] }, 2);
+            let a = WordTensor::random(&if transpose_a { [k, m] } else { [m, k] }, 1);
+            let b = WordTensor::random(&if transpose_b { [n, k] } else { [k, n] }, 2);
             let activation = if flags == 3 { Activation::Relu } else { Activation::None };
             let kernel = Matmul { transpose_a, transpose_b, bias: true, activation, ..PLAIN };
-            check_pools(&kernel, &[a, b, Tensor::random(&[n], 3)]);
+            check_pools(&kernel, &[a, b, WordTensor::random(&[n], 3)]);
         }
     }
 }
@@ -372,7 +373,7 @@ fn open_matmul_has_scratch_for_every_size() {
     let sizes = [0, 1, 3, 12, 47, 48, 49, 63, 64, 200, 511, 512, 513, 1024, 1025, 4096, 100_003];
     let scratch = |a: &[i64], b: &[i64]| {
         let inputs = [f32s(a), f32s(b)];
-        Operation::scratch_bytes(&PLAIN, &inputs, &PLAIN.output(&inputs).unwrap())
+        BuiltinOperation::scratch_bytes(&PLAIN, &inputs, &PLAIN.output(&inputs).unwrap())
     };
     for n in sizes {
         for k in sizes {

@@ -1,5 +1,4 @@
-//! Functions of elements and choices between them, for every storage type: against their definition, on pools, in
-//! place.
+//! Elementwise functions and selection, for every storage type: against their definition, on pools, in place.
 
 use super::fixture::refusal;
 use super::fixture_elements::*;
@@ -44,12 +43,12 @@ fn functions_take_every_shape_type_and_place() {
             let x = random(of, dims, i as u64 + 1, 10.0);
             let y = run(f, &[&x]);
             assert_eq!(y.desc, x.desc);
-            // What it is in floats, whose functions have tests of their own, rounded to the type.
+            // The result in f32, whose functions have tests of their own, rounded to the type.
             let floats: Vec<f32> = x.values().iter().map(|&x| x as f32).collect();
             let mut want = floats.clone();
-            eltwise::apply(Isa::best(), f, crate::kernel::vector::elements::Pair::apart(&floats, &mut want));
+            eltwise::apply(Isa::best(), f, crate::kernel::vector::elements::ElementPair::apart(&floats, &mut want));
             for (&got, &want) in y.values().iter().zip(&want) {
-                let want = Tensor::rounded(of, f64::from(want));
+                let want = TypedTensor::rounded(of, f64::from(want));
                 assert!(got == want || got.is_nan() && want.is_nan(), "{f:?} {}: {got} for {want}", x.desc.text());
             }
             if f.op != Pow && floats.len() > 10 {
@@ -66,7 +65,7 @@ fn functions_refuse_what_they_cannot_do() {
     let text = "input 0: expected f32, bf16 or f16 elements, got s32[2]";
     assert_eq!(refusal(&f, &[Desc::new(dtype::S32, &[2])]), text);
     // An output that begins in the middle of the input.
-    let x = Tensor::empty(Desc::new(dtype::F32, &[8]));
+    let x = TypedTensor::empty(Desc::new(dtype::F32, &[8]));
     let desc = Desc::new(dtype::F32, &[7]);
     // SAFETY: within the words, which are kept.
     let [first, shifted] = [0, 4].map(|at| unsafe { View::new(x.view().data().wrapping_add(at), 28, desc) });
@@ -96,14 +95,14 @@ fn binary_reference(op: binary::Op, of: u32, a: f64, b: f64) -> f64 {
         Ge => return truth(a >= b),
     };
     if FLOATS.contains(&of) {
-        Tensor::rounded(of, f64::from(value as f32))
+        TypedTensor::rounded(of, f64::from(value as f32))
     } else {
-        Tensor::rounded(of, value.round_ties_even())
+        TypedTensor::rounded(of, value.round_ties_even())
     }
 }
 
-/// The elements of tensors that stretch to element `number` of an output.
-fn picked<const N: usize>(tensors: [&Tensor; N], values: &[Vec<f64>], shape: &[i64], number: i64) -> [f64; N] {
+/// The elements of broadcast tensors for element `number` of the output.
+fn picked<const N: usize>(tensors: [&TypedTensor; N], values: &[Vec<f64>], shape: &[i64], number: i64) -> [f64; N] {
     let (mut index, mut rest) = (vec![0; shape.len()], number);
     for (i, &dim) in index.iter_mut().zip(shape).rev() {
         (*i, rest) = (rest % dim, rest / dim);
@@ -191,8 +190,8 @@ fn functions_of_two_refuse_what_they_cannot_do() {
     assert_eq!(refusal(&add, &[of(dtype::BOOL, &[2]), of(dtype::BOOL, &[2])]), text);
     let text = "input 0: expected f32, bf16 or f16 elements, got s32[2]";
     assert_eq!(refusal(&pow, &[of(dtype::S32, &[2]), of(dtype::S32, &[2])]), text);
-    // An output in the memory of an operand that stretches over it.
-    let y = Tensor::empty(of(dtype::F32, &[4]));
+    // An output in the memory of an operand that is broadcast over it.
+    let y = TypedTensor::empty(of(dtype::F32, &[4]));
     // SAFETY: within the words, which are kept.
     let one = unsafe { View::new(y.view().data(), 4, of(dtype::F32, &[1])) };
     let error = call(&add, &[y.view(), one], y.view(), None).unwrap_err();
@@ -217,7 +216,7 @@ fn a_choice_is_made_for_each_element_of_every_type() {
         for &(condition, a, b, shape) in &shapes {
             let truths: Vec<f64> =
                 noise(condition.iter().product::<i64>() as usize, 3, 1.0).iter().map(|x| x.max(0.0)).collect();
-            let condition = Tensor::new(dtype::BOOL, condition, &truths);
+            let condition = TypedTensor::new(dtype::BOOL, condition, &truths);
             let (a, b) = (whole(of, a, 1, 100.0), whole(of, b, 2, 100.0));
             let y = run(&Select, &[&condition, &a, &b]);
             assert_eq!(y.desc, Desc::new(of, shape));
@@ -227,8 +226,11 @@ fn a_choice_is_made_for_each_element_of_every_type() {
                 assert_eq!(got, if c != 0.0 { a } else { b }, "{}", y.desc.text());
             }
         }
-        let condition =
-            Tensor::new(dtype::BOOL, &[300, 1], &noise(300, 3, 1.0).iter().map(|x| x.max(0.0)).collect::<Vec<_>>());
+        let condition = TypedTensor::new(
+            dtype::BOOL,
+            &[300, 1],
+            &noise(300, 3, 1.0).iter().map(|x| x.max(0.0)).collect::<Vec<_>>(),
+        );
         check_pools(&Select, &[&condition, &whole(of, &[300, 111], 1, 100.0), &whole(of, &[111], 2, 100.0)]);
     }
     let of = |of| Desc::new(of, &[2]);

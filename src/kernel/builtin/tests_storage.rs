@@ -46,18 +46,18 @@ fn conversions_round_and_saturate_between_all_types() {
         3.0,
     ];
     for (from, to) in ALL.into_iter().flat_map(|from| ALL.map(|to| (from, to))) {
-        let x = Tensor::new(from, &[3, 11], &interesting);
+        let x = TypedTensor::new(from, &[3, 11], &interesting);
         for (scale, shift) in [(1.0f32, 0.0f32), (0.25, 0.0), (4_294_967_295.0, 0.0), (2.0, -1.0)] {
             let y = run(&Convert { dtype: to, scale, shift }, &[&x]);
             assert_eq!(y.desc, Desc::new(to, &[3, 11]));
             for (&x, &got) in x.values().iter().zip(&y.values()) {
-                // Through a float, but for what both types hold as it is.
+                // Through f32, except for values that both types hold exactly.
                 let float =
                     if (scale, shift) == (1.0, 0.0) && from == to { x } else { f64::from(x as f32 * scale + shift) };
                 let want = if FLOATS.contains(&to) || to == dtype::BOOL {
-                    Tensor::rounded(to, float)
+                    TypedTensor::rounded(to, float)
                 } else {
-                    Tensor::rounded(to, float.round_ties_even())
+                    TypedTensor::rounded(to, float.round_ties_even())
                 };
                 assert!(
                     got == want || got.is_nan() && want.is_nan(),
@@ -72,7 +72,7 @@ fn conversions_round_and_saturate_between_all_types() {
     }
     let plain = Convert { dtype: dtype::S32, scale: 1.0, shift: 0.0 };
     let exact: Vec<f64> = vec![16_777_217.0, -2_147_483_647.0, 5.0];
-    assert_eq!(run(&plain, &[&Tensor::new(dtype::S32, &[3], &exact)]).values(), exact);
+    assert_eq!(run(&plain, &[&TypedTensor::new(dtype::S32, &[3], &exact)]).values(), exact);
 }
 
 // Quantize
@@ -80,8 +80,8 @@ fn conversions_round_and_saturate_between_all_types() {
 #[test]
 fn quantization_has_scales_for_all_or_for_each_index() {
     for (way, froms, tos) in [
-        (Way::Quantize, FLOATS, [dtype::S8, dtype::U8, dtype::S32]),
-        (Way::Dequantize, [dtype::S8, dtype::U8, dtype::S32], FLOATS),
+        (QuantizeDirection::Quantize, FLOATS, [dtype::S8, dtype::U8, dtype::S32]),
+        (QuantizeDirection::Dequantize, [dtype::S8, dtype::U8, dtype::S32], FLOATS),
     ] {
         for (from, to) in froms.into_iter().flat_map(|from| tos.map(|to| (from, to))) {
             for (dims, axis, count) in [
@@ -103,12 +103,13 @@ fn quantization_has_scales_for_all_or_for_each_index() {
 
 fn check_quantization(kernel: Quantization, from: u32, dims: &[i64], count: i64) {
     let x = whole(from, dims, 1, 120.0);
-    let scales = Tensor::new(
+    let scales = TypedTensor::new(
         dtype::F32,
         &[count],
         &(0..count).map(|i| f64::powi(0.5, i as i32 % 4 - 1) * 1.25).collect::<Vec<_>>(),
     );
-    let zeros = Tensor::new(dtype::S32, &[count], &(0..count).map(|i| (i * 37 % 100 - 50) as f64).collect::<Vec<_>>());
+    let zeros =
+        TypedTensor::new(dtype::S32, &[count], &(0..count).map(|i| (i * 37 % 100 - 50) as f64).collect::<Vec<_>>());
     let inputs = if kernel.zero_point { vec![&x, &scales, &zeros] } else { vec![&x, &scales] };
     let y = run(&kernel, &inputs);
     let axis = kernel.axis.rem_euclid(dims.len() as i32) as usize;
@@ -118,12 +119,12 @@ fn check_quantization(kernel: Quantization, from: u32, dims: &[i64], count: i64)
         let scale = scales.values()[channel] as f32;
         let zero = if kernel.zero_point { zeros.values()[channel] as f32 } else { 0.0 };
         let want = match kernel.way {
-            Way::Quantize => (x as f32 / scale).round_ties_even() + zero,
-            Way::Dequantize => (x as f32 - zero) * scale,
+            QuantizeDirection::Quantize => (x as f32 / scale).round_ties_even() + zero,
+            QuantizeDirection::Dequantize => (x as f32 - zero) * scale,
         };
         assert_eq!(
             got,
-            Tensor::rounded(kernel.dtype, f64::from(want)),
+            TypedTensor::rounded(kernel.dtype, f64::from(want)),
             "{kernel:?} of {} at {i}: {x}, {scale}, {zero}",
             y.desc.text()
         );
@@ -134,10 +135,16 @@ fn check_quantization(kernel: Quantization, from: u32, dims: &[i64], count: i64)
 fn quantization_gives_the_same_bits_on_all_pools_and_refuses_other_scales() {
     let kernel = |way, dtype| Quantization { way, dtype, zero_point: true, axis: 1 };
     let (scales, zeros) =
-        (Tensor::new(dtype::F32, &[41], &vec![0.7; 41]), Tensor::new(dtype::S32, &[41], &noise(41, 2, 30.0)));
-    check_pools(&kernel(Way::Quantize, dtype::S8), &[&random(dtype::F32, &[30, 41, 29], 1, 100.0), &scales, &zeros]);
-    check_pools(&kernel(Way::Dequantize, dtype::F32), &[&random(dtype::S8, &[900, 41], 1, 100.0), &scales, &zeros]);
-    let quantize = kernel(Way::Quantize, dtype::U8);
+        (TypedTensor::new(dtype::F32, &[41], &vec![0.7; 41]), TypedTensor::new(dtype::S32, &[41], &noise(41, 2, 30.0)));
+    check_pools(
+        &kernel(QuantizeDirection::Quantize, dtype::S8),
+        &[&random(dtype::F32, &[30, 41, 29], 1, 100.0), &scales, &zeros],
+    );
+    check_pools(
+        &kernel(QuantizeDirection::Dequantize, dtype::F32),
+        &[&random(dtype::S8, &[900, 41], 1, 100.0), &scales, &zeros],
+    );
+    let quantize = kernel(QuantizeDirection::Quantize, dtype::U8);
     let of = |of, dims: &[i64]| Desc::new(of, dims);
     let x = of(dtype::F32, &[2, 3]);
     let text = "input 1: expected f32[1] or f32[3], got f32[2]";
@@ -152,8 +159,8 @@ fn quantization_gives_the_same_bits_on_all_pools_and_refuses_other_scales() {
 
 #[test]
 fn numbers_that_are_none_become_zero_or_the_limit() {
-    let kernel = Quantization { way: Way::Quantize, dtype: dtype::S8, zero_point: false, axis: 0 };
-    let x = Tensor::new(dtype::F32, &[4], &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30]);
-    let y = run(&kernel, &[&x, &Tensor::new(dtype::F32, &[], &[1.0])]);
+    let kernel = Quantization { way: QuantizeDirection::Quantize, dtype: dtype::S8, zero_point: false, axis: 0 };
+    let x = TypedTensor::new(dtype::F32, &[4], &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30]);
+    let y = run(&kernel, &[&x, &TypedTensor::new(dtype::F32, &[], &[1.0])]);
     assert_eq!(y.values(), [0.0, 127.0, -128.0, 127.0]);
 }

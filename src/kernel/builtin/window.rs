@@ -1,12 +1,12 @@
-//! Windows along the axes of signals and images: settings, and what they make of a shape.
+//! Windows along the axes of signals and images: settings, and their output shapes.
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::signature;
-use crate::kernel::vector::window::{Axis, Edge};
+use crate::kernel::vector::window::{Axis, EdgeMode};
 use std::fmt::Display;
 
-/// No size, stride or padding is greater, so that nothing that is computed of them overflows.
+/// Maximum size, stride and padding, so that no computation with them overflows.
 pub const MAX_STEP: i64 = 1 << 30;
 
 /// Settings of both axes as the host gave them: strides and dilations of 0 are 1.
@@ -16,7 +16,7 @@ pub struct Windows {
     pub dilations: [i64; 2],
     pub begin: [i64; 2],
     pub end: [i64; 2],
-    pub edge: Edge,
+    pub edge: EdgeMode,
 }
 
 impl Windows {
@@ -35,7 +35,7 @@ impl Windows {
         Ok(())
     }
 
-    /// Refuses a window without taps, and padding that a window could lie in.
+    /// Refuses a window without taps, and padding that a whole window could lie in.
     pub fn check_kernel(&self, kernel: [i64; 2]) -> Result<()> {
         for (i, taps) in kernel.into_iter().enumerate() {
             // Signals have one axis.
@@ -56,7 +56,7 @@ impl Windows {
         Ok(())
     }
 
-    /// Whether nothing is set.
+    /// Whether all settings are default.
     pub fn is_default(&self) -> bool {
         self.is_of_signals() && [self.strides, self.dilations, self.begin, self.end].iter().all(|pair| pair[0] == 0)
     }
@@ -66,7 +66,8 @@ impl Windows {
         [self.strides, self.dilations, self.begin, self.end].iter().all(|pair| pair[1] == 0)
     }
 
-    /// Rows and columns of an input [N, C, W] or [N, C, H, W] for a window of these taps. `of` names what has the taps.
+    /// Rows and columns of an input [N, C, W] or [N, C, H, W] for a window of these taps. `of` names the object with
+    /// the taps.
     pub fn axes(&self, x: &Desc, taps: &[i64], of: &str) -> Result<(Axis, Axis)> {
         let sizes = &x.shape()[2..];
         if let [width] = *sizes {
@@ -87,7 +88,7 @@ impl Windows {
         if !(1..=MAX_STEP).contains(&taps) || !(0..=MAX_STEP).contains(&size) {
             return Err(wrong(format!("and {taps} taps {of} are beyond what windows can have")));
         }
-        if self.edge == Edge::Reflect && begin.max(end) >= size {
+        if self.edge == EdgeMode::Reflect && begin.max(end) >= size {
             return Err(wrong(format!("is too short to be mirrored in a padding of {begin} and {end}")));
         }
         let span = (taps - 1) * dilation + 1;
@@ -115,7 +116,7 @@ pub fn check_step(name: impl Display, value: i64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what is no f32 signal or image.
+/// Refuses anything but an f32 signal or image.
 pub fn check_data(x: &Desc) -> Result<()> {
     if x.dtype != dtype::F32 || !(3..=4).contains(&x.rank) {
         return Err(signature::mismatch("input", 0, "f32[N,C,W] or f32[N,C,H,W]", x));

@@ -1,17 +1,17 @@
-//! Convolution and pooling as kernels: shapes, refusals, special values, the same bits on all pools. What the ways of a
-//! convolution compute is tested beside them.
+//! Convolution and pooling as kernels: shapes, refusals, special values, the same bits on all pools. The results of the
+//! convolution algorithms are tested beside them.
 #![forbid(unsafe_code)]
 
-use super::fixture::{Tensor, check_pools, refusal, run};
+use super::fixture::{WordTensor, check_pools, refusal, run};
 use super::{Conv, Pooling, PoolingOp, Windows};
 use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
-use crate::kernel::vector::window::Edge;
+use crate::kernel::vector::window::EdgeMode;
 
 const PLAIN: Conv = Conv { windows: windows(), groups: 1, bias: false, activation: Activation::None };
 
 const fn windows() -> Windows {
-    Windows { strides: [0; 2], dilations: [0; 2], begin: [0; 2], end: [0; 2], edge: Edge::Zero }
+    Windows { strides: [0; 2], dilations: [0; 2], begin: [0; 2], end: [0; 2], edge: EdgeMode::Zero }
 }
 
 fn f32s(dims: &[i64]) -> Desc {
@@ -20,25 +20,25 @@ fn f32s(dims: &[i64]) -> Desc {
 
 #[test]
 fn a_signal_and_an_image() {
-    let x = Tensor::f32(&[1, 1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
-    let w = Tensor::f32(&[1, 1, 3], &[1.0, 0.0, -1.0]);
+    let x = WordTensor::f32(&[1, 1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+    let w = WordTensor::f32(&[1, 1, 3], &[1.0, 0.0, -1.0]);
     assert_eq!(run(&PLAIN, &[x.clone(), w.clone()]).floats(), [-2.0, -2.0, -2.0]);
     let same = Conv { windows: Windows { begin: [1, 0], end: [1, 0], ..windows() }, bias: true, ..PLAIN };
-    let bias = Tensor::f32(&[1], &[10.0]);
+    let bias = WordTensor::f32(&[1], &[10.0]);
     assert_eq!(run(&same, &[x.clone(), w.clone(), bias]).floats(), [8.0, 8.0, 8.0, 8.0, 14.0]);
-    let mirrored = Conv { windows: Windows { edge: Edge::Reflect, ..same.windows }, ..PLAIN };
+    let mirrored = Conv { windows: Windows { edge: EdgeMode::Reflect, ..same.windows }, ..PLAIN };
     assert_eq!(run(&mirrored, &[x.clone(), w.clone()]).floats(), [0.0, -2.0, -2.0, -2.0, 0.0]);
     let relu = Conv { activation: Activation::Relu, ..PLAIN };
     assert_eq!(run(&relu, &[x, w]).floats(), [0.0; 3]);
-    let image = Tensor::f32(&[1, 1, 2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let image = WordTensor::f32(&[1, 1, 2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let strided = Conv { windows: Windows { strides: [1, 2], end: [1, 0], ..windows() }, ..PLAIN };
-    let y = run(&strided, &[image, Tensor::f32(&[1, 1, 2, 1], &[1.0, 10.0])]);
+    let y = run(&strided, &[image, WordTensor::f32(&[1, 1, 2, 1], &[1.0, 10.0])]);
     assert_eq!((y.desc, y.floats()), (f32s(&[1, 1, 2, 2]), vec![41.0, 63.0, 4.0, 6.0]));
 }
 
 #[test]
 fn conv_without_images() {
-    let y = run(&PLAIN, &[Tensor::f32(&[0, 3, 9], &[]), Tensor::random(&[4, 3, 2], 1)]);
+    let y = run(&PLAIN, &[WordTensor::f32(&[0, 3, 9], &[]), WordTensor::random(&[4, 3, 2], 1)]);
     assert_eq!(y.desc, f32s(&[0, 4, 8]));
 }
 
@@ -53,7 +53,7 @@ fn conv_gives_the_same_bits_on_all_pools() {
     ] {
         let filters = w[0];
         let kernel = Conv { windows, groups, bias: true, activation: Activation::GeluTanh };
-        check_pools(&kernel, &[Tensor::random(x, 1), Tensor::random(w, 2), Tensor::random(&[filters], 3)]);
+        check_pools(&kernel, &[WordTensor::random(x, 1), WordTensor::random(w, 2), WordTensor::random(&[filters], 3)]);
     }
 }
 
@@ -61,9 +61,9 @@ fn conv_gives_the_same_bits_on_all_pools() {
 fn conv_keeps_nan_and_infinity() {
     let mut x = [1.0f32; 40];
     (x[7], x[30]) = (f32::NAN, f32::INFINITY);
-    let x = Tensor::f32(&[1, 1, 40], &x);
+    let x = WordTensor::f32(&[1, 1, 40], &x);
     for filters in [1i64, 8] {
-        let w = Tensor::f32(&[filters, 1, 2], &vec![1.0; 2 * filters as usize]);
+        let w = WordTensor::f32(&[filters, 1, 2], &vec![1.0; 2 * filters as usize]);
         let y = run(&Conv { activation: Activation::Relu, ..PLAIN }, &[x.clone(), w]).floats();
         for line in y.chunks_exact(39) {
             assert!(line[6].is_nan() && line[7].is_nan() && line[8] == 2.0, "{line:?}");
@@ -77,7 +77,7 @@ fn conv_refuses_what_does_not_fit() {
     let grouped = Conv { groups: 3, ..PLAIN };
     let bias = Conv { bias: true, ..PLAIN };
     let two = Conv { windows: Windows { strides: [1, 1], ..windows() }, ..PLAIN };
-    let mirrored = Conv { windows: Windows { begin: [4, 0], edge: Edge::Reflect, ..windows() }, ..PLAIN };
+    let mirrored = Conv { windows: Windows { begin: [4, 0], edge: EdgeMode::Reflect, ..windows() }, ..PLAIN };
     let cases: &[(Conv, &[Desc], &str)] = &[
         (PLAIN, &[f32s(&[1, 8]), f32s(&[4, 8, 3])], "input 0: expected f32[N,C,W] or f32[N,C,H,W], got f32[1,8]"),
         (
@@ -93,7 +93,8 @@ fn conv_refuses_what_does_not_fit() {
         (
             two,
             &[f32s(&[1, 8, 9]), f32s(&[4, 8, 3])],
-            "input 0: expected an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes, got f32[1,8,9]",
+            "input 0: expected an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes, got \
+             f32[1,8,9]",
         ),
         (
             mirrored,
@@ -103,7 +104,8 @@ fn conv_refuses_what_does_not_fit() {
         (
             PLAIN,
             &[f32s(&[1, 8, 2]), f32s(&[4, 8, 3])],
-            "input 0: dimension 2 of f32[1,8,2] with a padding of 0 and 0 is shorter than the 3 elements of the filters (input 1)",
+            "input 0: dimension 2 of f32[1,8,2] with a padding of 0 and 0 is shorter than the 3 elements of the \
+             filters (input 1)",
         ),
     ];
     for (kernel, inputs, message) in cases {
@@ -111,7 +113,7 @@ fn conv_refuses_what_does_not_fit() {
     }
 }
 
-fn reference(kernel: &Pooling, x: &Tensor, out: &Desc) -> Vec<f64> {
+fn reference(kernel: &Pooling, x: &WordTensor, out: &Desc) -> Vec<f64> {
     let (dims, floats) = (x.desc.dims, x.floats());
     let image = x.desc.rank == 4;
     let (height, width) = if image { (dims[2], dims[3]) } else { (1, dims[2]) };
@@ -160,7 +162,7 @@ fn pooling_agrees_with_its_definition_on_all_pools() {
             (&[3, 2, 100], None, plain),
         ] {
             let kernel = Pooling { op, kernel, windows };
-            let x = Tensor::random(dims, 5);
+            let x = WordTensor::random(dims, 5);
             let y = run(&kernel, std::slice::from_ref(&x));
             for (i, (got, want)) in y.floats().into_iter().zip(reference(&kernel, &x, &y.desc)).enumerate() {
                 assert!(
@@ -176,7 +178,7 @@ fn pooling_agrees_with_its_definition_on_all_pools() {
 #[test]
 fn pooling_of_nan_and_infinity() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
-    let x = Tensor::f32(&[1, 1, 6], &[1.0, nan, 2.0, -inf, -inf, inf]);
+    let x = WordTensor::f32(&[1, 1, 6], &[1.0, nan, 2.0, -inf, -inf, inf]);
     let max = Pooling { op: PoolingOp::Max, kernel: Some([2, 0]), windows: windows() };
     let y = run(&max, std::slice::from_ref(&x)).floats();
     assert!(y[0].is_nan() && y[1].is_nan() && y[2..] == [2.0, -inf, inf], "{y:?}");

@@ -1,67 +1,67 @@
-//! What tells one kernel from another.
+//! Keys of kernels in the cache.
 #![forbid(unsafe_code)]
 
 use crate::kernel::Kernel;
 use std::any::TypeId;
 use std::hash::{Hash, Hasher};
 
-/// Most words that the settings of a kernel take: a slice has a begin, an end and a step for each dimension.
+/// Maximum number of words for the settings of a kernel: a slice has a begin, an end and a step for each dimension.
 const MOST: usize = 32;
 
-/// A kernel that is made of its settings alone: two of one type with the same settings are the same kernel.
-pub trait Settings: Kernel + Sized + 'static {
-    /// Says every setting, in a fixed order. What is beyond a rank or a count is no setting.
-    fn settings(&self, key: &mut Key);
+/// A kernel that is fully determined by its settings: two of one type with the same settings are the same kernel.
+pub trait KernelSettings: Kernel + Sized + 'static {
+    /// Adds every setting to the key, in a fixed order. Values beyond a rank or a count are not settings.
+    fn settings(&self, key: &mut KernelKey);
 }
 
 /// The type of a kernel and its settings, bit by bit.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct KernelKey {
     kind: TypeId,
     words: [u64; MOST],
     len: usize,
     has_identity: bool,
 }
 
-impl Key {
-    /// The key of a kernel for the devices that `place` tells apart.
-    pub fn of<K: Settings>(place: [u32; 2], kernel: &K) -> Key {
-        let mut key = Key { kind: TypeId::of::<K>(), words: [0; MOST], len: 0, has_identity: false };
+impl KernelKey {
+    /// The key of a kernel for the devices that `place` distinguishes.
+    pub fn of<K: KernelSettings>(place: [u32; 2], kernel: &K) -> KernelKey {
+        let mut key = KernelKey { kind: TypeId::of::<K>(), words: [0; MOST], len: 0, has_identity: false };
         key.word(u64::from(place[0]) << 32 | u64::from(place[1]));
         kernel.settings(&mut key);
         key
     }
 
-    pub fn word(&mut self, word: u64) -> &mut Key {
+    pub fn word(&mut self, word: u64) -> &mut KernelKey {
         self.words[self.len] = word;
         self.len += 1;
         self
     }
 
-    pub fn int(&mut self, value: i64) -> &mut Key {
+    pub fn int(&mut self, value: i64) -> &mut KernelKey {
         self.word(value as u64)
     }
 
-    pub fn ints(&mut self, values: &[i64]) -> &mut Key {
+    pub fn ints(&mut self, values: &[i64]) -> &mut KernelKey {
         values.iter().fold(self, |key, &value| key.int(value))
     }
 
-    pub fn flag(&mut self, value: bool) -> &mut Key {
+    pub fn flag(&mut self, value: bool) -> &mut KernelKey {
         self.word(u64::from(value))
     }
 
     /// A float by its bits: 0 and -0 are two settings, and a NaN is one like any other.
-    pub fn float(&mut self, value: f32) -> &mut Key {
+    pub fn float(&mut self, value: f32) -> &mut KernelKey {
         self.word(u64::from(value.to_bits()))
     }
 
-    pub fn double(&mut self, value: f64) -> &mut Key {
+    pub fn double(&mut self, value: f64) -> &mut KernelKey {
         self.word(value.to_bits())
     }
 
-    /// Which of all objects alive the kernel keeps, if it keeps one. The cache then does not keep the kernel (see
+    /// The identity of an object that the kernel keeps, if it keeps one. The cache then does not keep the kernel (see
     /// there).
-    pub fn identity<T>(&mut self, object: Option<&T>) -> &mut Key {
+    pub fn identity<T>(&mut self, object: Option<&T>) -> &mut KernelKey {
         self.has_identity |= object.is_some();
         self.word(object.map_or(0, |object| std::ptr::from_ref(object) as usize as u64))
     }
@@ -86,13 +86,13 @@ impl Key {
     }
 }
 
-impl PartialEq for Key {
-    fn eq(&self, other: &Key) -> bool {
+impl PartialEq for KernelKey {
+    fn eq(&self, other: &KernelKey) -> bool {
         self.kind == other.kind && self.words() == other.words()
     }
 }
 
-/// A hash of words: an odd factor, and the high half of the product brought down.
+/// A hash of words: multiplies by an odd factor, and folds in the high half of the product.
 struct Mix(u64);
 
 impl Hasher for Mix {

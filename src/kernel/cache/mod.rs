@@ -1,109 +1,108 @@
-//! The kernel cache: built-in kernels that were made before, for those who ask for the same once more.
+//! The kernel cache: reuses built-in kernels that were created before with the same settings.
 //!
-//! *What is kept.* A kernel is its type and its settings, nothing else: no engine, no pool, no stream, no name. What
-//! the host holds, a `weir_kernel`, is a small object of its own (`engine::BoundKernel`) with the engine, the name and
-//! the cost that the host gave, and a reference to the kernel. The cache keeps kernels, not those objects, so it keeps
-//! no engine and no pool alive, and two handles share what is inside of them. Whatever a kernel computes once from its
-//! settings (the instruction set, checked and completed numbers) belongs into the kernel, and is then shared with it.
-//! Kernels of the host are never here: two of them are not the same because they look alike.
+//! *Contents.* A kernel is its type and its settings, nothing else: no engine, no pool, no stream, no name. The host's
+//! handle, a `weir_kernel`, is a small object of its own (`engine::BoundKernel`) with the engine, the name and the cost
+//! that the host gave, and a reference to the kernel. The cache keeps kernels, not those objects, so it keeps no engine
+//! and no pool alive, and two handles share one kernel. Anything that a kernel computes once from its settings (the
+//! instruction set, checked and completed numbers) belongs into the kernel, and is then shared with it. Kernels of the
+//! host are never cached: two of them are not the same because they look alike.
 //!
-//! *The key* is the type, the device (its kind and index: engines of one device share), and every setting by its bits,
-//! after it was checked and brought into its one form: an axis list as long as it is, a scale of 0 as the 1 that it
-//! means. So a description from an older header and one with garbage behind its rank find the same kernel, and 0 and -0
-//! do not. There is no pool and no width in it, as nothing that is made depends on them. `Settings` is implemented by
-//! taking the struct apart without a rest, so a member that is added and forgotten does not compile. Attributes: a name
-//! and a cost, which stay with the handle; one that changes what is made would be a setting.
+//! *Key.* The type, the device (its kind and index: engines of one device share), and every setting by its bits, after
+//! checking and normalisation: an axis list as long as it is, a scale of 0 as the 1 that it means. So a descriptor from
+//! an older header and one with garbage behind its rank find the same kernel, and 0 and -0 do not. Pool and width are
+//! not part of it, as nothing in a kernel depends on them. `KernelSettings` is implemented by complete destructuring,
+//! so a new member that is forgotten does not compile. Attributes: a name and a cost, which stay with the handle; one
+//! that changed the kernel would be a setting.
 //!
-//! *Packed weights* are told apart by where they are. A kernel keeps its weights alive, and they may be large, so here
-//! such a kernel is only seen, not kept: the entry finds it as long as somebody has it. That makes the address exact
-//! too: other weights can lie at the same address only when the first are gone, and their kernels with them, and then
-//! the entry finds nothing and is replaced.
+//! *Packed weights* are identified by address. A kernel keeps its weights alive, and they may be large, so the cache
+//! only holds a weak reference to such a kernel: the entry finds it as long as it has another owner. That makes the
+//! address exact too: other weights can lie at the same address only when the first are gone, and their kernels with
+//! them; the entry then finds nothing and is replaced.
 //!
-//! *Bounds.* At most `capacity` entries; the one that was used longest ago goes first. Kernels are dropped outside the
-//! lock. The last engine that is released takes all entries with it (`clear`), so a host that has let go of everything
-//! finds the memory as it was; there is nothing to do at exit. A child of fork has a cache of its own.
+//! *Bounds.* At most `capacity` entries; the least recently used goes first. Kernels are dropped outside of the lock.
+//! The last engine that is released removes all entries (`clear`), so a host that has released everything finds the
+//! memory as it was; there is nothing to do at exit. A child of fork has a cache of its own.
 //!
-//! *One build for all who ask at the same time.* Who finds neither an entry nor a build under way notes its own as
-//! under way and builds outside of the lock. Who comes then finds the note, and has two ways. A thread that works for
-//! nobody else waits for the promise. A thread that is inside a task, a queue's item or a node (`ambient`) must not
-//! sleep: whoever waits for the task would wait for a build that may have lost its processor, and on a pool of one
-//! thread everything would. A build cannot be helped with, it is one piece; so that thread makes the kernel itself. The
-//! first that is finished counts: it enters its kernel, keeps the promise, and the others drop what they have made and
-//! take that one. So all hold the same kernel, and nobody waits for the slowest. A build that fails or panics breaks
-//! the promise: those who waited look again, and one of them builds, and gets the error for its own call. Errors are
-//! not kept.
+//! *One build for concurrent requests.* A thread that finds neither an entry nor a build in progress registers its own
+//! build and builds outside of the lock. A later thread finds the registration. If it is not working for others it
+//! waits for the promise. A thread that is inside a task, a queue's item or a node (`ambient`) must not sleep: waiters
+//! for the task would wait for a build that may have lost its processor, and on a pool of one thread everything would.
+//! A build cannot be shared, so that thread builds the kernel itself. The first to finish counts: it enters its kernel,
+//! keeps the promise, and the others drop theirs and take that one. So all hold the same kernel, and nobody waits for
+//! the slowest. A build that fails or panics breaks the promise: the waiting threads look again, and one of them
+//! builds, and gets the error for its own call. Errors are not cached.
 //!
-//! A build takes no lock, asks for no pool and does not come back here; so a thread that waits for it waits for nothing
-//! else. The lock is held for some tens of nanoseconds, like that of an allocator, and a thread that meets it closed
-//! may sleep a moment.
+//! A build takes no lock, uses no pool and does not come back here; so a thread that waits for it waits for nothing
+//! else. The lock is held for some tens of nanoseconds, like that of an allocator, and a thread that finds it taken may
+//! sleep a moment.
 //!
-//! *Out of memory.* A call that has lived on the reserve of `memory::heap` must give back what it took, so nothing that
-//! was made in it is entered; and the cache lets go of everything else, as memory is wanted elsewhere.
+//! *Out of memory.* A call that has used the reserve of `memory::heap` must give it back, so no kernel created in it is
+//! entered; and the cache releases everything else, as memory is needed elsewhere.
 #![forbid(unsafe_code)]
 
 mod key;
 mod table;
 
-pub use key::{Key, Settings};
+pub use key::{KernelKey, KernelSettings};
 
 use super::Kernel;
 use crate::base::{Error, Result};
 use crate::memory::heap;
 use crate::sync::{Global, OnceLock, Promise, ambient};
 use std::sync::Arc;
-use table::{Held, Table};
+use table::{CachedKernel, LruTable};
 
 pub use table::MOST;
 
 const VARIABLE: &str = "WEIR_KERNEL_CACHE_CAPACITY";
 const DEFAULT: usize = 1024;
 
-/// A kernel under way: None if the build has failed.
+/// A kernel being built: `None` if the build has failed.
 type Work = Arc<Promise<Option<Arc<dyn Kernel>>>>;
 
 pub struct KernelCache {
-    state: Global<State>,
-    /// The capacity as long as none was set.
+    state: Global<CacheState>,
+    /// The default capacity, used until one is set.
     default: fn() -> Result<usize>,
 }
 
-struct State {
-    table: Table,
-    under_way: Vec<(Key, Work)>,
+struct CacheState {
+    table: LruTable,
+    under_way: Vec<(KernelKey, Work)>,
     capacity: Option<usize>,
-    counts: Counts,
+    counts: CacheCounts,
 }
 
-/// What happened since the library was loaded.
+/// Counters since the library was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Kernels that were there.
+pub struct CacheCounts {
+    /// Kernels found.
     pub hits: u64,
-    /// Kernels that had to be made.
+    /// Kernels that had to be built.
     pub misses: u64,
-    /// Kernels that another thread was just making.
+    /// Kernels that another thread was building.
     pub shared: u64,
-    /// Kernels that made room for others, or for a smaller capacity.
+    /// Kernels evicted for others, or for a smaller capacity.
     pub evictions: u64,
 }
 
-/// What a look into the cache has found.
+/// The result of a cache lookup.
 enum Found {
     Kernel(Arc<dyn Kernel>),
-    /// It is being made.
+    /// Another thread is building it.
     UnderWay(Work),
-    /// Nothing; it is noted that the caller makes it.
+    /// Not found; the caller is registered as its builder.
     Nothing(Work),
-    /// There is no cache.
+    /// The cache is off.
     Off,
 }
 
 /// The cache of this process.
 pub static CACHE: KernelCache = KernelCache::new(from_environment);
 
-/// This kernel, or the same one that was made before, for the devices that `place` tells apart.
-pub fn shared<K: Settings>(place: [u32; 2], kernel: K) -> Result<Arc<dyn Kernel>> {
-    let key = Key::of(place, &kernel);
+/// This kernel, or an equal one created before, for the devices that `place` distinguishes.
+pub fn shared<K: KernelSettings>(place: [u32; 2], kernel: K) -> Result<Arc<dyn Kernel>> {
+    let key = KernelKey::of(place, &kernel);
     CACHE.get(&key, || ambient::depth() == 0, || Ok(Arc::new(kernel)))
 }
 
@@ -126,13 +125,13 @@ fn parse(text: &str) -> Result<usize, String> {
 
 impl KernelCache {
     pub const fn new(default: fn() -> Result<usize>) -> KernelCache {
-        KernelCache { state: Global::new(State::new), default }
+        KernelCache { state: Global::new(CacheState::new), default }
     }
 
-    /// The kernel of this key. `may_sleep` is asked if another thread is making it, `build` makes it, at most once.
+    /// The kernel of this key. `may_sleep` is called if another thread is building it; `build` is called at most once.
     pub fn get(
         &self,
-        key: &Key,
+        key: &KernelKey,
         may_sleep: impl Fn() -> bool,
         build: impl FnOnce() -> Result<Arc<dyn Kernel>>,
     ) -> Result<Arc<dyn Kernel>> {
@@ -142,7 +141,7 @@ impl KernelCache {
                 Found::Kernel(kernel) => return Ok(kernel),
                 Found::Off => return build(),
                 Found::Nothing(work) => {
-                    let _broken = Broken { cache: self, work };
+                    let _broken = BuildGuard { cache: self, work };
                     let kernel = build()?;
                     return self.enter(key, hash, kernel);
                 }
@@ -160,7 +159,7 @@ impl KernelCache {
         }
     }
 
-    fn look(&self, key: &Key, hash: u64) -> Result<Found> {
+    fn look(&self, key: &KernelKey, hash: u64) -> Result<Found> {
         let default = (self.default)();
         let mut state = self.state.lock();
         let capacity = match state.capacity {
@@ -175,7 +174,7 @@ impl KernelCache {
                 state.counts.hits += 1;
                 return Ok(Found::Kernel(kernel));
             }
-            // Only seen, and gone: nothing is left to drop but the note.
+            // A weak entry whose kernel is gone: only the entry is left to drop.
             state.table.remove(at);
         }
         if let Some((_, work)) = state.under_way.iter().find(|(other, _)| other == key) {
@@ -187,8 +186,8 @@ impl KernelCache {
         Ok(Found::Nothing(work))
     }
 
-    /// Enters a kernel that was made, and gives the one that counts.
-    fn enter(&self, key: &Key, hash: u64, made: Arc<dyn Kernel>) -> Result<Arc<dyn Kernel>> {
+    /// Enters a new kernel, and returns the one that counts.
+    fn enter(&self, key: &KernelKey, hash: u64, made: Arc<dyn Kernel>) -> Result<Arc<dyn Kernel>> {
         let words: Box<[u64]> = key.words().into();
         let default = (self.default)().unwrap_or(0);
         let mut state = self.state.lock();
@@ -197,14 +196,14 @@ impl KernelCache {
         let first = found.and_then(|at| state.table.take_up(at));
         let counts = first.as_ref().unwrap_or(&made);
         let held = match key.has_identity() {
-            true => Held::Seen(Arc::downgrade(counts)),
-            false => Held::Kept(Arc::clone(counts)),
+            true => CachedKernel::Seen(Arc::downgrade(counts)),
+            false => CachedKernel::Kept(Arc::clone(counts)),
         };
-        // What there is no place for; dropped when the lock is free again.
+        // Evicted entries, dropped after the lock is released.
         let mut gone = [None, None];
         if first.is_none() && capacity > 0 {
             gone[0] = found.and_then(|at| state.table.remove(at));
-            // Without memory for the entry the kernel is the caller's alone.
+            // Without memory for the entry the caller alone keeps the kernel.
             let _ = state.table.insert(key, hash, words, held);
             if state.table.len() > capacity {
                 gone[1] = state.table.remove_oldest();
@@ -225,7 +224,7 @@ impl KernelCache {
         })
     }
 
-    /// From now on there are at most so many entries.
+    /// Sets the maximum number of entries.
     pub fn set_capacity(&self, capacity: usize) -> Result<()> {
         if capacity > MOST {
             return Err(Error::out_of_range(format!("capacity is {capacity}, expected 0 to {MOST}")));
@@ -233,7 +232,7 @@ impl KernelCache {
         let mut state = self.state.lock();
         state.capacity = Some(capacity);
         if capacity == 0 {
-            let all = std::mem::replace(&mut state.table, Table::new());
+            let all = std::mem::replace(&mut state.table, LruTable::new());
             state.counts.evictions += all.len() as u64;
             drop(state);
             drop(all);
@@ -249,45 +248,45 @@ impl KernelCache {
         Ok(())
     }
 
-    /// How many entries there may be, or what is wrong with the environment's variable.
+    /// The maximum number of entries, or the error in the environment variable.
     pub fn capacity(&self) -> Result<usize> {
         let set = self.state.lock().capacity;
         set.map_or_else(self.default, Ok)
     }
 
-    /// How many entries there are, and what has happened.
-    pub fn figures(&self) -> (usize, Counts) {
+    /// The number of entries, and the counters.
+    pub fn figures(&self) -> (usize, CacheCounts) {
         let state = self.state.lock();
         (state.table.len(), state.counts)
     }
 
-    /// Lets go of all kernels.
+    /// Releases all kernels.
     pub fn clear(&self) {
         let mut state = self.state.lock();
-        let all = std::mem::replace(&mut state.table, Table::new());
+        let all = std::mem::replace(&mut state.table, LruTable::new());
         drop(state);
         drop(all);
     }
 }
 
-impl State {
-    fn new() -> State {
-        State { table: Table::new(), under_way: Vec::new(), capacity: None, counts: Counts::default() }
+impl CacheState {
+    fn new() -> CacheState {
+        CacheState { table: LruTable::new(), under_way: Vec::new(), capacity: None, counts: CacheCounts::default() }
     }
 
-    /// Gives everything away.
+    /// Moves everything out.
     fn let_go(&mut self) -> Gone {
         Gone {
-            _table: std::mem::replace(&mut self.table, Table::new()),
+            _table: std::mem::replace(&mut self.table, LruTable::new()),
             under_way: std::mem::take(&mut self.under_way),
         }
     }
 }
 
-/// What was in the cache. Builds that were under way go on, but nobody waits for them.
+/// Former contents of the cache. Builds in progress continue, but nothing waits for them.
 struct Gone {
-    _table: Table,
-    under_way: Vec<(Key, Work)>,
+    _table: LruTable,
+    under_way: Vec<(KernelKey, Work)>,
 }
 
 impl Gone {
@@ -299,18 +298,18 @@ impl Gone {
 }
 
 /// Breaks a promise that was not kept: the build has failed, or panics.
-struct Broken<'a> {
+struct BuildGuard<'a> {
     cache: &'a KernelCache,
     work: Work,
 }
 
-impl Drop for Broken<'_> {
+impl Drop for BuildGuard<'_> {
     fn drop(&mut self) {
         if self.work.is_settled() {
             return;
         }
         let mut state = self.cache.state.lock();
-        // Who took the note off, if it is not there, is about to keep the promise.
+        // If the registration is gone, the thread that removed it is about to keep the promise.
         let note = state.under_way.iter().position(|(_, work)| Arc::ptr_eq(work, &self.work));
         let note = note.map(|at| state.under_way.swap_remove(at));
         let gone = heap::check().is_err().then(|| state.let_go());

@@ -1,54 +1,55 @@
-//! A hash table whose entries are in the order of their last use. All links are indices into one array.
+//! A hash table with its entries in LRU order. All links are indices into one array.
 #![forbid(unsafe_code)]
 
-use super::key::Key;
+use super::key::KernelKey;
 use crate::kernel::Kernel;
 use std::any::TypeId;
 use std::sync::{Arc, Weak};
 
 const NONE: u32 = u32::MAX;
-/// Most entries, so that indices fit.
+/// Maximum number of entries, so that indices fit.
 pub const MOST: usize = 1 << 20;
 const FIRST: usize = 16;
 
 /// A kernel in the cache.
 #[derive(Clone)]
-pub enum Held {
+pub enum CachedKernel {
     Kept(Arc<dyn Kernel>),
-    /// As long as somebody else has it.
+    /// Weak: alive as long as it has another owner.
     Seen(Weak<dyn Kernel>),
 }
 
-impl Held {
+impl CachedKernel {
     fn get(&self) -> Option<Arc<dyn Kernel>> {
         match self {
-            Held::Kept(kernel) => Some(Arc::clone(kernel)),
-            Held::Seen(kernel) => kernel.upgrade(),
+            CachedKernel::Kept(kernel) => Some(Arc::clone(kernel)),
+            CachedKernel::Seen(kernel) => kernel.upgrade(),
         }
     }
 }
 
-struct Entry {
+struct CacheEntry {
     hash: u64,
     kind: TypeId,
     words: Box<[u64]>,
-    /// None in an entry that is free.
-    held: Option<Held>,
+    /// `None` in a free entry.
+    held: Option<CachedKernel>,
     newer: u32,
     older: u32,
-    /// The next one in the bucket, or the next free one.
+    /// The next entry in the bucket, or the next free one.
     next: u32,
 }
 
-impl Entry {
-    fn is(&self, key: &Key, hash: u64) -> bool {
+impl CacheEntry {
+    fn is(&self, key: &KernelKey, hash: u64) -> bool {
         self.hash == hash && self.kind == key.kind() && *self.words == *key.words()
     }
 }
 
-pub struct Table {
-    entries: Vec<Entry>,
-    /// The first entry of each, by the low bits of the hash. As many as the entries have room, a power of two, or none.
+pub struct LruTable {
+    entries: Vec<CacheEntry>,
+    /// The first entry of each bucket, by the low bits of the hash. Their number is a power of two, the capacity of the
+    /// entries, or 0.
     buckets: Vec<u32>,
     free: u32,
     newest: u32,
@@ -56,16 +57,16 @@ pub struct Table {
     len: usize,
 }
 
-impl Table {
-    pub const fn new() -> Table {
-        Table { entries: Vec::new(), buckets: Vec::new(), free: NONE, newest: NONE, oldest: NONE, len: 0 }
+impl LruTable {
+    pub const fn new() -> LruTable {
+        LruTable { entries: Vec::new(), buckets: Vec::new(), free: NONE, newest: NONE, oldest: NONE, len: 0 }
     }
 
     pub fn len(&self) -> usize {
         self.len
     }
 
-    pub fn find(&self, key: &Key, hash: u64) -> Option<u32> {
+    pub fn find(&self, key: &KernelKey, hash: u64) -> Option<u32> {
         let mut at = *self.buckets.get(self.bucket(hash))?;
         while at != NONE {
             let entry = &self.entries[at as usize];
@@ -77,7 +78,7 @@ impl Table {
         None
     }
 
-    /// The kernel of an entry, which is the newest from now on; None if it is gone.
+    /// The kernel of an entry, which becomes the most recently used; `None` if it is gone.
     pub fn take_up(&mut self, at: u32) -> Option<Arc<dyn Kernel>> {
         let kernel = self.entries[at as usize].held.as_ref()?.get()?;
         if self.newest != at {
@@ -87,12 +88,19 @@ impl Table {
         Some(kernel)
     }
 
-    /// Adds an entry that is not there, the newest. Gives it back if there is no memory for it.
-    pub fn insert(&mut self, key: &Key, hash: u64, words: Box<[u64]>, held: Held) -> Result<(), Held> {
+    /// Adds a new entry, the most recently used. Returns the kernel if there is no memory for the entry.
+    pub fn insert(
+        &mut self,
+        key: &KernelKey,
+        hash: u64,
+        words: Box<[u64]>,
+        held: CachedKernel,
+    ) -> Result<(), CachedKernel> {
         if self.len >= self.buckets.len() && !self.grow() {
             return Err(held);
         }
-        let entry = Entry { hash, kind: key.kind(), words, held: Some(held), newer: NONE, older: NONE, next: NONE };
+        let entry =
+            CacheEntry { hash, kind: key.kind(), words, held: Some(held), newer: NONE, older: NONE, next: NONE };
         let at = self.free;
         let at = if at == NONE {
             self.entries.push(entry); // `grow` made room.
@@ -107,7 +115,7 @@ impl Table {
         Ok(())
     }
 
-    pub fn remove(&mut self, at: u32) -> Option<Held> {
+    pub fn remove(&mut self, at: u32) -> Option<CachedKernel> {
         let bucket = self.bucket(self.entries[at as usize].hash);
         let next = self.entries[at as usize].next;
         let mut before = self.buckets[bucket];
@@ -128,17 +136,17 @@ impl Table {
         entry.held.take()
     }
 
-    /// Takes out the entry that was used longest ago.
-    pub fn remove_oldest(&mut self) -> Option<Held> {
+    /// Removes the least recently used entry.
+    pub fn remove_oldest(&mut self) -> Option<CachedKernel> {
         if self.oldest == NONE { None } else { self.remove(self.oldest) }
     }
 
     fn bucket(&self, hash: u64) -> usize {
-        // Without buckets: an index that is none.
+        // Without buckets: an invalid index.
         hash as usize & self.buckets.len().wrapping_sub(1)
     }
 
-    /// Makes room for twice as many; false if there is no memory.
+    /// Doubles the capacity; false if there is no memory.
     fn grow(&mut self) -> bool {
         let room = (2 * self.buckets.len()).max(FIRST);
         let more = room - self.entries.len();
@@ -169,7 +177,7 @@ impl Table {
     }
 
     fn leave_order(&mut self, at: u32) {
-        let Entry { newer, older, .. } = self.entries[at as usize];
+        let CacheEntry { newer, older, .. } = self.entries[at as usize];
         match newer {
             NONE => self.newest = older,
             newer => self.entries[newer as usize].older = older,

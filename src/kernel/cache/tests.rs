@@ -1,4 +1,4 @@
-//! The cache by itself: order, bounds, who builds, and what is left over.
+//! The cache in isolation: order, bounds, builders, and leftovers.
 
 use super::*;
 use crate::base::Desc;
@@ -7,20 +7,20 @@ use crate::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// A kernel that is a number, and says how many of its kind are alive.
-struct Number {
+/// A kernel that is a number, with a counter of its live instances.
+struct NumberKernel {
     value: i64,
     identity: Option<Arc<u32>>,
     alive: Arc<AtomicUsize>,
 }
 
-impl Drop for Number {
+impl Drop for NumberKernel {
     fn drop(&mut self) {
         self.alive.fetch_sub(1, SeqCst);
     }
 }
 
-impl Kernel for Number {
+impl Kernel for NumberKernel {
     fn name(&self) -> &str {
         "number"
     }
@@ -41,13 +41,13 @@ impl Kernel for Number {
     }
 }
 
-impl Settings for Number {
-    fn settings(&self, key: &mut Key) {
+impl KernelSettings for NumberKernel {
+    fn settings(&self, key: &mut KernelKey) {
         key.int(self.value).identity(self.identity.as_deref());
     }
 }
 
-/// So many threads go on when all are here.
+/// A barrier for a number of threads.
 struct Meeting {
     missing: Mutex<usize>,
     all_here: Condvar,
@@ -70,21 +70,21 @@ impl Meeting {
     }
 }
 
-struct Bench {
+struct CacheBench {
     cache: KernelCache,
     alive: Arc<AtomicUsize>,
 }
 
-impl Bench {
-    fn new(capacity: usize) -> Arc<Bench> {
+impl CacheBench {
+    fn new(capacity: usize) -> Arc<CacheBench> {
         let cache = KernelCache::new(|| Ok(DEFAULT));
         cache.set_capacity(capacity).unwrap();
-        Arc::new(Bench { cache, alive: Arc::default() })
+        Arc::new(CacheBench { cache, alive: Arc::default() })
     }
 
-    fn number(&self, value: i64, identity: Option<Arc<u32>>) -> Number {
+    fn number(&self, value: i64, identity: Option<Arc<u32>>) -> NumberKernel {
         self.alive.fetch_add(1, SeqCst);
-        Number { value, identity, alive: Arc::clone(&self.alive) }
+        NumberKernel { value, identity, alive: Arc::clone(&self.alive) }
     }
 
     fn get_with(
@@ -95,7 +95,7 @@ impl Bench {
         before: impl FnOnce() -> Result<()>,
     ) -> Result<Arc<dyn Kernel>> {
         let kernel = self.number(value, identity);
-        let key = Key::of([1, 0], &kernel);
+        let key = KernelKey::of([1, 0], &kernel);
         self.cache.get(
             &key,
             || may_sleep,
@@ -110,7 +110,7 @@ impl Bench {
         self.get_with(value, None, true, || Ok(())).unwrap()
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> CacheCounts {
         self.cache.figures().1
     }
 
@@ -121,14 +121,14 @@ impl Bench {
 
 #[test]
 fn the_same_settings_give_the_same_kernel() {
-    let bench = Bench::new(8);
+    let bench = CacheBench::new(8);
     let (one, two) = (bench.get(1), bench.get(2));
     assert!(Arc::ptr_eq(&one, &bench.get(1)) && !Arc::ptr_eq(&one, &two));
     let elsewhere = bench.number(1, None);
-    let key = Key::of([1, 1], &elsewhere);
+    let key = KernelKey::of([1, 1], &elsewhere);
     let other = bench.cache.get(&key, || true, || Ok(Arc::new(elsewhere))).unwrap();
     assert!(!Arc::ptr_eq(&one, &other), "another device");
-    assert_eq!(bench.counts(), Counts { hits: 1, misses: 3, ..Counts::default() });
+    assert_eq!(bench.counts(), CacheCounts { hits: 1, misses: 3, ..CacheCounts::default() });
     assert_eq!((bench.entries(), bench.alive.load(SeqCst)), (3, 3));
     drop((one, two, other));
     assert_eq!(bench.alive.load(SeqCst), 3, "the cache keeps them");
@@ -138,12 +138,12 @@ fn the_same_settings_give_the_same_kernel() {
 
 #[test]
 fn the_one_that_was_used_longest_ago_goes() {
-    let bench = Bench::new(3);
+    let bench = CacheBench::new(3);
     for value in [1, 2, 3, 1, 4] {
         bench.get(value); // 2 makes room for 4.
     }
     let before = bench.counts();
-    assert_eq!(before, Counts { hits: 1, misses: 4, evictions: 1, shared: 0 });
+    assert_eq!(before, CacheCounts { hits: 1, misses: 4, evictions: 1, shared: 0 });
     for value in [1, 3, 4] {
         bench.get(value);
     }
@@ -160,11 +160,11 @@ fn the_one_that_was_used_longest_ago_goes() {
     assert_eq!(kept.evictions, before.evictions + 4);
 }
 
-/// Against a list that is kept in order the plain way.
+/// Against a list that is kept in order naively.
 #[test]
 fn random_walks_are_those_of_a_list() {
     for (capacity, values) in [(1, 3), (5, 9), (40, 60), (100, 90)] {
-        let bench = Bench::new(capacity);
+        let bench = CacheBench::new(capacity);
         let (mut list, mut hits, mut state) = (Vec::new(), 0, 7u64);
         for _ in 0..4000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -188,9 +188,9 @@ fn random_walks_are_those_of_a_list() {
 
 #[test]
 fn without_capacity_there_is_no_cache() {
-    let bench = Bench::new(0);
+    let bench = CacheBench::new(0);
     assert!(!Arc::ptr_eq(&bench.get(1), &bench.get(1)));
-    assert_eq!((bench.entries(), bench.counts()), (0, Counts::default()));
+    assert_eq!((bench.entries(), bench.counts()), (0, CacheCounts::default()));
     bench.cache.set_capacity(2).unwrap();
     bench.get(1);
     bench.cache.set_capacity(0).unwrap();
@@ -209,8 +209,8 @@ fn the_environment_says_a_number() {
     }
     let cache = KernelCache::new(|| Err(Error::invalid("no number")));
     let alive = Arc::new(AtomicUsize::new(1));
-    let number = Number { value: 1, identity: None, alive };
-    let key = Key::of([1, 0], &number);
+    let number = NumberKernel { value: 1, identity: None, alive };
+    let key = KernelKey::of([1, 0], &number);
     assert_eq!(cache.get(&key, || true, || panic!("must not build")).err().unwrap().message(), "no number");
     assert_eq!(cache.capacity().unwrap_err().message(), "no number");
     cache.set_capacity(1).unwrap();
@@ -219,7 +219,7 @@ fn the_environment_says_a_number() {
 
 #[test]
 fn a_kernel_with_weights_is_seen_and_not_kept() {
-    let bench = Bench::new(8);
+    let bench = CacheBench::new(8);
     let weights = Arc::new(7);
     let get = |weights: &Arc<u32>| bench.get_with(1, Some(Arc::clone(weights)), true, || Ok(())).unwrap();
     let kernel = get(&weights);
@@ -235,7 +235,7 @@ fn a_kernel_with_weights_is_seen_and_not_kept() {
 
 #[test]
 fn all_who_ask_at_once_share_one_build() {
-    let bench = Bench::new(8);
+    let bench = CacheBench::new(8);
     let builds = Arc::new(AtomicUsize::new(0));
     let meeting = Meeting::of(4);
     let threads: Vec<_> = (0..4)
@@ -245,7 +245,7 @@ fn all_who_ask_at_once_share_one_build() {
                 meeting.wait();
                 let build = || {
                     builds.fetch_add(1, SeqCst);
-                    // Until the others are here, or at least for long.
+                    // Until the others have arrived, or at least for long.
                     std::thread::sleep(Duration::from_millis(30));
                     Ok(())
                 };
@@ -256,15 +256,15 @@ fn all_who_ask_at_once_share_one_build() {
     let kernels: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert_eq!(builds.load(SeqCst), 1);
     assert!(kernels.iter().all(|kernel| Arc::ptr_eq(kernel, &kernels[0])));
-    let Counts { hits, misses, shared, .. } = bench.counts();
+    let CacheCounts { hits, misses, shared, .. } = bench.counts();
     assert_eq!((misses, hits + shared), (1, 3));
     assert_eq!(bench.alive.load(SeqCst), 1);
 }
 
-/// A build that cannot end before the worker's call has returned: whoever waited for it would wait for ever.
+/// A build that cannot end before the worker's call has returned: a wait for it would never end.
 #[test]
 fn a_worker_does_not_wait_and_both_get_the_same() {
-    let bench = Bench::new(8);
+    let bench = CacheBench::new(8);
     let begun = Meeting::of(2);
     let over = Meeting::of(2);
     let slow = {
@@ -279,7 +279,7 @@ fn a_worker_does_not_wait_and_both_get_the_same() {
         })
     };
     begun.wait();
-    // This one waits, and is released by the worker, not by the slow build.
+    // This one waits, and the worker releases it, not the slow build.
     let waiting = {
         let bench = Arc::clone(&bench);
         std::thread::spawn(move || bench.get(1))
@@ -294,7 +294,7 @@ fn a_worker_does_not_wait_and_both_get_the_same() {
 #[test]
 fn a_build_that_fails_or_panics_leaves_the_others_to_build() {
     for panics in [false, true] {
-        let bench = Bench::new(8);
+        let bench = CacheBench::new(8);
         let begun = Meeting::of(2);
         let failing = {
             let (bench, begun) = (Arc::clone(&bench), Arc::clone(&begun));
@@ -320,7 +320,7 @@ fn a_build_that_fails_or_panics_leaves_the_others_to_build() {
 
 #[test]
 fn many_threads_at_a_small_cache() {
-    let bench = Bench::new(6);
+    let bench = CacheBench::new(6);
     let threads: Vec<_> = (0..4)
         .map(|t| {
             let bench = Arc::clone(&bench);

@@ -1,11 +1,11 @@
-//! Functions that follow a product or a cell's sums: a few of those that `eltwise` has for tensors.
+//! Activation functions after a product or a cell's sums: a few of the tensor functions of `eltwise`.
 #![forbid(unsafe_code)]
 
-use super::elements::Pair;
+use super::elements::ElementPair;
 use super::eltwise::{self, Eltwise, Op};
 use super::isa::Isa;
 
-/// What is done to each element of a result.
+/// A function applied to each element of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Activation {
     #[default]
@@ -27,7 +27,7 @@ impl Activation {
         }
     }
 
-    /// Applies it to all of `x`, with the instructions of a level that the processor has.
+    /// Applies it to all of `x`, with the instructions of a supported level.
     #[inline]
     pub fn apply(self, isa: Isa, x: &mut [f32]) {
         let op = match self {
@@ -38,7 +38,7 @@ impl Activation {
             Activation::Sigmoid => Op::Sigmoid,
             Activation::Tanh => Op::Tanh,
         };
-        eltwise::apply(isa, &Eltwise { op, alpha: 0.0, beta: 0.0 }, Pair::in_place(x));
+        eltwise::apply(isa, &Eltwise { op, alpha: 0.0, beta: 0.0 }, ElementPair::in_place(x));
     }
 }
 

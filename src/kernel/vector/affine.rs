@@ -1,5 +1,5 @@
-//! Scales and zero points, on blocks of floats in the first-level cache. All levels give the same bits: nothing is
-//! rounded once that another level rounds twice.
+//! Scales and zero points, on blocks of floats in the L1 cache. All levels give the same bits: none fuses an operation
+//! that another one rounds twice.
 
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
@@ -8,7 +8,7 @@ use super::real::Real;
 
 /// x = x factor + summand.
 pub fn scale(isa: Isa, x: &mut [f32], factor: f32, summand: f32) {
-    map(isa, &Scale(factor, summand), x, &[], &[]);
+    map(isa, &ScaleShift(factor, summand), x, &[], &[]);
 }
 
 /// x = round(x / scale) + zero, of slices of the same length.
@@ -22,7 +22,7 @@ pub fn dequantize(isa: Isa, x: &mut [f32], scale: &[f32], zero: &[f32]) {
 }
 
 trait Formula {
-    /// Whether it looks at a and b.
+    /// Whether it uses a and b.
     const THREE: bool = true;
 
     /// # Safety
@@ -30,11 +30,11 @@ trait Formula {
     unsafe fn of<N: Real>(&self, x: N, a: N, b: N) -> N;
 }
 
-struct Scale(f32, f32);
+struct ScaleShift(f32, f32);
 struct Quantize;
 struct Dequantize;
 
-impl Formula for Scale {
+impl Formula for ScaleShift {
     const THREE: bool = false;
 
     #[inline(always)]
@@ -75,7 +75,7 @@ fn map<F: Formula>(isa: Isa, f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
 }
 
 /// # Safety
-/// The processor has AVX-512; a and b are as long as x, or not looked at.
+/// The processor has AVX-512; a and b are as long as x, or unused.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn map_avx512<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
@@ -84,7 +84,7 @@ unsafe fn map_avx512<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
 }
 
 /// # Safety
-/// The processor has AVX2 and FMA; a and b are as long as x, or not looked at.
+/// The processor has AVX2 and FMA; a and b are as long as x, or unused.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn map_avx2<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
@@ -109,7 +109,7 @@ unsafe fn map_vectors<F: Formula, V: Vector + Real>(f: &F, x: &mut [f32], a: &[f
     rest(f, x, a, b, whole);
 }
 
-/// One by one, from `begin` on.
+/// One element at a time, from `begin` on.
 #[inline(always)]
 fn rest<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32], begin: usize) {
     let x = &mut x[begin..];

@@ -1,19 +1,19 @@
 //! Index of the greatest element: the first of equals, and the first NaN if there is one.
 #![forbid(unsafe_code)]
 
-use super::columns::{Stretch, WIDTH};
+use super::columns::{Stripe, WIDTH};
 use super::softmax::greatest;
 
-/// Of a row in consecutive memory, which is not empty.
+/// For a nonempty contiguous row.
 pub fn row(x: &[f32]) -> i32 {
-    // Two easy passes beat one that carries the index along: the first is vector code, the second stops at the find.
+    // Two simple passes beat one that carries the index along: the first is vector code, the second stops at the match.
     let max = greatest(x);
     let at = if max.is_nan() { x.iter().position(|x| x.is_nan()) } else { x.iter().position(|&x| x == max) };
     at.unwrap_or(0) as i32
 }
 
-/// Of each column of a stretch of at most WIDTH columns, which has rows.
-pub fn columns(x: &[f32], at: Stretch, out: &mut [i32]) {
+/// For each column of a stripe of at most WIDTH columns with at least one row.
+pub fn columns(x: &[f32], at: Stripe, out: &mut [i32]) {
     let mut best = [0f32; WIDTH];
     best[..at.width].copy_from_slice(&x[at.first..][..at.width]);
     out.fill(0);

@@ -1,19 +1,19 @@
-//! Functions of two elements: rows of floats, of which one may be a single number, and blocks of everything else.
+//! Binary elementwise functions: rows of f32, one of which may be a scalar, and blocks of all other types.
 //!
-//! As in `eltwise`, a result depends on its elements, the function and the level alone. Floats, halves and bytes are
-//! computed as floats; s32 has functions of its own, because a float does not hold all of it.
+//! As in `eltwise`, a result depends only on its elements, the function and the level. 16-bit floats and bytes are
+//! computed in f32; s32 has functions of its own, because f32 cannot hold every s32.
 
 #[cfg(test)]
 mod tests;
 
-use super::elements::{Row, Sides};
+use super::elements::{Sides, SourceRow};
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
 use super::real::Real;
 use crate::memory::Bool;
 
-/// Which function.
+/// The function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     Add,
@@ -83,8 +83,9 @@ struct Floats {
     stretched: bool,
 }
 
-/// y = op(a, b) for a row of `len` floats from `at` on in y, which may be the memory of a row that is not stretched.
-pub fn row(isa: Isa, op: Op, sides: &mut Sides<'_, f32, f32>, rows: &[Row; 2], at: usize, len: usize) {
+/// y = op(a, b) for a row of `len` floats from `at` on in y, which may be the memory of an operand that is not
+/// broadcast.
+pub fn row(isa: Isa, op: Op, sides: &mut Sides<'_, f32, f32>, rows: &[SourceRow; 2], at: usize, len: usize) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let floats = |i: usize| Floats { data: sides.input(i).row(rows[i], len), stretched: rows[i].stretched };
     let (a, b) = (floats(0), floats(1));
@@ -109,7 +110,7 @@ pub fn block(isa: Isa, op: Op, a: &[f32], b: &mut [f32]) {
 }
 
 /// # Safety
-/// Rows of so many floats; y is one of them or has none in common with them; the processor has the level.
+/// Rows of this many floats; y is one of them or disjoint from them; the processor has the level.
 unsafe fn run(isa: Isa, op: Op, a: Floats, b: Floats, y: *mut f32, len: usize) {
     // SAFETY: as demanded of the caller.
     unsafe {
@@ -201,7 +202,7 @@ unsafe fn map_vectors<F: Formula, V: Vector + Real>(a: Floats, b: Floats, y: *mu
     }
 }
 
-/// Four vectors at a time, then one by one, then what is left.
+/// Four vectors at a time, then one by one, then the remainder.
 ///
 /// # Safety
 /// y has `len` floats, and the processor the instructions of V.
@@ -224,7 +225,7 @@ unsafe fn each<V: Vector>(len: usize, y: *mut f32, whole: impl Fn(usize) -> V, p
     }
 }
 
-/// By blocks that the compiler knows to be apart from everything.
+/// In blocks that the compiler knows not to alias.
 ///
 /// # Safety
 /// As of `run`.
@@ -236,7 +237,7 @@ unsafe fn map_portable<F: Formula>(a: Floats, b: Floats, y: *mut f32, len: usize
         let fill = |from: Floats, to: &mut [f32]| match from.stretched {
             // SAFETY: rows have an element.
             true => to.fill(unsafe { *from.data }),
-            // SAFETY: so many floats are left, and the block is no part of them.
+            // SAFETY: that many floats are left, and the block is separate from them.
             false => unsafe { std::ptr::copy_nonoverlapping(from.data.add(at), to.as_mut_ptr(), count) },
         };
         fill(a, &mut left[..count]);
@@ -261,7 +262,7 @@ pub fn integers(op: Op, a: &[i32], b: &mut [i32]) {
         Op::Mul => each(a, b, i32::wrapping_mul),
         Op::Min => each(a, b, i32::min),
         Op::Max => each(a, b, i32::max),
-        // A conversion of f64 saturates and makes 0 of a NaN.
+        // A conversion from f64 saturates and turns NaN into 0.
         Op::Div => each(a, b, |a, b| (f64::from(a) / f64::from(b)).round_ties_even() as i32),
         Op::Pow | Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => {
             unreachable!("{op:?} of integers gives no integer")

@@ -4,9 +4,9 @@
 //! products of x with W and of h with R for its units (`dots`: the weights lie along K, and rows are few), then the
 //! biases, the gates' functions and the new state, all in the slot's scratch memory.
 //!
-//! A GRU that resets h before the product with R is the exception: that product needs r * h of all units. It takes two
-//! regions. The first leaves z and r * h behind the scratch memory of slot 0, which no piece of either region uses as
-//! its own; the second reads them there.
+//! The exception is a GRU that resets h before the product with R: that product needs r * h of all units, so it takes
+//! two regions. The first stores z and r * h behind the scratch memory of slot 0, which no piece of either region uses
+//! as its own; the second reads them there.
 
 use super::activation::Activation;
 use super::dots::{self, Target};
@@ -17,18 +17,17 @@ use crate::memory::ALIGNMENT;
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Hidden units, and rows of the batch, of a piece: of few rows a piece takes more units, so that functions have
-/// something to do.
+/// Hidden units, and rows of the batch, of a piece: with few rows a piece takes more units, to amortise the functions.
 const UNITS: usize = 16;
 const ROWS: usize = 32;
 const FEW: (usize, usize) = (64, 8);
-/// Parts of a piece's scratch memory: four gates, or what goes into them.
+/// Parts of a piece's scratch memory: four gates, or their inputs.
 const PARTS: usize = 4;
 const PIECE_BYTES: usize = PARTS * ROWS * UNITS * size_of::<f32>();
 
-/// Sizes of a step, and which block of weights is which gate.
+/// Sizes of a step, and the order of the gates in the weights.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub struct CellSizes {
     pub rows: usize,
     pub inputs: usize,
     pub hidden: usize,
@@ -36,8 +35,8 @@ pub struct Sizes {
 
 /// The operands of a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
-    pub sizes: Sizes,
+pub struct CellStep<'a> {
+    pub sizes: CellSizes,
     /// [rows, inputs]
     pub x: Matrix<'a, f32>,
     /// [rows, hidden]
@@ -50,7 +49,7 @@ pub struct Step<'a> {
     pub bias: Option<[&'a [f32]; 2]>,
 }
 
-/// Which block of the weights a gate has.
+/// The block of the weights for each gate.
 #[derive(Clone, Copy, Debug)]
 pub struct LstmGates {
     pub input: usize,
@@ -68,13 +67,13 @@ pub struct GruGates {
     pub linear_before_reset: bool,
 }
 
-impl Sizes {
+impl CellSizes {
     /// Scratch memory per slot of a step of an LSTM, in bytes.
     pub fn lstm_scratch_bytes(&self) -> usize {
         PIECE_BYTES
     }
 
-    /// The same of a GRU.
+    /// Scratch memory per slot of a step of a GRU, in bytes.
     pub fn gru_scratch_bytes(&self, gates: &GruGates) -> usize {
         if gates.linear_before_reset { PIECE_BYTES } else { PIECE_BYTES + 2 * self.shared_bytes() }
     }
@@ -87,33 +86,33 @@ impl Sizes {
     pub fn cost_ns(&self, gates: usize) -> u64 {
         let units = gates * self.hidden;
         let products = dots::cost_ns(self.rows, units, self.inputs) + dots::cost_ns(self.rows, units, self.hidden);
-        // And the functions.
+        // Plus the functions.
         (products + (self.rows * units) as f64 * 1.5) as u64
     }
 }
 
 /// A piece of a step: some units for some rows.
-struct Piece<'a> {
+struct CellPiece<'a> {
     isa: Isa,
-    step: &'a Step<'a>,
+    step: &'a CellStep<'a>,
     rows: Range<usize>,
     units: Range<usize>,
-    /// The slot's, which is this claim's: room for PARTS parts of ROWS * UNITS floats.
+    /// The slot's scratch memory, exclusive to this claim: PARTS parts of ROWS * UNITS floats.
     scratch: *mut f32,
 }
 
-impl Piece<'_> {
+impl CellPiece<'_> {
     /// A part of the scratch memory, as a dense matrix of the piece's rows and units.
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold each part once")]
     fn part(&self, index: usize) -> &mut [f32] {
         let size = self.rows.len() * self.units.len();
         assert!(index < PARTS && size <= ROWS * UNITS);
-        // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has PARTS such parts; they lie
-        // one after the other, side by side where a piece is small.
+        // SAFETY: the slot's scratch memory, an engine's, whose floats are initialised, has PARTS such parts; they are
+        // contiguous, and smaller where a piece is small.
         unsafe { std::slice::from_raw_parts_mut(self.scratch.add(index * size), size) }
     }
 
-    /// part = a * weights of a gate, or += ; and the gate's bias.
+    /// part = a * weights of a gate, or += ; plus the gate's bias.
     fn product(&self, part: usize, a: Matrix<'_, f32>, weights: Matrix<'_, f32>, k: usize, gate: usize, add: bool) {
         let (rows, units) = (self.rows.len(), self.units.len());
         let to = Target { data: self.part(part).as_mut_ptr(), row: units, column: 1, add };
@@ -125,7 +124,7 @@ impl Piece<'_> {
         }
     }
 
-    /// The biases that a gate has of W or of R.
+    /// The biases of a gate for W or for R.
     fn biases(&self, which: usize, gate: usize) -> Option<&[f32]> {
         let first = gate * self.step.sizes.hidden + self.units.start;
         self.step.bias.map(|bias| &bias[which][first..][..self.units.len()])
@@ -138,7 +137,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Both, one after the other.
+    /// Adds both, one after the other.
     fn both_biases(&self, part: usize, gate: usize) {
         let (Some(of_w), Some(of_r)) = (self.biases(0, gate), self.biases(1, gate)) else { return };
         for row in self.part(part).chunks_exact_mut(self.units.len()) {
@@ -148,7 +147,7 @@ impl Piece<'_> {
 
     /// part = x * W + h * R with both biases, of a gate.
     fn gate(&self, part: usize, gate: usize) {
-        let Step { sizes, x, h, w, r, .. } = *self.step;
+        let CellStep { sizes, x, h, w, r, .. } = *self.step;
         self.product(part, x, w, sizes.inputs, gate, false);
         self.product(part, h, r, sizes.hidden, gate, true);
         self.both_biases(part, gate);
@@ -174,8 +173,8 @@ impl Piece<'_> {
     }
 }
 
-fn check(step: &Step<'_>, gates: usize) {
-    let Sizes { rows, inputs, hidden } = step.sizes;
+fn check(step: &CellStep<'_>, gates: usize) {
+    let CellSizes { rows, inputs, hidden } = step.sizes;
     let weights = gates * hidden;
     assert!(step.x.holds(rows, inputs, false) && step.h.holds(rows, hidden, false), "{:?}", step.sizes);
     assert!(step.w.holds(weights, inputs, false) && step.r.holds(weights, hidden, false), "{:?}", step.sizes);
@@ -183,8 +182,14 @@ fn check(step: &Step<'_>, gates: usize) {
 }
 
 /// A region over the pieces of a step.
-fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn Fn(&Piece<'_>) + Sync)) -> Result<()> {
-    let Sizes { rows, hidden, .. } = step.sizes;
+fn pieces(
+    isa: Isa,
+    step: &CellStep<'_>,
+    cost_ns: u64,
+    site: &dyn Site,
+    body: &(dyn Fn(&CellPiece<'_>) + Sync),
+) -> Result<()> {
+    let CellSizes { rows, hidden, .. } = step.sizes;
     let (most_units, most_rows) = if rows <= FEW.1 { FEW } else { (UNITS, ROWS) };
     let down = rows.div_ceil(most_rows);
     let items = down * hidden.div_ceil(most_units);
@@ -198,22 +203,22 @@ fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn 
             let (across, down) = (item / down, item % down);
             let rows = down * most_rows..((down + 1) * most_rows).min(rows);
             let units = across * most_units..((across + 1) * most_units).min(hidden);
-            body(&Piece { isa, step, rows, units, scratch });
+            body(&CellPiece { isa, step, rows, units, scratch });
         }
         Ok(())
     })
 }
 
-/// c' = forget * c + input * cell, h' = output * tanh(c'). `site` has `Sizes::lstm_scratch_bytes` per slot.
+/// c' = forget * c + input * cell, h' = output * tanh(c'). `site` has `CellSizes::lstm_scratch_bytes` per slot.
 pub fn lstm(
     isa: Isa,
-    step: &Step<'_>,
+    step: &CellStep<'_>,
     gates: LstmGates,
     c: Matrix<'_, f32>,
     (new_h, new_c): (MatrixMut<'_, f32>, MatrixMut<'_, f32>),
     site: &dyn Site,
 ) -> Result<()> {
-    let Sizes { rows, hidden, .. } = step.sizes;
+    let CellSizes { rows, hidden, .. } = step.sizes;
     check(step, 4);
     assert!(c.holds(rows, hidden, false) && new_h.holds(rows, hidden) && new_c.holds(rows, hidden));
     pieces(isa, step, step.sizes.cost_ns(4), site, &|piece| {
@@ -245,13 +250,13 @@ pub fn lstm(
     })
 }
 
-/// h' = (1 - update) * new + update * h. `site` has `Sizes::gru_scratch_bytes` per slot.
-pub fn gru(isa: Isa, step: &Step<'_>, gates: GruGates, new_h: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
-    let Sizes { rows, hidden, .. } = step.sizes;
+/// h' = (1 - update) * new + update * h. `site` has `CellSizes::gru_scratch_bytes` per slot.
+pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    let CellSizes { rows, hidden, .. } = step.sizes;
     check(step, 3);
     assert!(new_h.holds(rows, hidden));
     let cost_ns = step.sizes.cost_ns(3);
-    let finish = |piece: &Piece<'_>, update: &[f32], new: &mut [f32]| {
+    let finish = |piece: &CellPiece<'_>, update: &[f32], new: &mut [f32]| {
         for (i, h) in piece.lines(step.h).enumerate() {
             let at = i * h.len()..(i + 1) * h.len();
             for ((new, update), h) in new[at.clone()].iter_mut().zip(&update[at]).zip(h) {
@@ -277,10 +282,10 @@ pub fn gru(isa: Isa, step: &Step<'_>, gates: GruGates, new_h: MatrixMut<'_, f32>
         });
     }
     check_scratch(site, step.sizes.gru_scratch_bytes(&gates));
-    // Behind what the pieces use of slot 0.
+    // Behind the scratch memory that pieces use of slot 0.
     let shared = |index: usize| {
         let data = site.scratch(0).wrapping_add(PIECE_BYTES + index * step.sizes.shared_bytes()).cast::<f32>();
-        // SAFETY: as large as `gru_scratch_bytes` asked for; pieces write elements of their own.
+        // SAFETY: as large as `gru_scratch_bytes` requested; pieces write disjoint elements.
         unsafe { MatrixMut::new(data, rows, hidden, hidden) }
     };
     pieces(isa, step, cost_ns * 2 / 3, site, &|piece| {

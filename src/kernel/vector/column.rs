@@ -1,37 +1,37 @@
-//! Products whose result is a single column: each element is the dot product of a row of A with the column.
+//! Matrix products with a single result column: each element is the dot product of a row of A with the column.
 //!
-//! The lanes of `gemm` lie along the columns of C, and one of them would have work. Here they lie along K, for rows of
-//! A and a column of B without gaps (`dots`): partial sums, that is, in another order than that of products with more
-//! columns. An element depends on its row, the column and K alone.
+//! The SIMD lanes of `gemm` lie along the columns of C, and only one of them would be busy. Here they lie along K, for
+//! rows of A and a dense column of B (`dots`): partial sums, and so another order than in products with more columns.
+//! An element depends only on its row, the column and K.
 
 use super::dots::{self, Target};
 use super::isa::Isa;
 use super::micro::Scale;
-use super::product::{Batch, Operands, Right};
+use super::product::{GemmBatch, OperandB, Operands};
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
 use crate::threadpool::Span;
 
-/// Rows of a piece: at least these, and as many pieces as are enough for any pool.
+/// Minimum rows of a piece; there are enough pieces for any pool.
 const LEAST_ROWS: usize = 16;
 const ENOUGH: usize = 64;
 
-/// The column of B, as a row, if a product is computed here.
-fn column<'a>(batch: &Batch<'_>, operands: &Operands<'a>) -> Option<Matrix<'a, f32>> {
+/// The column of B, as a row, if this algorithm applies.
+fn column<'a>(batch: &GemmBatch<'_>, operands: &Operands<'a>) -> Option<Matrix<'a, f32>> {
     let plain = batch.scale.alpha == 1.0 && [0.0, 1.0].contains(&batch.scale.beta);
     if batch.shape.n != 1 || batch.shape.k == 0 || batch.shape.transpose_a || !plain {
         return None;
     }
     match operands.b {
-        Right::Matrix(b) if batch.shape.transpose_b => Some(b),
-        Right::Matrix(b) => (b.stride() == 1).then(|| b.as_row()),
-        Right::Panels(panels) => panels.column(),
-        Right::Gather(..) => None,
+        OperandB::Matrix(b) if batch.shape.transpose_b => Some(b),
+        OperandB::Matrix(b) => (b.stride() == 1).then(|| b.as_row()),
+        OperandB::Panels(panels) => panels.column(),
+        OperandB::GatherPanels(..) => None,
     }
 }
 
-/// Computes a batch in a region of `site`, if its products are of this kind; they need no scratch memory.
-pub fn compute(isa: Isa, batch: &Batch<'_>, c: &MatrixMut<'_, f32>, site: &dyn Site) -> Option<Result<()>> {
+/// Computes a batch in a region of `site`, if this algorithm applies; it needs no scratch memory.
+pub fn compute(isa: Isa, batch: &GemmBatch<'_>, c: &MatrixMut<'_, f32>, site: &dyn Site) -> Option<Result<()>> {
     let (shape, count) = (batch.shape, batch.count);
     if count == 0 || column(batch, &(batch.operands)(0)).is_none() {
         return None;
@@ -63,7 +63,7 @@ pub fn compute(isa: Isa, batch: &Batch<'_>, c: &MatrixMut<'_, f32>, site: &dyn S
 /// Some rows.
 ///
 /// # Safety
-/// The operands fit together, and nobody else writes these rows.
+/// The operands fit together, and nothing else writes these rows.
 unsafe fn some(
     isa: Isa,
     scale: Scale,
@@ -71,7 +71,7 @@ unsafe fn some(
     rows: std::ops::Range<usize>,
 ) {
     let Operands { a, finish, .. } = *operands;
-    // SAFETY: rows of A and C; those of the result are nobody else's.
+    // SAFETY: rows of A and C; those of the result are exclusive.
     unsafe {
         let data = c.data().add(rows.start * c.stride());
         let to = Target { data, row: 0, column: c.stride(), add: scale.beta != 0.0 };

@@ -1,43 +1,43 @@
-//! Mutable access to a stretch of columns of an output: what `memory::Shards` is for consecutive elements.
+//! Mutable access to stripes of columns of an output: the counterpart of `memory::Shards` for consecutive elements.
 
 use crate::memory::{BytesMut, Element, Parts, Shards};
 use crate::sync::Claim;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stretch of at most WIDTH
-/// columns of one block, all rows of it.
+/// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stripe of at most WIDTH columns of
+/// one block, all rows of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Columns {
+pub struct ColumnStripes {
     pub outer: usize,
     pub len: usize,
     pub inner: usize,
 }
 
-/// Most columns of a stretch.
+/// Maximum number of columns in a stripe.
 pub const WIDTH: usize = 64;
 
-/// One stretch: `width` columns from offset `first` of the output, whose rows are `stride` elements apart.
+/// One stripe: `width` columns from offset `first` of the output, whose rows are `stride` elements apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct Stripe {
     pub first: usize,
     pub width: usize,
     pub len: usize,
     pub stride: usize,
 }
 
-impl Columns {
+impl ColumnStripes {
     /// Number of items.
     pub fn stretches(&self) -> usize {
         self.outer * self.inner.div_ceil(WIDTH)
     }
 
-    /// The stretch with this number.
-    pub fn stretch(&self, item: usize) -> Stretch {
+    /// The stripe with this number.
+    pub fn stretch(&self, item: usize) -> Stripe {
         assert!(item < self.stretches());
         let per_block = self.inner.div_ceil(WIDTH);
         let (block, column) = (item / per_block, item % per_block * WIDTH);
-        Stretch {
+        Stripe {
             first: block * self.len * self.inner + column,
             width: WIDTH.min(self.inner - column),
             len: self.len,
@@ -45,7 +45,7 @@ impl Columns {
         }
     }
 
-    /// The output, for a region whose items are stretches.
+    /// The output, for a region whose items are stripes.
     pub fn divide<T: Element>(self, output: BytesMut<'_>) -> Divided<'_, T> {
         let output = output.shards(1);
         assert!(output.len() >= self.outer * self.len * self.inner);
@@ -53,14 +53,14 @@ impl Columns {
     }
 }
 
-/// An output that is divided by stretches.
+/// An output divided into stripes.
 #[derive(Debug)]
 pub struct Divided<'a, T> {
-    columns: Columns,
+    columns: ColumnStripes,
     output: Shards<'a, T>,
 }
 
-// SAFETY: stretches share no element.
+// SAFETY: stripes share no element.
 unsafe impl<'a, T: Send> Parts for Divided<'a, T> {
     type Part = Stretches<'a, T>;
 
@@ -71,48 +71,48 @@ unsafe impl<'a, T: Send> Parts for Divided<'a, T> {
     }
 }
 
-/// The stretches of a claim.
+/// The stripes of a claim.
 #[derive(Debug)]
 pub struct Stretches<'a, T> {
-    columns: Columns,
+    columns: ColumnStripes,
     items: Range<usize>,
     data: *mut T,
     _life: PhantomData<&'a mut [T]>,
 }
 
 impl<T> Stretches<'_, T> {
-    /// Calls `body` for each of them, with its rows to write.
-    pub fn for_each(self, mut body: impl FnMut(Stretch, &mut Rows<'_, T>)) {
+    /// Calls `body` for each stripe, with its rows for writing.
+    pub fn for_each(self, mut body: impl FnMut(Stripe, &mut StripeRows<'_, T>)) {
         for item in self.items {
             let stretch = self.columns.stretch(item);
-            // SAFETY: the stretch lies in the output, whose size `divide` has compared; it is the claim's, and
-            // stretches share no element.
-            let mut rows = unsafe { Rows::new(self.data, stretch) };
+            // SAFETY: the stripe lies in the output, whose size `divide` has compared; it is the claim's, and stripes
+            // share no element.
+            let mut rows = unsafe { StripeRows::new(self.data, stretch) };
             body(stretch, &mut rows);
         }
     }
 }
 
-/// The rows of a stretch.
+/// The rows of a stripe.
 #[derive(Debug)]
-pub struct Rows<'a, T> {
+pub struct StripeRows<'a, T> {
     data: *mut T,
-    stretch: Stretch,
+    stretch: Stripe,
     _life: PhantomData<&'a mut [T]>,
 }
 
-impl<T> Rows<'_, T> {
+impl<T> StripeRows<'_, T> {
     /// # Safety
-    /// The stretch lies in the writable elements at `data`, and nobody else uses its elements meanwhile.
-    unsafe fn new(data: *mut T, stretch: Stretch) -> Self {
-        Rows { data, stretch, _life: PhantomData }
+    /// The stripe lies in the writable elements at `data`, and nothing else uses its elements meanwhile.
+    unsafe fn new(data: *mut T, stretch: Stripe) -> Self {
+        StripeRows { data, stretch, _life: PhantomData }
     }
 
     /// Row `i`: `width` elements.
     pub fn row(&mut self, i: usize) -> &mut [T] {
-        let Stretch { first, width, len, stride } = self.stretch;
+        let Stripe { first, width, len, stride } = self.stretch;
         assert!(i < len);
-        // SAFETY: in bounds and nobody else's (`new`); borrowed from self for as long as the slice lives.
+        // SAFETY: in bounds and exclusive (`new`); borrowed from self for as long as the slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(first + i * stride), width) }
     }
 }
@@ -126,10 +126,10 @@ mod tests {
         for (outer, len, inner) in
             [(1, 3, 1), (2, 5, 63), (3, 2, 64), (2, 4, 65), (1, 1, 200), (0, 3, 4), (3, 0, 4), (3, 4, 0)]
         {
-            let columns = Columns { outer, len, inner };
+            let columns = ColumnStripes { outer, len, inner };
             let mut seen = vec![0; outer * len * inner];
             for item in 0..columns.stretches() {
-                let Stretch { first, width, len, stride } = columns.stretch(item);
+                let Stripe { first, width, len, stride } = columns.stretch(item);
                 for i in 0..len {
                     seen[first + i * stride..][..width].iter_mut().for_each(|count| *count += 1);
                 }

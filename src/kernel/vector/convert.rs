@@ -1,15 +1,14 @@
-//! From storage types to f32 and back: the numbers that kernels compute with are floats, whatever tensors hold.
+//! Conversion between storage types and f32, in which kernels compute.
 //!
-//! `widen` reads, `narrow` writes; kernels do so by blocks, or fused into their loops by `Converting` registers.
+//! `widen` reads, `narrow` writes, by blocks, or fused into loops by `Converting` registers.
 //!
-//! - To f16 and bf16: rounded to nearest, ties to even; too large is an infinity; subnormal numbers stay what they are;
-//!   a NaN stays a NaN with the leading bits of its payload, and becomes a quiet one.
-//! - To s32, s8 and u8: rounded to nearest, ties to even; too large or small is the greatest or least number of the
-//!   type, so s32 has its exact greatest; a NaN is 0.
-//! - To bool: 0 for both zeros, 1 for everything else, a NaN too.
+//! - To f16 and bf16: rounded to nearest, ties to even; overflow gives an infinity; subnormal numbers are kept; a NaN
+//!   stays a NaN with the leading bits of its payload, and becomes quiet.
+//! - To s32, s8 and u8: rounded to nearest, ties to even, and saturated, so s32 has its exact maximum; a NaN becomes 0.
+//! - To bool: 0 for both zeros, 1 for everything else, including NaN.
 //! - From s32 above 2^24: rounded to nearest, ties to even. Everything else is exact.
 //!
-//! All levels give the same bits, so it does not matter where a loop of vectors ends and its rest begins.
+//! All levels give the same bits, so the results do not depend on where a vector loop ends and its remainder begins.
 
 mod scalar;
 #[cfg(test)]
@@ -23,13 +22,13 @@ use crate::memory::Element;
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Converting, Registers};
 
-/// Nothing more is asked of a type where there are no registers to load it into.
+/// Without such registers a type needs nothing more.
 #[cfg(not(target_arch = "x86_64"))]
 pub trait Registers {}
 #[cfg(not(target_arch = "x86_64"))]
 impl<T> Registers for T {}
 
-/// A type that tensors hold numbers in.
+/// A numeric storage type of tensors.
 pub trait Stored: Element + Registers {
     fn widened(self) -> f32;
     fn narrowed(x: f32) -> Self;
@@ -105,7 +104,7 @@ fn narrow_avx2<T: Stored>(from: &[f32], to: &mut [T]) {
     unsafe { narrow_vectors::<T, std::arch::x86_64::__m256>(from, to) }
 }
 
-/// Vectors from the front; the rest in a vector that shares elements with the one before it, or one by one.
+/// Vectors from the front; the remainder in a vector that overlaps the previous one, or one by one.
 ///
 /// # Safety
 /// The processor has the instructions of V.

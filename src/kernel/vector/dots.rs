@@ -1,21 +1,20 @@
 //! Dot products of rows with rows: C = A * B^T for matrices whose rows are both consecutive along K.
 //!
-//! It is the product for a few rows against weights that are stored as [N, K] and used once: nothing is packed, each
-//! weight is read once for up to four rows of A. A block of as many sums as a register has lanes stays in registers,
-//! and is added up together: its registers are folded in pairs, until each lane of the last one is an element.
+//! For a product of a few rows with weights that are stored as [N, K] and used once: nothing is packed, each weight is
+//! read once for up to four rows of A. A block of accumulators, as many as a register has lanes, stays in registers,
+//! and is reduced together: its registers are folded in pairs, until each lane of the last one is an element.
 //!
-//! Same bits: an element is one vector of partial sums, filled in the order of K, with zeros behind its end, and added
-//! up the same way: lanes half a register apart, then a quarter, and so on. It does not depend on the block that it was
-//! computed in.
+//! Determinism: an element is one vector of partial sums, accumulated in the order of K, padded with zeros, and reduced
+//! in a fixed order: lanes half a register apart, then a quarter, and so on. It does not depend on its block.
 
 use super::isa::Isa;
 use super::lanes::Vector;
 use super::site::Matrix;
 
-/// Partial sums of the portable form.
+/// Partial sums of the portable code.
 const PORTABLE: usize = 16;
 
-/// Where the element for row i of A and row j of B goes.
+/// The destination of the element for row i of A and row j of B.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub data: *mut f32,
@@ -23,7 +22,7 @@ pub struct Target {
     pub row: usize,
     /// Distance between neighbours along j.
     pub column: usize,
-    /// Whether the product is added to what is there.
+    /// Whether the product is added to the existing values.
     pub add: bool,
 }
 
@@ -40,9 +39,9 @@ impl Target {
     }
 }
 
-/// Sizes of a product, and where the operands begin.
+/// Sizes of a product, and the addresses of the operands.
 #[derive(Clone, Copy)]
-struct Operands {
+struct DotOperands {
     m: usize,
     n: usize,
     k: usize,
@@ -52,11 +51,12 @@ struct Operands {
     b_stride: usize,
 }
 
-/// Estimated time of a product on one thread. B comes from the second-level cache, in which the weights of small
-/// networks lie; a larger one is a few times slower.
+/// Estimated time of a product on one thread. B is assumed in the L2 cache, as the weights of small networks are; a
+/// larger one is a few times slower.
 pub fn cost_ns(m: usize, n: usize, k: usize) -> f64 {
     let [m, n, k] = [m, n, k].map(|size| size as f64);
-    // A million multiplications in 33 us, or 6 times as long without vectors; 60 GB/s; an element's sum.
+    // A million multiplications in 33 us, or 6 times as long without vectors; 60 GB/s; plus the reduction of each
+    // element.
     let rate = if Isa::best() > Isa::Portable { 30.0 } else { 5.0 };
     (m * n * k / rate).max(n * k * 4.0 / 60.0) + m * n * 0.5
 }
@@ -75,10 +75,10 @@ pub unsafe fn products(
     to: &Target,
 ) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    // SAFETY: the operands are as large as said, the level was compared.
+    // SAFETY: the operands have these sizes, the level was compared.
     unsafe {
         let operands =
-            Operands { m, n, k, a: a.at(0, 0), a_stride: a.stride(), b: b.at(first, 0), b_stride: b.stride() };
+            DotOperands { m, n, k, a: a.at(0, 0), a_stride: a.stride(), b: b.at(first, 0), b_stride: b.stride() };
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx512(&operands, to),
@@ -89,34 +89,33 @@ pub unsafe fn products(
     }
 }
 
-/// What registers lack for dot products.
+/// Register operations for dot products.
 ///
 /// # Safety
 /// As of `Vector`.
 #[cfg(target_arch = "x86_64")]
-trait Sums: Vector {
-    /// Asks for memory that will be read soon; any address will do.
+trait LaneSums: Vector {
+    /// Prefetches memory; any address is allowed.
     #[inline(always)]
     unsafe fn fetch(from: *const f32) {
         // SAFETY: nothing is read.
         unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.cast()) };
     }
-    /// The sums of the lanes of LANES registers, in their order.
+    /// The lane sums of LANES registers, in order.
     unsafe fn totals(sums: &[Self]) -> Self;
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Sums;
+    use super::LaneSums;
     use std::arch::x86_64::*;
 
-    impl Sums for __m512 {
+    impl LaneSums for __m512 {
         #[inline(always)]
         unsafe fn totals(sums: &[__m512]) -> __m512 {
             // SAFETY: as demanded of the caller.
             unsafe {
-                // Quarter l of the last register comes from registers l, 4 + l, 8 + l and 12 + l of those that are
-                // folded.
+                // Quarter l of the last register comes from registers l, 4 + l, 8 + l and 12 + l.
                 let mut halves = [_mm512_setzero_ps(); 8];
                 for (i, half) in halves.iter_mut().enumerate() {
                     let (a, b) = (sums[2 * i % 4 * 4 + i / 2], sums[(2 * i + 1) % 4 * 4 + i / 2]);
@@ -138,12 +137,12 @@ mod x86 {
         }
     }
 
-    impl Sums for __m256 {
+    impl LaneSums for __m256 {
         #[inline(always)]
         unsafe fn totals(sums: &[__m256]) -> __m256 {
             // SAFETY: as demanded of the caller.
             unsafe {
-                // Half l of the last register comes from registers l, 2 + l, 4 + l and 6 + l of those that are folded.
+                // Half l of the last register comes from registers l, 2 + l, 4 + l and 6 + l.
                 let mut halves = [_mm256_setzero_ps(); 4];
                 for (i, half) in halves.iter_mut().enumerate() {
                     let (a, b) = (sums[i], sums[4 + i]);
@@ -163,7 +162,7 @@ mod x86 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512(operands: &Operands, to: &Target) {
+unsafe fn avx512(operands: &DotOperands, to: &Target) {
     type V = std::arch::x86_64::__m512;
     let mut i = 0;
     // SAFETY: passed on, rows below m; the processor has AVX-512.
@@ -180,7 +179,7 @@ unsafe fn avx512(operands: &Operands, to: &Target) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(operands: &Operands, to: &Target) {
+unsafe fn avx2(operands: &DotOperands, to: &Target) {
     type V = std::arch::x86_64::__m256;
     let mut i = 0;
     // SAFETY: passed on, rows below m; the processor has AVX2 and FMA.
@@ -194,14 +193,14 @@ unsafe fn avx2(operands: &Operands, to: &Target) {
     }
 }
 
-/// All columns for R rows, C at a time, where R * C = N are the lanes of a register. Gives R.
+/// All columns for R rows, C at a time, where R * C = N are the lanes of a register. Returns R.
 ///
 /// # Safety
 /// As `products`, on a processor with the instructions of V; there are R rows from i on.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn columns<V: Sums, const R: usize, const C: usize, const N: usize>(
-    operands: &Operands,
+unsafe fn columns<V: LaneSums, const R: usize, const C: usize, const N: usize>(
+    operands: &DotOperands,
     to: &Target,
     i: usize,
 ) -> usize {
@@ -236,18 +235,18 @@ unsafe fn columns<V: Sums, const R: usize, const C: usize, const N: usize>(
 /// As `columns`; there are C columns from j on. R * C is at most N.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn block<V: Sums, const R: usize, const C: usize, const N: usize>(
-    operands: &Operands,
+unsafe fn block<V: LaneSums, const R: usize, const C: usize, const N: usize>(
+    operands: &DotOperands,
     to: &Target,
     i: usize,
     j: usize,
 ) {
-    let Operands { k, a_stride, b_stride, .. } = *operands;
+    let DotOperands { k, a_stride, b_stride, .. } = *operands;
     let whole = k - k % V::LANES;
     // SAFETY: as demanded of the caller: rows and columns are in the operands, and vectors end at k.
     unsafe {
         let (a, b) = (operands.a.add(i * a_stride), operands.b.add(j * b_stride));
-        // Of row r and column c at c * R + r; those behind stay 0.
+        // The sum of row r and column c is at c * R + r; the rest stays 0.
         let mut sums = [V::splat(0.0); N];
         for at in (0..whole).step_by(V::LANES) {
             let mut of_a = [V::splat(0.0); R];
@@ -257,7 +256,8 @@ unsafe fn block<V: Sums, const R: usize, const C: usize, const N: usize>(
             for c in 0..C {
                 let of_b = V::load(b.add(c * b_stride + at));
                 if R > 2 {
-                    // The next block's. With fewer rows loads are all there is to do, and they keep up by themselves.
+                    // Prefetches the next block. With fewer rows the loop only loads, and the hardware keeps up by
+                    // itself.
                     V::fetch(b.wrapping_add((C + c) * b_stride + at));
                 }
                 for r in 0..R {
@@ -292,8 +292,8 @@ unsafe fn block<V: Sums, const R: usize, const C: usize, const N: usize>(
 
 /// # Safety
 /// As `products`.
-unsafe fn portable(operands: &Operands, to: &Target) {
-    let &Operands { m, n, k, a, a_stride, b, b_stride } = operands;
+unsafe fn portable(operands: &DotOperands, to: &Target) {
+    let &DotOperands { m, n, k, a, a_stride, b, b_stride } = operands;
     for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
         // SAFETY: as demanded of the caller: rows are in the operands.
         let (a, b) = unsafe {

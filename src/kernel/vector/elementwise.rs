@@ -2,28 +2,28 @@
 #![forbid(unsafe_code)]
 
 use super::isa::Isa;
-use super::levels::{self, Loop};
+use super::levels::{self, LevelLoop};
 
 /// out = relu(x)
 pub fn relu(isa: Isa, x: &[f32], out: &mut [f32]) {
-    levels::on(isa, Relu(x, out));
+    levels::on(isa, ReluLoop(x, out));
 }
 
 /// out = a + b
 pub fn add(isa: Isa, a: &[f32], b: &[f32], out: &mut [f32]) {
-    levels::on(isa, Add(a, b, out));
+    levels::on(isa, AddLoop(a, b, out));
 }
 
-/// out = a + b, with one b for all
+/// out = a + b, with a scalar b
 pub fn add_scalar(isa: Isa, a: &[f32], b: f32, out: &mut [f32]) {
     levels::on(isa, AddScalar(a, b, out));
 }
 
-struct Relu<'a>(&'a [f32], &'a mut [f32]);
-struct Add<'a>(&'a [f32], &'a [f32], &'a mut [f32]);
+struct ReluLoop<'a>(&'a [f32], &'a mut [f32]);
+struct AddLoop<'a>(&'a [f32], &'a [f32], &'a mut [f32]);
 struct AddScalar<'a>(&'a [f32], f32, &'a mut [f32]);
 
-impl Loop for Relu<'_> {
+impl LevelLoop for ReluLoop<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -35,7 +35,7 @@ impl Loop for Relu<'_> {
     }
 }
 
-impl Loop for Add<'_> {
+impl LevelLoop for AddLoop<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -46,7 +46,7 @@ impl Loop for Add<'_> {
     }
 }
 
-impl Loop for AddScalar<'_> {
+impl LevelLoop for AddScalar<'_> {
     type Output = ();
 
     #[inline(always)]

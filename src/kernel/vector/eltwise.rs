@@ -1,16 +1,15 @@
-//! Functions of each element for itself, from the storage types that have them, in place or not.
+//! Unary elementwise functions for the floating-point storage types, in place or not.
 //!
-//! `formulas` has the functions, each written once; here they meet a loop for each instruction set. f16 and bf16 go
-//! through blocks of floats that stay in the first-level cache. An element's result depends on the element, the
-//! function and the level alone, so a loop may be cut anywhere: what is left at the end goes through a part of a
-//! register.
+//! `formulas` has the functions, each written once; here they are compiled into a loop for each instruction set. f16
+//! and bf16 go through blocks of f32 in the L1 cache. A result depends only on the element, the function and the level,
+//! so a loop may be cut anywhere: the remainder goes through a partial register.
 
 mod formulas;
 #[cfg(test)]
 mod tests;
 
 use super::convert::{self, Stored};
-use super::elements::Pair;
+use super::elements::ElementPair;
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
@@ -19,7 +18,7 @@ use crate::base::dtype;
 
 pub use formulas::{Eltwise, Op};
 
-/// A function of one number. With how many registers at once it is worked out depends on how many it needs itself.
+/// A unary function. The number of registers processed at once depends on its own register use.
 trait Formula: Copy {
     const AT_ONCE: usize = 4;
 
@@ -32,7 +31,7 @@ trait Formula: Copy {
 const BLOCK: usize = 1024;
 
 /// y = f(x).
-pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: Pair<'_, T, T>) {
+pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: ElementPair<'_, T, T>) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let len = elements.num_elements();
     let (x, y) = elements.addresses();
@@ -116,7 +115,7 @@ unsafe fn map_vectors<F: Formula, V: Vector + Real>(f: F, x: *const f32, y: *mut
     }
 }
 
-/// By blocks that the compiler knows to be apart from everything.
+/// In blocks that the compiler knows not to alias.
 ///
 /// # Safety
 /// As of `map`.
@@ -124,7 +123,7 @@ unsafe fn map_portable<F: Formula>(f: F, x: *const f32, y: *mut f32, len: usize)
     let mut floats = [0.0; BLOCK];
     for at in (0..len).step_by(BLOCK) {
         let block = &mut floats[..BLOCK.min(len - at)];
-        // SAFETY: so many floats are left, and the block is no part of them.
+        // SAFETY: that many floats are left, and the block is separate from them.
         unsafe { std::ptr::copy_nonoverlapping(x.add(at), block.as_mut_ptr(), block.len()) };
         for value in block.iter_mut() {
             // SAFETY: plain floats need no instructions that a processor may lack.

@@ -1,5 +1,5 @@
-//! What follows a product: biases, a sum with another matrix, an activation. It is done where the product's rows were
-//! just written, while they are in the first-level cache.
+//! Epilogue of a matrix product: biases, addition of another matrix, an activation. It runs right after the rows are
+//! written, while they are in the L1 cache.
 #![forbid(unsafe_code)]
 
 use super::activation::Activation;
@@ -8,38 +8,38 @@ use super::site::Matrix;
 
 /// activation(x + bias of the column + bias of the row + addend), added in this order.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Finish<'a> {
-    /// One number per column.
+pub struct ProductEpilogue<'a> {
+    /// One bias per column.
     pub columns: Option<&'a [f32]>,
-    /// One number per row.
+    /// One bias per row.
     pub rows: Option<&'a [f32]>,
-    /// As large as the result.
+    /// A matrix of the result's size.
     pub addend: Option<Matrix<'a, f32>>,
     pub activation: Activation,
 }
 
-impl<'a> Finish<'a> {
+impl<'a> ProductEpilogue<'a> {
     pub fn is_nothing(&self) -> bool {
         self.columns.is_none() && self.rows.is_none() && self.addend.is_none() && self.activation == Activation::None
     }
 
-    /// Whether it is for a result of this size.
+    /// Whether its sizes match the result.
     pub fn fits(&self, m: usize, n: usize) -> bool {
         self.columns.is_none_or(|bias| bias.len() == n)
             && self.rows.is_none_or(|bias| bias.len() == m)
             && self.addend.is_none_or(|addend| addend.holds(m, n, false))
     }
 
-    /// The same for the transposed result, where that is a row: of a column without gaps, and with the same order of
+    /// The epilogue of the transposed result, where that is a row: for a dense column, with the same order of
     /// additions.
-    pub fn turned(&self) -> Option<Finish<'a>> {
-        let Finish { columns, rows, addend, activation } = *self;
+    pub fn turned(&self) -> Option<ProductEpilogue<'a>> {
+        let ProductEpilogue { columns, rows, addend, activation } = *self;
         let fits = (columns.is_none() || rows.is_none()) && addend.is_none_or(|addend| addend.stride() == 1);
         let addend = addend.filter(|_| fits).map(|addend| addend.as_row());
-        fits.then_some(Finish { columns: rows, rows: columns, addend, activation })
+        fits.then_some(ProductEpilogue { columns: rows, rows: columns, addend, activation })
     }
 
-    /// On the elements of row `row` from column `first` on.
+    /// Applies it to the elements of row `row` from column `first` on.
     pub fn part_of_row(&self, isa: Isa, row: usize, first: usize, part: &mut [f32]) {
         let add = |part: &mut [f32], more: &[f32]| part.iter_mut().zip(more).for_each(|(x, more)| *x += more);
         if let Some(bias) = self.columns {

@@ -1,8 +1,8 @@
-//! Functions of one real number, written once over floats and registers.
+//! Real functions of one number, written once for floats and registers.
 //!
-//! The coefficients are minimax fits of this project's own: of the remainder after the leading terms, which are exact,
-//! so that what a fit is wrong by is small beside rounding. Relative errors, where a result is a normal number, are in
-//! the tests of `eltwise`; NaNs get through, and infinities give the limits.
+//! The coefficients are minimax fits of this project's own, of the remainder after the exact leading terms, so that the
+//! error of a fit is small beside rounding. The tests of `eltwise` bound the relative errors of normal results; NaNs
+//! propagate, and infinities give the limits.
 
 use super::real::Real;
 
@@ -11,7 +11,7 @@ const ROUND: f32 = 12_582_912.0;
 // ln 2 in two parts; the first has so few digits that its product with an exponent is exact.
 const LN2_HIGH: f32 = 355.0 / 512.0;
 const LN2_LOW: f32 = -2.121_944_4e-4;
-/// Below this exp is less than half of the least number.
+/// Below this exp is less than half of the smallest positive number.
 const LOWEST: f32 = -104.0;
 
 /// p(x) for coefficients with the highest power first.
@@ -30,8 +30,8 @@ unsafe fn polynomial<N: Real, const TERMS: usize>(x: N, coefficients: [f32; TERM
     }
 }
 
-/// n rounded after `bias` was added, and e^r - 1 where x = n ln 2 + r with |r| <= ln 2 / 2. The low bits of the first
-/// are n + bias.
+/// n rounded after adding `bias`, and e^r - 1 where x = n ln 2 + r with |r| <= ln 2 / 2. The low bits of the first are
+/// n + bias.
 ///
 /// # Safety
 /// As of `Number`.
@@ -47,14 +47,14 @@ unsafe fn reduced<N: Real>(x: N, bias: f32) -> (N, N) {
     }
 }
 
-/// e^x where `scaled` is an instruction, for x from -110 to 90: of 2^(n / 16) e^r with |r| <= ln 2 / 32 the first comes
-/// from a table, and the second is 1 and little more.
+/// e^x where `scaled` is an instruction, for x from -110 to 90: 2^(n / 16) e^r with |r| <= ln 2 / 32; the first factor
+/// comes from a table, and the second is close to 1.
 ///
 /// # Safety
 /// As of `Number`.
 #[inline(always)]
 unsafe fn scaled_exp<N: Real>(x: N) -> N {
-    /// Adding it rounds to a sixteenth, the number of which is then in the low bits.
+    /// Adding it rounds to a sixteenth, whose number is then in the low bits.
     const SIXTEENTHS: f32 = ROUND / 16.0;
     // SAFETY: as demanded of the caller.
     unsafe {
@@ -76,7 +76,7 @@ unsafe fn scaled_exp<N: Real>(x: N) -> N {
 pub unsafe fn exp<N: Real>(x: N) -> N {
     // SAFETY: as demanded of the caller.
     unsafe {
-        // In this order a NaN stays. Above 88.72 the result is infinite.
+        // In this order NaN propagates. Above 88.72 the result is infinite.
         let x = N::splat(89.0).min(N::splat(LOWEST).max(x));
         if N::SCALES {
             return scaled_exp(x);
@@ -86,7 +86,7 @@ pub unsafe fn exp<N: Real>(x: N) -> N {
     }
 }
 
-/// e^x for x that is not above zero.
+/// e^x for x <= 0.
 ///
 /// # Safety
 /// As of `Number`.
@@ -98,14 +98,14 @@ pub unsafe fn exp_not_above_one<N: Real>(x: N) -> N {
         if N::SCALES {
             return scaled_exp(x);
         }
-        // 2^24 times too large, so that no power is below the normal numbers.
+        // Scaled by 2^24, so that no power is subnormal.
         let (rounded, growth) = reduced(x, 127.0 + 24.0);
         let power = rounded.low_bits_as_exponent();
         growth.mul_add(power, power).mul(N::splat(1.0 / 16_777_216.0))
     }
 }
 
-/// e^x - 1 for x that is not above zero.
+/// e^x - 1 for x <= 0.
 ///
 /// # Safety
 /// As of `Number`.
@@ -173,7 +173,8 @@ pub unsafe fn log_one_plus<N: Real>(x: N) -> N {
 pub unsafe fn tanh<N: Real>(x: N) -> N {
     // SAFETY: as demanded of the caller.
     unsafe {
-        // From 9.02 on the result rounds to 1; the quotient is above that there, and is cut. In this order a NaN stays.
+        // From 9.02 on the result rounds to 1; the quotient exceeds it there, and is clamped. In this order NaN
+        // propagates.
         let t = N::splat(9.4).min(x.abs());
         let square = t.mul(t);
         let above = polynomial(square, [1.331_909_1e-8, 2.058_351_4e-5, 0.003_494_037_4, 0.133_797_21, 1.0]);
@@ -191,7 +192,7 @@ pub unsafe fn sigmoid<N: Real>(x: N) -> N {
     // SAFETY: as demanded of the caller.
     unsafe {
         if N::SCALES {
-            // e^x over one more, which above 87 is 1. In this order a NaN stays.
+            // e^x / (1 + e^x), which above 87 is 1. In this order NaN propagates.
             let power = scaled_exp(N::splat(87.0).min(N::splat(LOWEST).max(x)));
             return power.div(power.add(N::splat(1.0)));
         }

@@ -1,39 +1,39 @@
-//! The matrix product C = alpha * A * B + beta * C in f32, with a bias and a rectifier on request.
+//! The matrix product C = alpha * A * B + beta * C in f32, with an epilogue on request.
 //!
-//! C is cut into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of
-//! the region is a run of tiles, that is some rows of a block of columns, all rows of the next, and so on. For each
-//! block of columns and each stretch of K a piece copies B into panels of as many columns as a micro-kernel takes,
-//! which then lie in the second-level cache while the rows of A go by:
+//! C is divided into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of
+//! the region is a run of tiles: some rows of a block of columns, all rows of the next, and so on. For each block of
+//! columns and each K block a piece packs B into panels as wide as a micro-kernel, which stay in the L2 cache while the
+//! rows of A pass:
 //!
 //! ```text
 //! for each block of columns of the piece
-//!     for each stretch of K                         in order
-//!         pack B: stretch x block of columns
-//!         for each `rows` rows of A                 they stay in the first-level cache
+//!     for each K block                              in order
+//!         pack B: K block x block of columns
+//!         for each `rows` rows of A                 they stay in the L1 cache
 //!             for each panel of B: micro-kernel
-//!             after the last stretch: bias, rectifier
+//!             after the last K block: epilogue
 //! ```
 //!
-//! Same bits: a stretch's length depends on K alone, and the micro-kernels compute an element the same way wherever
-//! it lies (`micro`). So an element depends on its row of A, its column of B and K, and on nothing else: not on M,
-//! N, the cut, the pool or what is packed.
+//! Determinism: the length of a K block depends only on K, and the micro-kernels compute an element the same way in
+//! every position (`micro`). So an element depends only on its row of A, its column of B and K: not on M, N, the
+//! division, the pool or packing.
 //!
-//! The first stretch scales the old C, the others add to what is there: alpha and beta cost no pass of their own.
+//! The first K block scales the old C, the others accumulate: alpha and beta need no pass of their own.
 //!
-//! A region may hold several products of one shape (`Batch`): the tiles of all, one product after the other. And B need
-//! not be a matrix: it may lie in panels already (`Panels`), or be gathered when a panel is filled (`Gather`).
+//! A region may hold several products of one shape (`GemmBatch`): the tiles of all, one product after the other. B may
+//! also be packed already (`Panels`), or gathered when a panel is filled (`GatherPanels`).
 //!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
 use super::activation::Activation;
 use super::column;
-use super::finish::Finish;
-use super::held::Held;
+use super::finish::ProductEpilogue;
+use super::held::HeldPanels;
 use super::micro::MicroKernels;
 use super::pack::stretches;
-use super::piece::Piece;
-use super::product::{BLOCK_COLUMNS, Cut};
-pub use super::product::{Batch, Gather, Operands, Product, Right, Shape};
+use super::piece::GemmPiece;
+use super::product::{BLOCK_COLUMNS, Tiling};
+pub use super::product::{GatherPanels, GemmBatch, GemmProduct, GemmShape, OperandB, Operands};
 use super::site::{MatrixMut, Site, check_scratch};
 use super::thin;
 use crate::base::Result;
@@ -42,13 +42,13 @@ use crate::threadpool::{MAX_SLOTS, Span};
 /// Largest tile; the smaller dimensions are for small matrices. All are whole micro-tiles of every instruction set.
 const MAX_TILE: (usize, usize) = (48, 256);
 const MIN_TILE: (usize, usize) = (12, 64);
-/// As many tiles are enough for any pool.
+/// Enough tiles for any pool.
 const ENOUGH_TILES: usize = 64;
-/// Most floats of the panels of a tile's columns for all of K, if they are kept from piece to piece.
+/// Maximum floats in the panels of a tile's columns for all of K, if they are kept from piece to piece.
 const MAX_KEPT: usize = 192 << 10;
-impl Cut {
-    fn new(shape: &Shape, count: usize, micro: &MicroKernels) -> Cut {
-        let Shape { m, n, k, .. } = *shape;
+impl Tiling {
+    fn new(shape: &GemmShape, count: usize, micro: &MicroKernels) -> Tiling {
+        let GemmShape { m, n, k, .. } = *shape;
         let (depth, stretches) = stretches(k);
         let (mut tile_rows, mut tile_columns) = MAX_TILE;
         let tiles = |rows, columns| m.div_ceil(rows) * n.div_ceil(columns);
@@ -60,7 +60,7 @@ impl Cut {
             tile_rows /= 2;
         }
         let (tiles_down, across) = (m.div_ceil(tile_rows), n.div_ceil(tile_columns));
-        let mut cut = Cut {
+        let mut cut = Tiling {
             depth,
             stretches,
             tile_rows,
@@ -80,23 +80,23 @@ impl Cut {
         self.stretches.saturating_mul(self.depth).saturating_mul(columns)
     }
 
-    /// Floats of scratch memory for the panels of B, or for the sums of few rows.
+    /// Floats of scratch memory for the panels of B, or for the accumulators of few rows.
     pub fn floats_of_b(&self, m: usize, n: usize, micro: &MicroKernels) -> usize {
         let panels = self.depth * BLOCK_COLUMNS.min(n).next_multiple_of(micro.width);
-        // More rows need no more, nor does more of K.
+        // More rows, or a larger K, need no more.
         let kept = self.floats_kept(n, micro).min(MAX_KEPT);
         panels.max(kept).max(thin::floats(m, n))
     }
 }
 
-impl Cut {
+impl Tiling {
     /// Scratch memory per slot.
-    fn scratch_bytes(&self, shape: &Shape, micro: &MicroKernels) -> usize {
+    fn scratch_bytes(&self, shape: &GemmShape, micro: &MicroKernels) -> usize {
         (self.floats_of_b(shape.m, shape.n, micro) + self.depth * micro.rows_of(1)) * size_of::<f32>()
     }
 }
 
-impl Shape {
+impl GemmShape {
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch_bytes_with(&MicroKernels::best())
@@ -106,23 +106,23 @@ impl Shape {
         self.scratch_bytes_of(1, micro)
     }
 
-    /// The same for a batch of `count` products.
+    /// Scratch memory for a batch of `count` products, per slot, in bytes.
     pub fn batch_scratch_bytes(&self, count: usize) -> usize {
         self.scratch_bytes_of(count, &MicroKernels::best())
     }
 
     fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
-        let of = |shape: &Shape| {
-            let cut = Cut::new(shape, count, micro);
+        let of = |shape: &GemmShape| {
+            let cut = Tiling::new(shape, count, micro);
             cut.scratch_bytes(shape, micro)
         };
         if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
     }
 
-    /// The same product seen from the other side: C^T = B^T * A^T.
-    fn turned(&self) -> Shape {
-        let Shape { m, n, k, transpose_a, transpose_b } = *self;
-        Shape { m: n, n: m, k, transpose_a: !transpose_b, transpose_b: !transpose_a }
+    /// The transposed product: C^T = B^T * A^T.
+    fn turned(&self) -> GemmShape {
+        let GemmShape { m, n, k, transpose_a, transpose_b } = *self;
+        GemmShape { m: n, n: m, k, transpose_a: !transpose_b, transpose_b: !transpose_a }
     }
 
     /// Estimated time of `compute` on one thread.
@@ -136,63 +136,63 @@ impl Shape {
     }
 }
 
-/// Computes `product` into `c`, which is [M, N], in a region of `site`, which has `Shape::scratch_bytes` per slot.
-pub fn compute(product: &Product<'_>, c: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+/// Computes `product` into `c`, which is [M, N], in a region of `site`, which has `GemmShape::scratch_bytes` per slot.
+pub fn compute(product: &GemmProduct<'_>, c: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     compute_with(MicroKernels::best(), product, c, site)
 }
 
 pub(super) fn compute_with(
     micro: MicroKernels,
-    product: &Product<'_>,
+    product: &GemmProduct<'_>,
     c: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
     let activation = if product.relu { Activation::Relu } else { Activation::None };
-    let finish = Finish { columns: product.bias, activation, ..Finish::default() };
-    let operands = Operands { a: product.a, b: Right::Matrix(product.b), finish };
-    let batch = Batch { shape: product.shape, count: 1, scale: product.scale, operands: &|_| operands };
+    let finish = ProductEpilogue { columns: product.bias, activation, ..ProductEpilogue::default() };
+    let operands = Operands { a: product.a, b: OperandB::Matrix(product.b), finish };
+    let batch = GemmBatch { shape: product.shape, count: 1, scale: product.scale, operands: &|_| operands };
     compute_batch_with(micro, &batch, c, site)
 }
 
 /// Computes a batch into `c`, one result below the other, in a region of `site`, which has
-/// `Shape::batch_scratch_bytes` per slot.
-pub fn compute_batch(batch: &Batch<'_>, c: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+/// `GemmShape::batch_scratch_bytes` per slot.
+pub fn compute_batch(batch: &GemmBatch<'_>, c: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     compute_batch_with(MicroKernels::best(), batch, c, site)
 }
 
 pub(super) fn compute_batch_with(
     micro: MicroKernels,
-    batch: &Batch<'_>,
+    batch: &GemmBatch<'_>,
     c: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
-    let Batch { mut shape, count, mut scale, operands } = *batch;
+    let GemmBatch { mut shape, count, mut scale, operands } = *batch;
     if scale.alpha == 0.0 {
         shape.k = 0;
     }
     if shape.k == 0 {
-        // Not read, but multiplied with the sum of nothing: a NaN would spread from here.
+        // A and B are not read, but alpha times the empty sum would be NaN if alpha is not finite.
         scale.alpha = 0.0;
     }
-    if let Some(done) = column::compute(micro.isa, &Batch { shape, count, scale, operands }, &c, site) {
+    if let Some(done) = column::compute(micro.isa, &GemmBatch { shape, count, scale, operands }, &c, site) {
         return done;
     }
-    // Any other single column would leave all lanes but one idle; as a row of C^T it fills them.
+    // Otherwise a single column would leave all SIMD lanes but one idle; as a row of C^T it fills them.
     let turned = shape.n == 1 && shape.m > 1 && count > 0 && c.stride() == 1 && operands(0).can_turn();
     if turned {
         shape = shape.turned();
     }
     let whole = if turned { batch.shape.turned() } else { batch.shape };
-    let cut = Cut::new(&shape, count, &micro);
+    let cut = Tiling::new(&shape, count, &micro);
     let tiles = cut.tiles * count;
     if tiles == 0 {
         return Ok(());
     }
     check_scratch(site, cut.scratch_bytes(&shape, &micro));
     let cost_ns = shape.cost_ns() as f32 / cut.tiles as f32;
-    // Few rows read B in runs as long as a piece is wide.
+    // With few rows B is read in runs as long as a piece is wide.
     let span = Span { items: tiles, cost_ns, coarse: shape.m <= thin::ROWS || !cut.keeps, ..Span::default() };
-    let held = [const { Held::new() }; MAX_SLOTS];
+    let held = [const { HeldPanels::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
         let (panels, held) = (site.scratch(claim.slot()).cast::<f32>(), &held[claim.slot()]);
         assert!(claim.end() <= tiles);
@@ -208,7 +208,8 @@ pub(super) fn compute_batch_with(
             }
             operands.check(&whole, &c, &micro);
             let (c, c_stride) = (c.data(), c.stride());
-            let piece = Piece { shape, scale, operands, cut: &cut, micro: &micro, panels, number, held, c, c_stride };
+            let piece =
+                GemmPiece { shape, scale, operands, cut: &cut, micro: &micro, panels, number, held, c, c_stride };
             // SAFETY: the sizes were compared. No other claim has these tiles or this slot (Claim), and the slot's
             // memory is as large as `scratch_bytes` asked for.
             unsafe { piece.run(first..end) };
@@ -221,22 +222,22 @@ pub(super) fn compute_batch_with(
 impl<'a> Operands<'a> {
     /// Whether the result, a column, can be computed as a row.
     fn can_turn(&self) -> bool {
-        matches!(self.b, Right::Matrix(_)) && self.finish.turned().is_some()
+        matches!(self.b, OperandB::Matrix(_)) && self.finish.turned().is_some()
     }
 
-    /// Those of the product seen from the other side.
+    /// The operands of the transposed product.
     fn turned(self) -> Operands<'a> {
-        let (Right::Matrix(b), Some(finish)) = (self.b, self.finish.turned()) else { return self };
-        Operands { a: b, b: Right::Matrix(self.a), finish }
+        let (OperandB::Matrix(b), Some(finish)) = (self.b, self.finish.turned()) else { return self };
+        Operands { a: b, b: OperandB::Matrix(self.a), finish }
     }
 
     /// Compares all sizes.
-    fn check(&self, shape: &Shape, c: &MatrixMut<'_, f32>, micro: &MicroKernels) {
-        let Shape { m, n, k, transpose_a, transpose_b } = *shape;
+    fn check(&self, shape: &GemmShape, c: &MatrixMut<'_, f32>, micro: &MicroKernels) {
+        let GemmShape { m, n, k, transpose_a, transpose_b } = *shape;
         let b = match self.b {
-            Right::Matrix(b) => b.holds(k, n, transpose_b),
-            Right::Panels(panels) => panels.holds(k, n, micro.width),
-            Right::Gather(..) => true,
+            OperandB::Matrix(b) => b.holds(k, n, transpose_b),
+            OperandB::Panels(panels) => panels.holds(k, n, micro.width),
+            OperandB::GatherPanels(..) => true,
         };
         assert!(self.a.holds(m, k, transpose_a) && b && c.holds(m, n) && self.finish.fits(m, n), "{shape:?}");
     }

@@ -1,50 +1,50 @@
 //! The product against its definition in f64, with every instruction set that the machine has.
 #![forbid(unsafe_code)]
 
-use super::gemm::{Product, Shape, compute_with};
+use super::gemm::{GemmProduct, GemmShape, compute_with};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
 use super::site::{Matrix, MatrixMut};
 use crate::base::{Desc, dtype};
-use crate::kernel::builtin::fixture::{Tensor, call};
+use crate::kernel::builtin::fixture::{WordTensor, call};
 
 /// A product with its operands.
-struct Case {
-    shape: Shape,
-    a: Tensor,
-    b: Tensor,
-    bias: Option<Tensor>,
+struct GemmCase {
+    shape: GemmShape,
+    a: WordTensor,
+    b: WordTensor,
+    bias: Option<WordTensor>,
     relu: bool,
 }
 
-impl Case {
+impl GemmCase {
     /// A random product; `flags`: transpose A, transpose B, bias, relu.
-    fn new(m: usize, n: usize, k: usize, flags: usize) -> Case {
-        let shape = Shape { m, n, k, transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0 };
+    fn new(m: usize, n: usize, k: usize, flags: usize) -> GemmCase {
+        let shape = GemmShape { m, n, k, transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0 };
         let dims = |transposed: bool, rows: usize, columns: usize| {
             if transposed { [columns as i64, rows as i64] } else { [rows as i64, columns as i64] }
         };
-        Case {
+        GemmCase {
             shape,
-            a: Tensor::random(&dims(shape.transpose_a, m, k), 11),
-            b: Tensor::random(&dims(shape.transpose_b, k, n), 12),
-            bias: (flags & 4 != 0).then(|| Tensor::random(&[n as i64], 13)),
+            a: WordTensor::random(&dims(shape.transpose_a, m, k), 11),
+            b: WordTensor::random(&dims(shape.transpose_b, k, n), 12),
+            bias: (flags & 4 != 0).then(|| WordTensor::random(&[n as i64], 13)),
             relu: flags & 8 != 0,
         }
     }
 
-    fn compute(&self, micro: MicroKernels) -> Tensor {
+    fn compute(&self, micro: MicroKernels) -> WordTensor {
         let inputs: Vec<_> = [&self.a, &self.b].into_iter().chain(&self.bias).cloned().collect();
         let c = Desc::new(dtype::F32, &[self.shape.m as i64, self.shape.n as i64]);
         let scratch = self.shape.scratch_bytes_with(&micro);
         let outputs = call(&inputs, &[c], scratch, None, |context, outputs| {
             let read = |i: usize| context.input(i).read::<f32>();
-            let Shape { m, n, k, transpose_a, transpose_b } = self.shape;
+            let GemmShape { m, n, k, transpose_a, transpose_b } = self.shape;
             let matrix = |i: usize, rows: usize, columns: usize, transposed: bool| {
                 let (rows, columns) = if transposed { (columns, rows) } else { (rows, columns) };
                 Matrix::dense(read(i), rows, columns)
             };
-            let product = Product {
+            let product = GemmProduct {
                 shape: self.shape,
                 a: matrix(0, m, k, transpose_a),
                 b: matrix(1, k, n, transpose_b),
@@ -57,11 +57,11 @@ impl Case {
         outputs.unwrap().remove(0)
     }
 
-    /// Each element by its definition, and by how much rounding may move it when it is added up in any order.
+    /// Each element by its definition, and the bound of its rounding error for any order of summation.
     fn reference(&self) -> Vec<(f64, f64)> {
-        let Shape { m, n, k, transpose_a, transpose_b } = self.shape;
+        let GemmShape { m, n, k, transpose_a, transpose_b } = self.shape;
         let (a, b) = (self.a.floats(), self.b.floats());
-        let bias = self.bias.as_ref().map(Tensor::floats);
+        let bias = self.bias.as_ref().map(WordTensor::floats);
         let mut elements = Vec::new();
         for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
             let mut sum = bias.as_ref().map_or(0.0, |bias| f64::from(bias[j]));
@@ -77,7 +77,7 @@ impl Case {
         elements
     }
 
-    /// Compares what all instruction sets compute with the definition.
+    /// Compares the results of all instruction sets with the definition.
     fn check(&self) {
         let reference = self.reference();
         for micro in sets() {
@@ -91,7 +91,7 @@ impl Case {
     }
 }
 
-/// Every set of micro-kernels of this machine, with rows of A read where they are, and copied.
+/// Every set of micro-kernels of this machine, with rows of A read in place, and copied.
 fn sets() -> Vec<MicroKernels> {
     let mut sets: Vec<_> = Isa::available().map(MicroKernels::of).collect();
     sets.dedup_by_key(|set| set.lanes);
@@ -112,9 +112,9 @@ fn every_instruction_set_computes_the_product() {
     let mut number = 0;
     for m in sizes {
         for n in sizes {
-            // The depth and the flags go round, so that all meet all over the loop.
+            // The depth and the flags cycle, so that all combinations occur over the loop.
             number += 1;
-            Case::new(m, n, sizes[number * 5 % sizes.len()], number % 16).check();
+            GemmCase::new(m, n, sizes[number * 5 % sizes.len()], number % 16).check();
         }
     }
 }
@@ -125,16 +125,16 @@ fn long_and_flat_products_are_right_too() {
         [(1, 1, 5000), (2, 3, 513), (7, 70, 1025), (300, 5, 40), (1, 700, 30), (60, 300, 512), (50, 64, 96)]
     {
         for flags in [0, 3, 5, 14] {
-            Case::new(m, n, k, flags).check();
+            GemmCase::new(m, n, k, flags).check();
         }
     }
 }
 
 /// Rows `rows` of a row-major matrix.
-fn part(matrix: &Tensor, rows: std::ops::Range<usize>) -> Tensor {
+fn part(matrix: &WordTensor, rows: std::ops::Range<usize>) -> WordTensor {
     let columns = matrix.desc.dims[1];
     let range = rows.start * columns as usize..rows.end * columns as usize;
-    Tensor::f32(&[rows.len() as i64, columns], &matrix.floats()[range])
+    WordTensor::f32(&[rows.len() as i64, columns], &matrix.floats()[range])
 }
 
 #[test]
@@ -142,12 +142,12 @@ fn the_bits_of_a_row_do_not_depend_on_the_other_rows() {
     for micro in sets() {
         for (m, n, k) in [(70, 130, 40), (150, 33, 700), (61, 64, 64), (13, 300, 1024), (40, 1, 600)] {
             for flags in [0, 14] {
-                let whole = Case::new(m, n, k, flags);
+                let whole = GemmCase::new(m, n, k, flags);
                 let c = whole.compute(micro);
                 for rows in [0..1, 1..2, 3..9, 5..12, 0..m - 1, m / 2..m, m - 1..m] {
-                    let shape = Shape { m: rows.len(), ..whole.shape };
+                    let shape = GemmShape { m: rows.len(), ..whole.shape };
                     let (a, b, bias) = (part(&whole.a, rows.clone()), whole.b.clone(), whole.bias.clone());
-                    let some = Case { shape, a, b, bias, relu: whole.relu }.compute(micro);
+                    let some = GemmCase { shape, a, b, bias, relu: whole.relu }.compute(micro);
                     assert!(some.bits() == part(&c, rows.clone()).bits(), "{:?}: rows {rows:?}", whole.shape);
                 }
             }
@@ -159,22 +159,22 @@ fn the_bits_of_a_row_do_not_depend_on_the_other_rows() {
 fn the_bits_do_not_depend_on_how_the_operands_lie() {
     for micro in sets() {
         let (m, n, k) = (67, 131, 600);
-        let plain = Case::new(m, n, k, 4);
+        let plain = GemmCase::new(m, n, k, 4);
         let want = plain.compute(micro);
-        let transposed = |matrix: &Tensor| {
+        let transposed = |matrix: &WordTensor| {
             let (rows, columns) = (matrix.desc.dims[0], matrix.desc.dims[1]);
             let values = matrix.floats();
             let turned: Vec<f32> = (0..columns)
                 .flat_map(|j| (0..rows).map(move |i| (i * columns + j) as usize))
                 .map(|at| values[at])
                 .collect();
-            Tensor::f32(&[columns, rows], &turned)
+            WordTensor::f32(&[columns, rows], &turned)
         };
         for flags in 1..4 {
-            let shape = Shape { transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0, ..plain.shape };
+            let shape = GemmShape { transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0, ..plain.shape };
             let a = if shape.transpose_a { transposed(&plain.a) } else { plain.a.clone() };
             let b = if shape.transpose_b { transposed(&plain.b) } else { plain.b.clone() };
-            let case = Case { shape, a, b, bias: plain.bias.clone(), relu: false };
+            let case = GemmCase { shape, a, b, bias: plain.bias.clone(), relu: false };
             assert!(case.compute(micro).bits() == want.bits(), "{shape:?}");
         }
     }

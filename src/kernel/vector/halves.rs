@@ -1,16 +1,15 @@
-//! The matrix product of halves: A and B of f16 or bf16, sums in f32, C of halves or of floats.
+//! 16-bit float matrix product: A and B of f16 or bf16, f32 accumulators, C of the same type or f32.
 //!
-//! C is cut into tiles. A tile is computed for itself: for each stretch of K the halves that it needs of A and B become
-//! floats, B in panels, in the slot's scratch memory; the micro-kernels of f32 add the products to the tile's sums
-//! there; at last what follows the product is done to each row, which then goes to C, rounded once. Weights that were
-//! packed before are floats in panels already.
+//! C is divided into tiles. A tile is computed on its own: for each K block its parts of A and B are converted to f32,
+//! B in packed panels, in the slot's scratch memory; the f32 micro-kernels accumulate the products there; finally each
+//! row goes through the epilogue and to C, rounded once. Packed weights are f32 panels already.
 //!
-//! Same bits: an element is the chain of its products in the order of K, whatever tile it lies in.
+//! Determinism: an element is the chain of its products in the order of K, in every tile.
 
 use super::activation::Activation;
 use super::convert::{self, Stored};
-use super::gemm::Shape;
-use super::micro::{From, MicroKernels, Scale, Strided, Tile as MicroTile};
+use super::gemm::GemmShape;
+use super::micro::{From, MicroKernels, MicroTile, Scale, Strided};
 use super::pack;
 use super::pack::stretches;
 use super::panels::Panels;
@@ -22,12 +21,12 @@ use std::ops::Range;
 /// Rows and columns of tiles: the smaller ones are for small products. All are whole micro-tiles of every instruction
 /// set.
 const TILES: [(usize, usize); 4] = [(144, 192), (144, 64), (48, 64), (12, 64)];
-/// As many tiles are enough for any pool.
+/// Enough tiles for any pool.
 const ENOUGH: usize = 64;
 
-/// Where B comes from.
+/// The source of B.
 #[derive(Clone, Copy)]
-pub enum Right<'a, T> {
+pub enum HalvesB<'a, T> {
     /// [K, N], or [N, K] if it is transposed.
     Matrix(Matrix<'a, T>),
     Panels(&'a Panels),
@@ -35,17 +34,17 @@ pub enum Right<'a, T> {
 
 /// The operands of a product: C = activation(A B + bias of the column + addend), added in this order.
 #[derive(Clone, Copy)]
-pub struct Operands<'a, T, U> {
+pub struct HalvesOperands<'a, T, U> {
     pub a: Matrix<'a, T>,
-    pub b: Right<'a, T>,
+    pub b: HalvesB<'a, T>,
     pub bias: Option<&'a [U]>,
     pub addend: Option<Matrix<'a, U>>,
     pub activation: Activation,
 }
 
-/// How products are cut; depends on their sizes alone.
+/// The division of products; depends only on their sizes.
 #[derive(Clone, Copy)]
-struct Cut {
+struct HalvesTiling {
     depth: usize,
     stretches: usize,
     rows: usize,
@@ -54,46 +53,46 @@ struct Cut {
     tiles: usize,
 }
 
-impl Cut {
-    fn new(shape: &Shape, count: usize) -> Cut {
+impl HalvesTiling {
+    fn new(shape: &GemmShape, count: usize) -> HalvesTiling {
         let (depth, stretches) = stretches(shape.k);
         let number = |(rows, columns): (usize, usize)| shape.m.div_ceil(rows) * shape.n.div_ceil(columns);
         let enough = ENOUGH.div_ceil(count.max(1));
         let last = TILES[TILES.len() - 1];
         let (rows, columns) = TILES.into_iter().find(|&tile| number(tile) >= enough).unwrap_or(last);
-        Cut { depth, stretches, rows, columns, down: shape.m.div_ceil(rows), tiles: number((rows, columns)) }
+        HalvesTiling { depth, stretches, rows, columns, down: shape.m.div_ceil(rows), tiles: number((rows, columns)) }
     }
 
-    /// Floats of scratch memory: panels of B, rows of A, columns that are turned, sums, a row.
+    /// Floats of scratch memory: panels of B, rows of A, columns to be transposed, accumulators, a row.
     fn floats(&self, micro: &MicroKernels) -> [usize; 5] {
-        let Cut { depth, rows, columns, .. } = *self;
+        let HalvesTiling { depth, rows, columns, .. } = *self;
         [depth * columns, depth * rows, depth * micro.width, rows * columns, columns]
     }
 }
 
 /// Scratch memory that `compute` needs per slot, in bytes.
-pub fn scratch_bytes(shape: &Shape, count: usize) -> usize {
-    let cut = Cut::new(shape, count);
+pub fn scratch_bytes(shape: &GemmShape, count: usize) -> usize {
+    let cut = HalvesTiling::new(shape, count);
     cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
 }
 
-/// The most that any number of rows, columns and products needs.
-pub fn most_scratch_bytes(shape: &Shape) -> usize {
+/// The maximum for any number of rows, columns and products.
+pub fn most_scratch_bytes(shape: &GemmShape) -> usize {
     let (depth, stretches) = stretches(shape.k);
     let (rows, columns) = TILES[0];
-    let cut = Cut { depth, stretches, rows, columns, down: 1, tiles: 1 };
+    let cut = HalvesTiling { depth, stretches, rows, columns, down: 1, tiles: 1 };
     cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
 }
 
 /// Computes `count` products of one shape into `c`, one result below the other.
 pub fn compute<'a, T: Stored, U: Stored>(
-    shape: &Shape,
+    shape: &GemmShape,
     count: usize,
-    operands: &(dyn Fn(usize) -> Operands<'a, T, U> + Sync),
+    operands: &(dyn Fn(usize) -> HalvesOperands<'a, T, U> + Sync),
     c: MatrixMut<'_, U>,
     site: &dyn Site,
 ) -> Result<()> {
-    let (cut, micro) = (Cut::new(shape, count), MicroKernels::best());
+    let (cut, micro) = (HalvesTiling::new(shape, count), MicroKernels::best());
     let items = cut.tiles * count;
     if items == 0 {
         return Ok(());
@@ -102,9 +101,9 @@ pub fn compute<'a, T: Stored, U: Stored>(
     let cost_ns = 1.2 * shape.cost_ns() as f32 / cut.tiles as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         let floats = cut.floats(&micro);
-        // SAFETY: the slot's memory, which is as large as `scratch_bytes` asked for; no other claim has this slot.
+        // SAFETY: the slot's memory, which is as large as `scratch_bytes` requested; no other claim has this slot.
         let room = unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast(), floats.iter().sum()) };
-        let mut room = Room::new(room, floats);
+        let mut room = HalvesScratch::new(room, floats);
         assert!(claim.end() <= items);
         for item in claim.begin()..claim.end() {
             let (number, tile) = (item / cut.tiles, item % cut.tiles);
@@ -115,7 +114,7 @@ pub fn compute<'a, T: Stored, U: Stored>(
             let (down, across) = (tile % cut.down * cut.rows, tile / cut.down * cut.columns);
             let rows = down..shape.m.min(down + cut.rows);
             let columns = across..shape.n.min(across + cut.columns);
-            let tile = Tile { shape, cut: &cut, micro: &micro, operands, c, rows, columns };
+            let tile = HalvesTile { shape, cut: &cut, micro: &micro, operands, c, rows, columns };
             // SAFETY: the operands fit; no other claim has the tile.
             unsafe { tile.compute(&mut room) };
         }
@@ -123,12 +122,12 @@ pub fn compute<'a, T: Stored, U: Stored>(
     })
 }
 
-impl<T: Stored, U: Stored> Operands<'_, T, U> {
-    fn check(&self, shape: &Shape, c: &MatrixMut<'_, U>, micro: &MicroKernels) {
-        let Shape { m, n, k, transpose_a, transpose_b } = *shape;
+impl<T: Stored, U: Stored> HalvesOperands<'_, T, U> {
+    fn check(&self, shape: &GemmShape, c: &MatrixMut<'_, U>, micro: &MicroKernels) {
+        let GemmShape { m, n, k, transpose_a, transpose_b } = *shape;
         let b = match self.b {
-            Right::Matrix(b) => b.holds(k, n, transpose_b),
-            Right::Panels(panels) => panels.holds(k, n, micro.width),
+            HalvesB::Matrix(b) => b.holds(k, n, transpose_b),
+            HalvesB::Panels(panels) => panels.holds(k, n, micro.width),
         };
         let bias = self.bias.is_none_or(|bias| bias.len() == n);
         let addend = self.addend.is_none_or(|addend| addend.holds(m, n, false));
@@ -137,7 +136,7 @@ impl<T: Stored, U: Stored> Operands<'_, T, U> {
 }
 
 /// A slot's scratch memory.
-struct Room<'r> {
+struct HalvesScratch<'r> {
     b: &'r mut [f32],
     a: &'r mut [f32],
     turned: &'r mut [f32],
@@ -145,37 +144,37 @@ struct Room<'r> {
     row: &'r mut [f32],
 }
 
-impl<'r> Room<'r> {
-    fn new(room: &'r mut [f32], [b, a, turned, sums, _]: [usize; 5]) -> Room<'r> {
+impl<'r> HalvesScratch<'r> {
+    fn new(room: &'r mut [f32], [b, a, turned, sums, _]: [usize; 5]) -> HalvesScratch<'r> {
         let (b, room) = room.split_at_mut(b);
         let (a, room) = room.split_at_mut(a);
         let (turned, room) = room.split_at_mut(turned);
         let (sums, row) = room.split_at_mut(sums);
-        Room { b, a, turned, sums, row }
+        HalvesScratch { b, a, turned, sums, row }
     }
 }
 
-struct Tile<'p, 'a, T, U> {
-    shape: &'p Shape,
-    cut: &'p Cut,
+struct HalvesTile<'p, 'a, T, U> {
+    shape: &'p GemmShape,
+    cut: &'p HalvesTiling,
     micro: &'p MicroKernels,
-    operands: Operands<'a, T, U>,
+    operands: HalvesOperands<'a, T, U>,
     c: MatrixMut<'a, U>,
     rows: Range<usize>,
     columns: Range<usize>,
 }
 
-impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
+impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
     /// # Safety
-    /// The operands fit the shape; nobody else writes the tile.
-    unsafe fn compute(&self, room: &mut Room<'_>) {
-        let Cut { depth, stretches, columns: stride, .. } = *self.cut;
+    /// The operands fit the shape; nothing else writes the tile.
+    unsafe fn compute(&self, room: &mut HalvesScratch<'_>) {
+        let HalvesTiling { depth, stretches, columns: stride, .. } = *self.cut;
         let (width, most) = (self.micro.width, self.micro.rows);
         let panels = || self.columns.clone().step_by(width).map(|first| first..self.columns.end.min(first + width));
         for number in 0..stretches {
             let begin = number * depth;
             let depth = begin..self.shape.k.min(begin + depth);
-            if let Right::Matrix(b) = self.operands.b {
+            if let HalvesB::Matrix(b) = self.operands.b {
                 for (panel, to) in panels().zip(room.b.chunks_exact_mut((self.cut.depth * width).max(1))) {
                     self.pack_b(&b, &depth, &panel, room.turned, to);
                 }
@@ -186,7 +185,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
             for first in self.rows.clone().step_by(most) {
                 let count = most.min(self.rows.end - first);
                 let at = first - self.rows.start;
-                // Where K is 0 there is no A to point into.
+                // If K is 0 there is no A to point into.
                 let (offset, steps) = match self.shape.transpose_a {
                     true => (at, (self.rows.len(), 1)),
                     false => (at * depth.len(), (1, depth.len())),
@@ -195,15 +194,15 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
                 let a = Strided { data, depth: steps.0, across: steps.1 };
                 for (index, panel) in panels().enumerate() {
                     let data = match self.operands.b {
-                        Right::Matrix(_) => room.b.as_ptr().wrapping_add(index * self.cut.depth * width),
-                        Right::Panels(panels) => panels.at(begin, depth.len(), panel.start),
+                        HalvesB::Matrix(_) => room.b.as_ptr().wrapping_add(index * self.cut.depth * width),
+                        HalvesB::Panels(panels) => panels.at(begin, depth.len(), panel.start),
                     };
                     let b = Strided { data, depth: width, across: 1 };
                     let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
                     let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
                     let tile = MicroTile { rows, columns, depth, a, b, from, c, c_stride: stride, scale };
-                    // SAFETY: A's rows and B's panel were filled for this stretch, B's up to whole vectors; the sums
-                    // have `stride` columns, of which the panel's are some.
+                    // SAFETY: A's rows and B's panel were filled for this K block, B's up to whole vectors; the
+                    // accumulators have `stride` columns, which include the panel's.
                     unsafe { self.micro.multiply(&tile) };
                 }
             }
@@ -215,7 +214,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
         }
     }
 
-    /// Some columns of B, at most a panel's width, as floats, and zeros up to whole vectors.
+    /// Converts some columns of B, at most a panel's width, to f32, padded with zeros to whole vectors.
     fn pack_b(
         &self,
         b: &Matrix<'_, T>,
@@ -241,7 +240,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
         }
     }
 
-    /// The tile's rows of A, one after the other; of a transposed A its columns.
+    /// The tile's rows of A, one after the other; its columns if A is transposed.
     fn widen_a(&self, depth: &Range<usize>, to: &mut [f32]) {
         let (a, isa) = (&self.operands.a, self.micro.isa);
         let (outer, inner) = if self.shape.transpose_a { (depth, &self.rows) } else { (&self.rows, depth) };
@@ -251,7 +250,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
     }
 
     /// # Safety
-    /// Nobody else writes the tile.
+    /// Nothing else writes the tile.
     unsafe fn finish(&self, row: usize, sums: &mut [f32], more: &mut [f32]) {
         let (isa, columns) = (self.micro.isa, &self.columns);
         let more = &mut more[..columns.len()];

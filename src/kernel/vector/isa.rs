@@ -1,9 +1,8 @@
-//! Instruction sets: which of them the processor has, and which of those the inner loops use.
+//! Instruction sets: those of the processor, and the one that the inner loops use.
 //!
-//! There is one choice for all kernels, made once per process: the best level that the processor has and that the
-//! environment variable WEIR_MAX_ISA allows. It never changes what is computed from integers; of floats it may change
-//! the last bits. Tests name a level themselves. AMX is there only for a process that has the system's permission
-//! (`amx`).
+//! All kernels use one level, chosen once per process: the best one of the processor that the environment variable
+//! WEIR_MAX_ISA allows. It never changes integer results; floats may differ in the last bits. Tests choose a level
+//! themselves. AMX is only available to a process that has the system's permission (`amx`).
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -12,16 +11,16 @@ use crate::sync::OnceLock;
 /// Levels, each better than those before it. A level that belongs to another architecture is never detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
-    /// What every processor of the target has.
+    /// The baseline of the target.
     Portable,
     Neon,
     /// AVX2, FMA and F16C.
     Avx2,
     /// AVX-512: F and BW.
     Avx512,
-    /// The same with dot products of bytes.
+    /// AVX-512 with int8 dot products (VNNI).
     Avx512Vnni,
-    /// The same with products of small matrices of bytes.
+    /// AVX-512 with AMX int8 tile products.
     Amx,
 }
 
@@ -46,7 +45,7 @@ impl Isa {
         NAMES.iter().find(|row| row.1 == self).map_or("", |row| row.0)
     }
 
-    /// The best level that the processor has and the process may use, which does not change.
+    /// The best level that the processor has and the process may use; constant.
     pub fn detected() -> Isa {
         static DETECTED: OnceLock<Isa> = OnceLock::new();
         *DETECTED.get_or_init(Isa::detect)
@@ -59,7 +58,7 @@ impl Isa {
             let avx2 = has!("avx2") && has!("fma") && has!("f16c");
             let avx512 = avx2 && has!("avx512f") && has!("avx512bw");
             if avx512 && has!("avx512vnni") {
-                // Tests cover the level where they can.
+                // Tests cover all levels.
                 #[cfg(target_arch = "x86_64")]
                 if super::amx::usable(cfg!(test) || named().is_some_and(|name| name.trim() == AMX)) {
                     return Isa::Amx;
@@ -80,32 +79,32 @@ impl Isa {
         Isa::Portable
     }
 
-    /// The levels that code for this target may run at, the lowest first.
+    /// The levels that this target supports and the machine has, lowest first.
     pub fn available() -> impl Iterator<Item = Isa> {
         let best = Isa::detected();
         let exists = move |isa: Isa| isa == Isa::Portable || (isa == Isa::Neon) == (best == Isa::Neon);
         NAMES.iter().map(|row| row.1).filter(move |&isa| isa <= best && exists(isa))
     }
 
-    /// The level of this process, or what is wrong with WEIR_MAX_ISA.
+    /// The level of this process, or the error in WEIR_MAX_ISA.
     pub fn checked() -> Result<Isa> {
         static CHOICE: OnceLock<Result<Isa, String>> = OnceLock::new();
         let choice = CHOICE.get_or_init(|| choose(named().as_deref(), Isa::detected()));
         choice.clone().map_err(Error::invalid)
     }
 
-    /// The level of this process. Calls that may fail ask `checked`; where it has failed nobody comes here, and the
-    /// portable level is always right.
+    /// The level of this process. Calls that may fail use `checked`; this is not reached after a failure, and the
+    /// portable level is always correct.
     pub fn best() -> Isa {
         Isa::checked().unwrap_or(Isa::Portable)
     }
 }
 
-/// The best of the available levels that is not above the one named.
+/// The best available level up to the one named.
 fn choose(named: Option<&str>, detected: Isa) -> Result<Isa, String> {
     let Some(name) = named else { return Ok(detected) };
     match NAMES.iter().find(|row| row.0 == name.trim()) {
-        // Neon and the levels of x86 are not above one another.
+        // Neon and the x86 levels are not comparable.
         Some((_, Isa::Neon)) if detected != Isa::Neon => Ok(Isa::Portable),
         Some((_, level)) => Ok(detected.min(*level)),
         None => {

@@ -1,14 +1,13 @@
-//! Arithmetic on one float, or on as many as a vector register holds, so that a formula is written once.
+//! Arithmetic on one float, or on a whole vector register, so that a formula is written once.
 //!
 //! A formula is a generic function that is always inlined into one with the `target_feature` of its vectors. Over plain
-//! floats it is code without branches, which the compiler turns into the vector instructions that every processor of
-//! the target has.
+//! floats it is branch-free code, which the compiler vectorises with the target's baseline instructions.
 
 /// One float or a vector of them.
 ///
 /// # Safety
 /// Of every method: the processor has the instructions of the type. Plain floats need none.
-pub trait Number: Copy {
+pub trait SimdNumber: Copy {
     unsafe fn splat(x: f32) -> Self;
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -26,8 +25,8 @@ pub trait Number: Copy {
 /// A vector register.
 ///
 /// # Safety
-/// As of `Number`; pointers are to as many floats as the method reads or writes.
-pub trait Vector: Number {
+/// As of `SimdNumber`; pointers are to as many floats as the method reads or writes.
+pub trait Vector: SimdNumber {
     /// Floats in a register.
     const LANES: usize;
     /// Partial sums in f64.
@@ -36,7 +35,7 @@ pub trait Vector: Number {
     unsafe fn load(from: *const f32) -> Self;
     /// `count` floats, at most LANES; -inf in the other lanes.
     unsafe fn load_part(from: *const f32, count: usize) -> Self;
-    /// The same with 0 in the other lanes.
+    /// As `load_part`, with 0 in the other lanes.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
     unsafe fn store(self, to: *mut f32);
     /// Stores the first `count` lanes.
@@ -51,7 +50,7 @@ pub trait Vector: Number {
     unsafe fn total(sums: Self::Sums) -> f64;
 }
 
-impl Number for f32 {
+impl SimdNumber for f32 {
     #[inline(always)]
     unsafe fn splat(x: f32) -> f32 {
         x
@@ -70,7 +69,7 @@ impl Number for f32 {
     }
     #[inline(always)]
     unsafe fn mul_add(self, factor: f32, summand: f32) -> f32 {
-        // Not f32::mul_add: without the instruction that is a call of the C library.
+        // Not f32::mul_add: without the instruction it calls the C library.
         self * factor + summand
     }
     #[inline(always)]
@@ -103,12 +102,12 @@ macro_rules! methods {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Number, Vector};
+    use super::{SimdNumber, Vector};
     use std::arch::x86_64::*;
 
     type V = __m256;
 
-    impl Number for V {
+    impl SimdNumber for V {
         methods! {
             fn splat(x: f32) -> V { _mm256_set1_ps(x) }
             fn add(self: V, other: V) -> V { _mm256_add_ps(self, other) }
@@ -169,12 +168,12 @@ mod avx2 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::{Number, Vector};
+    use super::{SimdNumber, Vector};
     use std::arch::x86_64::*;
 
     type V = __m512;
 
-    impl Number for V {
+    impl SimdNumber for V {
         methods! {
             fn splat(x: f32) -> V { _mm512_set1_ps(x) }
             fn add(self: V, other: V) -> V { _mm512_add_ps(self, other) }

@@ -1,20 +1,20 @@
-//! Plain loops that the compiler turns into vector instructions, compiled once for each level.
+//! Plain loops that the compiler vectorises, compiled once for each level.
 //!
-//! A loop is a value whose `run`, and all that it calls in its inner part, is always inlined, into a function with the
-//! level's instructions. None of them is fused or put in another order: all levels give the same bits.
+//! A loop is a value whose `run`, with everything that it calls in its inner part, is always inlined into a function
+//! with the level's instructions. No operation is fused or reordered: all levels give the same bits.
 
 use super::isa::Isa;
 
-/// A piece of work that is compiled for every level.
-pub trait Loop {
+/// Work that is compiled for every level.
+pub trait LevelLoop {
     type Output;
 
-    /// To be `#[inline(always)]`.
+    /// Must be `#[inline(always)]`.
     fn run(self) -> Self::Output;
 }
 
-/// Runs it with the instructions of a level that the processor has.
-pub fn on<L: Loop>(isa: Isa, work: L) -> L::Output {
+/// Runs it with the instructions of a supported level.
+pub fn on<L: LevelLoop>(isa: Isa, work: L) -> L::Output {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -29,12 +29,12 @@ pub fn on<L: Loop>(isa: Isa, work: L) -> L::Output {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn avx512<L: Loop>(work: L) -> L::Output {
+fn avx512<L: LevelLoop>(work: L) -> L::Output {
     work.run()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2<L: Loop>(work: L) -> L::Output {
+fn avx2<L: LevelLoop>(work: L) -> L::Output {
     work.run()
 }

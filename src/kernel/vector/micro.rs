@@ -1,12 +1,12 @@
-//! Micro-kernels: the innermost loop of a matrix product, which keeps a small tile of the result in registers.
+//! Micro-kernels: the innermost loop of a matrix product, which keeps a small tile of accumulators in registers.
 //!
 //! One set per instruction set, chosen at run time: weir's own for AVX2 and AVX-512 (`tile`), those of `gemm-f32` for
-//! others. What the driver builds on, and `gemm_tests` checks: an element of the tile is the chain `x = a[k] * b[k] +
-//! x` from zero and in the order of k, in every micro-kernel of a set, whole tile or remainder. So the bits of an
-//! element do not depend on where in a tile it lies.
+//! others. The driver relies on one property, which `gemm_tests` checks: an element of the tile is the chain
+//! `x = a[k] * b[k] + x` from zero and in the order of k, in every micro-kernel of a set, whole tile or remainder. So
+//! the bits of an element do not depend on its position in a tile.
 
 use super::isa::Isa;
-pub use super::step::{From, Scale, Strided, Tile};
+pub use super::step::{From, MicroTile, Scale, Strided};
 #[cfg(target_arch = "x86_64")]
 use super::tile;
 use gemm_common::microkernel::MicroKernelFn;
@@ -18,21 +18,21 @@ pub struct MicroKernels {
     pub isa: Isa,
     /// Floats in a vector register.
     pub lanes: usize,
-    /// Most columns of a tile, a multiple of `lanes`.
+    /// Maximum columns of a tile, a multiple of `lanes`.
     pub width: usize,
-    /// Most rows of a tile that is as wide as can be.
+    /// Maximum rows of a tile of full width.
     pub rows: usize,
-    /// Whether rows of A are read well only if neighbours along M are neighbours in memory.
+    /// Whether A should be packed if neighbours along M are not neighbours in memory.
     pub packs_a: bool,
-    kind: Kind,
+    kind: MicroKernelKind,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum MicroKernelKind {
     /// weir's own.
     #[cfg(target_arch = "x86_64")]
     Own,
-    /// One function per number of vectors and number of rows; the rows count fastest.
+    /// One function per number of vectors and number of rows; the rows vary fastest.
     Table(&'static [MicroKernelFn<f32>]),
 }
 
@@ -47,7 +47,7 @@ macro_rules! set {
                 width: $lanes * MR_DIV_N,
                 rows: NR,
                 packs_a: $packs_a,
-                kind: Kind::Table(TABLE.as_flattened()),
+                kind: MicroKernelKind::Table(TABLE.as_flattened()),
             }
         }
     };
@@ -61,7 +61,7 @@ set!(neon, Neon, 4, true, neon);
 fn own(isa: Isa) -> MicroKernels {
     let (lanes, registers) = tile::registers(isa);
     let rows = tile::most_rows(isa, registers);
-    MicroKernels { isa, lanes, width: lanes * registers, rows, packs_a: false, kind: Kind::Own }
+    MicroKernels { isa, lanes, width: lanes * registers, rows, packs_a: false, kind: MicroKernelKind::Own }
 }
 
 impl MicroKernels {
@@ -70,7 +70,7 @@ impl MicroKernels {
         Self::of(Isa::best())
     }
 
-    /// The set for a level that the processor has.
+    /// The set for a supported level.
     pub fn of(isa: Isa) -> MicroKernels {
         assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
         match isa {
@@ -84,26 +84,26 @@ impl MicroKernels {
         }
     }
 
-    /// Whether tiles are read from any place, parts of registers too, and copied.
+    /// Whether micro-kernels read B in place, partial registers included, and can copy it.
     pub fn reads_in_place(&self) -> bool {
-        !matches!(self.kind, Kind::Table(_))
+        !matches!(self.kind, MicroKernelKind::Table(_))
     }
 
-    /// Most rows of a tile with so many columns.
+    /// Maximum rows of a tile with this many columns.
     pub fn rows_of(&self, columns: usize) -> usize {
         match self.kind {
             #[cfg(target_arch = "x86_64")]
-            Kind::Own => tile::most_rows(self.isa, columns.div_ceil(self.lanes)),
-            Kind::Table(_) => self.rows,
+            MicroKernelKind::Own => tile::most_rows(self.isa, columns.div_ceil(self.lanes)),
+            MicroKernelKind::Table(_) => self.rows,
         }
     }
 
-    /// Most columns of a tile with so many rows.
+    /// Maximum columns of a tile with this many rows.
     pub fn columns_of(&self, rows: usize) -> usize {
         match self.kind {
             #[cfg(target_arch = "x86_64")]
-            Kind::Own => tile::most_registers(self.isa, rows) * self.lanes,
-            Kind::Table(_) => self.width,
+            MicroKernelKind::Own => tile::most_registers(self.isa, rows) * self.lanes,
+            MicroKernelKind::Table(_) => self.width,
         }
     }
 
@@ -113,8 +113,8 @@ impl MicroKernels {
     /// At least one row and one column, at most `rows_of` and `width` of them. `c` has `rows` rows of `columns`
     /// writable floats, `c_stride` apart; `a` has `rows` times `depth` readable floats, `b` `depth` times `columns`, in
     /// a panel rounded up to whole vectors (`lanes`). The panel of a copy has `depth` rows of writable whole vectors.
-    /// What is written overlaps nothing that is read.
-    pub unsafe fn multiply(&self, tile: &Tile) {
+    /// Writes overlap no reads.
+    pub unsafe fn multiply(&self, tile: &MicroTile) {
         debug_assert!(
             (1..=self.width).contains(&tile.columns) && (1..=self.rows_of(tile.columns)).contains(&tile.rows)
         );
@@ -126,10 +126,10 @@ impl MicroKernels {
         match self.kind {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as demanded of the caller.
-            Kind::Own => unsafe { tile::compute(self.isa, tile) },
-            Kind::Table(table) => {
+            MicroKernelKind::Own => unsafe { tile::compute(self.isa, tile) },
+            MicroKernelKind::Table(table) => {
                 let function = table[(tile.columns.div_ceil(self.lanes) - 1) * self.rows + tile.rows - 1];
-                // SAFETY: as demanded of the caller; a set is given out only where its instructions exist (`of`).
+                // SAFETY: as demanded of the caller; a set exists only where its instructions do (`of`).
                 unsafe { call(function, tile) }
             }
         }
@@ -138,12 +138,12 @@ impl MicroKernels {
 
 /// # Safety
 /// As `multiply`, with the function for such a tile.
-unsafe fn call(function: MicroKernelFn<f32>, tile: &Tile) {
-    let Tile { rows, columns, depth, a, b, c, c_stride, scale, .. } = *tile;
-    // What becomes of the old C: 0 nothing, 1 it is added to, 2 it is scaled first.
+unsafe fn call(function: MicroKernelFn<f32>, tile: &MicroTile) {
+    let MicroTile { rows, columns, depth, a, b, c, c_stride, scale, .. } = *tile;
+    // The role of the old C: 0 ignored, 1 added to, 2 scaled first.
     let old = if scale.beta == 0.0 { 0 } else { 2 - (scale.beta == 1.0) as u8 };
-    // The micro-kernels speak of column-major tiles: their rows are our columns, and their left operand is our B.
-    // SAFETY: as demanded of the caller.
+    // The micro-kernels use column-major tiles: their rows are our columns, and their left operand is our B. SAFETY: as
+    // demanded of the caller.
     unsafe {
         function(
             columns,

@@ -1,27 +1,27 @@
-//! The inner loops of the built-in kernels. They know numbers and addresses, not descriptors or regions; the
-//! exception are the matrix products, which cut their own work because their tiles are not contiguous.
+//! The inner loops of the built-in kernels. They know numbers and addresses, not descriptors or regions. The exception
+//! are the matrix products, which divide their own work because their tiles are not contiguous.
 //!
-//! - `isa`: which instruction sets are used, for all of them; `amx`: whether the process may use AMX.
-//! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`, `tile`: its innermost loop per
-//!   instruction set; `pack`: its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes;
-//!   `halves`: of f16 and bf16.
-//! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
-//! - `standalone`: products that belong to no engine, on a pool given by the call.
-//! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`:
-//!   what lets them be in place; `functions`: exponentials, logarithms and their like; `real`: what those need of
-//!   registers.
-//! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
-//! - `softmax_halves`: the same of f16 and bf16; `norm`: normalisation.
+//! - `isa`: the instruction sets in use, for all of them; `amx`: whether the process may use AMX.
+//! - `gemm`: the matrix product: its division; `piece`: blocks, panels, tiles; `micro`, `tile`: its innermost loop per
+//!   instruction set; `pack`: its packing; `thin`, `thin_turned`: a few rows, without packing. `int8`: int8 products;
+//!   `halves`: f16 and bf16 products.
+//! - `site`: the environment of a product: matrices, scratch memory, a region.
+//! - `standalone`: products without an engine, on a pool given by the call.
+//! - `elementwise`: sums and rectifiers over slices. `eltwise`: unary elementwise functions, in place or not;
+//!   `elements`: access that allows in place; `functions`: exponentials, logarithms and the like; `real`: register
+//!   operations for these.
+//! - `softmax`, `argmax`: a few passes along rows, or along a stripe of neighbouring columns.
+//! - `softmax_halves`: softmax of f16 and bf16; `norm`: normalisation.
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
-//! - `finish`: what follows a product; `activation`: sigmoid, tanh and their kind, as that needs them.
+//! - `finish`: the epilogue of a product; `activation`: sigmoid, tanh and others for it.
 //! - `conv`, `pooling`: windows over images and signals. `cell`: the gates of recurrent cells.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once; `wide`: sixteen lanes
-//!   on all of them, for sums that must not differ.
-//! - `binary`: functions of two elements. `affine`: scales and zero points.
+//!   on all of them, for sums with identical bits.
+//! - `binary`: binary elementwise functions. `affine`: scales and zero points.
 //! - `movement`: copies between layouts, transposition.
 //! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.
-//! - `convert`: slices of one storage type from and to floats.
-//! - `columns`: mutable access to a stretch of columns of an output.
+//! - `convert`: slices between storage types and f32.
+//! - `columns`: mutable access to stripes of columns of an output.
 
 pub mod activation;
 pub mod affine;

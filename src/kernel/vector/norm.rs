@@ -1,7 +1,7 @@
-//! Normalisation: rows of numbers by their own statistics, or channels by given ones. All levels give the same bits.
+//! Normalisation: rows by their own statistics, or channels by given ones. All levels give the same bits.
 //!
-//! x and the result are floats or halves, T; scale and shift are floats or of that type, P. Statistics and everything
-//! in between is computed as for floats, and the result is rounded once.
+//! x and the result are f32 or 16-bit floats, T; scale and shift are f32 or of that type, P. Statistics and all
+//! intermediate results are computed as for f32, and the result is rounded once.
 
 mod channels;
 mod rows;
@@ -11,7 +11,7 @@ use super::isa::Isa;
 use super::wide::{LANES, Wide};
 
 pub use channels::Channels;
-pub use rows::{By, Rows};
+pub use rows::{RowNorm, RowStatistic};
 
 /// Scale and shift of a row, or of many.
 #[derive(Clone, Copy, Debug)]
@@ -21,14 +21,14 @@ pub struct Affine<'a, P> {
 }
 
 impl<'a, P: Stored> Affine<'a, P> {
-    /// A stretch of both.
+    /// A range of both.
     #[inline(always)]
     fn part(&self, begin: usize, len: usize) -> Affine<'a, P> {
         let part = |values: Option<&'a [P]>| values.map(|values| &values[begin..][..len]);
         Affine { scale: part(self.scale), shift: part(self.shift) }
     }
 
-    /// Those of a channel.
+    /// Scale and shift of a channel.
     #[inline(always)]
     fn of(&self, channel: usize) -> (f32, f32) {
         let of = |values: Option<&'a [P]>, other: f32| values.map_or(other, |values| values[channel].widened());
@@ -59,7 +59,7 @@ unsafe fn all<W: Wide, T: Stored>(x: &[T], mean: f32, factor: f32, shift: f32, o
     }
 }
 
-/// Estimated time of an element.
+/// Estimated time per element.
 pub fn element_ns(isa: Isa) -> f32 {
     if isa > Isa::Portable { 0.15 } else { 0.4 }
 }

@@ -1,19 +1,18 @@
-//! Copying a part of a matrix into a panel: `depth` rows of `count` floats, `stride` apart. What a row lacks to
-//! whole vectors is filled up with zeros: nobody uses what is computed there, but leftovers in memory could be slow
-//! to compute with, or trap.
+//! Packs a part of a matrix into a panel: `depth` rows of `count` floats, `stride` apart. Rows are padded with zeros to
+//! whole vectors: nobody uses the results there, but leftovers in memory could be slow to compute with, or trap.
 
 use super::isa::Isa;
-use super::movement::Transpose;
+use super::movement::TileTranspose;
 
-/// Longest stretch of K.
+/// Maximum length of a K block.
 const MAX_DEPTH: usize = 512;
 /// Columns of a transposed source that are read side by side, a cache line of the panel. More of them, a power of two
-/// apart, would push each other out of the cache.
+/// apart, would evict each other from the cache.
 const GROUP: usize = 16;
 /// Floats of a cache line.
 const LINE: usize = 16;
 
-/// Copies `depth` rows of `count` floats that are `source_stride` apart, and fills each up with zeros to `padded`.
+/// Copies `depth` rows of `count` floats that are `source_stride` apart, and pads each with zeros to `padded`.
 ///
 /// # Safety
 /// The rows are readable; `panel` has `depth` rows of `padded` writable floats, `stride` apart; the two do not overlap.
@@ -24,7 +23,7 @@ pub unsafe fn rows(
     panel: *mut f32,
     stride: usize,
 ) {
-    // SAFETY: passed on. The widths of whole panels are known to the compiler, which then copies in registers.
+    // SAFETY: passed on. The widths of whole panels are compile-time constants, so that the copy stays in registers.
     unsafe {
         match count {
             16 => fixed::<16>(source, source_stride, depth, panel, stride),
@@ -59,7 +58,7 @@ unsafe fn fixed<const WIDTH: usize>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::thin_turned::Turn;
+    use super::super::thin_turned::TransposeLanes;
     use super::LINE;
     use std::arch::x86_64::{__m512, _mm512_setzero_ps, _mm512_storeu_ps};
 
@@ -73,7 +72,7 @@ mod x86 {
         while k < depth {
             // The last line ends with the columns, and overlaps the one before.
             let at = k.min(depth - LINE);
-            // SAFETY: as demanded of the caller; places along K below the depth.
+            // SAFETY: as demanded of the caller; positions along K below the depth.
             unsafe {
                 let mut pieces = [[_mm512_setzero_ps(); 4]; 4];
                 for i in 0..4 {
@@ -92,7 +91,7 @@ mod x86 {
     }
 }
 
-/// The same of a transposed source: `count` columns of `depth` floats, `source_stride` apart.
+/// As `rows`, for a transposed source: `count` columns of `depth` floats, `source_stride` apart.
 ///
 /// # Safety
 /// As `rows`, on a level that the processor has.
@@ -106,7 +105,7 @@ pub unsafe fn columns(
 ) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     const FLOAT: usize = size_of::<f32>();
-    let Some(turn) = Transpose::of(isa, FLOAT) else { unreachable!("floats have a size that registers hold") };
+    let Some(turn) = TileTranspose::of(isa, FLOAT) else { unreachable!("floats have a size that registers hold") };
     // SAFETY: as demanded of the caller; all indices are below depth and count.
     unsafe {
         for first in (0..count).step_by(GROUP) {
@@ -128,8 +127,8 @@ pub unsafe fn columns(
     }
 }
 
-/// Longest stretch of K, and how many there are: of K alone, and at least one, so that without K the result is zero,
-/// plus the bias.
+/// Length of the longest K block, and the number of blocks: from K alone, and at least one, so that with K = 0 the
+/// result is zero, plus the bias.
 pub(super) fn stretches(k: usize) -> (usize, usize) {
     let count = k.div_ceil(MAX_DEPTH).max(1);
     (k.div_ceil(count), count)

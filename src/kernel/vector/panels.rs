@@ -1,19 +1,19 @@
-//! A matrix B that was packed once, in the panels that the micro-kernels of f32 read, for any number of products.
+//! A matrix B packed once into the panels that the f32 micro-kernels read, for any number of products.
 //!
-//! Stretch after stretch of K, and in it panel after panel of as many columns as a micro-kernel takes. The layout
-//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. A single column is
-//! there once more, without gaps, behind the panels (`column`).
+//! K block after K block, and in it panel after panel as wide as a micro-kernel. The layout depends on K, N and the
+//! instruction set, not on the blocks and division of a product. A single column is stored once more, densely, behind
+//! the panels (`column`).
 
 use super::micro::MicroKernels;
 use super::pack::{self, stretches};
 use super::site::Matrix;
 use crate::base::{Error, Result};
-use crate::memory::Buffer;
+use crate::memory::AlignedBuffer;
 
 /// A packed B.
 #[derive(Debug)]
 pub struct Panels {
-    memory: Buffer,
+    memory: AlignedBuffer,
     k: usize,
     n: usize,
     /// Columns of a panel.
@@ -40,15 +40,15 @@ impl Panels {
             .and_then(|columns| columns.checked_add((n == 1) as usize)?.checked_mul(k)?.checked_mul(size_of::<f32>()))
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
-        let panels = Panels { memory: Buffer::zeroed(bytes, "packed weights")?, k, n, width };
+        let panels = Panels { memory: AlignedBuffer::zeroed(bytes, "packed weights")?, k, n, width };
         let (depth, count) = stretches(k);
         for begin in (0..count).map(|number| number * depth) {
             let depth = depth.min(k - begin);
             for first in (0..n).step_by(width) {
                 let columns = width.min(n - first);
                 let size = (depth, columns, columns);
-                // SAFETY: stretch and columns are inside B; the panel is inside the memory, which has a multiple of
-                // its width for every row of B.
+                // SAFETY: K block and columns are inside B; the panel is inside the memory, which has a multiple of its
+                // width for every row of B.
                 unsafe {
                     let panel = panels.at(begin, depth, first).cast_mut();
                     if transposed {
@@ -62,7 +62,7 @@ impl Panels {
         if n == 1 {
             let column = panels.memory.data().cast::<f32>().wrapping_add(k * width);
             for at in 0..k {
-                // SAFETY: an element of B; behind the panels there is room for the column.
+                // SAFETY: an element of B; there is room for the column behind the panels.
                 unsafe { *column.add(at) = if transposed { *b.at(0, at) } else { *b.at(at, 0) } };
             }
         }
@@ -72,7 +72,7 @@ impl Panels {
     /// The column as a row, if it is the only one.
     pub fn column(&self) -> Option<Matrix<'_, f32>> {
         let data = self.memory.data().cast::<f32>().wrapping_add(self.k * self.width);
-        // SAFETY: K elements that were written when the column was packed, and that nobody writes again.
+        // SAFETY: K elements that were written when the column was packed, and are never written again.
         (self.n == 1).then(|| unsafe { Matrix::new(data, 1, self.k, self.k) })
     }
 
@@ -86,7 +86,7 @@ impl Panels {
         self.memory.bytes()
     }
 
-    /// The panel with column `first`, of the stretch from row `begin` on.
+    /// The panel with column `first`, of the K block from row `begin` on.
     pub(super) fn at(&self, begin: usize, depth: usize, first: usize) -> *const f32 {
         let padded = self.n.next_multiple_of(self.width);
         self.memory.data().cast::<f32>().wrapping_add(begin * padded + first * depth).cast_const()
@@ -95,12 +95,12 @@ impl Panels {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finish::Finish;
-    use super::super::gemm::{Batch, Operands, Right, Shape, compute_batch_with};
+    use super::super::finish::ProductEpilogue;
+    use super::super::gemm::{GemmBatch, GemmShape, OperandB, Operands, compute_batch_with};
     use super::super::isa::Isa;
     use super::super::micro::Scale;
     use super::super::site::MatrixMut;
-    use super::super::standalone::Call;
+    use super::super::standalone::StandaloneCall;
     use super::*;
 
     #[test]
@@ -115,17 +115,17 @@ mod tests {
                     let (rows, columns) = if transpose_b { (n, k) } else { (k, n) };
                     let matrix = Matrix::dense(&b, rows, columns);
                     let panels = Panels::new_with(&micro, matrix, k, n, transpose_b).unwrap();
-                    let shape = Shape { m, n, k, transpose_a: false, transpose_b };
-                    let product = |b: Right<'_>| {
+                    let shape = GemmShape { m, n, k, transpose_a: false, transpose_b };
+                    let product = |b: OperandB<'_>| {
                         let mut c = vec![7.0f32; m * n];
-                        let operands = Operands { a: Matrix::dense(&a, m, k), b, finish: Finish::default() };
+                        let operands = Operands { a: Matrix::dense(&a, m, k), b, finish: ProductEpilogue::default() };
                         let scale = Scale { alpha: 1.0, beta: 0.0 };
-                        let call = Call::new(None, 1000, shape.scratch_bytes_with(&micro)).unwrap();
-                        let batch = Batch { shape, count: 1, scale, operands: &|_| operands };
+                        let call = StandaloneCall::new(None, 1000, shape.scratch_bytes_with(&micro)).unwrap();
+                        let batch = GemmBatch { shape, count: 1, scale, operands: &|_| operands };
                         compute_batch_with(micro, &batch, MatrixMut::dense(&mut c, m, n), &call).unwrap();
                         c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
                     };
-                    let same = product(Right::Panels(&panels)) == product(Right::Matrix(matrix));
+                    let same = product(OperandB::Panels(&panels)) == product(OperandB::Matrix(matrix));
                     assert!(same, "{isa:?} {m} x {n} x {k} {transpose_b}");
                 }
             }

@@ -1,85 +1,84 @@
-//! A piece of a product at work: some tiles of C, block by block.
+//! A running piece of a product: some tiles of C, block by block.
 //!
-//! How B comes to the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see `gemm`. Very
-//! few rows read B where it is in long runs (`thin`), once; so do the tiles of a B that lies near, or whose rows are no
-//! more than a tile's. Otherwise the first tiles copy B into panels while they read it, or it is packed before, if it
-//! is transposed or gathered.
+//! The way in which B reaches the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see
+//! `gemm`. A very small number of rows reads B in place in long runs (`thin`), once; so do the tiles of a B that is in
+//! a near cache, or is used by no more than one tile's rows. Otherwise the first tiles copy B into panels while they
+//! read it, or it is packed before, if it is transposed or gathered.
 //!
-//! A thread that draws pieces from its home gets one part of a block of columns after the other. Where the panels of
-//! all stretches fit, they are left in the slot's memory with a note of whose they are, and the next piece finds them
-//! there.
+//! A thread that takes pieces from its home range gets one part of a block of columns after the other. If the panels of
+//! all K blocks fit, they stay in the slot's memory with a note of their owner, and the next piece finds them there.
 
-use super::held::Held;
-use super::micro::{From, MicroKernels, Scale, Strided, Tile};
+use super::held::HeldPanels;
+use super::micro::{From, MicroKernels, MicroTile, Scale, Strided};
 use super::pack;
-use super::product::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
+use super::product::{BLOCK_COLUMNS, GemmShape, OperandB, Operands, Tiling};
 use super::site::Matrix;
 use super::step::Thin;
 use super::thin;
 use std::ops::Range;
 
-/// A B of so many floats lies in the second-level cache as it is, and its rows are not far apart.
+/// A B of at most this many floats is in the L2 cache as it is, and its rows are close together.
 const NEAR_B: usize = 64 << 10;
-/// A B of so many floats lies in some cache.
+/// A B of at most this many floats is in some cache.
 const CACHED_B: usize = 2 << 20;
-/// Least rows of tiles, and columns of tiles with few rows, that are faster than long runs.
+/// Minimum rows of tiles, and columns of tiles with few rows, that are faster than long runs.
 const LEAST_ROWS: usize = 4;
 const WIDE_RUN: usize = 32;
-/// Least columns of tiles that read a B once where it is, whatever its size: whole cache lines.
+/// Minimum columns of tiles that read a B of any size once in place: whole cache lines.
 const LEAST_RUN: usize = 16;
 
-/// One piece at work.
-pub struct Piece<'a> {
-    pub shape: Shape,
+/// A running piece.
+pub struct GemmPiece<'a> {
+    pub shape: GemmShape,
     pub scale: Scale,
     pub operands: Operands<'a>,
-    pub cut: &'a Cut,
+    pub cut: &'a Tiling,
     pub micro: &'a MicroKernels,
     /// The slot's scratch memory: panels of B, then one of A.
     pub panels: *mut f32,
-    /// Number of the product, in a batch.
+    /// Index of the product in a batch.
     pub number: usize,
-    pub held: &'a Held,
+    pub held: &'a HeldPanels,
     pub c: *mut f32,
     pub c_stride: usize,
 }
 
-/// How rows of a block read B.
+/// How the rows of a block read B.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Where it is, in tiles of at most so many columns.
+enum ReadB {
+    /// In place, in tiles of at most this many columns.
     Place(usize),
-    /// Where it is, and into panels.
+    /// In place, copying it into panels.
     Copy,
     /// From panels in the scratch memory.
     Pack,
-    /// From panels that were packed before.
+    /// From weights packed before.
     Panels,
 }
 
-/// A stretch of K.
+/// A K block.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct KBlock {
     begin: usize,
     depth: usize,
-    /// Where its panels begin, in the room for panels.
+    /// Offset of its panels in the room for panels.
     room: usize,
     first: bool,
     last: bool,
 }
 
 /// # Safety
-/// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nobody else
-/// uses the panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
-impl Piece<'_> {
+/// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nothing else uses
+/// the panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
+impl GemmPiece<'_> {
     pub unsafe fn run(&self, tiles: Range<usize>) {
-        let Shape { m, n, .. } = self.shape;
-        let Cut { tile_rows, tile_columns, tiles_down, .. } = *self.cut;
+        let GemmShape { m, n, .. } = self.shape;
+        let Tiling { tile_rows, tile_columns, tiles_down, .. } = *self.cut;
         let mut tile = tiles.start;
         while tile < tiles.end {
             let (block, down) = (tile / tiles_down, tile % tiles_down);
             let left = tiles.end - tile;
-            // Whole blocks of tiles are taken together.
+            // Whole blocks of tiles are processed together.
             let (count, blocks) = if down == 0 && left >= tiles_down {
                 (tiles_down, left / tiles_down)
             } else {
@@ -90,12 +89,12 @@ impl Piece<'_> {
             // SAFETY: the rows and columns of claimed tiles, inside C.
             unsafe {
                 if let Some(b) = self.thin(&rows) {
-                    // A transposed B is read along K: all of it for some columns, and then the next ones.
+                    // A transposed B is read along K: all of K for some columns, and then the next ones.
                     let along = self.shape.transpose_b && self.cut.stretches > 1;
                     let width = if along { thin::COLUMNS } else { thin::SUMS / rows.len() };
                     parts(&columns, width).for_each(|columns| self.few_rows(b, &rows, &columns));
                 } else {
-                    // What follows may want the rest of this block.
+                    // Later pieces may need the rest of this block.
                     let kept = (count < tiles_down && self.cut.keeps).then(|| self.number * self.cut.across + block);
                     parts(&columns, BLOCK_COLUMNS).for_each(|columns| self.block(&rows, &columns, kept));
                 }
@@ -104,9 +103,9 @@ impl Piece<'_> {
         }
     }
 
-    /// B, if these rows are so few that it is read where it is, in long runs.
+    /// B, if there are so few rows that it is read in place, in long runs.
     fn thin(&self, rows: &Range<usize>) -> Option<Matrix<'_, f32>> {
-        let Right::Matrix(b) = self.operands.b else { return None };
+        let OperandB::Matrix(b) = self.operands.b else { return None };
         let rows = rows.len();
         // Tiles multiply faster, if short runs are no worse, and if they are wide enough.
         let cached = self.shape.k.saturating_mul(b.stride()) <= CACHED_B && !self.shape.transpose_b;
@@ -116,11 +115,12 @@ impl Piece<'_> {
         (rows <= thin::ROWS && !tile && plain && thin::is_there(self.micro.isa)).then_some(b)
     }
 
-    /// A few rows, as many columns as there is room for sums.
+    /// A few rows, in ranges of columns that fit the room for accumulators.
     unsafe fn few_rows(&self, b: Matrix<'_, f32>, rows: &Range<usize>, columns: &Range<usize>) {
         self.held.replace(None);
         for stretch in self.stretches(0) {
-            // SAFETY: rows and columns are inside A, B and C; the scratch memory has room for the sums of few rows.
+            // SAFETY: rows and columns are inside A, B and C; the scratch memory has room for the accumulators of few
+            // rows.
             unsafe {
                 let b = if self.shape.transpose_b {
                     Strided { data: b.at(columns.start, stretch.begin), depth: 1, across: b.stride() }
@@ -153,17 +153,17 @@ impl Piece<'_> {
         unsafe { self.finish(rows, columns) };
     }
 
-    /// The stretches of K, in order; `room` is what the panels of one take if those of all are kept, else 0.
-    fn stretches(&self, room: usize) -> impl Iterator<Item = Stretch> + use<> {
+    /// The K blocks, in order; `room` is the size of one block's panels if those of all are kept, else 0.
+    fn stretches(&self, room: usize) -> impl Iterator<Item = KBlock> + use<> {
         let (count, depth, k) = (self.cut.stretches, self.cut.depth, self.shape.k);
         (0..count).map(move |number| {
             let begin = number * depth;
             let (first, last) = (number == 0, number + 1 == count);
-            Stretch { begin, depth: depth.min(k - begin), room: number * room, first, last }
+            KBlock { begin, depth: depth.min(k - begin), room: number * room, first, last }
         })
     }
 
-    /// What follows the product.
+    /// The epilogue of the product.
     unsafe fn finish(&self, rows: &Range<usize>, columns: &Range<usize>) {
         if self.operands.finish.is_nothing() {
             return;
@@ -177,100 +177,100 @@ impl Piece<'_> {
         }
     }
 
-    /// How these rows read B; `kept` says that others come after them.
-    fn way(&self, rows: usize, columns: usize, kept: bool) -> Way {
+    /// How these rows read B; `kept` tells that others come after them.
+    fn way(&self, rows: usize, columns: usize, kept: bool) -> ReadB {
         match self.operands.b {
-            Right::Panels(_) => Way::Panels,
-            Right::Matrix(b) if !self.shape.transpose_b => {
+            OperandB::Panels(_) => ReadB::Panels,
+            OperandB::Matrix(b) if !self.shape.transpose_b => {
                 let once = self.micro.columns_of(rows);
-                // Registers that lie across cache lines are read twice each, every time.
+                // Registers that straddle cache lines are read twice each, every time.
                 let register = self.micro.lanes * size_of::<f32>();
                 // SAFETY: the address is not used.
                 let aligned = unsafe { b.at(0, 0) as usize }.is_multiple_of(register)
                     && b.stride().is_multiple_of(self.micro.lanes);
                 let near = aligned && self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
                 match self.micro.reads_in_place() {
-                    true if once >= LEAST_RUN && !kept => Way::Place(once),
-                    true if near => Way::Place(self.micro.width),
-                    true => Way::Copy,
-                    false if near && columns.is_multiple_of(self.micro.lanes) => Way::Place(self.micro.width),
-                    false => Way::Pack,
+                    true if once >= LEAST_RUN && !kept => ReadB::Place(once),
+                    true if near => ReadB::Place(self.micro.width),
+                    true => ReadB::Copy,
+                    false if near && columns.is_multiple_of(self.micro.lanes) => ReadB::Place(self.micro.width),
+                    false => ReadB::Pack,
                 }
             }
-            _ => Way::Pack,
+            _ => ReadB::Pack,
         }
     }
 
-    /// Rows of one block of columns. The panels of one stretch take the place of those before, or, if the block has a
-    /// number to be `kept` by, those of all are there in the end, and may be there already.
+    /// Rows of one block of columns. The panels of one K block replace the previous ones, or, if the block has a number
+    /// to be `kept` by, those of all are there in the end, and may be there already.
     unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
         let way = self.way(rows.len(), columns.len(), kept.is_some());
-        let kept = kept.filter(|_| [Way::Pack, Way::Copy].contains(&way));
+        let kept = kept.filter(|_| [ReadB::Pack, ReadB::Copy].contains(&way));
         let room = kept.map_or(0, |_| self.cut.depth * columns.len().next_multiple_of(self.micro.width));
         let held = self.held.replace(kept);
         let most_rows = self.micro.rows_of(match way {
-            Way::Panels => self.micro.width.min(columns.len()),
-            Way::Place(most) => self.widest(columns, most),
-            Way::Pack | Way::Copy => self.widest(columns, self.micro.width),
+            ReadB::Panels => self.micro.width.min(columns.len()),
+            ReadB::Place(most) => self.widest(columns, most),
+            ReadB::Pack | ReadB::Copy => self.widest(columns, self.micro.width),
         });
         for stretch in self.stretches(room) {
-            if way == Way::Pack && !held {
+            if way == ReadB::Pack && !held {
                 // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
                 unsafe { self.pack(stretch, columns) };
             }
             for rows_of_tiles in evenly(rows, most_rows, 1) {
                 // The first ones have copied B for the others.
                 let copied = held || rows_of_tiles.start > rows.start;
-                let way = if way == Way::Copy && copied { Way::Pack } else { way };
+                let way = if way == ReadB::Copy && copied { ReadB::Pack } else { way };
                 // SAFETY: passed on.
                 unsafe { self.row_of_tiles(stretch, &rows_of_tiles, columns, way) };
             }
         }
     }
 
-    /// Columns of the widest tile of a block, at most so many.
+    /// Columns of the widest tile of a block, up to `most`.
     fn widest(&self, columns: &Range<usize>, most: usize) -> usize {
         evenly(columns, most, self.micro.lanes).map(|panel| panel.len()).max().unwrap_or(most)
     }
 
-    /// Copies all columns of a block into panels.
-    unsafe fn pack(&self, stretch: Stretch, columns: &Range<usize>) {
+    /// Packs all columns of a block into panels.
+    unsafe fn pack(&self, stretch: KBlock, columns: &Range<usize>) {
         for (index, panel) in evenly(columns, self.micro.width, self.micro.lanes).enumerate() {
             // SAFETY: passed on.
             unsafe { self.pack_b(stretch, &panel, index) };
         }
     }
 
-    /// As many rows as a micro-tile has, all columns of the block, one stretch of K.
-    unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, way: Way) {
+    /// As many rows as a micro-tile has, all columns of the block, one K block.
+    unsafe fn row_of_tiles(&self, stretch: KBlock, rows: &Range<usize>, columns: &Range<usize>, way: ReadB) {
         let scale = Scale { beta: if stretch.first { self.scale.beta } else { 1.0 }, ..self.scale };
         let (width, lanes) = (self.micro.width, self.micro.lanes);
-        // Packed weights have whole panels but for the last one.
+        // Packed weights have whole panels except for the last one.
         let (most, unit) = match way {
-            Way::Panels => (width, width),
-            Way::Place(most) => (most, lanes),
-            Way::Copy | Way::Pack => (width, lanes),
+            ReadB::Panels => (width, width),
+            ReadB::Place(most) => (most, lanes),
+            ReadB::Copy | ReadB::Pack => (width, lanes),
         };
-        // SAFETY: rows are inside A and C, columns inside B and C. What a micro-kernel reads from a panel is filled up
-        // to whole vectors.
+        // SAFETY: rows are inside A and C, columns inside B and C. Panels are padded to whole vectors for the
+        // micro-kernel's reads.
         unsafe {
             let a = self.operand_a(stretch, rows);
             for (index, panel) in evenly(columns, most, unit).enumerate() {
                 let (data, pitch, from) = match (self.operands.b, way) {
-                    (Right::Panels(panels), _) => {
+                    (OperandB::Panels(panels), _) => {
                         (panels.at(stretch.begin, stretch.depth, panel.start), width, From::Panel)
                     }
-                    (Right::Matrix(b), Way::Place(_)) => {
+                    (OperandB::Matrix(b), ReadB::Place(_)) => {
                         let from = if panel.len().is_multiple_of(lanes) { From::Panel } else { From::Place };
                         (b.at(stretch.begin, panel.start), b.stride(), from)
                     }
-                    (Right::Matrix(b), Way::Copy) => {
+                    (OperandB::Matrix(b), ReadB::Copy) => {
                         let to = From::Copy(self.panel_of_b(stretch, index), width);
                         (b.at(stretch.begin, panel.start), b.stride(), to)
                     }
                     _ => (self.panel_of_b(stretch, index).cast_const(), width, From::Panel),
                 };
-                self.micro.multiply(&Tile {
+                self.micro.multiply(&MicroTile {
                     rows: rows.len(),
                     columns: panel.len(),
                     depth: stretch.depth,
@@ -289,10 +289,10 @@ impl Piece<'_> {
         }
     }
 
-    /// The rows of A, where they are.
-    unsafe fn a_in_place(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
+    /// The rows of A in place.
+    unsafe fn a_in_place(&self, stretch: KBlock, rows: &Range<usize>) -> Strided {
         let a = self.operands.a;
-        // SAFETY: rows and stretch are inside A.
+        // SAFETY: rows and K block are inside A.
         unsafe {
             if self.shape.transpose_a {
                 Strided { data: a.at(stretch.begin, rows.start), depth: a.stride(), across: 1 }
@@ -302,11 +302,11 @@ impl Piece<'_> {
         }
     }
 
-    /// The rows of A for a micro-kernel: where they are if it reads them well there, else copied into the panel of A.
-    unsafe fn operand_a(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
-        let Shape { m, n, transpose_a, .. } = self.shape;
+    /// The rows of A for a micro-kernel: in place if that is fast, else copied into the panel of A.
+    unsafe fn operand_a(&self, stretch: KBlock, rows: &Range<usize>) -> Strided {
+        let GemmShape { m, n, transpose_a, .. } = self.shape;
         let a = self.operands.a;
-        // SAFETY: rows and stretch are inside A; the panel of A has the longest stretch times the most rows.
+        // SAFETY: rows and K block are inside A; the panel of A has the longest K block times the most rows.
         unsafe {
             if transpose_a || !self.micro.packs_a {
                 return self.a_in_place(stretch, rows);
@@ -319,39 +319,39 @@ impl Piece<'_> {
     }
 
     /// Copies some columns of B, at most a panel's width, into a panel.
-    unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>, index: usize) {
+    unsafe fn pack_b(&self, stretch: KBlock, columns: &Range<usize>, index: usize) {
         let padded = columns.len().next_multiple_of(self.micro.lanes);
         let size = (stretch.depth, columns.len(), padded);
         let stride = self.micro.width;
-        // SAFETY: columns and stretch are inside B; the panel has the longest stretch times its width.
+        // SAFETY: columns and K block are inside B; the panel has the longest K block times its width.
         unsafe {
             let panel = self.panel_of_b(stretch, index);
             match self.operands.b {
-                Right::Matrix(b) if self.shape.transpose_b => {
+                OperandB::Matrix(b) if self.shape.transpose_b => {
                     let source = b.at(columns.start, stretch.begin);
                     pack::columns(self.micro.isa, source, b.stride(), size, panel, stride);
                 }
-                Right::Matrix(b) => pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride),
-                Right::Gather(source, number) => {
+                OperandB::Matrix(b) => pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride),
+                OperandB::GatherPanels(source, number) => {
                     let panel = std::slice::from_raw_parts_mut(panel, stretch.depth * stride);
                     let depth = stretch.begin..stretch.begin + stretch.depth;
                     source.fill(number, depth, columns.clone(), panel, stride);
                     let padding = columns.len()..padded;
                     panel.chunks_exact_mut(stride).for_each(|row| row[padding.clone()].fill(0.0));
                 }
-                Right::Panels(_) => {}
+                OperandB::Panels(_) => {}
             }
         }
     }
 
-    unsafe fn panel_of_b(&self, stretch: Stretch, index: usize) -> *mut f32 {
+    unsafe fn panel_of_b(&self, stretch: KBlock, index: usize) -> *mut f32 {
         // SAFETY: as demanded of the caller; a block of columns has no more panels than the scratch memory.
         unsafe { self.panels.add(stretch.room + index * self.cut.depth * self.micro.width) }
     }
 }
 
-/// Cuts a range into as few parts of at most `most` as there can be, all about as large, and but for the last one
-/// multiples of `unit`.
+/// Divides a range into as few parts of at most `most` as possible, of about the same size, and multiples of `unit`
+/// except for the last.
 fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *range;
     let units = (end - start).div_ceil(unit);
@@ -360,7 +360,7 @@ fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item 
     (0..parts).map(move |part| at(part)..at(part + 1))
 }
 
-/// Cuts a range into parts of `size`, the last one maybe smaller.
+/// Divides a range into parts of `size`, the last one possibly smaller.
 fn parts(range: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let end = range.end;
     range.clone().step_by(size).map(move |begin| begin..(begin + size).min(end))

@@ -1,7 +1,8 @@
-//! Products in pieces of any size, order and slot: the same bits as in one piece, and no scratch memory but the slot's.
+//! Products in pieces of any size, order and slot: the same bits as in one piece, and no scratch memory except the
+//! slot's.
 
-use super::finish::Finish;
-use super::gemm::{self, Batch, Operands, Right, Shape};
+use super::finish::ProductEpilogue;
+use super::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use super::int8::{self, Offset, Rule};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
@@ -12,7 +13,7 @@ use crate::threadpool::Span;
 use std::cell::UnsafeCell;
 
 const SLOTS: usize = 3;
-/// A NaN, and no number that a sum could need.
+/// A NaN, and a value that no sum could need.
 const GARBAGE: u64 = 0xFFFF_FFF7_FFFF_FFF7;
 const GUARDS: usize = 64;
 
@@ -58,12 +59,12 @@ unsafe impl Site for Cutter {
             return body(claim(0, span.items, 0));
         }
         let mut state = self.seed;
-        // Homes are walked through in small steps, by any slot, as thieves and late helpers do.
+        // Homes are traversed in small steps, by any slot, as by thieves and late helpers.
         let cuts = random(&mut state, 4) + 1;
         let mut homes: Vec<_> = (0..cuts).map(|i| (span.items * i / cuts, span.items * (i + 1) / cuts)).collect();
         while let Some(at) = (!homes.is_empty()).then(|| random(&mut state, homes.len())) {
             let slot = random(&mut state, SLOTS);
-            // Some pieces in a row, so that one goes on where the last one ended.
+            // Some consecutive pieces, so that one continues where the last one ended.
             for _ in 0..=random(&mut state, 4) {
                 let (begin, end) = homes[at];
                 let next = end.min(begin + random(&mut state, 5) + 1);
@@ -80,7 +81,7 @@ unsafe impl Site for Cutter {
     }
 
     fn scratch(&self, slot: usize) -> *mut u8 {
-        // SAFETY: one claim exists at a time, so nobody else uses the vector.
+        // SAFETY: one claim exists at a time, so nothing else uses the vector.
         let words = unsafe { &mut *self.slots[slot].get() };
         let first = words.as_ptr().align_offset(64);
         words[first..].as_mut_ptr().cast()
@@ -96,8 +97,8 @@ fn bytes(len: usize, mut state: u64) -> Vec<u8> {
 }
 
 /// `count` products, each with a B of its own.
-fn batch(micro: MicroKernels, shape: Shape, count: usize, seed: u64) -> Vec<u32> {
-    let Shape { m, n, k, transpose_a, transpose_b } = shape;
+fn batch(micro: MicroKernels, shape: GemmShape, count: usize, seed: u64) -> Vec<u32> {
+    let GemmShape { m, n, k, transpose_a, transpose_b } = shape;
     let (a, b) = (floats(count * m * k, 1), floats(count * k * n, 2));
     let mut c = vec![f32::NAN; count * m * n];
     let sides =
@@ -108,11 +109,11 @@ fn batch(micro: MicroKernels, shape: Shape, count: usize, seed: u64) -> Vec<u32>
         let ((rows_a, columns_a), (rows_b, columns_b)) = (sides(transpose_a, m, k), sides(transpose_b, k, n));
         Operands {
             a: Matrix::dense(&a[number * m * k..], rows_a, columns_a),
-            b: Right::Matrix(Matrix::dense(&b[number * k * n..], rows_b, columns_b)),
-            finish: Finish::default(),
+            b: OperandB::Matrix(Matrix::dense(&b[number * k * n..], rows_b, columns_b)),
+            finish: ProductEpilogue::default(),
         }
     };
-    let batch = Batch { shape, count, scale: Scale { alpha: 1.0, beta: 0.0 }, operands: &operands };
+    let batch = GemmBatch { shape, count, scale: Scale { alpha: 1.0, beta: 0.0 }, operands: &operands };
     gemm::compute_batch_with(micro, &batch, all, &cutter).unwrap();
     cutter.check_guards();
     c.iter().map(|x| x.to_bits()).collect()
@@ -121,8 +122,7 @@ fn batch(micro: MicroKernels, shape: Shape, count: usize, seed: u64) -> Vec<u32>
 #[test]
 fn floats_do_not_depend_on_the_pieces() {
     let shapes = [
-        // Panels of one stretch and of several that are kept, of too many to be kept, none at all, and few rows at the
-        // end.
+        // Kept panels of one K block and of several, panels too large to be kept, none at all, and few rows at the end.
         (300, 200, 100, 1),
         (130, 70, 1500, 1),
         (70, 100, 4000, 1),
@@ -133,7 +133,7 @@ fn floats_do_not_depend_on_the_pieces() {
     for micro in Isa::available().map(MicroKernels::of) {
         for (m, n, k, count) in shapes {
             for flags in 0..4 {
-                let shape = Shape { m, n, k, transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0 };
+                let shape = GemmShape { m, n, k, transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0 };
                 let whole = batch(micro, shape, count, 0);
                 for seed in 1..5 {
                     assert!(batch(micro, shape, count, seed) == whole, "{count} of {shape:?}, seed {seed}");
@@ -149,7 +149,7 @@ fn sums(isa: Isa, (m, n, k): (usize, usize, usize), flags: usize, seed: u64) -> 
     let side =
         |transposed: bool, rows: usize, columns: usize| if transposed { (columns, rows) } else { (rows, columns) };
     let ((rows_a, columns_a), (rows_b, columns_b)) = (side(transpose_a, m, k), side(transpose_b, k, n));
-    let product = int8::Product {
+    let product = int8::Int8Product {
         m,
         n,
         k,

@@ -1,32 +1,32 @@
 //! The greatest element, or the average, of each window of an image or signal.
 //!
-//! The loops are plain, and compiled once more for the vectors of AVX2. They compare, add and divide, so their bits are
-//! the same on every instruction set.
+//! The loops are plain, and also compiled for AVX2. They compare, add and divide, so their bits are the same on every
+//! instruction set.
 
 use super::isa::Isa;
 use super::window::Axis;
 
-/// What is made of a window.
+/// The value computed from a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pooling {
+pub enum PoolingOp {
     /// NaN if there is one; -inf for a window without elements.
     Max,
-    /// Over all taps: what is beyond the ends counts as zeros.
+    /// Over all taps: padding counts as zeros.
     Average,
-    /// Over the elements; 0 for a window without.
+    /// Over the elements, without padding; 0 for a window without elements.
     AverageInside,
 }
 
 /// Partial sums of a plane.
 const LANES: usize = 16;
 
-/// A row of the output, from the plane that is its input.
-pub fn row(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+/// A row of the output, computed from its input plane.
+pub fn row(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
     row_with(Isa::best(), pooling, rows, columns, plane, row, out);
 }
 
-/// The same on a level that the processor has.
-fn row_with(isa: Isa, pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+/// The same on a supported level.
+fn row_with(isa: Isa, pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -40,13 +40,13 @@ fn row_with(isa: Isa, pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f3
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn avx2(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+fn avx2(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
     portable(pooling, rows, columns, plane, row, out);
 }
 
 #[inline(always)]
-fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
-    out.fill(if pooling == Pooling::Max { f32::NEG_INFINITY } else { 0.0 });
+fn portable(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+    out.fill(if pooling == PoolingOp::Max { f32::NEG_INFINITY } else { 0.0 });
     for tap in 0..rows.taps {
         let Some(at) = rows.element(row, tap) else { continue };
         let x = &plane[at * columns.input..][..columns.input];
@@ -58,10 +58,10 @@ fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: u
             let x = &x[inside.start * columns.stride + tap * columns.dilation - columns.before..];
             let out = &mut out[inside];
             match (pooling, columns.stride) {
-                (Pooling::Max, 2) => every_second(x, out, greater),
+                (PoolingOp::Max, 2) => every_second(x, out, greater),
                 (_, 2) => every_second(x, out, |sum, x| sum + x),
-                (Pooling::Max, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out = greater(*out, *x)),
-                (Pooling::Max, stride) => {
+                (PoolingOp::Max, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out = greater(*out, *x)),
+                (PoolingOp::Max, stride) => {
                     out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out = greater(*out, *x));
                 }
                 (_, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out += x),
@@ -70,12 +70,12 @@ fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: u
         }
     }
     match pooling {
-        Pooling::Max => {}
-        Pooling::Average => {
+        PoolingOp::Max => {}
+        PoolingOp::Average => {
             let taps = (rows.taps * columns.taps) as f32;
             out.iter_mut().for_each(|out| *out /= taps);
         }
-        Pooling::AverageInside => {
+        PoolingOp::AverageInside => {
             let (down, interior) = (rows.count(row), columns.interior());
             for (window, out) in out.iter_mut().enumerate() {
                 let across = if interior.contains(&window) { columns.taps } else { columns.count(window) };
@@ -85,7 +85,7 @@ fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: u
     }
 }
 
-/// Combines each element of `out` with every second one of `x`. In pairs, which the compiler turns into vectors.
+/// Combines each element of `out` with every second one of `x`. In pairs, which the compiler vectorises.
 #[inline(always)]
 fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
     let pairs = x.chunks_exact(2);
@@ -93,23 +93,23 @@ fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
     for (out, pair) in out.iter_mut().zip(pairs) {
         *out = combine(*out, pair[0]);
     }
-    // The last one may have no second.
+    // The last one may lack a second element.
     if let Some(out) = out.get_mut(whole) {
         *out = combine(*out, x[2 * whole]);
     }
 }
 
-/// A NaN stays, and is taken over.
+/// NaN propagates.
 #[inline(always)]
 fn greater(most: f32, x: f32) -> f32 {
     if (x > most) | x.is_nan() { x } else { most }
 }
 
 /// One number for a whole plane, which has elements.
-pub fn whole(pooling: Pooling, plane: &[f32]) -> f32 {
+pub fn whole(pooling: PoolingOp, plane: &[f32]) -> f32 {
     let chunks = plane.chunks_exact(LANES);
     let rest = chunks.remainder();
-    if pooling == Pooling::Max {
+    if pooling == PoolingOp::Max {
         let mut most = [f32::NEG_INFINITY; LANES];
         for chunk in chunks {
             most.iter_mut().zip(chunk).for_each(|(most, x)| *most = greater(*most, *x));
@@ -126,16 +126,16 @@ pub fn whole(pooling: Pooling, plane: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::Edge;
+    use super::super::window::EdgeMode;
     use super::*;
 
     #[test]
     fn every_level_gives_the_same_bits() {
         let plane: Vec<f32> = (0..9 * 61).map(|i| (i * 7919 % 1000) as f32 / 321.0 - 1.5).collect();
         for (stride, output) in [(1, 61), (2, 31), (3, 21)] {
-            let columns = Axis { input: 61, output, taps: 3, stride, dilation: 1, before: 1, edge: Edge::Zero };
-            let rows = Axis { input: 9, output: 5, taps: 3, stride: 2, dilation: 1, before: 1, edge: Edge::Zero };
-            for pooling in [Pooling::Max, Pooling::Average, Pooling::AverageInside] {
+            let columns = Axis { input: 61, output, taps: 3, stride, dilation: 1, before: 1, edge: EdgeMode::Zero };
+            let rows = Axis { input: 9, output: 5, taps: 3, stride: 2, dilation: 1, before: 1, edge: EdgeMode::Zero };
+            for pooling in [PoolingOp::Max, PoolingOp::Average, PoolingOp::AverageInside] {
                 for row in 0..5 {
                     let of = |isa| {
                         let mut out = vec![0.0f32; output];

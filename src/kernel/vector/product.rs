@@ -1,18 +1,18 @@
-//! What a product is given: sizes, and where its operands are (`gemm`).
+//! The parameters of a product: sizes, and its operands (`gemm`).
 #![forbid(unsafe_code)]
 
-use super::finish::Finish;
+use super::finish::ProductEpilogue;
 use super::panels::Panels;
 use super::site::Matrix;
 use super::step::Scale;
 use std::ops::Range;
 
-/// Most columns of a block, whose panels lie in the second-level cache.
+/// Maximum columns of a block, whose panels fit into the L2 cache.
 pub(super) const BLOCK_COLUMNS: usize = 256;
 
-/// Sizes of a product and how its operands lie.
+/// Sizes of a product and the layout of its operands.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct GemmShape {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -24,8 +24,8 @@ pub struct Shape {
 
 /// A product to compute.
 #[derive(Clone, Copy, Debug)]
-pub struct Product<'a> {
-    pub shape: Shape,
+pub struct GemmProduct<'a> {
+    pub shape: GemmShape,
     /// [M, K], or [K, M] if it is transposed.
     pub a: Matrix<'a, f32>,
     /// [K, N], or [N, K] if it is transposed.
@@ -36,19 +36,19 @@ pub struct Product<'a> {
     pub relu: bool,
 }
 
-/// Where B comes from.
+/// The source of B.
 #[derive(Clone, Copy)]
-pub enum Right<'a> {
+pub enum OperandB<'a> {
     /// [K, N], or [N, K] if it is transposed.
     Matrix(Matrix<'a, f32>),
     /// Packed before, for the same K, N and micro-kernels.
     Panels(&'a Panels),
-    /// Copied from where its elements are; with the number that the source knows it by.
-    Gather(&'a dyn Gather, usize),
+    /// Gathered on demand; with the number by which the source knows it.
+    GatherPanels(&'a dyn GatherPanels, usize),
 }
 
-/// A matrix whose elements are found when they are needed.
-pub trait Gather: Sync {
+/// A matrix whose elements are gathered when they are needed.
+pub trait GatherPanels: Sync {
     /// Fills rows that are `stride` apart in `panel` with the elements of rows `depth` and of `columns`.
     fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize);
 }
@@ -57,22 +57,22 @@ pub trait Gather: Sync {
 #[derive(Clone, Copy)]
 pub struct Operands<'a> {
     pub a: Matrix<'a, f32>,
-    pub b: Right<'a>,
-    pub finish: Finish<'a>,
+    pub b: OperandB<'a>,
+    pub finish: ProductEpilogue<'a>,
 }
 
 /// Products of one shape.
-pub struct Batch<'a> {
-    pub shape: Shape,
+pub struct GemmBatch<'a> {
+    pub shape: GemmShape,
     pub count: usize,
     pub scale: Scale,
-    /// Those of product `number`; they fit the shape.
+    /// The operands of product `number`; they fit the shape.
     pub operands: &'a (dyn Fn(usize) -> Operands<'a> + Sync),
 }
 
-/// How a product is cut. Depends on the sizes (and the instruction set) only.
+/// The division of a product. Depends only on the sizes and the instruction set.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
+pub(super) struct Tiling {
     pub depth: usize,
     pub stretches: usize,
     pub tile_rows: usize,

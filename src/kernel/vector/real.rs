@@ -1,12 +1,12 @@
-//! What functions of real numbers need of a float, or of a register of them, beyond sums and products.
+//! Operations of floats and registers, beyond sums and products, for real functions.
 //!
-//! A method says what it makes of a NaN, because formulas are arranged so that one gets through.
+//! Each method states its result for NaN, because formulas are arranged so that NaN propagates.
 
-use super::lanes::Number;
+use super::lanes::SimdNumber;
 
 /// # Safety
-/// Of every method: as of `Number`.
-pub trait Real: Number {
+/// Of every method: as of `SimdNumber`.
+pub trait Real: SimdNumber {
     /// Whether `scaled` is an instruction.
     const SCALES: bool;
 
@@ -21,12 +21,12 @@ pub trait Real: Number {
     /// `yes` where a = b, else `no`, also where one is NaN.
     unsafe fn if_equal(a: Self, b: Self, yes: Self, no: Self) -> Self;
     unsafe fn sqrt(self) -> Self;
-    /// The nearest integer, the even one of two.
+    /// The nearest integer, ties to even.
     unsafe fn round(self) -> Self;
     /// The quotient, correctly rounded.
     unsafe fn div(self, divisor: Self) -> Self;
-    /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128. If it is an instruction n
-    /// may be between two integers, and the lower one counts.
+    /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128. If it is an instruction, n
+    /// may be a fraction and is rounded down.
     unsafe fn scaled(self, n: Self) -> Self;
     /// 2^(j / 16), where j is the number in the lowest four bits.
     unsafe fn sixteenth_root(self) -> Self;
@@ -35,7 +35,7 @@ pub trait Real: Number {
     unsafe fn split(self) -> (Self, Self);
 }
 
-/// 2^-23: what a number below the normal ones is multiplied by, the other way round, to become one of them.
+/// 2^-23: a subnormal number divided by it becomes normal.
 #[cfg(target_arch = "x86_64")]
 const LIFT: f32 = 8_388_608.0;
 const SIGN: u32 = 0x8000_0000;
@@ -105,7 +105,7 @@ impl Real for f32 {
     }
     #[inline(always)]
     unsafe fn scaled(self, n: f32) -> f32 {
-        // In two steps, of which the second rounds: up to 2^24 apart from what would be too small or large in one.
+        // In two steps, of which the second rounds: the first moves up to 2^24 away from underflow or overflow.
         let (first, second) = if n < 0.0 { (n + 24.0, 1.0 / 16_777_216.0) } else { (n - 2.0, 4.0) };
         let power = f32::from_bits(((first + (12_582_912.0 + 127.0)).to_bits()) << 23);
         self * power * second
@@ -151,7 +151,7 @@ macro_rules! methods {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::super::lanes::Number;
+    use super::super::lanes::SimdNumber;
     use super::*;
     use std::arch::x86_64::*;
 
@@ -178,7 +178,7 @@ mod avx2 {
             fn round(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self) }
             fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
             fn scaled(self: V, n: V) -> V {{
-                // As f32 does; a blend looks at the sign.
+                // As in f32; a blend tests the sign.
                 let add = _mm256_blendv_ps(V::splat(12_582_912.0 + 125.0), V::splat(12_582_912.0 + 151.0), n);
                 let second = _mm256_blendv_ps(V::splat(4.0), V::splat(1.0 / 16_777_216.0), n);
                 n.add(add).low_bits_as_exponent().mul(self).mul(second)
@@ -186,7 +186,7 @@ mod avx2 {
             fn sixteenth_root(self: V) -> V {{
                 let bits = _mm256_castps_si256(self);
                 let half = |from: usize| _mm256_permutevar8x32_ps(_mm256_loadu_ps(ROOTS[from..].as_ptr()), bits);
-                // A blend looks at the sign.
+                // A blend tests the sign.
                 _mm256_blendv_ps(half(0), half(8), _mm256_castsi256_ps(_mm256_slli_epi32::<28>(bits)))
             }}
             fn split(self: V) -> (V, V) {{
@@ -210,7 +210,7 @@ mod avx2 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::super::lanes::Number;
+    use super::super::lanes::SimdNumber;
     use super::*;
     use std::arch::x86_64::*;
 
@@ -250,7 +250,7 @@ mod avx512 {
             fn split(self: V) -> (V, V) {{
                 let m = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(self);
                 let e = _mm512_getexp_ps(self);
-                // getexp is of the leading bit; what is above 3/2 of that has been halved.
+                // getexp refers to the leading bit; values above 3/2 of it have been halved.
                 let halved = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(m, V::splat(1.0));
                 (m, _mm512_mask_add_ps(e, halved, e, V::splat(1.0)))
             }}

@@ -1,4 +1,4 @@
-//! What a product is computed with: matrices in somebody's memory, and a place that has threads and scratch memory.
+//! The environment of a product: matrices in memory of the caller's, and a site with threads and scratch memory.
 
 use crate::base::Result;
 use crate::kernel::KernelContext;
@@ -22,8 +22,8 @@ unsafe impl<T: Sync> Sync for Matrix<'_, T> {}
 
 impl<'a, T> Matrix<'a, T> {
     /// # Safety
-    /// `data` has `rows` rows of `columns` readable elements, `stride` apart, which stay the same during `'a`; it may
-    /// be anything if that is no element.
+    /// `data` has `rows` rows of `columns` readable elements, `stride` apart, which stay the same during `'a`; any
+    /// pointer if there are no elements.
     pub unsafe fn new(data: *const T, rows: usize, columns: usize, stride: usize) -> Matrix<'a, T> {
         debug_assert!(stride >= columns);
         Matrix { data, rows, columns, stride, _life: PhantomData }
@@ -65,13 +65,13 @@ impl<'a, T> Matrix<'a, T> {
         Matrix { rows: 1, columns: self.rows, stride: self.rows, ..*self }
     }
 
-    /// Whether something is so for all elements of a matrix of this shape.
+    /// Whether a predicate holds for all elements of a matrix of this shape.
     pub fn all(&self, shape: (usize, usize), so: impl Fn(T) -> bool) -> bool
     where
         T: Copy,
     {
         assert!(self.holds(shape.0, shape.1, false));
-        // Elements that are looked at before it is known whether to go on: loops without an end within are fast.
+        // Strips are examined without an early exit: loops without a branch are fast.
         const STRIP: usize = 512;
         let strip = |elements: &[T]| elements.iter().fold(true, |all, &element| all & so(element));
         let all = |elements: &[T]| elements.chunks(STRIP).all(strip);
@@ -91,8 +91,7 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// As `Matrix`, for the result: pieces of a region write elements of their own. Who gives it to a product gives it
-/// away.
+/// As `Matrix`, for the result: pieces of a region write disjoint elements. A product takes ownership of it.
 #[derive(Debug)]
 pub struct MatrixMut<'a, T> {
     data: *mut T,
@@ -122,7 +121,7 @@ impl<'a, T> MatrixMut<'a, T> {
     }
 
     /// # Safety
-    /// As `Matrix::new`, and the elements are nobody else's during `'a`. They need not have a value.
+    /// As `Matrix::new`, and the elements are exclusive during `'a`. They may be uninitialised.
     pub unsafe fn new(data: *mut T, rows: usize, columns: usize, stride: usize) -> Self {
         debug_assert!(stride >= columns);
         MatrixMut { data, rows, columns, stride, _life: PhantomData }
@@ -132,10 +131,10 @@ impl<'a, T> MatrixMut<'a, T> {
         (self.rows, self.columns) == (rows, columns)
     }
 
-    /// The result number `number` of `count` of the same shape, one below the other.
+    /// Result `number` of `count` results of the same shape, one below the other.
     ///
     /// # Safety
-    /// Nobody else writes, meanwhile, what is written through this.
+    /// Nothing else writes the elements that are written through this meanwhile.
     pub(super) unsafe fn one_of(&self, number: usize, count: usize) -> Self {
         assert!(number < count && self.rows.is_multiple_of(count), "result {number} of {count} in {} rows", self.rows);
         let rows = self.rows / count;
@@ -157,11 +156,11 @@ impl<'a, T> MatrixMut<'a, T> {
     }
 }
 
-/// Where a product is computed.
+/// The place where a product is computed: threads and scratch memory.
 ///
 /// # Safety
-/// Claims are as `Claim::new` demands, and each item is in one; slots have scratch memory of their own, of so many
-/// bytes, aligned to `memory::ALIGNMENT`, whose bytes have some value.
+/// Claims are as `Claim::new` demands, and each item is in one; slots have separate scratch memory of this size,
+/// aligned to `memory::ALIGNMENT` and initialised.
 pub unsafe trait Site: Sync {
     /// A region whose slots have scratch memory.
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()>;
@@ -173,7 +172,7 @@ pub unsafe trait Site: Sync {
     fn scratch(&self, slot: usize) -> *mut u8;
 }
 
-// SAFETY: as whoever made the context has said.
+// SAFETY: guaranteed by the maker of the context.
 unsafe impl Site for KernelContext<'_> {
     fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         KernelContext::parallel_for(self, span, body)
@@ -188,7 +187,7 @@ unsafe impl Site for KernelContext<'_> {
     }
 }
 
-/// What a product needs of a slot is there.
+/// Checks that a slot's scratch memory is large enough for a product.
 pub(super) fn check_scratch(site: &dyn Site, bytes: usize) {
     assert!(site.scratch_bytes() >= bytes, "{bytes} bytes of scratch memory in {}", site.scratch_bytes());
 }

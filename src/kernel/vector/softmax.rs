@@ -1,36 +1,36 @@
 //! Softmax: exp(x - max) / sum; and its logarithm: x - max - ln(sum).
 //!
-//! A row takes three passes: its maximum, exponentials and their sum, division. The exponential is a polynomial
-//! without branches, written over `lanes`, so that each instruction set has its own vectors.
+//! A row takes three passes: its maximum, exponentials and their sum, division. The exponential is a branch-free
+//! polynomial, written over `lanes`, so that each instruction set has its own vectors.
 //!
 //! The difference x - max is rounded, and an error of half a unit in a difference of -80 is an error of 4e-6 in its
-//! exponential. So the part that the subtraction lost is found (Knuth's TwoSum) and goes into the exponential too.
+//! exponential. So the part that the subtraction lost is recovered (Knuth's TwoSum) and enters the exponential too.
 //!
-//! Exponentials are kept 2^64 times too large until the division by their sum, which is too large by the same factor.
-//! So none of them is smaller than the smallest normal number, and a result that is gets rounded once.
+//! Exponentials are scaled by 2^64 until the division by their sum, which has the same factor. So none of them is
+//! subnormal, and a subnormal result is rounded only once.
 //!
-//! Sums are kept in f64. What order they are added in depends on the length of the row and the instruction set.
+//! Sums are kept in f64. Their order depends on the length of the row and the instruction set.
 //!
 //! NaN: a pass for the maximum may skip one, but the exponential of a NaN is a NaN, and so are the sum and the row. The
-//! same goes for inf - inf in a row whose maximum is infinite.
+//! same holds for inf - inf in a row whose maximum is infinite.
 
-use super::columns::{Rows, Stretch, WIDTH};
+use super::columns::{Stripe, StripeRows, WIDTH};
 use super::isa::Isa;
-use super::lanes::{Number, Vector};
-use super::levels::{self, Loop};
+use super::lanes::{SimdNumber, Vector};
+use super::levels::{self, LevelLoop};
 
-/// Partial sums of a row and vectors of a step, always the same, so that a row's bits depend on nothing else.
+/// Partial sums of a row and vectors of a step: constant, so that a row's bits depend on nothing else.
 const LANES: usize = 16;
 const STEP: usize = 4;
-/// Elements between two passes of the portable loops, few enough to be still in the first-level cache.
+/// Elements between two passes of the portable loops, few enough to stay in the L1 cache.
 const BLOCK: usize = 1024;
 
 /// exp(x - max) * 2^64 for x <= max. NaN for a NaN and for equal infinities.
 ///
 /// # Safety
-/// As of `Number`.
+/// As of `SimdNumber`.
 #[inline(always)]
-pub(super) unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
+pub(super) unsafe fn exp_of_difference<N: SimdNumber>(x: N, max: N) -> N {
     // Below this the result rounds to zero after the division.
     const LOWEST: f32 = -105.0;
     // ln 2 in two parts; the first has so few digits that its product with the exponent is exact.
@@ -47,7 +47,7 @@ pub(super) unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
         let difference = x.sub(max);
         let shifted = difference.sub(x);
         let lost = x.sub(difference.sub(shifted)).sub(max.add(shifted));
-        // In this order a NaN stays.
+        // In this order NaN propagates.
         let high = N::splat(LOWEST).max(difference);
         let low = lost.where_greater(difference, N::splat(LOWEST));
 
@@ -65,12 +65,12 @@ pub(super) unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
     }
 }
 
-/// One over the sum, or NaN where the maximum says that the row has no softmax.
+/// One over the sum, or NaN if the row has no softmax by its maximum.
 pub(super) fn scale(max: f32, sum: f64) -> f32 {
     if max.is_finite() { (1.0 / sum) as f32 } else { f32::NAN }
 }
 
-/// The logarithm of the sum, without the factor of 2^64 that it has; NaN as `scale`.
+/// The logarithm of the sum, without its factor of 2^64; NaN as in `scale`.
 pub(super) fn logarithm(max: f32, sum: f64) -> f32 {
     if max.is_finite() { (sum * 2f64.powi(-64)).ln() as f32 } else { f32::NAN }
 }
@@ -97,7 +97,7 @@ pub fn greatest(row: &[f32]) -> f32 {
     max.into_iter().fold(f32::NEG_INFINITY, f32::max)
 }
 
-/// Estimated time of a row, and of each element of one, at a level.
+/// Estimated time of a row, and of each of its elements, at a level.
 const ROW_NS: f32 = 10.0;
 fn element_ns(isa: Isa) -> f32 {
     match isa {
@@ -107,7 +107,7 @@ fn element_ns(isa: Isa) -> f32 {
     }
 }
 
-/// The same with what every processor has.
+/// Time per element with baseline instructions.
 const COLUMN_ELEMENT_NS: f32 = 1.7;
 
 /// Estimated time of a row of `len` elements in consecutive memory.
@@ -115,14 +115,14 @@ pub fn row_ns(len: usize) -> f32 {
     ROW_NS + len as f32 * element_ns(Isa::best())
 }
 
-/// Estimated time of a stretch of `width` columns of `len` elements.
+/// Estimated time of a stripe of `width` columns of `len` elements.
 pub fn columns_ns(len: usize, width: usize) -> f32 {
     // Passes along columns are slower than those along rows.
     (len * width) as f32 * element_ns(Isa::best()) * 1.5
 }
 
-/// Softmax, or its logarithm, of each row of `len` elements, on a level that the processor has. Slices of the same
-/// length, a multiple of `len`, which is not 0.
+/// Softmax, or its logarithm, of each row of `len` elements, on a supported level. Slices of the same length, a
+/// multiple of `len`, which is not 0.
 pub fn rows(isa: Isa, log: bool, x: &[f32], out: &mut [f32], len: usize) {
     if log { rows_of::<true>(isa, x, out, len) } else { rows_of::<false>(isa, x, out, len) }
 }
@@ -159,9 +159,8 @@ fn rows_avx2<const LOG: bool>(x: &[f32], out: &mut [f32], len: usize) {
     }
 }
 
-/// Softmax of a row: STEP vectors at a time, then one by one. What is then left goes in the last vector of the row,
-/// which shares elements with the one before it, or in a part of a vector if the row is shorter. It is written after
-/// everything else.
+/// Softmax of a row: STEP vectors at a time, then one by one. The remainder goes in the last vector of the row, which
+/// overlaps the previous one, or in a partial vector if the row is shorter. It is written after everything else.
 ///
 /// # Safety
 /// The processor has the instructions of V.
@@ -172,8 +171,8 @@ unsafe fn vector_row<V: Vector, const LOG: bool>(x: &[f32], out: &mut [f32]) {
     let (steps, whole) = (len - len % (STEP * V::LANES), len - len % V::LANES);
     let (each_step, each_vector) = ((0..steps).step_by(STEP * V::LANES), (steps..whole).step_by(V::LANES));
     let left = len - whole;
-    // SAFETY: all that is read and written is below `len`: STEP vectors from each step on, a vector from each after
-    // those, and the last `LANES` or `len` elements.
+    // SAFETY: all reads and writes are below `len`: STEP vectors from each step on, a vector from each after those, and
+    // the last `LANES` or `len` elements.
     unsafe {
         let mut last = V::splat(f32::NEG_INFINITY);
         if left > 0 {
@@ -208,7 +207,7 @@ unsafe fn vector_row<V: Vector, const LOG: bool>(x: &[f32], out: &mut [f32]) {
         let last_x = last;
         if left > 0 {
             last = exp_of_difference(last, V::splat(max));
-            // A lane without an element held -inf, whose exponential adds nothing that a sum could show.
+            // A lane without an element held -inf, whose exponential is too small to affect a sum.
             let once = if whole > 0 { last.last_lanes(left) } else { last };
             sums = once.add_to(sums);
         }
@@ -248,7 +247,7 @@ unsafe fn vector_row<V: Vector, const LOG: bool>(x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Softmax of a row with what every processor has.
+/// Softmax of a row with baseline instructions.
 fn portable_row<const LOG: bool>(x: &[f32], out: &mut [f32]) {
     let max = greatest(x);
     let mut sums = [0.0; LANES];
@@ -266,7 +265,7 @@ fn portable_row<const LOG: bool>(x: &[f32], out: &mut [f32]) {
     out.iter_mut().for_each(|y| *y *= scale);
 }
 
-/// out = exp(x - max) * 2^64. A function of its own, so that the compiler sees one loop.
+/// out = exp(x - max) * 2^64. A separate function, so that the compiler sees one loop.
 #[inline(never)]
 fn exponentials(x: &[f32], max: f32, out: &mut [f32]) {
     for (out, &x) in out.iter_mut().zip(x) {
@@ -282,19 +281,19 @@ pub(super) fn add_to(sums: &mut [f64], y: &[f32]) {
     }
 }
 
-/// Softmax, or its logarithm, of each column of a stretch, on a level that the processor has.
-pub fn columns(isa: Isa, log: bool, x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
+/// Softmax, or its logarithm, of each column of a stripe, on a supported level.
+pub fn columns(isa: Isa, log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
     levels::on(isa, OfColumns { log, x, at, out });
 }
 
 struct OfColumns<'a, 'b> {
     log: bool,
     x: &'a [f32],
-    at: Stretch,
-    out: &'a mut Rows<'b, f32>,
+    at: Stripe,
+    out: &'a mut StripeRows<'b, f32>,
 }
 
-impl Loop for OfColumns<'_, '_> {
+impl LevelLoop for OfColumns<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -304,12 +303,12 @@ impl Loop for OfColumns<'_, '_> {
 }
 
 #[inline(always)]
-fn columns_of(log: bool, x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
+fn columns_of(log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
     let input = |i: usize| &x[at.first + i * at.stride..][..at.width];
     let mut max = [f32::NEG_INFINITY; WIDTH];
     for i in 0..at.len {
         for (max, &x) in max.iter_mut().zip(input(i)) {
-            // A NaN comes in by the second condition and stays, because it fails both.
+            // A NaN enters by the second condition and stays, because it fails both.
             *max = if x > *max || (x.is_nan() && !max.is_nan()) { x } else { *max };
         }
     }
@@ -388,7 +387,7 @@ mod tests {
         y.into_iter().map(|y| y / sum).collect()
     }
 
-    /// Numbers in [-1, 1) that look random.
+    /// Pseudorandom numbers in [-1, 1).
     fn noise(len: usize) -> Vec<f32> {
         let mut state = len as u32;
         let mut next = || {
@@ -399,7 +398,7 @@ mod tests {
     }
 
     fn softmax(isa: Isa, x: &[f32], len: usize) -> Vec<f32> {
-        // Guards show a write behind the end.
+        // Guards reveal a write behind the end.
         let mut out = vec![7.0; x.len() + 64];
         rows(isa, false, x, &mut out[..x.len()], len);
         assert!(out[x.len()..].iter().all(|&guard| guard == 7.0));
@@ -415,7 +414,7 @@ mod tests {
     fn every_level_is_exact_to_a_millionth() {
         for isa in Isa::available() {
             for len in lengths() {
-                // Also around 89 with either sign, and so wide that most results are zero or below the normal numbers.
+                // Also around 89 with either sign, and so wide that most results are zero or subnormal.
                 for (factor, offset) in [(1.0, 0.0), (20.0, 0.0), (1.0, 89.0), (1.0, -89.0), (90.0, 3.0), (3e4, 0.0)] {
                     let x: Vec<_> = noise(len).into_iter().map(|x| x * factor + offset).collect();
                     for (i, (&got, want)) in softmax(isa, &x, len).iter().zip(reference(&x)).enumerate() {

@@ -1,10 +1,10 @@
-//! Softmax of halves: rows and columns are made floats a block at a time, in each of three passes, so that no length
-//! asks for memory. The exponentials are computed twice, and each result is rounded once.
+//! Softmax of 16-bit floats: rows and columns are converted to f32 a block at a time, in each of three passes, so that
+//! no length needs extra memory. The exponentials are computed twice, and each result is rounded once.
 
-use super::columns::{Rows, Stretch, WIDTH};
+use super::columns::{Stripe, StripeRows, WIDTH};
 use super::convert::{self, Stored};
 use super::isa::Isa;
-use super::levels::{self, Loop};
+use super::levels::{self, LevelLoop};
 use super::softmax::{add_to, exp_of_difference, greatest, logarithm, scale};
 
 /// Elements of a block, and partial sums of a row.
@@ -14,12 +14,12 @@ const LANES: usize = 16;
 /// exp(x - max) * 2^64, and the sums with it.
 struct Exponentials<'a> {
     x: &'a mut [f32],
-    /// One for all, or one for each.
+    /// One for all elements, or one for each.
     max: &'a [f32],
     sums: &'a mut [f64],
 }
 
-impl Loop for Exponentials<'_> {
+impl LevelLoop for Exponentials<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -41,23 +41,23 @@ impl Loop for Exponentials<'_> {
     }
 }
 
-/// Makes results of x: of itself or of its exponential, and of what the row, or each column, has for all.
+/// Computes results from x or its exponential, and the row's or each column's totals.
 fn finish(isa: Isa, log: bool, x: &mut [f32], max: &[f32], last: &[f32]) {
     if !log {
         levels::on(isa, Exponentials { x: &mut *x, max, sums: &mut [0.0; WIDTH] });
     }
-    levels::on(isa, Finish { log, x, max, last });
+    levels::on(isa, SoftmaxFinish { log, x, max, last });
 }
 
-/// The exponential times `last`, or x without the maximum and `last`.
-struct Finish<'a> {
+/// The exponential times `last`, or x minus the maximum and `last`.
+struct SoftmaxFinish<'a> {
     log: bool,
     x: &'a mut [f32],
     max: &'a [f32],
     last: &'a [f32],
 }
 
-impl Loop for Finish<'_> {
+impl LevelLoop for SoftmaxFinish<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -101,7 +101,7 @@ pub fn rows<T: Stored>(isa: Isa, log: bool, x: &[T], out: &mut [T], len: usize) 
 }
 
 /// As `softmax::columns`.
-pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stretch, out: &mut Rows<'_, T>) {
+pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stripe, out: &mut StripeRows<'_, T>) {
     let width = at.width;
     let input = |i: usize, to: &mut [f32]| convert::widen(isa, &x[at.first + i * at.stride..][..width], to);
     let (mut max, mut sums, mut last) = ([f32::NEG_INFINITY; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
@@ -113,7 +113,7 @@ pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stretch, out: &mut R
             *max = if x > *max || (x.is_nan() && !max.is_nan()) { x } else { *max };
         }
     }
-    // One column is not a row.
+    // A single column is not a row.
     let max = &max[..width.max(2)];
     for i in 0..at.len {
         input(i, floats);

@@ -1,7 +1,7 @@
-//! What a micro-kernel is given: a tile of C, and where A and B are.
+//! The parameters of a micro-kernel: a tile of C, and the addresses of A and B.
 #![forbid(unsafe_code)]
 
-/// Where a matrix begins and how far its steps are.
+/// The address and strides of a matrix.
 #[derive(Clone, Copy)]
 pub struct Strided {
     pub data: *const f32,
@@ -11,7 +11,7 @@ pub struct Strided {
     pub across: usize,
 }
 
-/// What a product and what it is added to are multiplied with.
+/// The factors of a product and of the old result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     pub alpha: f32,
@@ -20,7 +20,7 @@ pub struct Scale {
 
 /// A tile of C to compute: `scale.beta` * C + `scale.alpha` * A * B. With a beta of zero C is not read.
 #[derive(Clone, Copy)]
-pub struct Tile {
+pub struct MicroTile {
     pub rows: usize,
     pub columns: usize,
     pub depth: usize,
@@ -33,29 +33,28 @@ pub struct Tile {
     pub scale: Scale,
 }
 
-/// What B is read from.
+/// How B is read.
 #[derive(Clone, Copy, Debug)]
 pub enum From {
-    /// Whole registers.
+    /// From a panel, in whole registers.
     Panel,
-    /// Rows of a matrix that end with the tile's columns; these are whole registers where micro-kernels do not read in
-    /// place.
+    /// In place: rows of a matrix that end with the tile's columns; these are whole registers where micro-kernels do
+    /// not read in place.
     Place,
-    /// The same, and what is read is stored in a panel whose rows are so far apart; parts of registers are filled up
-    /// with zeros.
+    /// In place, and copied to a panel with this distance between rows; partial registers are padded with zeros.
     Copy(*mut f32, usize),
 }
 
-/// A stretch of K of a product.
+/// A K block of a product.
 #[derive(Clone, Copy)]
 pub struct Thin {
     pub rows: usize,
     pub columns: usize,
     pub depth: usize,
     pub a: Strided,
-    /// Neighbours one way are neighbours in memory.
+    /// Neighbours in one direction are neighbours in memory.
     pub b: Strided,
-    /// Row after row of sums, `pitch` apart.
+    /// Rows of accumulators, `pitch` apart.
     pub sums: *mut f32,
     pub pitch: usize,
 }

@@ -1,34 +1,35 @@
-//! A few rows of A times a B that is read once, where it lies: nothing is packed.
+//! A few rows of A times a B that is read once, in place, without packing.
 //!
-//! B is read some rows at a time, each in a long run, which is what processors fetch ahead best. The sums lie in
-//! scratch memory meanwhile, and take part of those rows at a time.
+//! Some rows of B are read at a time, each in a long run, which hardware prefetches best. The accumulators lie in
+//! scratch memory, and take in those rows together.
 //!
-//! Same bits as `micro`: an element is the chain `x = a[k] * b[k] + x` from zero in the order of k; storing x between
-//! two links changes nothing.
+//! Determinism, as in `micro`: an element is the chain `x = a[k] * b[k] + x` from zero in the order of k; storing x
+//! between two links changes nothing.
 
 use super::isa::Isa;
 use super::lanes::Vector;
 use super::step::Thin;
 
-/// Most rows of A.
+/// Maximum rows of A.
 pub const ROWS: usize = 8;
-/// Most sums: they stay near in the caches, and the runs of B are long.
+/// Maximum accumulators: they stay in near caches, and the runs of B are long.
 pub const SUMS: usize = 16384;
 /// Whole registers of any level.
 pub const COLUMNS: usize = 32;
 
-/// Floats from one row of sums to the next. Rows a power of two apart would push each other, and B's, out of the cache.
+/// Distance between rows of accumulators, in floats. Rows a power of two apart would evict each other, and B's, from
+/// the cache.
 pub fn pitch(columns: usize) -> usize {
     columns.next_multiple_of(COLUMNS) + COLUMNS / 2
 }
 
-/// Floats of scratch memory for the sums of some of `rows` rows and `columns` columns.
+/// Floats of scratch memory for the accumulators of up to `rows` rows and `columns` columns.
 pub fn floats(rows: usize, columns: usize) -> usize {
     let rows = rows.min(ROWS);
     rows * pitch(columns.min(SUMS / rows.max(1)))
 }
 
-/// Whether there is a way for the level: others have none that is the same chain and fast.
+/// Whether the level supports it: others have no code that is both the same chain and fast.
 pub fn is_there(isa: Isa) -> bool {
     matches!(isa, Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx)
 }
@@ -113,8 +114,8 @@ mod x86 {
     }
 }
 
-/// R rows, and then MORE; WIDE registers of columns and STEP rows of B at a time. Processors load and spread fewer
-/// floats of A than they multiply with: tiles are wide, and the lower the more registers there are.
+/// R rows, and then MORE; WIDE registers of columns and STEP rows of B at a time. Processors load and broadcast fewer
+/// floats of A than they multiply: tiles are wide, and taller with more registers.
 ///
 /// # Safety
 /// As `sums`, on a processor with the instructions of V.
@@ -135,7 +136,7 @@ unsafe fn rows<V: Vector, const R: usize, const MORE: usize, const WIDE: usize, 
     }
 }
 
-/// What STEP rows of B from k on add to all sums.
+/// Adds the contribution of STEP rows of B from k on to all sums.
 ///
 /// # Safety
 /// As `rows`.
@@ -147,7 +148,7 @@ unsafe fn line<V: Vector, const R: usize, const MORE: usize, const WIDE: usize, 
     let (wide, lanes) = (WIDE * V::LANES, V::LANES);
     let columns = thin.columns;
     let (in_blocks, in_registers) = (columns - columns % wide, columns - columns % lanes);
-    // SAFETY: passed on; columns below their number, the last ones in part of a register.
+    // SAFETY: passed on; columns below their number, the last ones in a partial register.
     unsafe {
         for j in (0..in_blocks).step_by(wide) {
             block::<V, R, WIDE, STEP>(thin, 0, k, j, |from| V::load(from), |to, x| x.store(to));
@@ -175,7 +176,7 @@ unsafe fn line<V: Vector, const R: usize, const MORE: usize, const WIDE: usize, 
 /// Rows from `first` on.
 ///
 /// # Safety
-/// As `rows`; there are WIDE registers of columns from j on, or the part of one that is loaded and stored.
+/// As `rows`; there are WIDE registers of columns from j on, or one partial register.
 #[inline(always)]
 unsafe fn block<V: Vector, const R: usize, const WIDE: usize, const STEP: usize>(
     thin: &Thin,

@@ -1,17 +1,17 @@
-//! As `thin`, for a B whose rows lie along K: squares of it are turned in registers, and multiplied there.
+//! As `thin`, for a B whose rows lie along K: squares of it are transposed in registers, and multiplied there.
 //!
-//! A register has as many columns of C as it has lanes. B comes in pieces of four neighbours along K: lane l of 16
-//! bytes of register i is from row i + 4 l, and transposing the lanes of four registers gives four rows of the turned
-//! matrix.
+//! A register has as many columns of C as it has lanes. B is processed in groups of four neighbours along K: lane l of
+//! 16 bytes of register i is from row i + 4 l, and transposing the lanes of four registers gives four rows of the
+//! transposed matrix.
 
 use super::lanes::Vector;
 use super::step::Thin;
 
-/// Registers that are turned in lanes of 16 bytes.
+/// Registers that are transposed in lanes of 16 bytes.
 ///
 /// # Safety
 /// As of `Vector`.
-pub trait Turn: Vector {
+pub trait TransposeLanes: Vector {
     /// Lane l from `rows(l)`, 16 bytes.
     unsafe fn gather(rows: impl Fn(usize) -> *const f32) -> Self;
     /// Transposes four registers lane by lane.
@@ -20,10 +20,10 @@ pub trait Turn: Vector {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Turn;
+    use super::TransposeLanes;
     use std::arch::x86_64::*;
 
-    impl Turn for __m512 {
+    impl TransposeLanes for __m512 {
         #[inline(always)]
         unsafe fn gather(rows: impl Fn(usize) -> *const f32) -> Self {
             // SAFETY: as demanded of the caller.
@@ -49,7 +49,7 @@ mod x86 {
         }
     }
 
-    impl Turn for __m256 {
+    impl TransposeLanes for __m256 {
         #[inline(always)]
         unsafe fn gather(rows: impl Fn(usize) -> *const f32) -> Self {
             // SAFETY: as demanded of the caller.
@@ -74,21 +74,20 @@ mod x86 {
     }
 }
 
-/// Neighbours along K of a piece, of the pieces that are read together (a cache line, so that it is read once), and
-/// most lanes of a register.
+/// Neighbours along K in a group, groups that are read together (a cache line, so that it is read once), and maximum
+/// lanes of a register.
 const PIECE: usize = 4;
 const MOST_LANES: usize = 16;
 
-/// R rows; WIDE registers of columns at a time, so that there are sums enough to add to one while another is not ready;
-/// PIECES pieces are read together.
+/// R rows; WIDE registers of columns at a time, to hide the latency of the additions; PIECES groups are read together.
 ///
 /// # Safety
 /// As `thin::sums`, where neighbours along K are neighbours in B; on a processor with the instructions of V.
 #[inline(always)]
-pub unsafe fn rows<V: Turn, const R: usize, const WIDE: usize, const PIECES: usize>(thin: &Thin) {
+pub unsafe fn rows<V: TransposeLanes, const R: usize, const WIDE: usize, const PIECES: usize>(thin: &Thin) {
     let wide = WIDE * V::LANES;
     let in_blocks = thin.columns - thin.columns % wide;
-    // SAFETY: passed on; columns below their number. Lanes behind the last column are the last one once more.
+    // SAFETY: passed on; columns below their number. Lanes behind the last column repeat it.
     unsafe {
         for first in (0..in_blocks).step_by(wide) {
             let from = thin.b.data.add(first * thin.b.across);
@@ -115,13 +114,13 @@ pub unsafe fn rows<V: Turn, const R: usize, const WIDE: usize, const PIECES: usi
 /// # Safety
 /// As `rows`.
 #[inline(always)]
-unsafe fn registers<V: Turn, const R: usize, const WIDE: usize, const PIECES: usize>(
+unsafe fn registers<V: TransposeLanes, const R: usize, const WIDE: usize, const PIECES: usize>(
     thin: &Thin,
     row: impl Fn(usize) -> *const f32,
 ) -> [[V; R]; WIDE] {
     let depth = thin.depth;
     let (in_lines, in_pieces) = (depth - depth % (PIECE * PIECES), depth - depth % PIECE);
-    // SAFETY: as demanded of the caller; places along K below the depth.
+    // SAFETY: as demanded of the caller; positions along K below the depth.
     unsafe {
         let mut sums = [[V::splat(0.0); R]; WIDE];
         let read = |k: usize, w: usize, i: usize| V::gather(|lane| row(w * V::LANES + i + PIECE * lane).add(k));
@@ -160,7 +159,7 @@ unsafe fn registers<V: Turn, const R: usize, const WIDE: usize, const PIECES: us
     }
 }
 
-/// What N turned rows from k on add to the sums.
+/// Adds the contribution of N transposed rows from k on to the sums.
 ///
 /// # Safety
 /// As `rows`.

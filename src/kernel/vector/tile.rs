@@ -1,46 +1,46 @@
 //! Micro-kernels over vector registers: a tile of C, rows times whole registers of columns, stays in registers while A
-//! and B go by.
+//! and B pass.
 //!
-//! B comes from a panel, or from the matrix itself, where the last register of a row may be part of one. A matrix that
-//! is far away is copied on the way: the first rows of a product are multiplied with it where it is, and leave it in
-//! panels for the others. The copy costs two instructions beside a dozen or more multiplications, and waiting for
-//! memory overlaps with them.
+//! B comes from a panel, or from the matrix itself, where the last register of a row may be partial. A matrix that is
+//! far away is copied on the way: the first rows of a product multiply it in place, and store it in panels for the
+//! others. The copy costs two instructions beside a dozen or more multiplications, and waits for memory overlap with
+//! them.
 //!
-//! An element is the chain that `micro` speaks of in all of them.
+//! In all of them an element is the chain defined in `micro`.
 
 use super::isa::Isa;
 use super::lanes::Vector;
-use super::step::{From, Tile};
+use super::step::{From, MicroTile};
 use std::arch::x86_64::{__m256, __m512, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
 
 /// Floats of a cache line.
 const LINE: usize = 16;
-/// Steps along K that are written out.
+/// Unrolled steps along K.
 const STEPS: usize = 2;
-/// Rows of B that are asked for ahead of their turn: the third-level cache answers within that many steps.
+/// Rows of B that are prefetched ahead: the latency of the L3 cache in steps.
 const AHEAD: usize = 16;
 
 const PANEL: u8 = 0;
 const PLACE: u8 = 1;
 const COPY: u8 = 2;
 
-type Function = unsafe fn(&Tile);
+type Function = unsafe fn(&MicroTile);
 
-/// Most rows of a tile, by registers of columns: as many sums as there are registers for, beside B's and one of A's.
+/// Maximum rows of a tile, by registers of columns: the accumulators that fit beside B's registers and one of A's.
 const ROWS_AVX512: [usize; 4] = [12, 12, 8, 6];
 const ROWS_AVX2: [usize; 2] = [12, 6];
 
-/// Floats in a register of a level, and most registers of columns of a tile.
+/// Floats in a register of a level, and maximum registers of columns of a tile.
 pub fn registers(isa: Isa) -> (usize, usize) {
     if isa >= Isa::Avx512 { (16, ROWS_AVX512.len()) } else { (8, ROWS_AVX2.len()) }
 }
 
-/// Most rows of a tile with so many registers of columns.
+/// Maximum rows of a tile with this many registers of columns.
 pub fn most_rows(isa: Isa, registers: usize) -> usize {
     if isa >= Isa::Avx512 { ROWS_AVX512[registers - 1] } else { ROWS_AVX2[registers - 1] }
 }
 
-/// Most registers of columns of a tile with so many rows.
+/// Maximum registers of columns of a tile with this many rows.
 pub fn most_registers(isa: Isa, rows: usize) -> usize {
     let all: &[usize] = if isa >= Isa::Avx512 { &ROWS_AVX512 } else { &ROWS_AVX2 };
     all.iter().filter(|&&most| most >= rows).count()
@@ -82,7 +82,7 @@ static AVX2: [[[Function; 12]; 2]; 3] = {
 ///
 /// # Safety
 /// As `MicroKernels::multiply`.
-pub unsafe fn compute(isa: Isa, tile: &Tile) {
+pub unsafe fn compute(isa: Isa, tile: &MicroTile) {
     let registers = tile.columns.div_ceil(registers(isa).0);
     assert!(isa <= Isa::detected() && (1..=most_rows(isa, registers)).contains(&tile.rows), "{isa:?}");
     let from = match tile.from {
@@ -103,7 +103,7 @@ pub unsafe fn compute(isa: Isa, tile: &Tile) {
 /// # Safety
 /// As `compute`, with R rows and W registers of columns.
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
+unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
     // SAFETY: passed on.
     unsafe { run::<__m512, R, W, FROM>(tile, finish_avx512) }
 }
@@ -111,7 +111,7 @@ unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
 /// # Safety
 /// As `compute`, with R rows and W registers of columns.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
+unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
     // SAFETY: passed on.
     unsafe { run::<__m256, R, W, FROM>(tile, finish_avx2) }
 }
@@ -119,14 +119,14 @@ unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
 /// # Safety
 /// As `compute`, with R rows and W registers of columns, on a processor with the instructions of V.
 #[inline(always)]
-unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &Tile, finish: Finish) {
-    let Tile { columns, depth, a, b, c, c_stride, scale, .. } = *tile;
+unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile, finish: Finish) {
+    let MicroTile { columns, depth, a, b, c, c_stride, scale, .. } = *tile;
     let (mut panel, pitch) = match tile.from {
         From::Copy(panel, pitch) => (panel, pitch),
         _ => (std::ptr::null_mut(), 0),
     };
     let last = columns - (W - 1) * V::LANES;
-    // SAFETY: rows, columns and steps of the tile; what is asked for ahead need not exist.
+    // SAFETY: rows, columns and steps of the tile; a prefetch may use any address.
     unsafe {
         let mut sums = [[V::splat(0.0); W]; R];
         if scale.beta != 0.0 {
@@ -143,7 +143,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
                 let to = panel.wrapping_add(step * pitch);
                 one::<V, R, W, FROM>(tile, last, of_a.add(step * a.depth), of_b.add(step * b.depth), to, &mut sums);
             }
-            // Behind the last row these are not used.
+            // Not used behind the last row.
             of_a = of_a.wrapping_add(STEPS * a.depth);
             of_b = of_b.wrapping_add(STEPS * b.depth);
             panel = panel.wrapping_add(STEPS * pitch);
@@ -171,7 +171,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
                 }
             }
         } else {
-            // A copy: sums whose address is known to another function would lie in memory all the time.
+            // A copy: accumulators whose address escapes would live in memory.
             let copy = sums;
             finish(tile, copy.as_ptr().cast());
         }
@@ -184,7 +184,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
 /// As `run`; `of_a`, `of_b` and `panel` are the step's.
 #[inline(always)]
 unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
-    tile: &Tile,
+    tile: &MicroTile,
     last: usize,
     of_a: *const f32,
     of_b: *const f32,
@@ -217,13 +217,13 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
     }
 }
 
-/// Writes a tile whose last registers are parts of one, or that is scaled. The sums are all there are, row after row.
-type Finish = unsafe fn(&Tile, *const f32);
+/// Writes a tile with partial last registers, or with scaling. The accumulators are stored row after row.
+type Finish = unsafe fn(&MicroTile, *const f32);
 
 /// # Safety
 /// As `compute`.
 #[target_feature(enable = "avx512f")]
-unsafe fn finish_avx512(tile: &Tile, sums: *const f32) {
+unsafe fn finish_avx512(tile: &MicroTile, sums: *const f32) {
     // SAFETY: passed on.
     unsafe { finish::<__m512>(tile, sums) }
 }
@@ -231,7 +231,7 @@ unsafe fn finish_avx512(tile: &Tile, sums: *const f32) {
 /// # Safety
 /// As `compute`.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn finish_avx2(tile: &Tile, sums: *const f32) {
+unsafe fn finish_avx2(tile: &MicroTile, sums: *const f32) {
     // SAFETY: passed on.
     unsafe { finish::<__m256>(tile, sums) }
 }
@@ -239,12 +239,12 @@ unsafe fn finish_avx2(tile: &Tile, sums: *const f32) {
 /// # Safety
 /// As `compute`, on a processor with the instructions of V.
 #[inline(always)]
-unsafe fn finish<V: Vector>(tile: &Tile, sums: *const f32) {
-    let Tile { rows, columns, c, c_stride, scale, .. } = *tile;
+unsafe fn finish<V: Vector>(tile: &MicroTile, sums: *const f32) {
+    let MicroTile { rows, columns, c, c_stride, scale, .. } = *tile;
     let width = columns.next_multiple_of(V::LANES);
     for (row, column) in (0..rows).flat_map(|row| (0..columns).step_by(V::LANES).map(move |column| (row, column))) {
         let count = V::LANES.min(columns - column);
-        // SAFETY: places in the tile and its sums.
+        // SAFETY: positions in the tile and its accumulators.
         unsafe {
             let c = c.add(row * c_stride + column);
             let product = V::splat(scale.alpha).mul(V::load(sums.add(row * width + column)));

@@ -1,16 +1,16 @@
-//! Sixteen numbers at once, for sums that are the same bits on every instruction set.
+//! Sixteen numbers at once, for sums with identical bits on every instruction set.
 //!
-//! Whatever the registers are, there are sixteen lanes, none is fused unless that is exact, and a total adds them in
-//! one order: each as f64 to the one eight further, then four, two and one. `lanes` has as many lanes as a register and
-//! fuses; its results differ in the last bits. Memory holds floats or what else `Stored` are; lanes are floats.
+//! There are sixteen lanes for every register size, no operation is fused unless that is exact, and a total adds them
+//! in one order: each as f64 to the one eight further, then four, two and one. `lanes` has as many lanes as a register
+//! and fuses; its results differ in the last bits. Memory holds any `Stored` type; lanes are floats.
 
 use super::convert::Stored;
 use super::isa::Isa;
 use crate::base::dtype;
 
 /// # Safety
-/// Of every method: the processor has the instructions of the type, and so many elements are readable, or writable, at
-/// the address.
+/// For every method: the processor has the instructions of the type, and that many elements are readable, or writable,
+/// at the address.
 pub trait Wide: Copy {
     /// Sums of squares, in f64.
     type Squares: Copy;
@@ -62,17 +62,17 @@ pub trait Wide: Copy {
 
 pub const LANES: usize = 16;
 
-/// Work on sixteen numbers at a time, which is compiled for every level.
-pub trait Work {
-    /// To be `#[inline(always)]`, with all that it calls in its loops.
+/// Work on sixteen numbers at a time, compiled for every level.
+pub trait WideWork {
+    /// Must be `#[inline(always)]`, with everything that it calls in its loops.
     ///
     /// # Safety
     /// As of `Wide`.
     unsafe fn run<W: Wide>(self);
 }
 
-/// Does it with the instructions of a level that the processor has.
-pub fn on<J: Work>(isa: Isa, work: J) {
+/// Runs it with the instructions of a supported level.
+pub fn on<J: WideWork>(isa: Isa, work: J) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -88,14 +88,14 @@ pub fn on<J: Work>(isa: Isa, work: J) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn avx512<J: Work>(work: J) {
+fn avx512<J: WideWork>(work: J) {
     // SAFETY: the processor has AVX-512.
     unsafe { work.run::<std::arch::x86_64::__m512>() }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn avx2<J: Work>(work: J) {
+fn avx2<J: WideWork>(work: J) {
     // SAFETY: the processor has AVX2, FMA and F16C.
     unsafe { work.run::<Avx2>() }
 }
@@ -147,7 +147,7 @@ impl Wide for [f32; LANES] {
     }
     #[inline(always)]
     unsafe fn total(self) -> f64 {
-        // SAFETY: arrays need nothing.
+        // SAFETY: arrays need no instructions.
         unsafe { Self::total_of_squares(self.map(f64::from)) }
     }
     #[inline(always)]
@@ -175,7 +175,7 @@ impl Wide for [f32; LANES] {
     }
 }
 
-/// Sixteen lanes of AVX2.
+/// Sixteen lanes in AVX2 registers.
 #[cfg(target_arch = "x86_64")]
 pub type Avx2 = [std::arch::x86_64::__m256; 2];
 
@@ -187,7 +187,9 @@ mod x86 {
 
     /// Methods that are one expression of intrinsics.
     macro_rules! methods {
-        ($(fn $name:ident $([$($generic:tt)*])? ($($argument:ident: $type:ty),*) $(-> $result:ty)? { $body:expr })*) => {
+        ($(
+            fn $name:ident $([$($generic:tt)*])? ($($argument:ident: $type:ty),*) $(-> $result:ty)? { $body:expr }
+        )*) => {
             $(
                 #[inline(always)]
                 unsafe fn $name $(<$($generic)*>)? ($($argument: $type),*) $(-> $result)? {
@@ -198,7 +200,7 @@ mod x86 {
         };
     }
 
-    /// The eight sums that all levels come to, folded.
+    /// The eight sums that all levels have, folded.
     #[inline(always)]
     unsafe fn fold(low: __m256d, high: __m256d) -> f64 {
         // SAFETY: a processor with AVX2, as the callers'.
@@ -230,16 +232,22 @@ mod x86 {
                 T::store_avx2(self[1], to.add(8));
             }}
             fn load_floats(from: *const f32, count: usize) -> Self {
-                // No lane of the second is read where there are none: its address may be beyond the memory.
+                // No lane of the second half is read without elements: its address may be beyond the memory.
                 [_mm256_maskload_ps(from, first(count, 0)), _mm256_maskload_ps(from.wrapping_add(8), first(count, 8))]
             }
             fn store_floats(self: Self, to: *mut f32, count: usize) {{
                 _mm256_maskstore_ps(to, first(count, 0), self[0]);
                 _mm256_maskstore_ps(to.wrapping_add(8), first(count, 8), self[1]);
             }}
-            fn add(self: Self, other: Self) -> Self { [_mm256_add_ps(self[0], other[0]), _mm256_add_ps(self[1], other[1])] }
-            fn sub(self: Self, other: Self) -> Self { [_mm256_sub_ps(self[0], other[0]), _mm256_sub_ps(self[1], other[1])] }
-            fn mul(self: Self, other: Self) -> Self { [_mm256_mul_ps(self[0], other[0]), _mm256_mul_ps(self[1], other[1])] }
+            fn add(self: Self, other: Self) -> Self {
+                [_mm256_add_ps(self[0], other[0]), _mm256_add_ps(self[1], other[1])]
+            }
+            fn sub(self: Self, other: Self) -> Self {
+                [_mm256_sub_ps(self[0], other[0]), _mm256_sub_ps(self[1], other[1])]
+            }
+            fn mul(self: Self, other: Self) -> Self {
+                [_mm256_mul_ps(self[0], other[0]), _mm256_mul_ps(self[1], other[1])]
+            }
             fn first(self: Self, count: usize) -> Self {
                 [0, 1].map(|i| _mm256_and_ps(self[i], _mm256_castsi256_ps(first(count, 8 * i as i32))))
             }
@@ -277,7 +285,9 @@ mod x86 {
             fn load[T: Stored](from: *const T) -> Self { T::load_avx512(from) }
             fn store[T: Stored](self: Self, to: *mut T) { T::store_avx512(self, to) }
             fn load_floats(from: *const f32, count: usize) -> Self { _mm512_maskz_loadu_ps((1u16 << count) - 1, from) }
-            fn store_floats(self: Self, to: *mut f32, count: usize) { _mm512_mask_storeu_ps(to, (1u16 << count) - 1, self) }
+            fn store_floats(self: Self, to: *mut f32, count: usize) {
+                _mm512_mask_storeu_ps(to, (1u16 << count) - 1, self)
+            }
             fn add(self: Self, other: Self) -> Self { _mm512_add_ps(self, other) }
             fn sub(self: Self, other: Self) -> Self { _mm512_sub_ps(self, other) }
             fn mul(self: Self, other: Self) -> Self { _mm512_mul_ps(self, other) }
@@ -321,7 +331,7 @@ mod tests {
         sums: &'a mut [f64; 2],
     }
 
-    impl<T: Stored> Work for Copied<'_, T> {
+    impl<T: Stored> WideWork for Copied<'_, T> {
         #[inline(always)]
         unsafe fn run<W: Wide>(self) {
             let (x, to, len) = (self.x.as_ptr(), self.to.as_mut_ptr(), self.x.len());

@@ -1,12 +1,12 @@
-//! Windows that slide along an axis: which element of the input a tap of a window falls on.
+//! Sliding windows along an axis: the input element under each tap of a window.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 
-/// What is beyond the ends of an axis.
+/// The values beyond the ends of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Edge {
-    /// Nothing: zeros, or elements that do not count.
+pub enum EdgeMode {
+    /// None: zeros, or elements that do not count.
     #[default]
     Zero,
     /// The elements mirrored at the first and the last one, which are not repeated.
@@ -22,14 +22,15 @@ pub struct Axis {
     pub stride: usize,
     pub dilation: usize,
     pub before: usize,
-    pub edge: Edge,
+    pub edge: EdgeMode,
 }
 
 impl Axis {
     /// An axis with one element and one window.
-    pub const ONE: Axis = Axis { input: 1, output: 1, taps: 1, stride: 1, dilation: 1, before: 0, edge: Edge::Zero };
+    pub const ONE: Axis =
+        Axis { input: 1, output: 1, taps: 1, stride: 1, dilation: 1, before: 0, edge: EdgeMode::Zero };
 
-    /// The element under a tap; None if it is beyond the ends and there is nothing.
+    /// The element under a tap; `None` if it is beyond the ends and there is no padding value.
     #[inline(always)]
     pub fn element(&self, window: usize, tap: usize) -> Option<usize> {
         let (at, before) = (window * self.stride + tap * self.dilation, self.before);
@@ -37,9 +38,9 @@ impl Axis {
             return Some(at - before);
         }
         match self.edge {
-            Edge::Zero => None,
-            Edge::Reflect if at < before => Some(before - at),
-            Edge::Reflect => Some(2 * (self.input - 1) - (at - before)),
+            EdgeMode::Zero => None,
+            EdgeMode::Reflect if at < before => Some(before - at),
+            EdgeMode::Reflect => Some(2 * (self.input - 1) - (at - before)),
         }
     }
 
@@ -60,7 +61,7 @@ impl Axis {
     pub fn fills(&self, window: usize) -> bool {
         let first = window * self.stride;
         let last = first + (self.taps - 1) * self.dilation;
-        self.edge == Edge::Reflect || (first >= self.before && last < self.input + self.before)
+        self.edge == EdgeMode::Reflect || (first >= self.before && last < self.input + self.before)
     }
 
     /// The windows all of whose taps are between the ends.
@@ -85,7 +86,7 @@ impl Axis {
         (0..self.taps).filter(|&tap| self.inside(tap).contains(&window)).count()
     }
 
-    /// Whether the windows are the elements, one for each.
+    /// Whether each window is exactly one element.
     pub fn is_plain(&self) -> bool {
         self.taps == 1 && self.stride == 1 && self.before == 0 && self.output == self.input
     }
@@ -106,7 +107,7 @@ mod tests {
             (4, 2, 2, 3, 1, 1),
         ] {
             let output = (input + before + after - (taps - 1) * dilation - 1) / stride + 1;
-            let axis = Axis { input, output, taps, stride, dilation, before, edge: Edge::Zero };
+            let axis = Axis { input, output, taps, stride, dilation, before, edge: EdgeMode::Zero };
             for tap in 0..taps {
                 let inside: Vec<_> = (0..output).filter(|&window| axis.element(window, tap).is_some()).collect();
                 assert_eq!(axis.inside(tap).collect::<Vec<_>>(), inside, "{axis:?} tap {tap}");
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_mirror_does_not_repeat_the_end() {
-        let axis = Axis { input: 4, output: 8, taps: 3, stride: 1, dilation: 1, before: 3, edge: Edge::Reflect };
+        let axis = Axis { input: 4, output: 8, taps: 3, stride: 1, dilation: 1, before: 3, edge: EdgeMode::Reflect };
         let elements: Vec<_> = (0..10).map(|at| axis.element(at.min(7), at - at.min(7)).unwrap()).collect();
         assert_eq!(elements, [3, 2, 1, 0, 1, 2, 3, 2, 1, 0]);
     }

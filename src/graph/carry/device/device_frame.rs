@@ -8,7 +8,7 @@ use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceStreamAttr, Executable, Reached};
 use crate::engine::Engine;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest};
-use crate::memory::{Block, Tag, View};
+use crate::memory::{MemoryBlock, Tag, View};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -98,7 +98,7 @@ pub(in crate::graph) enum FrameUse {
 #[derive(Debug)]
 pub(in crate::graph) struct DeviceFrame {
     pub engine: Ref<Engine>,
-    pub arena: Block,
+    pub arena: MemoryBlock,
     pub streams: Vec<FrameStream>,
     /// Copies to the engine and from it have streams of their own: they wait only for their own bytes. `None`: runs are
     /// on a stream of the caller's.
@@ -137,7 +137,7 @@ pub(in crate::graph) struct Fetched {
     pub event: EventMark,
     pub call: Mutex<Option<AwaitedCall>>,
     /// Pinned memory through which the bytes go, if the device has such memory: the host's own may be any.
-    pub staging: Option<Block>,
+    pub staging: Option<MemoryBlock>,
     engine: Ref<Engine>,
     done: Arc<FrameClock>,
 }
@@ -179,7 +179,7 @@ impl Rest for Fetched {
 pub(in crate::graph) struct UploadState {
     pub event: Arc<EventMark>,
     /// Holds the bytes during the copy, so the host's own may change as soon as the copy was issued.
-    pub staging: Block,
+    pub staging: MemoryBlock,
     /// A constant is copied once: by the first use of the graph that it is in, which may be inside of a branch.
     pub is_there: AtomicBool,
     /// It was copied by this run.

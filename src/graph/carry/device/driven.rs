@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::graph::plan::actions::{Selector, Test, Where};
 use crate::graph::plan::jumps::{JumpOp, Section};
 use crate::kernel::{Completion, Rest, Stop};
-use crate::memory::{Block, Tag, View};
+use crate::memory::{MemoryBlock, Tag, View};
 use crate::sync::{Mutex, OnceLock};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -45,7 +45,7 @@ const LEFT: u32 = 2;
 pub(in crate::graph) struct Driven {
     event: Arc<dyn DeviceEvent>,
     /// Receives predicates and indices.
-    staging: Block,
+    staging: MemoryBlock,
     engine: Ref<Engine>,
     /// Each block's recording; `None` inside: the block is issued.
     recorded: Vec<OnceLock<Option<Arc<dyn Executable>>>>,

@@ -19,7 +19,7 @@
 //! The choice changes how long runs take, never their results: both ways are open to every run of a warm frame.
 #![forbid(unsafe_code)]
 
-use crate::base::tune::{Contest, Policy, Rate, Way};
+use crate::base::tune::{Contest, Policy, Rate, Variant};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Times of each way.
@@ -141,8 +141,8 @@ impl Pick {
             return None;
         }
         Some(match self.contest.next(&POLICY).way {
-            Way::Candidate => Path::Streams,
-            Way::Baseline => Path::Recording,
+            Variant::Candidate => Path::Streams,
+            Variant::Baseline => Path::Recording,
         })
     }
 
@@ -155,7 +155,7 @@ impl Pick {
         let least = &self.thread_ns[path as usize];
         least.store(Some(least.load(Relaxed)).filter(|&ns| ns > 0).map_or(thread_ns, |ns| ns.min(thread_ns)), Relaxed);
         if let Some(way) = self.contest.verdict() {
-            let verdict = if way == Way::Candidate { Verdict::Streams } else { Verdict::Recording };
+            let verdict = if way == Variant::Candidate { Verdict::Streams } else { Verdict::Recording };
             let _ = self.verdict.compare_exchange(Verdict::Open as u32, verdict as u32, Relaxed, Relaxed);
         }
     }

@@ -10,7 +10,7 @@ use crate::engine::Tensor;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::{DynamicNode, Merge, Port, Write};
 use crate::kernel::{Frame, KernelContext, Outputs, RunContext, settled};
-use crate::memory::{Block, Slot, Tag, View};
+use crate::memory::{MemoryBlock, Tag, ValueSlot, View};
 use crate::sync::Mutex;
 use crate::threadpool::ThreadPool;
 use std::ops::Deref;
@@ -70,7 +70,7 @@ impl RunContext for OpenOutputs<'_> {
 }
 
 impl RunState {
-    fn grow(&self, bytes: usize, node: u32, index: usize, desc: &Desc) -> Result<Block> {
+    fn grow(&self, bytes: usize, node: u32, index: usize, desc: &Desc) -> Result<MemoryBlock> {
         let what = format!("output {index} of node '{}', {}", self.plan().name_of(node), desc.text());
         self.plan().engines[0].memory().allocate(bytes, Tag::text(what))
     }
@@ -192,7 +192,7 @@ impl RunState {
     }
 
     /// The shape of an output whose port is open, after a run that has succeeded; `None` if it is absent.
-    fn made(&self, output: u32, slot: u32) -> Option<&Slot> {
+    fn made(&self, output: u32, slot: u32) -> Option<&ValueSlot> {
         (!self.is_absent(self.plan().output_bits[output as usize])).then(|| &self.values[slot as usize])
     }
 

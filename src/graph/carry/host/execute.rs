@@ -9,7 +9,7 @@ use crate::graph::carry::host::worker::{CAREFUL, FAST, MEASURED, SHARE_NS, Worke
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
-use crate::kernel::{Attached, Begun, Stop, Stoppable};
+use crate::kernel::{Attached, BeginOutcome, Stop, Stoppable};
 use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Stoppable for RunState {
         RunState::stop(self);
     }
 
-    fn begin_here(&self) -> Begun {
+    fn begin_here(&self) -> BeginOutcome {
         self.begin_blocking()
     }
 }

@@ -55,7 +55,7 @@ use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::carry::calls::{CallChain, NodeCall, OnChain};
 use crate::graph::carry::state::RunState;
-use crate::kernel::{Begun, Caller, Completion, Kernel, Rest};
+use crate::kernel::{BeginOutcome, Caller, Completion, Kernel, Rest};
 use crate::stream::{GRACE_NS, Queue};
 use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
@@ -193,8 +193,8 @@ impl RunState {
     /// Begins here a kernel that may block, of this run or a nested one, which its pool has not begun. The calling
     /// thread would only sleep for it. A worker of that pool begins it at once, since it waits instead of doing it.
     /// Other threads begin it after a while: the pool's threads may all wait, perhaps for the calling one.
-    pub(in crate::graph) fn begin_blocking(&self) -> Begun {
-        let mut most = Begun::Nothing;
+    pub(in crate::graph) fn begin_blocking(&self) -> BeginOutcome {
+        let mut most = BeginOutcome::Nothing;
         if let Some(pool) = &self.plan().blocking_pool {
             for chain in self.calls.list.iter().filter_map(|call| call.chain.as_ref()) {
                 let kernel = self.kernel_of(chain.call);
@@ -206,9 +206,9 @@ impl RunState {
                     continue;
                 }
                 if !is_own && now_ns() < chain.since_ns.load(Relaxed).saturating_add(GRACE_NS) {
-                    most = Begun::Later;
+                    most = BeginOutcome::Later;
                 } else if chain.begin() {
-                    return Begun::Done;
+                    return BeginOutcome::Done;
                 }
             }
         }
@@ -268,7 +268,7 @@ impl RunState {
     /// long it sleeps before it checks that, GRACE_NS at first.
     pub(in crate::graph) fn sleep_for_news(&self, seen: u64, slice_ns: &mut u64) {
         let is_told = self.calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(*slice_ns));
-        if !is_told && self.begin_blocking() == Begun::Nothing {
+        if !is_told && self.begin_blocking() == BeginOutcome::Nothing {
             *slice_ns = (2 * *slice_ns).min(LOOK_AGAIN_NS);
         }
     }

@@ -7,7 +7,7 @@ use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::graph::carry::state::RunState;
-use crate::kernel::Begun;
+use crate::kernel::BeginOutcome;
 use crate::stream::{JoinOutcome, Joinable};
 use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::{HelpAnswer, HelpRequest, Job, ThreadPool};
@@ -66,9 +66,9 @@ impl Joinable for RunState {
         match done {
             true => JoinOutcome::Worked,
             false if is_pending() => match self.begin_blocking() {
-                Begun::Done => JoinOutcome::Worked,
-                Begun::Later => JoinOutcome::Others,
-                Begun::Nothing => JoinOutcome::Nobody,
+                BeginOutcome::Done => JoinOutcome::Worked,
+                BeginOutcome::Later => JoinOutcome::Others,
+                BeginOutcome::Nothing => JoinOutcome::Nobody,
             },
             false => JoinOutcome::Others,
         }

@@ -1,14 +1,14 @@
 //! Descriptors, each once: most of a graph's values look alike.
 #![forbid(unsafe_code)]
 
-use crate::base::index::{Index, mix};
+use crate::base::index::{HashIndex, mix};
 use crate::base::{Desc, Result};
 
 /// The descriptors, and how many bytes a tensor has that looks like it: none if a run decides.
 #[derive(Default)]
 pub(super) struct Descs {
     pub list: Vec<(Desc, usize)>,
-    index: Index,
+    index: HashIndex,
     /// The one that was asked for last.
     last: u32,
 }

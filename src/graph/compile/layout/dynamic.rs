@@ -80,7 +80,8 @@ pub(super) fn mark(flat: &mut Flat) -> Result<()> {
             _ => {
                 return refuse(
                     kernel.node,
-                    "a kernel that completes later or may block is given its arguments and their memory when the graph is compiled, and it has some",
+                    "a kernel that completes later or may block is given its arguments and their memory when the graph is \
+                     compiled, and it has some",
                 );
             }
         }

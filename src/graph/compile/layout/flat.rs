@@ -1,7 +1,7 @@
 //! The flat form while it grows: nodes, arrivals, storages.
 #![forbid(unsafe_code)]
 
-use crate::base::index::{Index, mix};
+use crate::base::index::{HashIndex, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Tensor;
 use crate::graph::build::contents::{Contents, NodeBody, TaskWork};
@@ -114,7 +114,7 @@ pub(super) struct Flat {
     pub kernels: Vec<FlatKernel>,
     /// Their kernels, each once, and these by where they are.
     pub distinct: Vec<Arc<dyn Kernel>>,
-    pub known: Index,
+    pub known: HashIndex,
     /// Those that complete later: index above, and node.
     pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,

@@ -31,7 +31,7 @@ pub(in crate::graph) mod views;
 
 use super::facts::CompileFacts;
 use super::fold;
-use crate::base::index::{Index, mix};
+use crate::base::index::{HashIndex, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Engine;
 use crate::graph::build::contents::Contents;
@@ -290,7 +290,7 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
 /// The nodes of kernels; and the scratch that some want.
 fn kernels(flat: &Flat, views: &PlanViews) -> Result<(Vec<KernelNode>, Vec<usize>)> {
     let mut scratch = Vec::new();
-    let mut asked = ScratchAnswers { flat, index: Index::default(), bytes: Vec::new() };
+    let mut asked = ScratchAnswers { flat, index: HashIndex::default(), bytes: Vec::new() };
     let mut nodes = heap::room(flat.kernels.len(), "the kernels of a program")?;
     for (number, (node, &ViewLists { inputs, outputs, picks })) in flat.kernels.iter().zip(&views.lists).enumerate() {
         let bytes = asked.scratch_bytes(number as u32)?;
@@ -313,7 +313,7 @@ fn kernels(flat: &Flat, views: &PlanViews) -> Result<(Vec<KernelNode>, Vec<usize
 struct ScratchAnswers<'a> {
     flat: &'a Flat,
     /// By index in the next.
-    index: Index,
+    index: HashIndex,
     /// A node that was asked for, and the answer.
     bytes: Vec<(u32, usize)>,
 }

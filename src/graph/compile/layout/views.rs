@@ -11,7 +11,7 @@
 use super::flat::Flat;
 use super::memory::Places;
 use crate::base::Result;
-use crate::base::index::{Index, mix};
+use crate::base::index::{HashIndex, mix};
 use crate::graph::plan::{Arg, Body, MOST_PICKED, NOT_PICKED, Place, Select};
 use crate::memory::heap;
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub(super) fn lay(flat: &mut Flat, places: &Places) -> Result<PlanViews> {
             picks: Vec::new(),
         },
         owned: Vec::new(),
-        known: Index::default(),
+        known: HashIndex::default(),
         spans: Vec::new(),
         singles: 0,
     };
@@ -133,7 +133,7 @@ struct LaidViews<'a> {
     /// The bound ones with their owners.
     owned: Vec<(u32, u32)>,
     /// The lists that others may have too, by index in `spans`.
-    known: Index,
+    known: HashIndex,
     spans: Vec<(u32, u32)>,
     /// How many views there are for arguments that are picked.
     singles: usize,

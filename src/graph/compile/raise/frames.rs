@@ -105,7 +105,8 @@ impl<'a> FrameSearch<'a> {
                     (Some(one), None) => one.parent,
                     _ => {
                         return Err(Error::invalid(format!(
-                            "node '{}' takes a constant, and there are several frames '{}': a control edge to it says in which one",
+                            "node '{}' takes a constant, and there are several frames '{}': a control edge to it says in which \
+                             one",
                             node.name,
                             frame.as_str()
                         )));

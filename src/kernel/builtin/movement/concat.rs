@@ -1,4 +1,4 @@
-//! Tensors side by side along an axis.
+//! Concatenation of tensors along an axis.
 #![forbid(unsafe_code)]
 
 use super::{bytes_span, element, traffic_ns};
@@ -6,8 +6,8 @@ use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result};
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 
-/// The inputs one after the other along `axis`, which counts from the end if negative. They are alike in all other
-/// dimensions and in their type.
+/// The inputs one after the other along `axis`, which counts from the end if negative. They have one type, and the same
+/// size in all other dimensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Concat {
     pub axis: i32,
@@ -60,7 +60,7 @@ impl Kernel for Concat {
         if total == 0 {
             return Ok(());
         }
-        // From the axis on an input has so many bytes in one stretch, and the output so many in a row of them.
+        // Contiguous bytes of an input from the axis on; the output's rows are the sum of these.
         let tail = |desc: &Desc| desc.shape()[axis..].iter().product::<i64>() as usize * element(desc);
         let row = tail(output.desc());
         context.parallel_into(&bytes_span(total, 1), output.byte_shards(1), |mut out, claim| {

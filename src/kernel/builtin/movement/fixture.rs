@@ -1,12 +1,12 @@
-//! For tests: calls of kernels on tensors of any element type, on pools of all kinds.
+//! For tests: calls of kernels on tensors of any element type, on all kinds of pools.
 
 use crate::base::{Desc, Ref, Result, dtype};
 use crate::kernel::builtin::fixture::pools;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use crate::memory::{Buffer, View};
+use crate::memory::{AlignedBuffer, View};
 use crate::threadpool::ThreadPool;
 
-/// Bytes around each tensor's that nobody may write.
+/// Guard bytes around each tensor, never to be written.
 const GUARD: u8 = 0xA5;
 const GUARDS: usize = 192;
 
@@ -27,7 +27,7 @@ impl Any {
         Any { desc, words: all.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect() }
     }
 
-    /// Bytes that differ from place to place.
+    /// Distinct bytes at neighbouring positions.
     pub fn filled(dtype: u32, dims: &[i64], seed: usize) -> Any {
         let desc = Desc::new(dtype, dims);
         let bytes: Vec<u8> =
@@ -45,7 +45,7 @@ impl Any {
         Any::new(Desc::new(dtype::F32, dims), &bytes)
     }
 
-    /// Elements of two bytes.
+    /// 16-bit elements.
     pub fn halves(dtype: u32, dims: &[i64], values: &[u16]) -> Any {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         Any::new(Desc::new(dtype, dims), &bytes)
@@ -102,8 +102,8 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[Any], pool: Option<&Ref<ThreadPool>
     let input_views: Vec<_> = inputs.iter_mut().map(Any::view).collect();
     let output_views = [output.view()];
     let bytes = kernel.scratch_bytes(&descs, &outputs);
-    let memory = Buffer::zeroed(Scratch::stride(bytes) * SLOTS, "scratch")?;
-    // SAFETY: nobody else has the memory.
+    let memory = AlignedBuffer::zeroed(Scratch::stride(bytes) * SLOTS, "scratch")?;
+    // SAFETY: nothing else uses the memory.
     let result = unsafe {
         let scratch = Scratch::new(memory.data(), bytes, SLOTS);
         let context = KernelContext::new(&input_views, &output_views, pool, scratch, &NEVER);

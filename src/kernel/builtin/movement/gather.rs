@@ -1,28 +1,28 @@
-//! Rows of a table by their numbers: an embedding.
+//! Gather: rows of a table by their indices, as for an embedding.
 #![forbid(unsafe_code)]
 
 use super::{NS_PER_BYTE, bytes_span, element};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
+use crate::kernel::builtin::BuiltinOperation;
 use crate::kernel::builtin::LEAST_NS;
-use crate::kernel::builtin::Operation;
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::memory::Element;
 
-/// The elements of input 0 along `axis` that input 1, of s32 or s64, names: the output has the indices' shape in the
+/// The elements of input 0 along `axis` at the indices of input 1, of s32 or s64: the output has the indices' shape in
 /// place of the axis. An index below zero or beyond the axis is refused before anything is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather {
     pub axis: i32,
 }
 
-/// Time for an index: the row that it names is somewhere in memory.
+/// Time per index: its row may be anywhere in memory.
 const INDEX_NS: f32 = 5.0;
 
 impl Gather {
-    fn check_indices<I: Index>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
+    fn check_indices<I: GatherIndex>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
         let size = table.shape()[axis];
-        // The first look is a loop without branches.
+        // The first check is a loop without branches.
         let good = indices.iter().fold(true, |good, &index| good & (index.into() >= 0 && index.into() < size));
         let bad = |&index: &I| index.into() < 0 || index.into() >= size;
         match indices.iter().position(bad).filter(|_| !good) {
@@ -37,7 +37,7 @@ impl Gather {
     }
 }
 
-impl Operation for Gather {
+impl BuiltinOperation for Gather {
     fn name(&self) -> &str {
         "gather"
     }
@@ -74,14 +74,14 @@ impl Operation for Gather {
     }
 }
 
-/// A number of a row.
-trait Index: Element + Into<i64> {}
+/// An index type.
+trait GatherIndex: Element + Into<i64> {}
 
-impl Index for i32 {}
-impl Index for i64 {}
+impl GatherIndex for i32 {}
+impl GatherIndex for i64 {}
 
 impl Gather {
-    fn gather<I: Index>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn gather<I: GatherIndex>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (table, output) = (context.input(0), outputs.only());
         let axis = signature::axis(self.axis, table.desc())?;
         let indices = &context.input(1).read::<I>()[..context.inputs()[1].desc().elements()?];
@@ -118,8 +118,8 @@ impl Gather {
     }
 }
 
-/// The same for elements of a size that the compiler knows.
-fn rows_of<const UNIT: usize>(table: &[u8], indices: &[impl Index], out: &mut [u8]) {
+/// For elements of a size known to the compiler.
+fn rows_of<const UNIT: usize>(table: &[u8], indices: &[impl GatherIndex], out: &mut [u8]) {
     for (row, &index) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(indices) {
         *row = table.as_chunks::<UNIT>().0[index.into() as usize];
     }

@@ -1,4 +1,4 @@
-//! Operations that move elements and compute nothing. They take every element type, by its size.
+//! Data movement operations. They compute nothing, and take every element type by its size.
 
 mod concat;
 mod gather;
@@ -17,11 +17,11 @@ pub use transpose::Transpose;
 use super::LEAST_NS;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::movement::{Dim, Movement};
+use crate::kernel::vector::movement::{Movement, StridedDim};
 use crate::kernel::{KernelContext, Outputs, signature};
 use crate::threadpool::Span;
 
-/// Time to read and write a byte, and fewest bytes of a piece: about a microsecond.
+/// Time to read and write a byte, and minimum bytes of a piece: about a microsecond.
 const NS_PER_BYTE: f32 = 0.05;
 const GRAIN: usize = 16 << 10;
 
@@ -30,7 +30,7 @@ fn element(desc: &Desc) -> usize {
     dtype::size(desc.dtype).unwrap_or(1)
 }
 
-/// Bytes of a step in each dimension of a dense tensor; anything if it has no elements.
+/// Byte strides of a dense tensor; arbitrary if it has no elements.
 fn strides(desc: &Desc) -> [isize; MAX_RANK] {
     let mut strides = [0; MAX_RANK];
     let mut step = element(desc) as isize;
@@ -54,18 +54,18 @@ fn traffic_ns(output: &Desc) -> u64 {
     ((output.bytes().unwrap_or(0) as f32 * NS_PER_BYTE) as u64).max(LEAST_NS)
 }
 
-/// The copy of input 0 to output 0 that has these steps in the source for each dimension of the output.
+/// The copy of input 0 to output 0 with these source strides for the dimensions of the output.
 fn movement(input: &Desc, output: &Desc, from: isize, steps: &[isize]) -> Movement {
     let to = strides(output);
-    let mut dims = [Dim::default(); MAX_RANK];
+    let mut dims = [StridedDim::default(); MAX_RANK];
     let rank = output.shape().len();
     for (i, dim) in dims[..rank].iter_mut().enumerate() {
-        *dim = Dim { size: output.shape()[i] as usize, from: steps[i], to: to[i] };
+        *dim = StridedDim { size: output.shape()[i] as usize, from: steps[i], to: to[i] };
     }
     Movement::new(element(input), &dims[..rank], from, 0)
 }
 
-/// Does it, in a region.
+/// Runs a movement in a region.
 fn go(movement: &Movement, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
     let span = Span { items: movement.items(), cost_ns: movement.item_ns(), ..Span::default() };
     context.parallel_into(&span, movement.divide(context.input(0), outputs.only()), |part, _| {

@@ -1,4 +1,4 @@
-//! A tensor with a margin.
+//! Padding: a tensor with a margin.
 #![forbid(unsafe_code)]
 
 use super::{bytes_span, check_rank, element, traffic_ns};
@@ -6,7 +6,7 @@ use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 
-/// What a margin holds.
+/// The contents of a margin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PadMode {
     /// One value.
@@ -28,14 +28,14 @@ pub struct Pad {
 
 /// A dimension: its size in the input and the output, and elements in front.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dim {
+struct PaddedDim {
     input: usize,
     output: usize,
     before: usize,
 }
 
-impl Dim {
-    /// The element of the input that stands at a place of the output; None in a margin of one value.
+impl PaddedDim {
+    /// The position in the input for a position in the output; `None` in a constant margin.
     fn source(&self, at: usize, mode: &PadMode) -> Option<usize> {
         if at >= self.before && at < self.before + self.input {
             return Some(at - self.before);
@@ -44,39 +44,39 @@ impl Dim {
         match mode {
             PadMode::Constant(_) => None,
             PadMode::Edge => Some(if below { 0 } else { self.input - 1 }),
-            // As many steps inside as the place is outside.
+            // As far inside as the position is outside.
             PadMode::Reflect if below => Some(self.before - at),
             PadMode::Reflect => Some(2 * (self.input - 1) - (at - self.before)),
         }
     }
 }
 
-/// A padding made simple: dimensions up to the last one with a margin, of units of consecutive bytes.
+/// A simplified padding: dimensions up to the last one with a margin, of units of contiguous bytes.
 #[derive(Debug)]
-struct Plan {
-    /// The last one is a row of units, the others are before it.
-    dims: [Dim; MAX_RANK],
+struct PadPlan {
+    /// The last one is a row of units; the others come before it.
+    dims: [PaddedDim; MAX_RANK],
     rank: usize,
     unit: usize,
 }
 
-impl Plan {
-    fn new(pad: &Pad, input: &Desc, output: &Desc) -> Plan {
+impl PadPlan {
+    fn new(pad: &Pad, input: &Desc, output: &Desc) -> PadPlan {
         let margins = |i: usize| pad.before[i] > 0 || pad.after[i] > 0;
         let rank = (0..pad.rank).rev().find(|&i| margins(i)).map_or(0, |last| last + 1);
-        let mut dims = [Dim { input: 1, output: 1, before: 0 }; MAX_RANK];
+        let mut dims = [PaddedDim { input: 1, output: 1, before: 0 }; MAX_RANK];
         for (i, dim) in dims[..rank].iter_mut().enumerate() {
-            *dim = Dim {
+            *dim = PaddedDim {
                 input: input.shape()[i] as usize,
                 output: output.shape()[i] as usize,
                 before: pad.before[i] as usize,
             };
         }
         let unit = input.shape()[rank..].iter().product::<i64>() as usize * element(input);
-        Plan { dims, rank: rank.max(1), unit }
+        PadPlan { dims, rank: rank.max(1), unit }
     }
 
-    /// Where in the input the row with this number is, in bytes; None if it is all margin.
+    /// Byte offset in the input of row `number`; `None` if the row is all margin.
     fn row(&self, mut number: usize, mode: &PadMode) -> Option<usize> {
         let mut step = self.unit * self.dims[self.rank - 1].input;
         let mut from = 0;
@@ -88,12 +88,12 @@ impl Plan {
         Some(from)
     }
 
-    /// Writes units of a row from place `at` on.
+    /// Writes units of a row from position `at` on.
     fn fill(&self, row: Option<&[u8]>, at: usize, out: &mut [u8], mode: &PadMode, value: &[u8]) {
         let (dim, unit) = (&self.dims[self.rank - 1], self.unit);
         let Some(row) = row else { return repeat(value, out) };
         let places = out.len() / unit;
-        // Places in front, inside and behind.
+        // Positions in front, inside and behind.
         let front = dim.before.saturating_sub(at).min(places);
         let inside = (dim.before + dim.input).saturating_sub(at).min(places) - front;
         let (ahead, rest) = out.split_at_mut(front * unit);
@@ -113,7 +113,7 @@ impl Plan {
                     repeat(&row[nearest * unit..][..unit], margin);
                 }
                 PadMode::Reflect => {
-                    // Going forward in the margin is going backward in the row.
+                    // Forward in the margin is backward in the row.
                     let from = dim.source(first, mode).unwrap_or(0);
                     for (i, out) in margin.chunks_exact_mut(unit).enumerate() {
                         out.copy_from_slice(&row[(from - i) * unit..][..unit]);
@@ -134,7 +134,7 @@ fn repeat(pattern: &[u8], out: &mut [u8]) {
     }
 }
 
-/// A value as an element of a type: floats are rounded to the nearest, an integer has to hold it.
+/// A value as an element of a type: floats are rounded to the nearest, an integer type must be able to hold it.
 fn element_of(value: f64, of: &Desc) -> Result<([u8; 4], usize)> {
     use crate::abi::weir_dtype_value as D;
     let whole = |low: f64, high: f64| {
@@ -163,7 +163,7 @@ fn element_of(value: f64, of: &Desc) -> Result<([u8; 4], usize)> {
     Ok((native, size))
 }
 
-/// A value as a small float: so many bits of exponent and of fraction, rounded to the nearest, ties to even.
+/// A value as a 16-bit float with this many exponent and fraction bits, rounded to nearest, ties to even.
 fn narrow(value: f64, exponent_bits: u32, fraction_bits: u32) -> u16 {
     let sign = u16::from(value.is_sign_negative()) << 15;
     let bias = (1 << (exponent_bits - 1)) - 1;
@@ -172,7 +172,7 @@ fn narrow(value: f64, exponent_bits: u32, fraction_bits: u32) -> u16 {
         return sign | infinity | 1 << (fraction_bits - 1);
     }
     let size = value.abs();
-    // The exponent of the last bit that is kept; small numbers keep fewer bits.
+    // The exponent of the last kept bit; subnormal numbers keep fewer bits.
     let exponent = (((size.to_bits() >> 52) as i32) - 1023).max(1 - bias);
     let last = exponent - fraction_bits as i32;
     // Exact: powers of two, and a result of few bits.
@@ -180,7 +180,7 @@ fn narrow(value: f64, exponent_bits: u32, fraction_bits: u32) -> u16 {
     if !units.is_finite() || exponent > bias {
         return sign | infinity;
     }
-    // A fraction that was rounded up to a whole number goes into the exponent, also into that of infinity.
+    // A fraction that rounds up to a whole number carries into the exponent, even to infinity.
     let normal = ((exponent + bias - 1) as u32) << fraction_bits;
     sign | (normal + units as u32).min(u32::from(infinity)) as u16
 }
@@ -241,7 +241,7 @@ impl Kernel for Pad {
         if total == 0 {
             return Ok(());
         }
-        let plan = Plan::new(self, input.desc(), output.desc());
+        let plan = PadPlan::new(self, input.desc(), output.desc());
         let value = match self.mode {
             PadMode::Constant(value) => element_of(value, input.desc())?,
             _ => ([0; 4], 1),

@@ -7,8 +7,8 @@ use crate::base::{Desc, Error, Result};
 use crate::kernel::{Kernel, KernelContext, Outputs, signature};
 use crate::memory::overlaps;
 
-/// The elements in their order, seen as another shape. One of the sizes may be left to what the others leave. Where the
-/// output shares the input's memory nothing is done, else the elements are copied.
+/// The elements in their order, in another shape. One of the sizes may be -1, to be inferred. Where the output shares
+/// the input's memory nothing is done; otherwise the elements are copied.
 #[derive(Clone, Copy, Debug)]
 pub struct Reshape {
     pub(in crate::kernel::builtin) shape: [i64; MAX_RANK],
@@ -16,7 +16,7 @@ pub struct Reshape {
 }
 
 impl Reshape {
-    /// Refuses sizes that no tensor has.
+    /// Refuses impossible sizes.
     pub fn new(shape: &[i64]) -> Result<Reshape> {
         let mut all = [0; MAX_RANK];
         all[..shape.len()].copy_from_slice(shape);

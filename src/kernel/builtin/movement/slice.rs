@@ -1,16 +1,16 @@
-//! A part of a tensor: from, to, and in steps.
+//! Slice of a tensor: begin, end, and step.
 #![forbid(unsafe_code)]
 
 use super::{check_rank, go, movement, strides, traffic_ns};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result};
-use crate::kernel::builtin::Operation;
+use crate::kernel::builtin::BuiltinOperation;
 use crate::kernel::vector::movement::Movement;
 use crate::kernel::{KernelContext, Outputs};
 
-/// In each dimension the elements from `begin` on, `step` apart, up to `end`, which is not among them. Places below
-/// zero count from the end; places outside are the nearest inside, so that i64::MAX is "to the end" and i64::MIN, with
-/// a negative step, "to the beginning". A step of 0 is 1.
+/// In each dimension the elements from `begin` on, `step` apart, up to `end`, which is excluded. Negative positions
+/// count from the end; positions outside are clamped, so that i64::MAX is "to the end" and i64::MIN, with a negative
+/// step, "to the beginning". A step of 0 is 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
     pub rank: usize,
@@ -20,10 +20,10 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// First place, step and number of elements in a dimension.
+    /// First position, step and number of elements in a dimension.
     fn range(&self, axis: usize, size: i64) -> (i64, i64, i64) {
         let step = if self.step[axis] == 0 { 1 } else { self.step[axis] };
-        // Going backwards the places are -1 to size - 1, with -1 as an end only.
+        // Going backwards the positions are -1 to size - 1, with -1 as an end only.
         let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
         let place = |at: i64| (if at < 0 { at.saturating_add(size) } else { at }).clamp(low, high);
         let (begin, end) = (place(self.begin[axis]), place(self.end[axis]));
@@ -49,7 +49,7 @@ impl Slice {
     }
 }
 
-impl Operation for Slice {
+impl BuiltinOperation for Slice {
     fn name(&self) -> &str {
         "slice"
     }
@@ -62,7 +62,7 @@ impl Operation for Slice {
         check_rank(self.rank, &inputs[0])?;
         let mut output = inputs[0];
         for (axis, dim) in output.dims[..self.rank].iter_mut().enumerate() {
-            // How many elements an open dimension leaves depends on how many there are.
+            // The size that an open dimension leaves depends on its actual size.
             if *dim != ANY_DIM {
                 *dim = self.range(axis, *dim).2;
             }

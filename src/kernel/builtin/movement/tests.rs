@@ -1,4 +1,4 @@
-//! Every operation against its definition: each element of the output says where it comes from.
+//! Every operation against its definition: the source position of each output element.
 #![forbid(unsafe_code)]
 
 use super::fixture::{Any, check_pools, run, run_on};
@@ -32,7 +32,7 @@ fn at(tensor: &Any, bytes: &[u8], index: &[i64]) -> Vec<u8> {
     bytes[number * size..][..size].to_vec()
 }
 
-/// Compares an output with `source`, which gives the input and the index there of each element; None is `fill`.
+/// Compares an output with `source`, the input and index of each element; `None` is `fill`.
 fn check(kernel: &dyn Kernel, inputs: &[Any], fill: &[u8], source: impl Fn(&[i64]) -> Option<(usize, Vec<i64>)>) {
     let output = run(kernel, inputs);
     let all: Vec<_> = inputs.iter().map(Any::bytes).collect();
@@ -100,7 +100,7 @@ fn slice(begin: &[i64], end: &[i64], step: &[i64]) -> Slice {
 fn slice_takes_what_python_takes() {
     const END: i64 = i64::MAX;
     const BEGIN: i64 = i64::MIN;
-    // begin, end, step, and the places that are taken of 0 to 6.
+    // begin, end, step, and the selected positions of 0 to 6.
     let cases: &[(i64, i64, i64, &[i64])] = &[
         (0, END, 1, &[0, 1, 2, 3, 4, 5, 6]),
         (0, END, 0, &[0, 1, 2, 3, 4, 5, 6]),
@@ -122,7 +122,7 @@ fn slice_takes_what_python_takes() {
     ];
     for &(begin, end, step, places) in cases {
         for dtype in [dtype::F32, dtype::U8, 5] {
-            // Alone, as the first and as the last of several dimensions.
+            // Alone, and as the first and the last of several dimensions.
             let of = |index: i64| places[index as usize];
             let x = Any::filled(dtype, &[7], 1);
             let line = slice(&[begin], &[end], &[step]);
@@ -223,7 +223,7 @@ fn pad_fills_a_margin() {
             }
         }
     }
-    // Nothing but margin.
+    // Only margin.
     let y = run(&pad(&[1, 2], &[1, 0], PadMode::Constant(-7.0)), &[Any::filled(dtype::S32, &[0, 3], 1)]);
     assert_eq!(y.integers(), [-7; 10]);
     let y = run(&pad(&[1, 2], &[1, 0], PadMode::Constant(-7.0)), &[Any::filled(dtype::S32, &[2, 0], 1)]);
@@ -352,7 +352,7 @@ fn gather_refuses_an_index_by_name() {
     assert!(
         refused(&[7, 3], 1, &[0, -1]).message().starts_with("input 1: element 1 is -1, expected an index from 0 to 2")
     );
-    // Also where there is nothing to write.
+    // Even if nothing is written.
     assert!(refused(&[0, 3], 0, &[0]).message().contains("element 0 is 0"));
     assert!(refused(&[2, 0], 0, &[5]).message().contains("element 0 is 5"));
     let table = Desc::new(dtype::F32, &[2, 3]);

@@ -1,22 +1,22 @@
-//! Dimensions in another order.
+//! Transposition: permutes dimensions.
 #![forbid(unsafe_code)]
 
 use super::{check_rank, go, movement, strides, traffic_ns};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result};
-use crate::kernel::builtin::Operation;
+use crate::kernel::builtin::BuiltinOperation;
 use crate::kernel::vector::movement::Movement;
 use crate::kernel::{KernelContext, Outputs};
 
 /// Dimension i of the output is dimension `permutation[i]` of the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Transpose {
-    /// None turns the order of any number of dimensions round.
+    /// `None` reverses the order of any number of dimensions.
     pub(in crate::kernel::builtin) permutation: Option<([usize; MAX_RANK], usize)>,
 }
 
 impl Transpose {
-    /// Refuses what is no permutation; an empty one is the reverse order.
+    /// Refuses an invalid permutation; an empty one is the reverse order.
     pub fn new(permutation: &[i32]) -> Result<Transpose> {
         let rank = permutation.len();
         let mut all = [0; MAX_RANK];
@@ -52,7 +52,7 @@ impl Transpose {
     }
 }
 
-impl Operation for Transpose {
+impl BuiltinOperation for Transpose {
     fn name(&self) -> &str {
         "transpose"
     }

@@ -1,8 +1,8 @@
-//! Normalisations of halves: what floats give, rounded once.
+//! Normalisations of 16-bit floats: the f32 result, rounded once.
 
 use super::*;
 use crate::kernel::builtin::fixture::refusal;
-use crate::kernel::builtin::fixture_elements::{Tensor, check_pools, run_on};
+use crate::kernel::builtin::fixture_elements::{TypedTensor, check_pools, run_on};
 
 const OPS: [Op; 4] = [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_RMS, Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP];
 const HALVES: [u32; 2] = [dtype::F16, dtype::BF16];
@@ -23,12 +23,12 @@ fn noise(count: usize, seed: u32, offset: f64) -> Vec<f64> {
 }
 
 /// x of a type, the statistics, and scale and shift of another type.
-fn inputs(kernel: &Norm, dims: &[i64], of: u32, affine: u32) -> Vec<Tensor> {
+fn inputs(kernel: &Norm, dims: &[i64], of: u32, affine: u32) -> Vec<TypedTensor> {
     let of_channels = [Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP].contains(&kernel.op);
     let at = kernel.axis as usize;
     let shape = if of_channels { &dims[at..=at] } else { &dims[at..] };
     let numbers = |dims: &[i64], of: u32, seed: u32, offset: f64| {
-        Tensor::new(of, dims, &noise(dims.iter().product::<i64>() as usize, seed, offset))
+        TypedTensor::new(of, dims, &noise(dims.iter().product::<i64>() as usize, seed, offset))
     };
     let others = (1..kernel.num_inputs()).map(|i| {
         let of = if i <= kernel.statistics() { dtype::F32 } else { affine };
@@ -37,11 +37,11 @@ fn inputs(kernel: &Norm, dims: &[i64], of: u32, affine: u32) -> Vec<Tensor> {
     [numbers(dims, of, 3, 0.7)].into_iter().chain(others).collect()
 }
 
-fn as_floats(inputs: &[Tensor]) -> Vec<Tensor> {
-    inputs.iter().map(|tensor| Tensor::new(dtype::F32, tensor.desc.shape(), &tensor.values())).collect()
+fn as_floats(inputs: &[TypedTensor]) -> Vec<TypedTensor> {
+    inputs.iter().map(|tensor| TypedTensor::new(dtype::F32, tensor.desc.shape(), &tensor.values())).collect()
 }
 
-fn run(kernel: &Norm, inputs: &[Tensor]) -> Tensor {
+fn run(kernel: &Norm, inputs: &[TypedTensor]) -> TypedTensor {
     run_on(kernel, &inputs.iter().collect::<Vec<_>>(), None)
 }
 
@@ -58,7 +58,7 @@ fn what_floats_give_rounded_once() {
                             let kernel = Norm { isa, scale, shift, ..norm(op, *axis) };
                             let inputs = inputs(&kernel, dims, of, affine);
                             let (got, floats) = (run(&kernel, &inputs).values(), run(&kernel, &as_floats(&inputs)));
-                            let want = Tensor::new(of, dims, &floats.values()).values();
+                            let want = TypedTensor::new(of, dims, &floats.values()).values();
                             assert!(got == want, "{kernel:?} {dims:?} of {of} with {affine}");
                         }
                     }
@@ -70,7 +70,7 @@ fn what_floats_give_rounded_once() {
 
 #[test]
 fn squares_beyond_the_type_do_not_count() {
-    // 300 squared is more than an f16 can be, and 1e30 squared more than an f32.
+    // 300 squared is beyond f16, and 1e30 squared beyond f32.
     for (of, size) in [(dtype::F16, 300.0), (dtype::BF16, 1e30)] {
         for op in [Op::WEIR_NORM_RMS, Op::WEIR_NORM_LAYER] {
             if op == Op::WEIR_NORM_LAYER && of == dtype::BF16 {
@@ -78,7 +78,7 @@ fn squares_beyond_the_type_do_not_count() {
             }
             let kernel = Norm { scale: false, shift: false, ..norm(op, 1) };
             let values: Vec<f64> = (0..40).map(|i| if i % 2 == 0 { size } else { -size }).collect();
-            let y = run(&kernel, &[Tensor::new(of, &[1, 40], &values)]).values();
+            let y = run(&kernel, &[TypedTensor::new(of, &[1, 40], &values)]).values();
             assert!(y.iter().zip(&values).all(|(y, x)| *y == x.signum()), "{of} {op:?}: {y:?}");
         }
     }
@@ -92,7 +92,7 @@ fn a_nan_spreads_through_its_row() {
         for op in [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_GROUP] {
             let kernel =
                 Norm { scale: false, shift: false, groups: usize::from(op == Op::WEIR_NORM_GROUP), ..norm(op, 1) };
-            let y = run(&kernel, &[Tensor::new(of, &[3, 40], &x)]).values();
+            let y = run(&kernel, &[TypedTensor::new(of, &[3, 40], &x)]).values();
             for (i, y) in y.iter().enumerate() {
                 assert_eq!(y.is_nan(), i >= 40, "{of} {op:?} {i}: {y}");
             }

@@ -1,7 +1,7 @@
 //! Normalisations against their definition in f64, on every level and all pools.
 
 use super::*;
-use crate::kernel::builtin::fixture::{Tensor, check_pools, refusal, run};
+use crate::kernel::builtin::fixture::{WordTensor, check_pools, refusal, run};
 
 const OPS: [Op; 4] = [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_RMS, Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP];
 
@@ -9,20 +9,20 @@ fn norm(op: Op, axis: i32, groups: usize) -> Norm {
     Norm { op, axis, groups, epsilon: 1e-3, scale: true, shift: true, isa: Isa::best() }
 }
 
-/// x, and whatever else the kernel wants.
-fn inputs(kernel: &Norm, dims: &[i64]) -> Vec<Tensor> {
+/// x, and the kernel's other inputs.
+fn inputs(kernel: &Norm, dims: &[i64]) -> Vec<WordTensor> {
     let at = if kernel.axis < 0 { kernel.axis + dims.len() as i32 } else { kernel.axis } as usize;
     let of_channels = [Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP].contains(&kernel.op);
     let shape = if of_channels { &dims[at..=at] } else { &dims[at..] };
     let others = (1..kernel.num_inputs()).map(|i| {
-        let values: Vec<f32> = Tensor::random(shape, 7 + i as u64).floats().iter().map(|x| x + 1.5).collect();
-        Tensor::f32(shape, &values)
+        let values: Vec<f32> = WordTensor::random(shape, 7 + i as u64).floats().iter().map(|x| x + 1.5).collect();
+        WordTensor::f32(shape, &values)
     });
-    let x: Vec<f32> = Tensor::random(dims, 3).floats().iter().map(|x| 3.0 * x + 0.7).collect();
-    [Tensor::f32(dims, &x)].into_iter().chain(others).collect()
+    let x: Vec<f32> = WordTensor::random(dims, 3).floats().iter().map(|x| 3.0 * x + 0.7).collect();
+    [WordTensor::f32(dims, &x)].into_iter().chain(others).collect()
 }
 
-fn reference(kernel: &Norm, inputs: &[Tensor]) -> Vec<f64> {
+fn reference(kernel: &Norm, inputs: &[WordTensor]) -> Vec<f64> {
     let dims = inputs[0].desc.shape();
     let at = if kernel.axis < 0 { kernel.axis + dims.len() as i32 } else { kernel.axis } as usize;
     let wide = |i: usize| -> Vec<f64> { inputs[i].floats().iter().map(|&x| f64::from(x)).collect() };
@@ -67,7 +67,7 @@ fn check(kernel: &Norm, dims: &[i64]) {
     let want = reference(kernel, &inputs);
     assert_eq!(y.len(), want.len());
     for (i, (&got, &want)) in y.iter().zip(&want).enumerate() {
-        // The result may be a difference of larger numbers: of a product of some ones and the shift.
+        // The result may be a difference of larger numbers: of a product of ones and the shift.
         let error = (f64::from(got) - want).abs();
         assert!(error <= 2e-6 * want.abs().max(1.0), "{kernel:?} {dims:?}: {i}: {got} for {want}");
     }
@@ -120,7 +120,7 @@ fn a_nan_spreads_as_far_as_its_statistics() {
     for (kernel, bad) in
         [(plain(Op::WEIR_NORM_LAYER, 1, 0), [0..10, 30..40]), (plain(Op::WEIR_NORM_GROUP, 1, 2), [0..5, 30..35])]
     {
-        let y = run(&kernel, &[Tensor::f32(&[4, 10], &x)]).floats();
+        let y = run(&kernel, &[WordTensor::f32(&[4, 10], &x)]).floats();
         for (i, y) in y.iter().enumerate() {
             assert_eq!(y.is_nan(), bad.iter().any(|bad| bad.contains(&i)), "{kernel:?} {i}: {y}");
         }

@@ -25,7 +25,7 @@ fn reduce(op: Op, axes: &[i32]) -> Reduce {
     Reduce { op, axes: all, num_axes: axes.len(), keep_dims: false, squares: true, eps: 0.5, isa: Isa::best() }
 }
 
-/// A tensor of a type with these values, and the values as it holds them.
+/// A tensor of a type with these values, and the values rounded to the type.
 fn tensor(of: u32, dims: &[i64], values: &[f32]) -> (Any, Vec<f32>) {
     fn halves<T: Stored>(values: &[f32]) -> (Vec<T>, Vec<f32>) {
         let mut stored: Vec<T> = values.iter().map(|&x| T::narrowed(x)).collect();
@@ -46,7 +46,7 @@ fn tensor(of: u32, dims: &[i64], values: &[f32]) -> (Any, Vec<f32>) {
     }
 }
 
-/// What a tensor holds, as floats.
+/// The elements of a tensor as f32.
 fn floats(tensor: &Any) -> Vec<f32> {
     match tensor.desc.dtype {
         dtype::F16 => tensor.shorts().iter().map(|&bits| F16(bits).widened()).collect(),
@@ -55,7 +55,7 @@ fn floats(tensor: &Any) -> Vec<f32> {
     }
 }
 
-/// A value as the type holds it.
+/// A value rounded to the type.
 fn stored(of: u32, x: f32) -> f32 {
     match of {
         dtype::F16 => F16::narrowed(x).widened(),
@@ -64,7 +64,7 @@ fn stored(of: u32, x: f32) -> f32 {
     }
 }
 
-/// The numbers that become one, for each element of the output, in their order in memory.
+/// The numbers reduced to one, for each element of the output, in their order in memory.
 fn groups(dims: &[i64], axes: &[i32], x: &[f32]) -> Vec<Vec<f32>> {
     let reduced: Vec<bool> = (0..dims.len() as i32)
         .map(|i| axes.is_empty() || axes.contains(&i) || axes.contains(&(i - dims.len() as i32)))
@@ -110,7 +110,7 @@ fn reference(kernel: &Reduce, x: &[f32]) -> f64 {
     }
 }
 
-/// The rule of the conformance set.
+/// The tolerance rule of the conformance set.
 fn is_near(got: f32, want: f64, of: u32, tolerance: f64) -> bool {
     let rounded = stored(of, want as f32);
     if got == rounded || (got.is_nan() && want.is_nan()) {
@@ -121,7 +121,7 @@ fn is_near(got: f32, want: f64, of: u32, tolerance: f64) -> bool {
     if want.abs() <= 1e-5 { error < tolerance.max(1.19e-7) } else { error / want.abs() <= tolerance }
 }
 
-/// Whole numbers, few of them not neutral, so that every order gives the same: what the conformance set asks for.
+/// Whole numbers, few of them not neutral, so that every order gives the same result: as in the conformance set.
 fn data(op: Op, of: u32, count: usize, group: usize) -> Vec<f32> {
     let (most, size, factors) = if of == dtype::F16 { (1000, 8, 1) } else { (10_000, 16, 3) };
     let mut state = 12345u32;
@@ -207,7 +207,7 @@ fn every_operation_on_every_shape_and_level() {
     }
 }
 
-/// The number of the best one: the first of equals, or the first NaN.
+/// The index of the extreme: the first of equals, or the first NaN.
 fn place(x: &[f32], least: bool) -> i32 {
     let beats = |a: f32, b: f32| (if least { a < b } else { a > b }) || (a.is_nan() && !b.is_nan());
     (1..x.len()).fold(0, |best, i| if beats(x[i], x[best]) { i } else { best }) as i32
@@ -241,7 +241,7 @@ fn special_values_count_wherever_they_are() {
         for len in [1, 5, 16, 100, 4200] {
             for at in (0..len).step_by(1 + len / 8) {
                 for value in [NAN, -NAN, INF, -INF, -0.0] {
-                    // Not so many that their product leaves the range.
+                    // Few enough that their product stays in range.
                     let mut x = vec![if len > 100 { 1.0 } else { 1.5 }; len];
                     x[at] = value;
                     let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
@@ -266,7 +266,7 @@ fn special_values_count_wherever_they_are() {
 #[test]
 fn long_sums_are_exact_and_the_same_on_every_level() {
     let x = vec![128.0; (1 << 18) + 4099];
-    // Sums of more than 2^24 in f32 would lose ones.
+    // f32 sums of more than 2^24 would lose ones.
     let long = [x.len() as i64];
     let tensor = Any::f32(&long, &x);
     let y = run(&reduce(Op::WEIR_REDUCE_SUM, &[]), std::slice::from_ref(&tensor)).floats();
@@ -295,7 +295,7 @@ fn nothing_gives_what_the_operation_begins_with() {
         assert_eq!(y.desc.shape(), [3, 2]);
         assert!(y.floats().iter().all(|&y| y == want || (y.is_nan() && want.is_nan())), "{op:?}: {:?}", y.floats());
         assert_eq!(run(&reduce(op, &[1]), &[Any::f32(&[0, 5], &[])]).floats(), [0f32; 0]);
-        // More elements than can be counted, of which there is none.
+        // More elements than can be counted, but none exists.
         assert_eq!(run(&reduce(op, &[1, 2]), &[Any::f32(&[0, 1 << 40, 1 << 40], &[])]).floats(), [0f32; 0]);
     }
 }

@@ -1,10 +1,10 @@
-//! Softmax and its logarithm of every type, against their definition in f64; those of floats without a logarithm are
-//! tested with the other kernels of floats.
+//! Softmax and its logarithm for every type, against their definition in f64; softmax of f32 is tested with the other
+//! f32 kernels.
 
 use super::*;
 use crate::kernel::builtin::movement::fixture::{Any, check_pools, run};
 
-/// A tensor of a type with these values, and the values as it holds them.
+/// A tensor of a type with these values, and the values rounded to the type.
 fn tensor(of: u32, dims: &[i64], values: &[f32]) -> (Any, Vec<f32>) {
     let kept = values.iter().map(|&x| stored(of, x)).collect();
     let bits: Vec<u16> = match of {
@@ -64,7 +64,7 @@ fn check(kernel: &Softmax, of: u32, dims: &[i64]) {
             _ if kernel.log => 5.96e-6,
             _ => 1.19e-6,
         };
-        // The last place of the subnormal halves too.
+        // Includes the last bit of subnormal f16.
         let good = error <= tolerance * want.abs() || error <= 1.19e-7;
         assert!(good, "{kernel:?} of {of} {dims:?}: {i}: {} for {want}", y[i]);
     }

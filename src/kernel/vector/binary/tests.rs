@@ -1,4 +1,4 @@
-//! Functions of two elements at every level: rows of every kind and length, in place or not.
+//! Binary elementwise functions at every level: rows of every kind and length, in place or not.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -26,7 +26,7 @@ fn reference(op: Op, a: f32, b: f32) -> f32 {
     }
 }
 
-/// Numbers of which many pairs are equal, unordered, or have a result that is none.
+/// Numbers of which many pairs are equal, unordered, or have a NaN result.
 fn numbers(len: usize, mut state: u32) -> Vec<f32> {
     const SPECIAL: [f32; 8] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, 1.0, -1.0, 3e38, 1e-40];
     (0..len)

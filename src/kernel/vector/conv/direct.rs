@@ -1,24 +1,24 @@
-//! Convolution without patches, for groups with few channels out: depthwise above all. A row of the output is a sum of
-//! rows of the input, shifted by the taps, times a weight each; a few vectors of it stay in registers meanwhile.
+//! Direct convolution, without patches, for groups with few output channels: above all depthwise. A row of the output
+//! is a weighted sum of rows of the input, shifted by the taps; a few vectors of it stay in registers.
 //!
-//! Same bits: an element is the chain over channels and taps in order. Which elements are computed with vectors depends
-//! on the shape.
+//! Determinism: an element is the chain over channels and taps in order. The shape decides which elements are computed
+//! with vectors.
 
 use super::super::isa::Isa;
 use super::super::lanes::Vector;
 use super::super::site::{MatrixMut, Site};
-use super::super::window::Edge;
-use super::shape::{Conv, Data, operands};
+use super::super::window::EdgeMode;
+use super::shape::{ConvShape, Data, operands};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Vectors of a row at once: the latency of an addition.
+/// Vectors of a row at once, to hide the latency of an addition.
 const STEP: usize = 4;
 /// Elements of the output in a piece, or a whole row.
 const PIECE: usize = 2048;
 
-pub fn compute(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let (rows, width) = (conv.rows.output, conv.columns.output);
     let at_once = (PIECE / width.max(1)).clamp(1, rows.max(1));
@@ -42,7 +42,7 @@ pub fn compute(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, 
                     at.write_bytes(0, width);
                     std::slice::from_raw_parts_mut(at, width)
                 };
-                let source = Row { conv, x: of.x, weights, bias, row };
+                let source = OutputRow { conv, x: of.x, weights, bias, row };
                 source.compute(isa, line);
                 conv.activation.apply(isa, line);
             }
@@ -52,15 +52,15 @@ pub fn compute(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, 
 }
 
 /// A row of the output of one filter.
-struct Row<'a> {
-    conv: &'a Conv,
+struct OutputRow<'a> {
+    conv: &'a ConvShape,
     x: &'a [f32],
     weights: &'a [f32],
     bias: f32,
     row: usize,
 }
 
-impl Row<'_> {
+impl OutputRow<'_> {
     fn compute(&self, isa: Isa, out: &mut [f32]) {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -103,7 +103,7 @@ impl Row<'_> {
         }
     }
 
-    /// One element after the other.
+    /// One element at a time.
     #[inline(always)]
     fn elements(&self, windows: Range<usize>, out: &mut [f32]) {
         let columns = self.conv.columns;
@@ -118,7 +118,7 @@ impl Row<'_> {
         }
     }
 
-    /// Tap after tap over the whole row, which the compiler turns into vectors where the stride is 1 or 2.
+    /// Tap after tap over the whole row, which the compiler vectorises if the stride is 1 or 2.
     #[inline(always)]
     fn portable(&self, out: &mut [f32]) {
         let columns = self.conv.columns;
@@ -137,7 +137,7 @@ impl Row<'_> {
                         }
                     }
                 }
-                if columns.edge == Edge::Reflect {
+                if columns.edge == EdgeMode::Reflect {
                     for window in (0..inside.start).chain(inside.end..columns.output) {
                         out[window] += columns.element(window, tap).map_or(0.0, |at| x[at]) * weight;
                     }
@@ -157,14 +157,14 @@ impl Row<'_> {
         }
         self.elements(0..interior.start, out);
         let mut at = interior.start;
-        // SAFETY: whole vectors of the interior, under all of whose taps there are elements. The last one may begin
-        // before the end of the one before it: it computes the same.
+        // SAFETY: whole vectors of the interior, with elements under all of their taps. The last one may overlap the
+        // previous one: it computes the same values.
         unsafe {
             while at + STEP * V::LANES <= interior.end {
                 self.block::<V, STEP>(at, out);
                 at += STEP * V::LANES;
             }
-            // In one pass what is left.
+            // The remainder in one pass.
             let left = interior.end - at;
             if left > 3 * V::LANES {
                 self.block::<V, 3>(at, out);
@@ -194,7 +194,7 @@ impl Row<'_> {
         unsafe {
             let mut sums = [V::splat(self.bias); COUNT];
             self.each_line(|x, weights| {
-                // Under the first tap of the interior there is an element, so this is in the row.
+                // The first tap of the interior has an element under it, so this is in the row.
                 let x = x.as_ptr().add(first - columns.before);
                 for (tap, &weight) in weights.iter().enumerate() {
                     let x = x.wrapping_add(tap * columns.dilation);
@@ -210,7 +210,7 @@ impl Row<'_> {
     }
 }
 
-/// out += weight * x, of every STRIDE-th x. In chunks, which the compiler turns into vectors.
+/// out += weight * x, for every STRIDE-th x. In chunks, which the compiler vectorises.
 #[inline(always)]
 fn add<const STRIDE: usize>(x: &[f32], weight: f32, out: &mut [f32]) {
     let chunks = x.chunks_exact(STRIDE);
@@ -218,7 +218,7 @@ fn add<const STRIDE: usize>(x: &[f32], weight: f32, out: &mut [f32]) {
     for (out, chunk) in out.iter_mut().zip(chunks) {
         *out += chunk[0] * weight;
     }
-    // The last chunk may be cut.
+    // The last chunk may be partial.
     if let Some(out) = out.get_mut(whole) {
         *out += x[whole * STRIDE] * weight;
     }

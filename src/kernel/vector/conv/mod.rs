@@ -1,17 +1,17 @@
 //! Convolution of images and signals, [N, C, H, W] with [O, C / groups, KH, KW]; a signal is an image of one row.
 //!
-//! For each image and group it is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P],
-//! which have a column for each of the P windows. There are three ways to it, chosen by the shapes:
+//! Each image and group is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P], with a
+//! column for each of the P windows. There are three algorithms, chosen by the shapes:
 //!
-//! | way    | when                              | patches                                          |
-//! |--------|-----------------------------------|--------------------------------------------------|
-//! | panels | in general                        | gathered into the panels of the driver (`gemm`)  |
-//! | rows   | few windows                       | a row each, in scratch memory; `dots`            |
-//! | direct | few channels out of a group, and  | none: sums of shifted rows (`direct`)            |
-//! |        | short or many windows             |                                                  |
+//! | algorithm | when                                | patches                                         |
+//! |-----------|-------------------------------------|-------------------------------------------------|
+//! | panels    | in general                          | gathered into the panels of the driver (`gemm`) |
+//! | rows      | few windows                         | a row each, in scratch memory; `dots`           |
+//! | direct    | few output channels in a group, and | none: sums of shifted rows (`direct`)           |
+//! |           | short or many windows               |                                                 |
 //!
-//! The driver's vectors lie along P, those of `dots` along K. Windows that are the elements themselves (1 x 1) need no
-//! patches: the image is the matrix.
+//! The driver's SIMD lanes lie along P, those of `dots` along K. Windows of one element (1 x 1) need no patches: the
+//! image is the matrix.
 
 mod direct;
 mod shape;
@@ -19,40 +19,40 @@ mod shape;
 mod tests;
 
 use super::dots::{self, Target};
-use super::finish::Finish;
-use super::gemm::{self, Batch, Gather, Operands, Right};
+use super::finish::ProductEpilogue;
+use super::gemm::{self, GatherPanels, GemmBatch, OperandB, Operands};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
 use super::site::{Matrix, MatrixMut, Site, check_scratch};
-use super::window::{Axis, Edge};
+use super::window::{Axis, EdgeMode};
 use crate::base::Result;
 use crate::threadpool::Span;
-pub use shape::{Conv, Data};
-use shape::{Way, operands};
+use shape::{ConvAlgorithm, operands};
+pub use shape::{ConvShape, Data};
 use std::ops::Range;
 
-/// Channels of a piece where patches are rows.
+/// Channels of a piece if patches are rows.
 const CHANNELS: usize = 16;
 
 /// Computes the convolution into `out`, in a region of `site`, which has `scratch_bytes` per slot.
-pub fn compute(conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+pub fn compute(conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     compute_with(Isa::best(), conv, data, out, site)
 }
 
-/// The same on a level that the processor has, of which the scratch memory does not know.
-fn compute_with(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+/// The same on a supported level, for which the scratch memory may be sized differently.
+fn compute_with(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let [x, weights, _] = conv.sizes();
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
     assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
     assert!(data.bias.is_none_or(|bias| bias.len() == conv.groups * conv.filters), "{conv:?}");
     match conv.way() {
-        Way::Panels => by_panels(isa, conv, data, out, site),
-        Way::Rows => by_rows(isa, conv, data, out, site),
-        Way::Direct => direct::compute(isa, conv, data, out, site),
+        ConvAlgorithm::Panels => by_panels(isa, conv, data, out, site),
+        ConvAlgorithm::Rows => by_rows(isa, conv, data, out, site),
+        ConvAlgorithm::Direct => direct::compute(isa, conv, data, out, site),
     }
 }
 
-fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+fn by_panels(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let patches = Patches { conv, x: data.x };
     let plain = conv.rows.is_plain() && conv.columns.is_plain();
     let (m, n, k) = (conv.filters, conv.windows(), conv.depth());
@@ -60,11 +60,11 @@ fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, si
         let Data { x, weights, bias } = operands(conv, data, number);
         Operands {
             a: Matrix::dense(weights, m, k),
-            b: if plain { Right::Matrix(Matrix::dense(x, k, n)) } else { Right::Gather(&patches, number) },
-            finish: Finish { rows: bias, activation: conv.activation, ..Finish::default() },
+            b: if plain { OperandB::Matrix(Matrix::dense(x, k, n)) } else { OperandB::GatherPanels(&patches, number) },
+            finish: ProductEpilogue { rows: bias, activation: conv.activation, ..ProductEpilogue::default() },
         }
     };
-    let batch = Batch {
+    let batch = GemmBatch {
         shape: conv.shape(),
         count: conv.images * conv.groups,
         scale: Scale { alpha: 1.0, beta: 0.0 },
@@ -75,7 +75,7 @@ fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, si
 
 /// The patches of all images and groups.
 struct Patches<'a> {
-    conv: &'a Conv,
+    conv: &'a ConvShape,
     x: &'a [f32],
 }
 
@@ -98,7 +98,7 @@ impl Patches<'_> {
     }
 }
 
-impl Gather for Patches<'_> {
+impl GatherPanels for Patches<'_> {
     fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize) {
         let image = self.conv.channels * self.conv.plane();
         let x = &self.x[number * image..][..image];
@@ -121,7 +121,7 @@ impl Gather for Patches<'_> {
     }
 }
 
-/// What a tap of the windows from `first` on falls on, in a row of the input.
+/// Copies the input elements under a tap, for the windows from `first` on, in a row of the input.
 #[inline]
 fn line(axis: &Axis, inside: &Range<usize>, x: &[f32], tap: usize, first: usize, out: &mut [f32]) {
     let end = first + out.len();
@@ -154,7 +154,7 @@ fn copy(x: &[f32], out: &mut [f32]) {
     }
 }
 
-fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+fn by_rows(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let (windows, depth, line) = (conv.windows(), conv.depth(), conv.line());
     let parts = conv.filters.div_ceil(CHANNELS);
     let items = conv.images * conv.groups * parts;
@@ -170,8 +170,8 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
             let of = operands(conv, data, number);
-            // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has a row of `line` for
-            // each window, and is this claim's.
+            // SAFETY: the slot's scratch memory, an engine's, whose floats are initialised, has a row of `line` for
+            // each window, and is exclusive to this claim.
             let rows =
                 unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), windows * line) };
             turned(conv, of.x, rows);
@@ -187,7 +187,7 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let out = unsafe { std::slice::from_raw_parts_mut(at, filters.len() * windows) };
             if let Some(bias) = of.bias {
                 match windows {
-                    // So many are known to the compiler.
+                    // Constant counts for the compiler.
                     1 => add_to_each::<1>(out, &bias[filters]),
                     2 => add_to_each::<2>(out, &bias[filters]),
                     4 => add_to_each::<4>(out, &bias[filters]),
@@ -203,7 +203,7 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
     })
 }
 
-/// Adds a number to each row of COUNT.
+/// Adds a number to each row of COUNT elements.
 fn add_to_each<const COUNT: usize>(rows: &mut [f32], numbers: &[f32]) {
     for (row, number) in rows.as_chunks_mut::<COUNT>().0.iter_mut().zip(numbers) {
         row.iter_mut().for_each(|x| *x += number);
@@ -211,7 +211,7 @@ fn add_to_each<const COUNT: usize>(rows: &mut [f32], numbers: &[f32]) {
 }
 
 /// Patches with a row for each window.
-fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
+fn turned(conv: &ConvShape, x: &[f32], out: &mut [f32]) {
     let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
     for (window, out) in out.chunks_exact_mut(conv.line()).enumerate() {
         let (row, column) = (window / columns.output, window % columns.output);
@@ -227,14 +227,14 @@ fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// What the taps of a window fall on, in `count` lines of the input that lie apart as said; in lines of the output that
-/// do so too.
+/// Copies the elements under the taps of a window, for `count` lines of the input with stride `x_step`, to lines of the
+/// output with stride `step`.
 fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
     let (begin, end) = axis.between(window);
     if begin < end {
         let (x, out) = ((&x[window * axis.stride + begin - axis.before..], x_step), (&mut out[begin..], step));
         match end - begin {
-            // So many are known to the compiler, which copies them without a call.
+            // Constant sizes for the compiler, which then copies without a call.
             1 => copies::<1>(count, x, out),
             2 => copies::<2>(count, x, out),
             3 => copies::<3>(count, x, out),
@@ -245,7 +245,7 @@ fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize),
             }
         }
     }
-    if axis.edge == Edge::Zero && axis.dilation == 1 {
+    if axis.edge == EdgeMode::Zero && axis.dilation == 1 {
         return;
     }
     for tap in (0..begin).chain(end..axis.taps) {
@@ -255,7 +255,7 @@ fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize),
     }
 }
 
-/// Copies `count` times SIZE consecutive floats, from and to places that lie apart as said.
+/// Copies `count` times SIZE consecutive floats, with these strides in the source and the destination.
 fn copies<const SIZE: usize>(count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
     let Some(last) = count.checked_sub(1) else { return };
     assert!(last * x_step + SIZE <= x.len() && last * step + SIZE <= out.len());

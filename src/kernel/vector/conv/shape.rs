@@ -1,24 +1,24 @@
-//! Sizes of a convolution, its operands, and which way it goes.
+//! Sizes of a convolution, its operands, and the choice of algorithm.
 #![forbid(unsafe_code)]
 
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::window::Axis;
 use crate::kernel::vector::{dots, gemm};
 
-/// With so few windows a row of each is shorter work than panels of them.
+/// With at most this many windows a row of each is less work than panels of them.
 const FEW_WINDOWS: usize = 12;
-/// Most scratch memory for patches in rows, in bytes.
+/// Maximum scratch memory for patches in rows, in bytes.
 const ROOM: usize = 256 << 10;
-/// With fewer channels out of a group gathering costs more than it gains.
+/// With fewer output channels in a group, gathering costs more than it gains.
 const FEW_CHANNELS: usize = 4;
-/// Few windows that are as long as this are rows all the same.
+/// Few windows of at least this length still become rows.
 const LONG: usize = 64;
 /// Sizes of a convolution.
 #[derive(Clone, Copy, Debug)]
-pub struct Conv {
+pub struct ConvShape {
     pub images: usize,
     pub groups: usize,
-    /// Channels of the input and of the output, in a group.
+    /// Input and output channels of a group.
     pub channels: usize,
     pub filters: usize,
     pub rows: Axis,
@@ -27,7 +27,7 @@ pub struct Conv {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ConvAlgorithm {
     Panels,
     Rows,
     Direct,
@@ -38,19 +38,19 @@ pub enum Way {
 pub struct Data<'a> {
     pub x: &'a [f32],
     pub weights: &'a [f32],
-    /// One number per channel of the output.
+    /// One number per output channel.
     pub bias: Option<&'a [f32]>,
 }
 
-impl Conv {
-    pub fn way(&self) -> Way {
+impl ConvShape {
+    pub fn way(&self) -> ConvAlgorithm {
         let few = self.windows() <= FEW_WINDOWS && self.windows() * self.line() * size_of::<f32>() <= ROOM;
         if self.filters < FEW_CHANNELS && !(few && self.depth() >= LONG) {
-            Way::Direct
+            ConvAlgorithm::Direct
         } else if few {
-            Way::Rows
+            ConvAlgorithm::Rows
         } else {
-            Way::Panels
+            ConvAlgorithm::Panels
         }
     }
 
@@ -64,7 +64,7 @@ impl Conv {
         self.channels * self.rows.taps * self.columns.taps
     }
 
-    /// Distance of patches that are rows: each begins where a register's worth of memory does.
+    /// Distance between patches that are rows: each begins at a register boundary.
     pub fn line(&self) -> usize {
         self.depth().next_multiple_of(16)
     }
@@ -83,23 +83,23 @@ impl Conv {
         ]
     }
 
-    pub fn shape(&self) -> gemm::Shape {
-        gemm::Shape { m: self.filters, n: self.windows(), k: self.depth(), transpose_a: false, transpose_b: false }
+    pub fn shape(&self) -> gemm::GemmShape {
+        gemm::GemmShape { m: self.filters, n: self.windows(), k: self.depth(), transpose_a: false, transpose_b: false }
     }
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
         match self.way() {
-            Way::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
-            Way::Rows => self.windows() * self.line() * size_of::<f32>(),
-            Way::Direct => 0,
+            ConvAlgorithm::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
+            ConvAlgorithm::Rows => self.windows() * self.line() * size_of::<f32>(),
+            ConvAlgorithm::Direct => 0,
         }
     }
 
     /// Estimated time of `compute` on one thread.
     pub fn cost_ns(&self) -> u64 {
         let product = match self.way() {
-            Way::Rows => {
+            ConvAlgorithm::Rows => {
                 let copied = (self.windows() * self.depth()) as f64;
                 (dots::cost_ns(self.windows(), self.filters, self.depth()) + 0.5 * copied) as u64
             }
@@ -110,7 +110,7 @@ impl Conv {
 }
 
 /// The image of product `number`, its weights and its bias: of one image and one group.
-pub fn operands<'a>(conv: &Conv, data: &Data<'a>, number: usize) -> Data<'a> {
+pub fn operands<'a>(conv: &ConvShape, data: &Data<'a>, number: usize) -> Data<'a> {
     let image = conv.channels * conv.plane();
     let (group, filters) = (number % conv.groups, conv.filters);
     Data {

@@ -1,9 +1,9 @@
-//! Every way of every level against the definition.
+//! Every algorithm at every level against the definition.
 #![forbid(unsafe_code)]
 
 use super::super::activation::Activation;
-use super::super::standalone::Call;
-use super::super::window::Edge;
+use super::super::standalone::StandaloneCall;
+use super::super::window::EdgeMode;
 use super::*;
 
 fn noise(len: usize, seed: u32) -> Vec<f32> {
@@ -18,10 +18,10 @@ fn noise(len: usize, seed: u32) -> Vec<f32> {
 /// An axis with `after` elements of padding behind its end.
 fn axis(input: usize, taps: usize, stride: usize, dilation: usize, (before, after): (usize, usize)) -> Axis {
     let output = (input + before + after - (taps - 1) * dilation - 1) / stride + 1;
-    Axis { input, output, taps, stride, dilation, before, edge: Edge::Zero }
+    Axis { input, output, taps, stride, dilation, before, edge: EdgeMode::Zero }
 }
 
-fn reference(conv: &Conv, data: &Data<'_>) -> Vec<f64> {
+fn reference(conv: &ConvShape, data: &Data<'_>) -> Vec<f64> {
     let mut out = Vec::new();
     for number in 0..conv.images * conv.groups {
         for filter in 0..conv.filters {
@@ -45,7 +45,7 @@ fn reference(conv: &Conv, data: &Data<'_>) -> Vec<f64> {
     out
 }
 
-fn check(conv: &Conv, way: Way) {
+fn check(conv: &ConvShape, way: ConvAlgorithm) {
     assert_eq!(conv.way(), way, "{conv:?}");
     let [x, weights, out] = conv.sizes();
     let (x, weights, bias) = (noise(x, 1), noise(weights, 2), noise(conv.groups * conv.filters, 3));
@@ -54,7 +54,7 @@ fn check(conv: &Conv, way: Way) {
         let want = reference(conv, &data);
         for isa in Isa::available() {
             let mut got = vec![f32::NAN; out];
-            let call = Call::new(None, conv.cost_ns(), conv.scratch_bytes()).unwrap();
+            let call = StandaloneCall::new(None, conv.cost_ns(), conv.scratch_bytes()).unwrap();
             let rows = conv.images * conv.groups * conv.filters;
             compute_with(isa, conv, &data, MatrixMut::dense(&mut got, rows, conv.windows()), &call).unwrap();
             let bound = 2e-7 * (conv.depth() as f64).sqrt() * 4.0;
@@ -66,7 +66,7 @@ fn check(conv: &Conv, way: Way) {
     }
 }
 
-/// All axes of a kind: strides, dilations, paddings, mirrors.
+/// All kinds of axes: strides, dilations, paddings, mirrors.
 fn axes(input: usize) -> Vec<Axis> {
     let zero = [
         axis(input, 1, 1, 1, (0, 0)),
@@ -76,7 +76,7 @@ fn axes(input: usize) -> Vec<Axis> {
         axis(input, 5, 3, 1, (4, 2)),
     ];
     let mirrored = [axis(input, 3, 1, 1, (2, 2)), axis(input, 4, 2, 1, (1, 2))];
-    zero.into_iter().chain(mirrored.map(|axis| Axis { edge: Edge::Reflect, ..axis })).collect()
+    zero.into_iter().chain(mirrored.map(|axis| Axis { edge: EdgeMode::Reflect, ..axis })).collect()
 }
 
 #[test]
@@ -85,16 +85,23 @@ fn patches_in_panels() {
         for rows in [
             axis(5, 3, 1, 1, (1, 1)),
             axis(6, 2, 2, 1, (1, 0)),
-            Axis { edge: Edge::Reflect, ..axis(4, 3, 1, 1, (2, 1)) },
+            Axis { edge: EdgeMode::Reflect, ..axis(4, 3, 1, 1, (2, 1)) },
         ] {
-            let conv =
-                Conv { images: 2, groups: 2, channels: 3, filters: 5, rows, columns, activation: Activation::Relu };
-            check(&conv, Way::Panels);
+            let conv = ConvShape {
+                images: 2,
+                groups: 2,
+                channels: 3,
+                filters: 5,
+                rows,
+                columns,
+                activation: Activation::Relu,
+            };
+            check(&conv, ConvAlgorithm::Panels);
         }
     }
     let activation = Activation::None;
-    // Several stretches of K, several blocks of columns; and the image itself as the matrix.
-    let long = Conv {
+    // Several K blocks, several blocks of columns; and the image itself as the matrix.
+    let long = ConvShape {
         images: 1,
         groups: 1,
         channels: 180,
@@ -103,8 +110,11 @@ fn patches_in_panels() {
         columns: axis(21, 3, 1, 1, (1, 1)),
         activation,
     };
-    check(&long, Way::Panels);
-    check(&Conv { rows: axis(20, 1, 1, 1, (0, 0)), columns: axis(21, 1, 1, 1, (0, 0)), ..long }, Way::Panels);
+    check(&long, ConvAlgorithm::Panels);
+    check(
+        &ConvShape { rows: axis(20, 1, 1, 1, (0, 0)), columns: axis(21, 1, 1, 1, (0, 0)), ..long },
+        ConvAlgorithm::Panels,
+    );
 }
 
 #[test]
@@ -112,13 +122,13 @@ fn patches_in_rows() {
     for columns in axes(9).into_iter().filter(|axis| axis.output <= 4) {
         let rows = axis(4, 3, 1, 1, (0, 1));
         check(
-            &Conv { images: 2, groups: 2, channels: 3, filters: 37, rows, columns, activation: Activation::Relu },
-            Way::Rows,
+            &ConvShape { images: 2, groups: 2, channels: 3, filters: 37, rows, columns, activation: Activation::Relu },
+            ConvAlgorithm::Rows,
         );
     }
     // A short signal with a long window, as a spectrum has.
-    let columns = Axis { edge: Edge::Reflect, ..axis(576, 256, 128, 1, (0, 64)) };
-    let signal = Conv {
+    let columns = Axis { edge: EdgeMode::Reflect, ..axis(576, 256, 128, 1, (0, 64)) };
+    let signal = ConvShape {
         images: 1,
         groups: 1,
         channels: 1,
@@ -127,7 +137,7 @@ fn patches_in_rows() {
         columns,
         activation: Activation::None,
     };
-    check(&signal, Way::Rows);
+    check(&signal, ConvAlgorithm::Rows);
 }
 
 #[test]
@@ -136,8 +146,8 @@ fn without_patches() {
         for (channels, filters) in [(1, 1), (3, 2)] {
             let rows = axis(5, 3, 2, 1, (1, 1));
             check(
-                &Conv { images: 2, groups: 3, channels, filters, rows, columns, activation: Activation::Relu },
-                Way::Direct,
+                &ConvShape { images: 2, groups: 3, channels, filters, rows, columns, activation: Activation::Relu },
+                ConvAlgorithm::Direct,
             );
         }
     }

@@ -1,4 +1,4 @@
-//! One number at a time, without branches, so that the compiler makes vectors of it.
+//! Conversion of one number at a time, branch-free, so that the compiler vectorises it.
 #![forbid(unsafe_code)]
 
 use super::Stored;
@@ -38,7 +38,7 @@ impl Stored for Bf16 {
 impl Stored for F16 {
     #[inline(always)]
     fn widened(self) -> f32 {
-        // The bias of exponents is 15 there and 127 here; the product of a subnormal number is exact.
+        // The bias of exponents is 15 in f16 and 127 in f32; the product of a subnormal number is exact.
         const BIAS: f32 = f32::from_bits((127 + 112) << 23);
         let half = u32::from(self.0);
         let (sign, shifted) = ((half & 0x8000) << 16, (half & 0x7fff) << 13);
@@ -53,7 +53,7 @@ impl Stored for F16 {
         let bits = x.to_bits();
         let (sign, bits) = ((bits & SIGN) >> 16, bits & !SIGN);
         let normal = bits.wrapping_sub(112 << 23).wrapping_add(0xfff + (bits >> 13 & 1)) >> 13;
-        // The last place of one half is the least subnormal number.
+        // The last bit of one half is the smallest subnormal number.
         let subnormal = (f32::from_bits(bits) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
         let finite = if bits < NORMAL { subnormal } else { normal };
         let infinite = if bits > INFINITE { 0x7e00 | (bits >> 13 & 0x3ff) } else { 0x7c00 };

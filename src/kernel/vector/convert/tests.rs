@@ -4,7 +4,7 @@
 use super::*;
 use crate::memory::{Bf16, Bool, F16};
 
-/// The value of a binary16 or bfloat16 by its fields; None for a NaN.
+/// The value of an f16 or bf16 from its fields; `None` for a NaN.
 fn value(bits: u16, exponent_bits: u32) -> Option<f64> {
     let fraction_bits = 15 - exponent_bits;
     let bias = (1 << (exponent_bits - 1)) - 1;
@@ -18,8 +18,7 @@ fn value(bits: u16, exponent_bits: u32) -> Option<f64> {
     })
 }
 
-/// The nearest of all numbers of the type, the one with an even last bit of two; by bisection, as their bits are in
-/// the order of their values.
+/// The nearest number of the type, ties to even, by bisection, as bits are ordered like values.
 fn nearest(x: f32, exponent_bits: u32) -> u16 {
     let infinity = ((1u16 << exponent_bits) - 1) << (15 - exponent_bits);
     let (sign, x) = (if x.is_sign_negative() { 0x8000 } else { 0 }, f64::from(x.abs()));
@@ -28,7 +27,7 @@ fn nearest(x: f32, exponent_bits: u32) -> u16 {
         let middle = low + (high - low) / 2;
         if value(middle, exponent_bits).unwrap() <= x { low = middle } else { high = middle }
     }
-    // To rounding infinity is the number that would follow the greatest one.
+    // For rounding, infinity is the number after the greatest one.
     let next = |bits| {
         if bits == infinity { f64::powi(2.0, 1 << (exponent_bits - 1)) } else { value(bits, exponent_bits).unwrap() }
     };
@@ -37,8 +36,8 @@ fn nearest(x: f32, exponent_bits: u32) -> u16 {
     sign | if up { high } else { low }
 }
 
-/// Floats of all kinds: each number of both halves, what lies between two of them and beside that, integers and their
-/// ties, limits of the integer types, and noise.
+/// All kinds of floats: each f16 and bf16 number, values between and beside two of them, integers and their ties,
+/// limits of the integer types, and noise.
 fn floats() -> Vec<f32> {
     let mut all = vec![];
     for bits in (0..=0x7fff).step_by(if cfg!(debug_assertions) { 7 } else { 1 }) {
@@ -137,7 +136,7 @@ fn integers_are_rounded_and_saturate_on_every_level() {
         let (s32, s8, u8) = (narrowed::<i32>(isa, &x), narrowed::<i8>(isa, &x), narrowed::<u8>(isa, &x));
         let bools = narrowed::<Bool>(isa, &x);
         for (i, &x) in x.iter().enumerate() {
-            // Conversions of f64 saturate and make 0 of a NaN.
+            // Conversions from f64 saturate and turn NaN into 0.
             let even = f64::from(x).round_ties_even();
             assert_eq!((s32[i], s8[i], u8[i]), (even as i32, even as i8, even as u8), "{isa:?} {x:e}");
             assert_eq!(bools[i].0, u8::from(x != 0.0), "{isa:?} {x:e}");
@@ -160,7 +159,7 @@ fn integers_are_read_on_every_level() {
     }
 }
 
-/// Every length, so that each way to end a loop is gone: nothing is left out, nothing written behind the end, and the
+/// Every length, so that all ends of loops are covered: nothing is left out, nothing written behind the end, and the
 /// bits are those of the portable level, NaNs included.
 fn check_lengths<T: Stored + Default + PartialEq + std::fmt::Debug>(x: &[f32]) {
     for isa in Isa::available() {

@@ -1,13 +1,13 @@
-//! A register of floats from and to memory that holds another type.
+//! Loads and stores between registers of floats and memory of another type.
 
 use crate::kernel::vector::lanes::Vector;
 use crate::memory::{Bf16, Bool, F16};
 use std::arch::x86_64::*;
 
-/// How a type gets into registers and out of them.
+/// Loads and stores of a storage type.
 ///
 /// # Safety
-/// Of every method: the processor has the level that its name ends in; the address is that of as many elements as the
+/// For every method: the processor has the level in the method's name; the address is that of as many elements as the
 /// register has lanes. It need not be aligned.
 pub trait Registers: Sized {
     unsafe fn load_avx2(from: *const Self) -> __m256;
@@ -16,7 +16,7 @@ pub trait Registers: Sized {
     unsafe fn store_avx512(x: __m512, to: *mut Self);
 }
 
-/// A register of floats whose memory holds any type.
+/// A register of floats whose memory has any storage type.
 ///
 /// # Safety
 /// As of `Registers`.
@@ -53,7 +53,7 @@ impl Converting for __m512 {
 }
 
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-/// The greatest number of s32, and one.
+/// One more than the greatest s32.
 const BEYOND: f32 = 2_147_483_648.0;
 
 /// The numbers in words of half the size.
@@ -63,7 +63,7 @@ unsafe fn words(x: __m256i) -> __m128i {
     unsafe { _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x)) }
 }
 
-/// The same of signed numbers, which saturate.
+/// The same for signed numbers, which saturate.
 #[inline(always)]
 unsafe fn signed_words(x: __m256i) -> __m128i {
     // SAFETY: as demanded of the caller.
@@ -83,7 +83,7 @@ unsafe fn number_avx512(x: __m512) -> __m512 {
     unsafe { _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_ORD_Q>(x, x), x) }
 }
 
-/// Rounded, and not outside of `low` and `high`.
+/// Rounded, and clamped to `low` and `high`.
 #[inline(always)]
 unsafe fn clamped_avx2(x: __m256, low: f32, high: f32) -> __m256i {
     // SAFETY: as demanded of the caller.
@@ -116,7 +116,8 @@ impl Registers for Bf16 {
         fn load_avx2(from: *const Bf16) -> __m256 {{
             let bits = _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())));
             let x = _mm256_castsi256_ps(bits);
-            let quiet = _mm256_and_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x), _mm256_castsi256_ps(_mm256_set1_epi32(0x40_0000)));
+            let quiet_bit = _mm256_castsi256_ps(_mm256_set1_epi32(0x40_0000));
+            let quiet = _mm256_and_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x), quiet_bit);
             _mm256_or_ps(x, quiet)
         }}
         fn store_avx2(x: __m256, to: *mut Bf16) {{
@@ -160,7 +161,7 @@ impl Registers for i32 {
     methods! {
         fn load_avx2(from: *const i32) -> __m256 { _mm256_cvtepi32_ps(_mm256_loadu_si256(from.cast())) }
         fn store_avx2(x: __m256, to: *mut i32) {{
-            // What is too large becomes the least number, all of whose bits then change.
+            // Overflow gives the least number, whose bits are then all inverted.
             let rounded = _mm256_cvtps_epi32(number_avx2(x));
             let beyond = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_GE_OQ>(x, _mm256_set1_ps(BEYOND)));
             _mm256_storeu_si256(to.cast(), _mm256_xor_si256(rounded, beyond))
@@ -176,12 +177,16 @@ impl Registers for i32 {
 
 impl Registers for i8 {
     methods! {
-        fn load_avx2(from: *const i8) -> __m256 { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) }
+        fn load_avx2(from: *const i8) -> __m256 {
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast())))
+        }
         fn store_avx2(x: __m256, to: *mut i8) {{
             let words = signed_words(clamped_avx2(x, -128.0, 127.0));
             _mm_storel_epi64(to.cast(), _mm_packs_epi16(words, words))
         }}
-        fn load_avx512(from: *const i8) -> __m512 { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
+        fn load_avx512(from: *const i8) -> __m512 {
+            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())))
+        }
         fn store_avx512(x: __m512, to: *mut i8) {
             _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(clamped_avx512(x, -128.0, 127.0)))
         }
@@ -190,12 +195,16 @@ impl Registers for i8 {
 
 impl Registers for u8 {
     methods! {
-        fn load_avx2(from: *const u8) -> __m256 { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+        fn load_avx2(from: *const u8) -> __m256 {
+            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())))
+        }
         fn store_avx2(x: __m256, to: *mut u8) {{
             let words = signed_words(clamped_avx2(x, 0.0, 255.0));
             _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words))
         }}
-        fn load_avx512(from: *const u8) -> __m512 { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
+        fn load_avx512(from: *const u8) -> __m512 {
+            _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())))
+        }
         fn store_avx512(x: __m512, to: *mut u8) {
             _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(clamped_avx512(x, 0.0, 255.0)))
         }

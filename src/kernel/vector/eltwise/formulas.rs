@@ -1,11 +1,11 @@
-//! The functions of elements.
+//! The unary elementwise functions.
 
 use super::{Formula, map};
 use crate::kernel::vector::functions::*;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::real::Real;
 
-/// Which function.
+/// The function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     Relu,
@@ -31,7 +31,7 @@ pub enum Op {
     Softplus,
 }
 
-/// A function with its parameters, as far as it has any.
+/// A function with its parameters, if it has any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eltwise {
     pub op: Op,
@@ -80,8 +80,8 @@ impl Eltwise {
 }
 
 impl Eltwise {
-    /// The functions that alpha x makes a constant, or a multiple of x, if alpha is 0: so they have the limits that
-    /// they should at the infinities, where the product is a NaN. False if this is none of them.
+    /// The functions that become a constant, or a multiple of x, if alpha is 0, computed so that they have the right
+    /// limits at the infinities, where the product alpha x is NaN. False for other functions.
     ///
     /// # Safety
     /// As of `map`.
@@ -101,7 +101,7 @@ impl Eltwise {
     }
 }
 
-/// alpha * x^beta: with roots and products for the exponents that people use, else by the C library.
+/// alpha * x^beta: with roots and products for common exponents, else by the C library.
 ///
 /// # Safety
 /// As of `map`.
@@ -122,7 +122,7 @@ unsafe fn power(isa: Isa, alpha: f32, beta: f32, x: *const f32, y: *mut f32, len
     }
 }
 
-/// A formula: its parameters, and what it is of x.
+/// A formula: its parameters, and its expression in x.
 macro_rules! formulas {
     ($($name:ident $(($($parameter:ident),*))? $([$at_once:literal])?: |$x:ident| $body:expr;)*) => {
         $(
@@ -155,7 +155,7 @@ unsafe fn zero<N: Real>() -> N {
     unsafe { N::splat(0.0) }
 }
 
-/// x times a factor that vanishes where x goes to an infinity: zero there, not NaN.
+/// x times a factor that vanishes as x goes to an infinity: zero there, not NaN.
 ///
 /// # Safety
 /// As of `Number`.
@@ -165,7 +165,7 @@ unsafe fn damped<N: Real>(x: N, factor: N) -> N {
     unsafe { N::if_less(factor, N::splat(f32::from_bits(1)), zero(), x.mul(factor)) }
 }
 
-/// x^(1/2): of -infinity that is infinity, of -0 it is 0.
+/// x^(1/2): infinity for -infinity, 0 for -0.
 ///
 /// # Safety
 /// As of `Number`.
@@ -175,7 +175,7 @@ unsafe fn root<N: Real>(x: N) -> N {
     unsafe { N::if_less(x, N::splat(f32::MIN), N::splat(f32::INFINITY), x.add(zero())).sqrt() }
 }
 
-/// Not below 0 and not above 1.
+/// Clamped to 0 and 1.
 ///
 /// # Safety
 /// As of `Number`.
@@ -186,7 +186,7 @@ unsafe fn between_0_and_1<N: Real>(x: N) -> N {
 }
 
 formulas! {
-    // In this order a NaN stays.
+    // In this order NaN propagates.
     Relu: |x| zero::<N>().max(x);
     LeakyRelu(alpha): |x| N::if_less(x, zero(), x.mul(alpha), x);
     Elu(alpha)[2]: |x| N::if_less(x, zero(), exp_minus_one(zero::<N>().min(x)).mul(alpha), x);

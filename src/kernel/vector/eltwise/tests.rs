@@ -1,4 +1,4 @@
-//! The functions of elements against f64, at every level, wherever an element lies.
+//! The unary elementwise functions against f64, at every level and position.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -8,7 +8,7 @@ fn made(op: Op, alpha: f32, beta: f32) -> Eltwise {
     Eltwise { op, alpha, beta }
 }
 
-/// Every function with the parameters of its tests, and the relative error that it may have.
+/// Every function with the parameters of its tests, and its maximum relative error.
 fn cases() -> Vec<(Eltwise, f64)> {
     use Op::*;
     let mut cases = vec![];
@@ -109,7 +109,7 @@ fn reference(f: &Eltwise, x: f64) -> f64 {
         Op::Neg => -x,
         Op::Clip => x.max(alpha).min(beta),
         Op::Linear => alpha * x + beta,
-        // The power is a float of its own.
+        // The power is an f32 of its own.
         Op::Pow => alpha * f64::from(x.powf(beta) as f32),
         Op::HardSigmoid if alpha == 0.0 && !x.is_nan() => beta.clamp(0.0, 1.0),
         Op::HardSwish if alpha == 0.0 => times(beta.clamp(0.0, 1.0)),
@@ -160,12 +160,12 @@ fn numbers() -> Vec<f32> {
 fn results<T: Stored>(isa: Isa, f: &Eltwise, x: &[T]) -> Vec<T> {
     let mut y = x.to_vec();
     y.reverse(); // what was there does not matter
-    apply(isa, f, Pair::apart(x, &mut y));
+    apply(isa, f, ElementPair::apart(x, &mut y));
     y
 }
 
-/// Whether both are the same number up to what is said, or both NaN. Where terms cancel, and below the normal numbers,
-/// the error is absolute.
+/// Whether both are equal up to the bound, or both NaN. With cancellation, and for subnormal numbers, the error is
+/// absolute.
 fn close(f: &Eltwise, x: f64, got: f32, want: f64, bound: f64) -> bool {
     let rounded = want as f32;
     if rounded.is_nan() || rounded.is_infinite() || got.is_nan() || got.is_infinite() {
@@ -180,7 +180,7 @@ fn close(f: &Eltwise, x: f64, got: f32, want: f64, bound: f64) -> bool {
         Op::HardSwish => ((f64::from(f.alpha) * x).abs() + f64::from(f.beta).abs()) * x.abs(),
         _ => want.abs(),
     };
-    // The argument of the exponential in a far tail is rounded, and its error counts as often as the argument says.
+    // The argument of the exponential in a far tail is rounded, and its error is amplified by the argument.
     let tail = match f.op {
         Op::GeluErf if x < 0.0 => x * x * 6e-8,
         Op::GeluTanh if x < 0.0 => (x * x * x).abs() * 0.08 * 1.5e-7,
@@ -241,7 +241,7 @@ fn special_numbers_give_limits() {
     ];
     for isa in Isa::available() {
         for (f, x, want) in &limits {
-            // In each lane, and in the rest that is not a whole register.
+            // In each lane, and in the partial register of the remainder.
             let y = results(isa, f, &[*x; 83]);
             assert!(y.iter().all(|y| y == want), "{isa:?} {f:?} of {x}: {y:?}");
         }
@@ -266,7 +266,7 @@ fn a_result_depends_on_its_element_alone() {
                 let part = &x[begin..begin + len];
                 // In place, with guards on both sides.
                 let mut y = [&[7.0; 20], part, &[7.0; 20]].concat();
-                apply(isa, &f, Pair::in_place(&mut y[20..20 + len]));
+                apply(isa, &f, ElementPair::in_place(&mut y[20..20 + len]));
                 assert!(
                     y[..20].iter().chain(&y[20 + len..]).all(|&guard| guard == 7.0),
                     "{isa:?} {f:?} {len}: written outside"
@@ -298,6 +298,6 @@ fn check_half<T: Stored + PartialEq + std::fmt::Debug + Default>(isa: Isa, f: &E
     convert::narrow(isa, &results(isa, f, &wide), &mut want);
     assert!(results(isa, f, x) == want, "{isa:?} {f:?}");
     let mut y = x[..x.len() - 3].to_vec();
-    apply(isa, f, Pair::in_place(&mut y));
+    apply(isa, f, ElementPair::in_place(&mut y));
     assert!(y == want[..y.len()], "{isa:?} {f:?} in place");
 }

@@ -1,19 +1,19 @@
-//! The micro-kernels of AMX: registers of 16 rows of 64 bytes, and products of two of them.
+//! The AMX micro-kernels: registers of 16 rows of 64 bytes, and products of two of them.
 //!
-//! The panels of B are those of AVX-512. A tile of 32 x 32 is four registers of sums; two hold A, two B. The registers
-//! have one shape throughout, so rows of A come in sixteens and groups in sixteens: what is missing is zeros.
+//! The panels of B are those of AVX-512. A tile of 32 x 32 uses four accumulator registers, two for A, and two for B.
+//! The registers keep one shape throughout, so rows of A come in sixteens and groups in sixteens, padded with zeros.
 //!
-//! A thread has the registers from `enter` to `leave`, which gives them back: their contents are 8 KiB that the system
-//! saves whenever it takes the thread off its processor. Nothing else here uses them, and the compiler never does.
+//! A thread uses the registers from `enter` to `leave`, which releases them: their contents are 8 KiB that the system
+//! saves whenever it deschedules the thread. Nothing else here uses them, nor does the compiler.
 
-use super::micro::Set;
-use super::tile::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms, Tile};
+use super::micro::MicroKernelSet;
+use super::tile::{CellRows, MAX_COLUMNS, MAX_ROWS, Panel, Terms, Tile, TileOutput};
 use super::vnni;
 use std::arch::asm;
 
 /// Rows of a register.
 const SIDE: usize = 16;
-/// Tiles with fewer rows than this are those of AVX-512.
+/// Tiles with fewer rows use AVX-512.
 const LEAST: usize = 5;
 
 static TILES: [Tile; MAX_ROWS] = {
@@ -26,7 +26,7 @@ static TILES: [Tile; MAX_ROWS] = {
     tiles
 };
 
-pub static SET: Set = Set {
+pub static SET: MicroKernelSet = MicroKernelSet {
     rows: MAX_ROWS,
     step: SIDE,
     whole_rows: SIDE,
@@ -37,9 +37,9 @@ pub static SET: Set = Set {
     ..vnni::SET
 };
 
-/// The shapes of all registers, as the instruction wants them.
+/// The shapes of all registers, in the format of the instruction.
 #[repr(C, align(64))]
-struct Shapes {
+struct TileShapes {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
@@ -47,18 +47,18 @@ struct Shapes {
     rows: [u8; 16],
 }
 
-static SHAPES: Shapes = {
+static SHAPES: TileShapes = {
     let (mut bytes, mut rows) = ([0; 16], [0; 16]);
     let mut i = 0;
     while i < 8 {
         (bytes[i], rows[i]) = (64, SIDE as u8);
         i += 1;
     }
-    Shapes { palette: 1, start_row: 0, reserved: [0; 14], bytes, rows }
+    TileShapes { palette: 1, start_row: 0, reserved: [0; 14], bytes, rows }
 };
 
 fn enter() {
-    // SAFETY: only processors with AMX, whose use the system permits, have this level (`sets::of`). The shapes are
+    // SAFETY: only processors with AMX, with the system's permission, have this level (`sets::of`). The shapes are
     // valid.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &SHAPES, options(nostack, readonly, preserves_flags)) };
 }
@@ -68,23 +68,23 @@ fn leave() {
     unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
 }
 
-/// Sums of a tile, on cache lines of their own.
+/// Accumulators of a tile, on separate cache lines.
 #[repr(align(64))]
-struct Sums([i32; MAX_ROWS * MAX_COLUMNS]);
+struct SumTile([i32; MAX_ROWS * MAX_COLUMNS]);
 
 /// HEIGHT registers of rows, two of columns.
 ///
 /// # Safety
 /// As the portable one, on a processor with AMX, between `enter` and `leave`; A and `out` have HEIGHT * SIDE rows, and
 /// `groups` is a multiple of SIDE.
-unsafe fn tile<const HEIGHT: usize>(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out) {
+unsafe fn tile<const HEIGHT: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
     // SAFETY: as demanded of the caller.
     unsafe {
         if terms.is_none() && !out.adds {
             multiply::<HEIGHT>(groups, a, b.data, out.data, out.stride);
             return;
         }
-        let mut sums = std::mem::MaybeUninit::<Sums>::uninit();
+        let mut sums = std::mem::MaybeUninit::<SumTile>::uninit();
         let from = (&raw mut (*sums.as_mut_ptr()).0).cast::<i32>();
         multiply::<HEIGHT>(groups, a, b.data, from, MAX_COLUMNS);
         add::<HEIGHT>(from, terms, out);
@@ -94,7 +94,7 @@ unsafe fn tile<const HEIGHT: usize>(groups: usize, a: Rows, b: Panel, terms: Opt
 /// # Safety
 /// As `tile`.
 #[target_feature(enable = "avx512f")]
-unsafe fn add<const HEIGHT: usize>(from: *const i32, terms: Option<Terms>, out: Out) {
+unsafe fn add<const HEIGHT: usize>(from: *const i32, terms: Option<Terms>, out: TileOutput) {
     // SAFETY: as demanded of the caller of `tile`.
     unsafe {
         for row in 0..HEIGHT * SIDE {
@@ -118,7 +118,7 @@ unsafe fn add<const HEIGHT: usize>(from: *const i32, terms: Option<Terms>, out: 
 /// # Safety
 /// As `tile`, for the sums alone.
 #[inline]
-unsafe fn multiply<const HEIGHT: usize>(groups: usize, a: Rows, b: *const u32, out: *mut i32, stride: usize) {
+unsafe fn multiply<const HEIGHT: usize>(groups: usize, a: CellRows, b: *const u32, out: *mut i32, stride: usize) {
     const STEP_OF_B: usize = SIDE * MAX_COLUMNS * size_of::<u32>();
     let steps = groups / SIDE;
     let below = SIDE * a.stride;

@@ -1,53 +1,57 @@
-//! The micro-kernels of AVX2: bytes are widened to sixteen bits, two of them are a cell.
+//! The AVX2 micro-kernels: bytes are widened to sixteen bits, and a cell has two of them.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Set, loops, nothing};
-use super::panel::{self, Cell, Pair, Source};
-use super::product::Piece;
-use super::tile::{Out, Panel, Rows, Terms, Tile};
+use super::micro::{MicroKernelSet, loops, nothing};
+use super::panel::{self, CellFormat, PackSource, PairCell};
+use super::product::Int8Piece;
+use super::tile::{CellRows, Panel, Terms, Tile, TileOutput};
 use super::{dots, thin};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 loops!(
     #[target_feature(enable = "avx2")]
-    Pair
+    PairCell
 );
 
 const COLUMNS: usize = 16;
 static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
-const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
-const DOTS: Option<dots::Way> =
-    Some(dots::Way { step: <Wide as dots::Lanes>::STEP, rows: dots::MAX_ROWS_SHORT, run: run_dots });
+const THIN: Option<thin::ThinKernels> =
+    Some(thin::ThinKernels { columns: <Avx2Registers as thin::ThinLanes>::COLUMNS, run: run_thin });
+const DOTS: Option<dots::DotsKernels> = Some(dots::DotsKernels {
+    step: <Avx2Registers as dots::DotLanes>::STEP,
+    rows: dots::MAX_ROWS_SHORT,
+    run: run_dots,
+});
 
 #[target_feature(enable = "avx2")]
-unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+unsafe fn pack_a(source: &PackSource, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
     // SAFETY: passed on.
-    unsafe { panel::pack_rows::<Pair>(source, groups, lanes, data, stride) }
+    unsafe { panel::pack_rows::<PairCell>(source, groups, lanes, data, stride) }
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+unsafe fn pack_b(source: &PackSource, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     // SAFETY: passed on.
-    unsafe { panel::pack::<Pair>(source, groups, lanes, panels, COLUMNS, sums) }
+    unsafe { panel::pack::<PairCell>(source, groups, lanes, panels, COLUMNS, sums) }
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn run_thin(piece: &Piece<'_>, columns: Range<usize>) {
+unsafe fn run_thin(piece: &Int8Piece<'_>, columns: Range<usize>) {
     // SAFETY: passed on.
-    unsafe { thin::run::<Wide>(piece, columns) }
+    unsafe { thin::run::<Avx2Registers>(piece, columns) }
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
+unsafe fn run_dots(piece: &Int8Piece<'_>, streams: Range<usize>) {
     // SAFETY: passed on.
-    unsafe { dots::run::<Wide>(piece, streams) }
+    unsafe { dots::run::<Avx2Registers>(piece, streams) }
 }
 
 /// # Safety
 /// As the portable one, on a processor with AVX2.
 #[target_feature(enable = "avx2")]
-unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out) {
+unsafe fn tile<const ROWS: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
     let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
     // SAFETY: as demanded of the caller.
     unsafe {
@@ -81,12 +85,12 @@ unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Optio
     }
 }
 
-/// What the ways for few rows or columns need.
-struct Wide;
+/// The registers of the algorithms for few rows or columns.
+struct Avx2Registers;
 
-impl thin::Lanes for Wide {
+impl thin::ThinLanes for Avx2Registers {
     type Register = __m256i;
-    type Cell = Pair;
+    type CellFormat = PairCell;
     const COLUMNS: usize = 32;
     const ROWS: usize = 2;
 
@@ -136,9 +140,9 @@ unsafe fn pairs(data: *const u8, stride: usize) -> [__m256i; 2] {
     }
 }
 
-impl dots::Lanes for Wide {
+impl dots::DotLanes for Avx2Registers {
     type Register = __m256i;
-    type Cell = Pair;
+    type CellFormat = PairCell;
     const STEP: usize = 16;
     const SUMS: usize = 8;
 
@@ -169,7 +173,7 @@ impl dots::Lanes for Wide {
         // SAFETY: as demanded of the caller.
         unsafe {
             data.copy_to_nonoverlapping(bytes.as_mut_ptr(), count);
-            <Self as dots::Lanes>::stream::<SIGNED>(bytes.as_ptr(), flip)
+            <Self as dots::DotLanes>::stream::<SIGNED>(bytes.as_ptr(), flip)
         }
     }
 

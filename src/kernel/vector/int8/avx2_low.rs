@@ -1,11 +1,11 @@
-//! The micro-kernels of AVX2 for operands of which the products of any two neighbours along K add up to 16 bits: those
-//! of four bytes, in three instructions for four of the others. Operands that are made for processors without VNNI are
-//! such: seven bits of A, or of B (`Product::is_low`).
+//! The AVX2 micro-kernels for operands in which the products of any two neighbours along K add up to at most 16 bits:
+//! cells of four bytes, in three instructions for four of the others. Operands quantized for processors without VNNI
+//! are such: seven bits of A, or of B (`Product::is_low`).
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Set, loops, nothing};
-use super::panel::{self, Cell, Quad, Source};
-use super::tile::{Out, Panel, Rows, Terms, Tile};
+use super::micro::{MicroKernelSet, loops, nothing};
+use super::panel::{self, CellFormat, PackSource, Quad};
+use super::tile::{CellRows, Panel, Terms, Tile, TileOutput};
 use super::{dots, thin};
 use std::arch::x86_64::*;
 
@@ -16,17 +16,17 @@ loops!(
 
 const COLUMNS: usize = 16;
 static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
-const THIN: Option<thin::Way> = None;
-const DOTS: Option<dots::Way> = None;
+const THIN: Option<thin::ThinKernels> = None;
+const DOTS: Option<dots::DotsKernels> = None;
 
 #[target_feature(enable = "avx2")]
-unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+unsafe fn pack_a(source: &PackSource, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
     // SAFETY: passed on.
     unsafe { panel::pack_rows::<Quad>(source, groups, lanes, data, stride) }
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+unsafe fn pack_b(source: &PackSource, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     // SAFETY: passed on.
     unsafe { panel::pack::<Quad>(source, groups, lanes, panels, COLUMNS, sums) }
 }
@@ -34,7 +34,7 @@ unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32,
 /// # Safety
 /// As the portable one, on a processor with AVX2, for operands that are low.
 #[target_feature(enable = "avx2")]
-unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out) {
+unsafe fn tile<const ROWS: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
     let ones = _mm256_set1_epi16(1);
     let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
     // SAFETY: as demanded of the caller.

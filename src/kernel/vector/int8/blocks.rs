@@ -1,39 +1,39 @@
-//! The general way: a rectangle of C in blocks.
+//! The general algorithm: a rectangle of C in blocks.
 //!
 //! ```text
 //! for each block of columns
 //!     for each block of rows
-//!         for each stretch of K
-//!             pack B: stretch x block of columns    a panel of it fits into the first-level cache, the block into the second
-//!             pack A: block of rows x stretch       if its rows are not rows of cells as they are
+//!         for each K block
+//!             pack B: K block x block of columns    a panel of it fits into the L1 cache, the block into L2
+//!             pack A: block of rows x K block       if its rows are not rows of cells as they are
 //!             for each panel of B
 //!                 for each few rows of A: micro-kernel, into C
 //! ```
 //!
-//! B is packed once for all blocks of rows: all its stretches together, so that a block of C is still near when the
-//! next stretch is added to it, or, if K is too long for that, the stretches are outside. A short B, which the
-//! first-level cache holds all of, is gone through for each few rows, so that rows of C are written from end to end.
+//! B is packed once for all blocks of rows: all its K blocks together, so that a block of C is still in cache when the
+//! next K block is added to it, or, if K is too long for that, with the K blocks in the outer loop. A short B, which
+//! fits into the L1 cache, is traversed for each few rows, so that rows of C are written from end to end.
 //!
-//! Where sums are not elements of C as they are, a tile goes through `finish`; with several stretches a block's sums
-//! are kept in scratch memory until the last one.
+//! If accumulators are not elements of C as they are, a tile goes through `finish`; with several K blocks a block's
+//! accumulators are kept in scratch memory until the last one.
 
-use super::finish::{Place, Stash};
-use super::panel::{Source, pitch};
-use super::plan::{Plan, TILE, is_far};
-use super::product::Product;
-use super::tile::{CELL, MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms, parts};
+use super::finish::{Stash, TilePosition};
+use super::panel::{PackSource, pitch};
+use super::plan::{Int8Plan, TILE, is_far};
+use super::product::Int8Product;
+use super::tile::{CELL, CellRows, MAX_COLUMNS, MAX_ROWS, Panel, Terms, TileOutput, parts};
 use super::{Planned, Rule};
 use std::ops::Range;
 
-/// A stretch of K.
+/// A K block.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct PackedKBlock {
     begin: usize,
     depth: usize,
-    /// The same in cells, rounded up.
+    /// Its length in cells, rounded up.
     cells: usize,
     first: bool,
-    /// Where its panels begin in the room for panels, in cells, and its terms in that for terms.
+    /// Offset of its panels in the room for panels, in cells, and of its terms in the room for terms.
     panels: usize,
     terms: usize,
 }
@@ -41,16 +41,16 @@ struct Stretch {
 /// # Safety
 /// For all functions: as those of `Planned`.
 impl Planned<'_> {
-    /// If the columns have a number to be `kept` by, the panels of all stretches are there in the end, and may be there
+    /// If the columns have a number to be `kept` by, the panels of all K blocks are there in the end, and may be there
     /// already.
     pub(super) unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>, kept: Option<usize>) {
-        let Plan { stretches, nested, stashes, block_rows, block_columns, .. } = *self.plan;
+        let Int8Plan { stretches, nested, stashes, block_rows, block_columns, .. } = *self.plan;
         let held = self.held.replace(kept);
         let kept = kept.is_some();
         let together = kept || nested;
         for columns in parts(&columns, if kept { TILE.1 } else { block_columns }) {
-            // SAFETY: passed on; there is room for the panels of all stretches if they are kept or nested; sums that
-            // are stashed are finished before the next block's are.
+            // SAFETY: passed on; there is room for the panels of all K blocks if they are kept or nested; stashed
+            // accumulators are finished before the next block's are.
             unsafe {
                 if together && !held {
                     for number in 0..stretches {
@@ -84,7 +84,7 @@ impl Planned<'_> {
         }
     }
 
-    fn stretch(&self, number: usize, kept: bool) -> Stretch {
+    fn stretch(&self, number: usize, kept: bool) -> PackedKBlock {
         let k = if self.product.rule.alpha == 0.0 { 0 } else { self.product.k };
         let begin = number * self.plan.depth;
         let depth = self.plan.depth.min(k - begin);
@@ -95,15 +95,15 @@ impl Planned<'_> {
         } else {
             (0, 0)
         };
-        Stretch { begin, depth, cells: self.plan.set.cells(depth), panels, terms, first: number == 0 }
+        PackedKBlock { begin, depth, cells: self.plan.set.cells(depth), panels, terms, first: number == 0 }
     }
 
-    /// Panels of B for a block of columns, and what the zero point of A adds to each column.
-    unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>) {
-        let Product { b, transpose_b, zero_b, .. } = *self.product;
+    /// Panels of B for a block of columns, and the contribution of A's zero point to each column.
+    unsafe fn pack_b(&self, stretch: PackedKBlock, columns: &Range<usize>) {
+        let Int8Product { b, transpose_b, zero_b, .. } = *self.product;
         let (set, zero_a) = (self.plan.set, self.product.packed_zero_a());
         let count = columns.len().next_multiple_of(set.columns);
-        // SAFETY: the columns and the stretch are inside B; the room has as many panels and terms as a block, and so
+        // SAFETY: the columns and the K block are inside B; the room has as many panels and terms as a block, and so
         // have packed sums.
         unsafe {
             let terms = self.column_terms(stretch, 0, count);
@@ -118,7 +118,8 @@ impl Planned<'_> {
             let (row, column) = (stretch.begin, columns.start);
             let data = if transpose_b { b.at(column, row) } else { b.at(row, column) };
             let far = is_far(self.product);
-            let source = Source { data, stride: b.stride(), along: transpose_b, depth: stretch.depth, flip: 0, far };
+            let source =
+                PackSource { data, stride: b.stride(), along: transpose_b, depth: stretch.depth, flip: 0, far };
             let sums = if zero_a == 0 { std::ptr::null_mut() } else { terms.as_mut_ptr() };
             (set.pack_b)(&source, stretch.cells, columns.len(), self.panel_b(stretch), sums);
             if zero_a != 0 {
@@ -129,21 +130,21 @@ impl Planned<'_> {
         }
     }
 
-    /// Rows of cells of A for a block of rows, where they need to be made, and what the zero point of B adds to each
-    /// row.
-    unsafe fn pack_a(&self, stretch: Stretch, rows: &Range<usize>) {
-        let Product { a, transpose_a, signed_a, zero_b, .. } = *self.product;
+    /// Rows of cells of A for a block of rows, where they must be packed, and the contribution of B's zero point to
+    /// each row.
+    unsafe fn pack_a(&self, stretch: PackedKBlock, rows: &Range<usize>) {
+        let Int8Product { a, transpose_a, signed_a, zero_b, .. } = *self.product;
         let (set, flip) = (self.plan.set, if signed_a { 128 } else { 0 });
         let both = (stretch.depth as i32).wrapping_mul(self.product.packed_zero_a().wrapping_mul(zero_b));
         for (index, rows) in parts(rows, set.rows).enumerate() {
-            // SAFETY: the rows and the stretch are inside A; the room has as many rows and terms as a block.
+            // SAFETY: the rows and the K block are inside A; the room has as many rows and terms as a block.
             unsafe {
                 let data = if transpose_a { a.at(stretch.begin, rows.start) } else { a.at(rows.start, stretch.begin) };
-                let mut from = Rows { data, stride: a.stride() };
+                let mut from = CellRows { data, stride: a.stride() };
                 if !self.in_place(stretch, rows.len()) {
                     let packed = self.packed_a(index);
                     from = packed;
-                    let source = Source {
+                    let source = PackSource {
                         data,
                         stride: a.stride(),
                         along: !transpose_a,
@@ -168,20 +169,20 @@ impl Planned<'_> {
     }
 
     /// Whether some rows of A are rows of cells as they are; otherwise they are packed.
-    fn in_place(&self, stretch: Stretch, rows: usize) -> bool {
+    fn in_place(&self, stretch: PackedKBlock, rows: usize) -> bool {
         let whole = stretch.depth == stretch.cells * CELL && self.plan.set.rounded(rows) == rows;
         self.plan.in_place && whole
     }
 
-    unsafe fn packed_a(&self, index: usize) -> Rows {
+    unsafe fn packed_a(&self, index: usize) -> CellRows {
         let stride = self.plan.stride_of_a();
         // SAFETY: as demanded of the caller; a block has no more rows than the room.
         let data = unsafe { self.scratch.add(self.room.a + index * self.plan.set.rows * stride) };
-        Rows { data, stride }
+        CellRows { data, stride }
     }
 
-    /// All tiles of a block for one stretch.
-    unsafe fn multiply(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>) {
+    /// All tiles of a block for one K block.
+    unsafe fn multiply(&self, stretch: PackedKBlock, rows: &Range<usize>, columns: &Range<usize>) {
         let set = self.plan.set;
         // SAFETY: the panels were packed, one `pitch` after the other.
         unsafe {
@@ -213,24 +214,31 @@ impl Planned<'_> {
         }
     }
 
-    /// C of a block from the sums of all stretches.
+    /// Computes C of a block from the accumulators of all K blocks.
     unsafe fn finish_block(&self, rows: &Range<usize>, columns: &Range<usize>) {
         let stride = self.plan.block_columns;
-        // SAFETY: the sums of the block were written; its part of C is claimed.
+        // SAFETY: the accumulators of the block were written; its part of C is claimed.
         unsafe {
             let sums = std::slice::from_raw_parts(self.sums(), rows.len() * stride);
             (self.plan.set.finish_stash)(&self.product.rule, &self.place(rows, columns, stride), sums, self.c);
         }
     }
 
-    fn place(&self, rows: &Range<usize>, columns: &Range<usize>, stride: usize) -> Place {
+    fn place(&self, rows: &Range<usize>, columns: &Range<usize>, stride: usize) -> TilePosition {
         let c_stride = self.c_stride;
-        Place { row: rows.start, column: columns.start, rows: rows.len(), columns: columns.len(), c_stride, stride }
+        TilePosition {
+            row: rows.start,
+            column: columns.start,
+            rows: rows.len(),
+            columns: columns.len(),
+            c_stride,
+            stride,
+        }
     }
 
     /// The first panel of the block; all but the last are full.
-    unsafe fn panel_b(&self, stretch: Stretch) -> *mut u32 {
-        // SAFETY: as demanded of the caller; the room has places for as many stretches as are packed together.
+    unsafe fn panel_b(&self, stretch: PackedKBlock) -> *mut u32 {
+        // SAFETY: as demanded of the caller; the room fits the K blocks that are packed together.
         unsafe { self.scratch.add(self.room.b).cast::<u32>().add(stretch.panels) }
     }
 
@@ -240,7 +248,7 @@ impl Planned<'_> {
 
     /// Terms of some columns of the block.
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold one part at a time")]
-    unsafe fn column_terms(&self, stretch: Stretch, first: usize, count: usize) -> &mut [i32] {
+    unsafe fn column_terms(&self, stretch: PackedKBlock, first: usize, count: usize) -> &mut [i32] {
         let first = stretch.terms + first;
         // SAFETY: as demanded of the caller; a block has no more columns than the room. Bytes are integers.
         unsafe {
@@ -257,17 +265,17 @@ impl Planned<'_> {
     }
 }
 
-/// The tiles of a block for one stretch, and what is the same for all of them.
+/// The tiles of a block for one K block, with their common parameters.
 struct Tiles<'a> {
     piece: &'a Planned<'a>,
-    stretch: Stretch,
+    stretch: PackedKBlock,
     rows: &'a Range<usize>,
     columns: &'a Range<usize>,
     /// The first rows of A, in place if those of whole tiles are.
-    a: Rows,
+    a: CellRows,
     in_place: bool,
     has_terms: bool,
-    /// Whether sums are elements of C as they are.
+    /// Whether accumulators are elements of C as they are.
     plain: bool,
     /// For those that are not, and for tiles on the edge of C.
     sums: Option<TileSums>,
@@ -278,7 +286,7 @@ impl<'a> Tiles<'a> {
     /// As the functions of `Planned`.
     unsafe fn new(
         piece: &'a Planned<'a>,
-        stretch: Stretch,
+        stretch: PackedKBlock,
         rows: &'a Range<usize>,
         columns: &'a Range<usize>,
     ) -> Tiles<'a> {
@@ -287,7 +295,7 @@ impl<'a> Tiles<'a> {
         // SAFETY: passed on.
         let a = unsafe {
             if in_place {
-                Rows { data: product.a.at(rows.start, stretch.begin), stride: product.a.stride() }
+                CellRows { data: product.a.at(rows.start, stretch.begin), stride: product.a.stride() }
             } else {
                 piece.packed_a(0)
             }
@@ -297,7 +305,7 @@ impl<'a> Tiles<'a> {
         Tiles { piece, stretch, rows, columns, a, in_place, has_terms, plain, sums: None }
     }
 
-    /// The tile so many tiles down and across in the block.
+    /// The tile at this position, down and across, in the block.
     ///
     /// # Safety
     /// As the functions of `Planned`; it is a tile of the block, A and terms were packed, and so was the panel.
@@ -312,7 +320,7 @@ impl<'a> Tiles<'a> {
             let a = if self.in_place && !whole {
                 piece.packed_a(down)
             } else {
-                Rows { data: self.a.data.add(down * set.rows * self.a.stride), ..self.a }
+                CellRows { data: self.a.data.add(down * set.rows * self.a.stride), ..self.a }
             };
             let tile = set.tiles[height - 1];
             let terms = self.has_terms.then(|| Terms {
@@ -321,17 +329,17 @@ impl<'a> Tiles<'a> {
             });
             if self.plain && whole && width == set.columns {
                 let data = piece.c.add(row * piece.c_stride + column);
-                tile(stretch.cells, a, panel, terms, Out { data, stride: piece.c_stride, adds: !stretch.first });
+                tile(stretch.cells, a, panel, terms, TileOutput { data, stride: piece.c_stride, adds: !stretch.first });
             } else {
                 let sums = self.sums.get_or_insert_with(TileSums::zeros);
-                let out = Out { data: sums.0.as_mut_ptr(), stride: set.columns, adds: false };
+                let out = TileOutput { data: sums.0.as_mut_ptr(), stride: set.columns, adds: false };
                 tile(stretch.cells, a, panel, terms, out);
                 self.put(row..row + height, column..column + width);
             }
         }
     }
 
-    /// Finishes or stashes the sums of a tile.
+    /// Finishes or stashes the accumulators of a tile.
     ///
     /// # Safety
     /// As `compute`, for the tile with these rows and columns.
@@ -340,8 +348,8 @@ impl<'a> Tiles<'a> {
         let (product, plan) = (piece.product, piece.plan);
         let Some(sums) = &self.sums else { return };
         let tile_stride = plan.set.columns;
-        // SAFETY: as demanded of the caller; the sums are large enough for every set; those of a block are its rows
-        // times the widest block's columns.
+        // SAFETY: as demanded of the caller; the accumulators are large enough for every set; those of a block are its
+        // rows times the widest block's columns.
         unsafe {
             if plan.stashes {
                 let stride = plan.block_columns;
@@ -349,7 +357,7 @@ impl<'a> Tiles<'a> {
                 let stash = Stash { rows: rows.len(), columns: columns.len(), tile_stride, stride, first };
                 (plan.set.stash)(stash, &sums.0, piece.sums().add(at));
             } else {
-                // The sums of later stretches are added to C; they have no rule then but this.
+                // The sums of later K blocks are added to C; no other rule applies to them.
                 let rule = if first { product.rule } else { Rule { beta: 1.0, ..product.rule } };
                 (plan.set.finish)(&rule, &piece.place(&rows, &columns, tile_stride), &sums.0, piece.c);
             }
@@ -357,7 +365,7 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// A tile of sums, on cache lines of its own.
+/// The accumulators of a tile, on separate cache lines.
 #[repr(align(64))]
 struct TileSums([i32; MAX_ROWS * MAX_COLUMNS]);
 

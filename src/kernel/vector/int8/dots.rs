@@ -1,22 +1,22 @@
-//! Few rows of A with a B that lies along K, or any rows of A with few columns of B: dot products along K.
+//! Dot products along K: few rows of A with a B that lies along K, or any rows of A with few columns of B.
 //!
-//! The few are *held*: copied to rows of cells in scratch memory. The many are *streams*, read once, where they are. A
-//! zero point that needs the sums of the streams has one more held row, of ones.
+//! The few are *held*: copied to rows of cells in scratch memory. The many are *streams*, read once, in place. A zero
+//! point that needs the sums of the streams adds one held row of ones.
 
-use super::finish::{self, Place};
-use super::panel::{self, Cell, Source};
-use super::product::Piece;
-use super::tile::{ROUND, Rows, parts};
+use super::finish::{self, TilePosition};
+use super::panel::{self, CellFormat, PackSource};
+use super::product::Int8Piece;
+use super::tile::{CellRows, ROUND, parts};
 use std::ops::Range;
 
-/// Most rows and columns that are held.
+/// Maximum rows and columns that are held.
 pub const MAX_ROWS: usize = 32;
-/// Most of them when K is short, and what a short K is less than: packing B costs less than adding up then.
+/// The maximum if K is short, and the bound of a short K: packing B then costs less than reducing.
 pub const MAX_ROWS_SHORT: usize = 12;
 const SHORT: usize = 1024;
 pub const MAX_COLUMNS: usize = 8;
-impl Way {
-    /// Most rows that are held.
+impl DotsKernels {
+    /// Maximum rows that are held.
     pub fn most_rows(&self, k: usize) -> usize {
         if k < SHORT { MAX_ROWS_SHORT } else { self.rows }
     }
@@ -24,49 +24,49 @@ impl Way {
 
 /// Streams whose sums are finished together; pieces begin at multiples of it.
 pub const STREAMS: usize = 64;
-/// Most registers of sums of any `Lanes`.
+/// Maximum accumulator registers of any `DotLanes`.
 const MOST_SUMS: usize = 16;
 
-/// This way on one instruction set.
+/// This algorithm on one instruction set.
 #[derive(Clone, Copy)]
-pub struct Way {
-    /// Numbers along K of a step.
+pub struct DotsKernels {
+    /// Numbers along K per step.
     pub step: usize,
-    /// Most rows that are held if K is long.
+    /// Maximum rows that are held if K is long.
     pub rows: usize,
-    pub run: unsafe fn(&Piece<'_>, Range<usize>),
+    pub run: unsafe fn(&Int8Piece<'_>, Range<usize>),
 }
 
-/// What it needs of registers: STEP numbers along K of the held and of the streams, and SUMS registers of sums.
+/// The register operations: STEP numbers along K of the held and of the streams, and SUMS accumulator registers.
 ///
 /// # Safety
-/// For all functions: the processor has the instructions; memory that is named is readable for STEP numbers, or
-/// writable for SUMS integers.
-pub trait Lanes {
+/// For all functions: the processor has the instructions; memory arguments are readable for STEP numbers, or writable
+/// for SUMS integers.
+pub trait DotLanes {
     type Register: Copy;
-    type Cell: Cell;
+    type CellFormat: CellFormat;
     const STEP: usize;
     const SUMS: usize;
 
     unsafe fn zero() -> Self::Register;
     unsafe fn held(data: *const u8) -> Self::Register;
     unsafe fn stream<const SIGNED: bool>(data: *const u8, flip: u8) -> Self::Register;
-    /// The first `count` numbers, fewer than a step, of which alone the memory is readable; the others may be anything.
+    /// The first `count` numbers, fewer than a step; only their memory is readable, and the others may be anything.
     unsafe fn rest<const SIGNED: bool>(data: *const u8, count: usize, flip: u8) -> Self::Register;
-    /// SIGNED says that the streams are, and the held are not; otherwise the other way round.
+    /// With SIGNED the streams are signed and the held unsigned; otherwise the reverse.
     unsafe fn step<const SIGNED: bool>(
         sum: Self::Register,
         held: Self::Register,
         stream: Self::Register,
     ) -> Self::Register;
     unsafe fn add(a: Self::Register, b: Self::Register) -> Self::Register;
-    /// Adds up four registers side by side, but for parts of a register, in each of which there are four sums then.
+    /// Reduces four registers side by side, to parts of a register with four sums each.
     unsafe fn four(sums: [Self::Register; 4]) -> Self::Register;
-    /// Adds up the parts of SUMS / 4 such registers: SUMS sums.
+    /// Reduces the parts of SUMS / 4 such registers to SUMS sums.
     unsafe fn add_up(fours: &[Self::Register], out: *mut i32);
 }
 
-struct Layout {
+struct DotsLayout {
     /// Bytes of a held row.
     stride: usize,
     groups: usize,
@@ -75,12 +75,12 @@ struct Layout {
     bytes: usize,
 }
 
-fn layout(held: usize, k: usize, step: usize, depth: usize) -> Layout {
+fn layout(held: usize, k: usize, step: usize, depth: usize) -> DotsLayout {
     let groups = k.next_multiple_of(step) / depth;
     let stride = groups * size_of::<u32>() + ROUND;
     let tile = ((held + 1) * stride).next_multiple_of(ROUND);
     let size = (held + 1) * STREAMS * size_of::<i32>();
-    Layout { stride, groups, tile, turned: tile + size, bytes: tile + 2 * size }
+    DotsLayout { stride, groups, tile, turned: tile + size, bytes: tile + 2 * size }
 }
 
 /// Scratch memory of a slot, in bytes.
@@ -91,9 +91,9 @@ pub fn bytes(held: usize, k: usize, step: usize, depth: usize) -> usize {
 /// The part of C of some streams.
 ///
 /// # Safety
-/// As for all functions of `Piece`; the streams, columns or rows, are claimed; what `Lanes` demands.
+/// As for all functions of `Int8Piece`; the streams, columns or rows, are claimed; the demands of `DotLanes`.
 #[inline(always)]
-pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, streams: Range<usize>) {
+pub unsafe fn run<L: DotLanes>(piece: &Int8Piece<'_>, streams: Range<usize>) {
     // SAFETY: passed on.
     unsafe { if piece.holds_a { run_with::<L, true>(piece, streams) } else { run_with::<L, false>(piece, streams) } }
 }
@@ -101,7 +101,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, streams: Range<usize>) {
 /// # Safety
 /// As `run`.
 #[inline(always)]
-unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Range<usize>) {
+unsafe fn run_with<L: DotLanes, const HOLDS_A: bool>(piece: &Int8Piece<'_>, streams: Range<usize>) {
     let product = piece.product;
     let k = product.k;
     let (matrix_b, transpose_b) = match product.packed_b.and_then(|packed| packed.columns()) {
@@ -112,7 +112,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
     let flip_a = if product.signed_a { 128 } else { 0 };
     // SAFETY: the matrices hold m, n and k; the scratch memory has the layout.
     unsafe {
-        let a = Source {
+        let a = PackSource {
             data: product.a.at(0, 0),
             stride: product.a.stride(),
             along: !product.transpose_a,
@@ -120,7 +120,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             flip: flip_a,
             far: false,
         };
-        let b = Source {
+        let b = PackSource {
             data: matrix_b.at(0, 0),
             stride: matrix_b.stride(),
             along: transpose_b,
@@ -130,31 +130,31 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
         };
         let (held, stream, count, flip) = if HOLDS_A { (a, b, product.m, 0) } else { (b, a, product.n, flip_a) };
         let (held_zero, stream_zero) = if HOLDS_A { (zero_a, zero_b) } else { (zero_b, zero_a) };
-        let layout = layout(count, k, L::STEP, L::Cell::DEPTH);
+        let layout = layout(count, k, L::STEP, L::CellFormat::DEPTH);
         let memory = piece.scratch;
         // The held are signed if the streams are not.
         if !piece.held.replace(Some(0)) {
             if HOLDS_A {
-                panel::pack_rows::<L::Cell>(&held, layout.groups, count, memory, layout.stride);
+                panel::pack_rows::<L::CellFormat>(&held, layout.groups, count, memory, layout.stride);
             } else {
-                panel::pack_rows_of::<L::Cell, true>(&held, layout.groups, count, memory, layout.stride);
+                panel::pack_rows_of::<L::CellFormat, true>(&held, layout.groups, count, memory, layout.stride);
             }
             let ones = memory.add(count * layout.stride).cast::<u32>();
             let ones = std::slice::from_raw_parts_mut(ones, layout.groups);
             for (group, cell) in ones.iter_mut().enumerate() {
-                let there = k.saturating_sub(group * L::Cell::DEPTH);
-                *cell = L::Cell::join::<false>(std::array::from_fn(|i| u8::from(i < there)));
+                let there = k.saturating_sub(group * L::CellFormat::DEPTH);
+                *cell = L::CellFormat::join::<false>(std::array::from_fn(|i| u8::from(i < there)));
             }
         }
         let rows = if held_zero == 0 { count } else { count + 1 };
-        // What the zero points add to each held row.
+        // The contribution of the zero points to each held row.
         let mut terms = [0; MAX_ROWS];
         if stream_zero != 0 {
-            let rows = Rows { data: memory, stride: layout.stride };
+            let rows = CellRows { data: memory, stride: layout.stride };
             if HOLDS_A {
-                panel::row_sums::<L::Cell, false>(rows, layout.groups, &mut terms[..count]);
+                panel::row_sums::<L::CellFormat, false>(rows, layout.groups, &mut terms[..count]);
             } else {
-                panel::row_sums::<L::Cell, true>(rows, layout.groups, &mut terms[..count]);
+                panel::row_sums::<L::CellFormat, true>(rows, layout.groups, &mut terms[..count]);
             }
             let both = (k as i32).wrapping_mul(zero_a * zero_b);
             terms.iter_mut().for_each(|term| *term = both.wrapping_sub(term.wrapping_mul(stream_zero)));
@@ -185,7 +185,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
                     }
                 }
             }
-            let mut place = Place {
+            let mut place = TilePosition {
                 row: 0,
                 column: streams.start,
                 rows: count,
@@ -196,7 +196,8 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             let mut sums = tile;
             if !HOLDS_A && count == 1 {
                 // A column of C is one row of the tile.
-                place = Place { row: streams.start, column: 0, rows: streams.len(), columns: 1, stride: 1, ..place };
+                place =
+                    TilePosition { row: streams.start, column: 0, rows: streams.len(), columns: 1, stride: 1, ..place };
             } else if !HOLDS_A {
                 sums = memory.add(layout.turned).cast();
                 for j in 0..streams.len() {
@@ -204,7 +205,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
                         *sums.add(j * count + i) = *tile.add(i * STREAMS + j);
                     }
                 }
-                place = Place {
+                place = TilePosition {
                     row: streams.start,
                     column: 0,
                     rows: streams.len(),
@@ -216,7 +217,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             if product.rule.is_plain() && place.columns == 1 && place.c_stride == 1 {
                 sums.copy_to_nonoverlapping(piece.c.add(place.row), place.rows);
             } else if product.rule.is_plain() && place.columns < STREAMS / 4 {
-                // A call to copy so little would cost more than the copy.
+                // A call would cost more than such a small copy.
                 for i in 0..place.rows {
                     let c = piece.c.add((place.row + i) * place.c_stride + place.column);
                     for j in 0..place.columns {
@@ -245,13 +246,13 @@ struct Streams {
     k: usize,
 }
 
-/// The sums of R held rows with all these streams, S at once; gives R.
+/// The sums of R held rows with all these streams, S at once; returns R.
 ///
 /// # Safety
 /// The held rows have whole steps; there is a stream, and at most STREAMS; the tile has R rows of STREAMS. R * S is
 /// SUMS.
 #[inline(always)]
-unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
+unsafe fn block<L: DotLanes, const SIGNED: bool, const R: usize, const S: usize>(
     held: (*const u8, usize),
     from: &Streams,
     tile: *mut i32,
@@ -261,7 +262,7 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
     unsafe {
         for first in (0..from.count).step_by(S) {
             let mut sums = [[L::zero(); S]; R];
-            // A stream that is not there is the last one again.
+            // A stream that does not exist repeats the last one.
             let streams: [*const u8; S] =
                 std::array::from_fn(|j| from.data.add((first + j).min(from.count - 1) * from.stride));
             for step in (0..whole).step_by(L::STEP) {
@@ -295,17 +296,17 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
     R
 }
 
-/// Streams that a single held row goes along at once, a few lines of memory of each.
+/// Streams that are read at once for a single held row, a few cache lines of each.
 const ABREAST: usize = 4;
 const LINES: usize = 2;
 
-/// The sums of one held row with all these streams, Q times ABREAST at once, which is SUMS; gives 1. A processor
-/// fetches few streams ahead better than many.
+/// The sums of one held row with all these streams, Q times ABREAST at once, which is SUMS; returns 1. Hardware
+/// prefetches few streams better than many.
 ///
 /// # Safety
 /// As `block`.
 #[inline(always)]
-unsafe fn single<L: Lanes, const SIGNED: bool, const Q: usize>(
+unsafe fn single<L: DotLanes, const SIGNED: bool, const Q: usize>(
     held: *const u8,
     from: &Streams,
     tile: *mut i32,
@@ -319,7 +320,7 @@ unsafe fn single<L: Lanes, const SIGNED: bool, const Q: usize>(
                 let mut streams: [*const u8; ABREAST] = std::array::from_fn(|j| data.wrapping_add(j * from.stride));
                 data = data.wrapping_add(ABREAST * from.stride);
                 if from.count < first + (index + 1) * ABREAST {
-                    // A stream that is not there is the last one again.
+                    // A stream that does not exist repeats the last one.
                     let stream = |j: usize| (first + index * ABREAST + j).min(from.count - 1);
                     streams = std::array::from_fn(|j| from.data.add(stream(j) * from.stride));
                 }
@@ -340,7 +341,7 @@ unsafe fn single<L: Lanes, const SIGNED: bool, const Q: usize>(
 /// # Safety
 /// As `single`, for some of the streams.
 #[inline(always)]
-unsafe fn abreast<L: Lanes, const SIGNED: bool>(
+unsafe fn abreast<L: DotLanes, const SIGNED: bool>(
     held: *const u8,
     streams: [*const u8; ABREAST],
     from: &Streams,
@@ -352,7 +353,7 @@ unsafe fn abreast<L: Lanes, const SIGNED: bool>(
         let mut at = 0;
         while at + LINES * L::STEP <= whole {
             for sums in &mut sums {
-                let held = L::held(held.add(at / L::Cell::DEPTH * size_of::<u32>()));
+                let held = L::held(held.add(at / L::CellFormat::DEPTH * size_of::<u32>()));
                 for (sum, stream) in sums.iter_mut().zip(streams) {
                     *sum = L::step::<SIGNED>(*sum, held, L::stream::<SIGNED>(stream.add(at), from.flip));
                 }
@@ -360,7 +361,7 @@ unsafe fn abreast<L: Lanes, const SIGNED: bool>(
             }
         }
         while at < from.k {
-            let held = L::held(held.add(at / L::Cell::DEPTH * size_of::<u32>()));
+            let held = L::held(held.add(at / L::CellFormat::DEPTH * size_of::<u32>()));
             for (sum, stream) in sums[0].iter_mut().zip(streams) {
                 let stream = stream.add(at);
                 let numbers = if at < whole {
@@ -383,10 +384,10 @@ unsafe fn abreast<L: Lanes, const SIGNED: bool>(
 /// # Safety
 /// As `block`, for a step of K that begins at `at`.
 #[inline(always)]
-unsafe fn held_step<L: Lanes, const R: usize>((held, stride): (*const u8, usize), at: usize) -> [L::Register; R] {
+unsafe fn held_step<L: DotLanes, const R: usize>((held, stride): (*const u8, usize), at: usize) -> [L::Register; R] {
     // SAFETY: as demanded of the caller. Cells have four bytes.
     unsafe {
-        let held = held.add(at / L::Cell::DEPTH * size_of::<u32>());
+        let held = held.add(at / L::CellFormat::DEPTH * size_of::<u32>());
         std::array::from_fn(|i| L::held(held.add(i * stride)))
     }
 }
@@ -394,7 +395,7 @@ unsafe fn held_step<L: Lanes, const R: usize>((held, stride): (*const u8, usize)
 /// # Safety
 /// As `held_step`.
 #[inline(always)]
-unsafe fn add_step<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
+unsafe fn add_step<L: DotLanes, const SIGNED: bool, const R: usize, const S: usize>(
     sums: &mut [[L::Register; S]; R],
     held: (*const u8, usize),
     at: usize,

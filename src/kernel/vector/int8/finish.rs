@@ -1,47 +1,47 @@
-//! From exact sums to C: saturate(round(alpha * sum + beta * C + offset)).
+//! Epilogue, from exact sums to C: saturate(round(alpha * sum + beta * C + offset)).
 //!
-//! With alpha and beta 0 or 1 this is integer arithmetic in 64 bits, exact up to the saturation at its end. Otherwise
-//! it is arithmetic in f64, each operation rounded to nearest even, and so is the result before it saturates. Neither
-//! depends on the instruction set.
+//! With alpha and beta 0 or 1 this is integer arithmetic in 64 bits, exact up to the final saturation. Otherwise it is
+//! f64 arithmetic, each operation rounded to nearest even, and the result too before it saturates. Neither depends on
+//! the instruction set.
 //!
 //! The functions are compiled once per instruction set: everything here is inlined into its caller.
 
-/// What is added to C.
+/// The offset that is added to C.
 #[derive(Clone, Copy, Debug)]
 pub enum Offset<'a> {
     Fixed(i32),
-    /// One number per column, the same row for all rows.
+    /// One number per column, the same for all rows.
     Row(&'a [i32]),
     /// One number per row.
     Column(&'a [i32]),
 }
 
-/// How sums become elements of C.
+/// The rule that converts sums to elements of C.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule<'a> {
     /// Finite.
     pub alpha: f32,
-    /// Finite. With zero C is not read.
+    /// Finite. With 0 C is not read.
     pub beta: f32,
     pub offset: Offset<'a>,
 }
 
 impl Rule<'_> {
-    /// Whether sums of 32 bits are elements of C as they are.
+    /// Whether 32-bit sums are elements of C as they are.
     pub fn is_plain(&self) -> bool {
         self.alpha == 1.0 && self.beta == 0.0 && matches!(self.offset, Offset::Fixed(0))
     }
 }
 
-/// Where a tile lies in C.
-pub struct Place {
+/// The position of a tile in C.
+pub struct TilePosition {
     pub row: usize,
     pub column: usize,
     pub rows: usize,
     pub columns: usize,
-    /// Elements from one row of C to the next.
+    /// Row stride of C, in elements.
     pub c_stride: usize,
-    /// Elements from one row of sums to the next.
+    /// Row stride of the sums, in elements.
     pub stride: usize,
 }
 
@@ -78,7 +78,7 @@ fn saturated(value: i64) -> i32 {
     value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }
 
-/// Nearest even, then saturated. Never a NaN: alpha and beta are finite floats, and f64 holds what they can reach.
+/// Rounds to nearest even, then saturates. Never a NaN: alpha and beta are finite floats, and f64 covers their range.
 #[inline(always)]
 fn rounded(value: f64) -> i32 {
     // Adding 1.5 * 2^52 rounds to an integer, on every processor in a few instructions.
@@ -92,9 +92,9 @@ fn rounded(value: f64) -> i32 {
 /// Writes a tile of C from sums.
 ///
 /// # Safety
-/// The sums and the part of C lie where `place` says; that part is nobody else's.
+/// The sums and the part of C lie where `place` says; that part is exclusive.
 #[inline(always)]
-pub unsafe fn tile<S: Sum>(rule: &Rule, place: &Place, sums: &[S], c: *mut i32) {
+pub unsafe fn tile<S: Sum>(rule: &Rule, place: &TilePosition, sums: &[S], c: *mut i32) {
     for i in 0..place.rows {
         let sums = &sums[i * place.stride..][..place.columns];
         // SAFETY: as demanded of the caller.
@@ -114,7 +114,7 @@ pub unsafe fn tile<S: Sum>(rule: &Rule, place: &Place, sums: &[S], c: *mut i32) 
     }
 }
 
-/// One row of a tile. The three ways of a common kind are loops of their own.
+/// One row of a tile. The three common rules have loops of their own.
 #[inline(always)]
 fn line<S: Sum>(rule: &Rule, sums: &[S], c: &mut [i32], offset: impl Fn(usize) -> i32) {
     let each = sums.iter().zip(c).enumerate();
@@ -139,21 +139,21 @@ fn line<S: Sum>(rule: &Rule, sums: &[S], c: &mut [i32], offset: impl Fn(usize) -
     }
 }
 
-/// A tile of sums of one stretch of K on its way to the sums of all.
+/// A tile of sums of one K block, to be added to the sums of all.
 pub struct Stash {
     pub rows: usize,
     pub columns: usize,
-    /// Elements from one row of the tile to the next, and from one row of the stashed sums to the next.
+    /// Row strides of the tile and of the stashed sums, in elements.
     pub tile_stride: usize,
     pub stride: usize,
     /// Whether there are no sums yet.
     pub first: bool,
 }
 
-/// Adds a tile of sums to sums of 64 bits.
+/// Adds a tile of sums to 64-bit sums.
 ///
 /// # Safety
-/// `sums` has the rows and columns that `stash` says, writable and nobody else's.
+/// `sums` has the rows and columns of `stash`, writable and exclusive.
 #[inline(always)]
 pub unsafe fn stash(stash: Stash, tile: &[i32], sums: *mut i64) {
     for i in 0..stash.rows {

@@ -1,4 +1,4 @@
-//! Four cells at once: loading, interleaving, turning and storing them.
+//! Four cells at once: load, interleave, transpose and store.
 
 pub use of_arch::*;
 
@@ -9,17 +9,17 @@ pub fn pair<const SIGNED: bool>(bytes: [u8; 2]) -> u32 {
     u32::from(wide(bytes[0])) | u32::from(wide(bytes[1])) << 16
 }
 
-/// Four cells in a vector register. SSE2 is part of x86-64; the compiler's own way there is four times slower.
+/// Four cells in a vector register. SSE2 is part of x86-64; the compiler's own code is four times slower.
 #[cfg(target_arch = "x86_64")]
 mod of_arch {
     use std::arch::x86_64::*;
 
     pub type Line = __m128i;
 
-    /// Asks for the cache line of an address, which is not read.
+    /// Prefetches the cache line of an address.
     #[inline(always)]
     pub fn ask(data: *const u8) {
-        // SAFETY: any address will do.
+        // SAFETY: any address is allowed.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(data.cast()) };
     }
 
@@ -78,7 +78,7 @@ mod of_arch {
         }
     }
 
-    /// Rows become columns.
+    /// Transposes rows and columns.
     #[inline(always)]
     pub fn turn([a, b, c, d]: [Line; 4]) -> [Line; 4] {
         // SAFETY: SSE2 is part of x86-64.
@@ -108,7 +108,7 @@ mod of_arch {
 mod of_arch {
     pub type Line = [u32; 4];
 
-    /// There is no stable way to say it here.
+    /// There is no stable prefetch here.
     #[inline(always)]
     pub fn ask(_: *const u8) {}
 
@@ -150,7 +150,7 @@ mod of_arch {
         std::array::from_fn(|line| std::array::from_fn(|i| cell(4 * line + i)))
     }
 
-    /// Rows become columns.
+    /// Transposes rows and columns.
     #[inline(always)]
     pub fn turn(lines: [Line; 4]) -> [Line; 4] {
         std::array::from_fn(|i| lines.map(|line| line[i]))

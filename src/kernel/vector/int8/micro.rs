@@ -1,8 +1,8 @@
-//! Micro-kernels for bytes: a small tile of 32-bit sums that stays in registers, and the loops that surround it, one
-//! set per instruction set.
+//! int8 micro-kernels: a small tile of 32-bit accumulators that stays in registers, and the surrounding loops, one set
+//! per instruction set.
 //!
-//! Operands are made of *cells*: four bytes each, with as many neighbours along K as the instruction multiplies and
-//! adds at once. A has rows of cells. B comes in panels with a cell per column, group after group along K.
+//! Operands consist of *cells*: four bytes each, with as many neighbours along K as the instruction multiplies and adds
+//! at once. A has rows of cells. B comes in panels with a cell per column, group after group along K.
 //!
 //! | set         | a cell is     | step                                    | tile    |
 //! |-------------|---------------|-----------------------------------------|---------|
@@ -12,55 +12,55 @@
 //! | avx2, low   | 4 bytes       | vpmaddubsw, vpmaddwd and vpaddd         | 6 x 16  |
 //! | portable    | 2 x 16 bits   | what the compiler makes of it           | 4 x 8   |
 //!
-//! Where a cell is four bytes, the rows of an unsigned matrix that lie along K are rows of cells as they are.
+//! If a cell is four bytes, the rows of an unsigned matrix that lie along K are rows of cells as they are.
 //!
-//! A is unsigned, B is signed. Sixteen bits hold either, and their products two by two fit in 32 bits; the shorter way
-//! of AVX2, vpmaddubsw, would saturate at sixteen, and is gone where no two products can come so far. So every set is
-//! exact.
+//! A is unsigned, B is signed. Sixteen bits hold either, and pairwise sums of their products fit in 32 bits; the
+//! shorter instruction of AVX2, vpmaddubsw, saturates at sixteen, and is used only where no two products can reach
+//! that. So every set is exact.
 
 use super::finish::{self, Rule, Stash};
-use super::panel::Source;
-use super::tile::{Cut, Rows, Tile};
+use super::panel::PackSource;
+use super::tile::{CellRows, PanelFormat, Tile};
 use super::{dots, thin};
 
 /// The micro-kernels of one instruction set. For the functions' contracts see `panel`, `finish`, `thin` and `dots`.
 #[derive(Clone, Copy)]
-pub struct Set {
-    /// Most rows of a tile.
+pub struct MicroKernelSet {
+    /// Maximum rows of a tile.
     pub rows: usize,
     /// Columns of a tile.
     pub columns: usize,
     /// Neighbours along K in a cell.
     pub depth: usize,
-    /// Groups come in multiples of so many; those behind the end of K are zeros.
+    /// Groups come in multiples of this; those beyond the end of K are zeros.
     pub step: usize,
-    /// The rows of a tile that has more than `free_rows` come in multiples of so many; those behind the last one have
-    /// cells, and their sums go nowhere.
+    /// The rows of a tile with more than `free_rows` come in multiples of this; those behind the last one have cells,
+    /// and their sums are discarded.
     pub whole_rows: usize,
     pub free_rows: usize,
     /// One function per number of rows.
     pub tiles: &'static [Tile],
-    /// Surround a piece of work that calls tiles, in its thread.
+    /// Called before and after the tiles of a piece of work, in its thread.
     pub enter: fn(),
     pub leave: fn(),
-    pub pack_a: unsafe fn(&Source, usize, usize, *mut u8, usize),
-    pub sums_a: unsafe fn(Rows, usize, &mut [i32]),
-    pub pack_b: unsafe fn(&Source, usize, usize, *mut u32, *mut i32),
-    pub finish: unsafe fn(&Rule, &finish::Place, &[i32], *mut i32),
+    pub pack_a: unsafe fn(&PackSource, usize, usize, *mut u8, usize),
+    pub sums_a: unsafe fn(CellRows, usize, &mut [i32]),
+    pub pack_b: unsafe fn(&PackSource, usize, usize, *mut u32, *mut i32),
+    pub finish: unsafe fn(&Rule, &finish::TilePosition, &[i32], *mut i32),
     pub stash: unsafe fn(Stash, &[i32], *mut i64),
-    pub finish_stash: unsafe fn(&Rule, &finish::Place, &[i64], *mut i32),
-    /// Other ways for few rows or columns.
-    pub thin: Option<thin::Way>,
-    pub dots: Option<dots::Way>,
+    pub finish_stash: unsafe fn(&Rule, &finish::TilePosition, &[i64], *mut i32),
+    /// The algorithms for few rows or columns.
+    pub thin: Option<thin::ThinKernels>,
+    pub dots: Option<dots::DotsKernels>,
 }
 
-impl Set {
-    /// How it wants panels.
-    pub fn cut(&self) -> Cut {
-        Cut { columns: self.columns, depth: self.depth, step: self.step }
+impl MicroKernelSet {
+    /// The format of its panels.
+    pub fn cut(&self) -> PanelFormat {
+        PanelFormat { columns: self.columns, depth: self.depth, step: self.step }
     }
 
-    /// Cells of so many numbers along K.
+    /// Number of cells for this many numbers along K.
     pub fn cells(&self, depth: usize) -> usize {
         depth.div_ceil(self.depth).next_multiple_of(self.step)
     }
@@ -73,16 +73,16 @@ impl Set {
 
 pub fn nothing() {}
 
-/// The surrounding loops, compiled for the instruction set of the module that this stands in.
+/// The surrounding loops, compiled for the instruction set of the module that uses this macro.
 macro_rules! loops {
     ($(#[$feature:meta])? $cell:ty) => {
         $(#[$feature])?
-        unsafe fn sums_a(rows: Rows, groups: usize, sums: &mut [i32]) {
+        unsafe fn sums_a(rows: CellRows, groups: usize, sums: &mut [i32]) {
             // SAFETY: passed on.
             unsafe { panel::row_sums::<$cell, false>(rows, groups, sums) }
         }
         $(#[$feature])?
-        unsafe fn finish_tile(rule: &Rule, place: &finish::Place, tile: &[i32], c: *mut i32) {
+        unsafe fn finish_tile(rule: &Rule, place: &finish::TilePosition, tile: &[i32], c: *mut i32) {
             // SAFETY: passed on.
             unsafe { finish::tile(rule, place, tile, c) }
         }
@@ -92,15 +92,15 @@ macro_rules! loops {
             unsafe { finish::stash(stash, tile, sums) }
         }
         $(#[$feature])?
-        unsafe fn finish_stash(rule: &Rule, place: &finish::Place, sums: &[i64], c: *mut i32) {
+        unsafe fn finish_stash(rule: &Rule, place: &finish::TilePosition, sums: &[i64], c: *mut i32) {
             // SAFETY: passed on.
             unsafe { finish::tile(rule, place, sums, c) }
         }
 
-        pub static SET: Set = Set {
+        pub static SET: MicroKernelSet = MicroKernelSet {
             rows: TILES.len(),
             columns: COLUMNS,
-            depth: <$cell as Cell>::DEPTH,
+            depth: <$cell as CellFormat>::DEPTH,
             step: 1,
             whole_rows: 1,
             free_rows: usize::MAX,

@@ -1,7 +1,7 @@
 //! Packing a matrix B once, for any number of products (`panels`).
 
 use super::dots;
-use super::panel::{Source, pitch};
+use super::panel::{PackSource, pitch};
 use super::panels::BytePanels;
 use super::plan::stretches;
 use super::sets;
@@ -9,7 +9,7 @@ use super::tile::CELL;
 use crate::base::{Error, Result};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
-use crate::memory::{ALIGNMENT, Buffer};
+use crate::memory::{ALIGNMENT, AlignedBuffer};
 
 /// Packs B, which is [K, N], or [N, K] if it is transposed, for a level that the processor has.
 pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -> Result<BytePanels> {
@@ -20,7 +20,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     let panels = n.div_ceil(width);
     let cells = |begin: usize| set.cells(depth.min(k - begin));
     let few = n <= dots::MAX_COLUMNS && set.dots.is_some();
-    // Each stretch but the last is as long as the first.
+    // Each K block but the last is as long as the first.
     let size = |count: usize| {
         let all = count.checked_mul(panels)?.checked_mul(pitch(cells(0), width))?.checked_mul(CELL)?;
         let sums = all.checked_next_multiple_of(ALIGNMENT)?;
@@ -30,7 +30,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     };
     let (sums, columns, bytes) = size(count)
         .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
-    let memory = Buffer::zeroed(bytes, "packed weights")?;
+    let memory = AlignedBuffer::zeroed(bytes, "packed weights")?;
     let columns = few.then_some(columns);
     let packed = BytePanels { memory, sums, columns, k, n, width, cell: set.depth, depth, step: set.step };
     if k * n == 0 {
@@ -38,19 +38,19 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     }
     for begin in (0..count).map(|number| number * depth) {
         let cells = cells(begin);
-        // SAFETY: the stretch is inside B; the memory has a pitch for every panel of every stretch, and sums for
-        // all their columns.
+        // SAFETY: the K block is inside B; the memory has a pitch for every panel of every K block, and sums for all
+        // their columns.
         unsafe {
             let data = if transposed { b.at(0, begin) } else { b.at(begin, 0) };
             let depth = depth.min(k - begin);
-            let source = Source { data, stride: b.stride(), along: transposed, depth, flip: 0, far: false };
+            let source = PackSource { data, stride: b.stride(), along: transposed, depth, flip: 0, far: false };
             let sums = packed.sums_at(begin, 0).cast_mut();
             (set.pack_b)(&source, cells, n, packed.panel(begin, cells, 0).cast_mut(), sums);
         }
     }
     if let Some(columns) = columns {
         for (column, at) in (0..n).flat_map(|column| (0..k).map(move |at| (column, at))) {
-            // SAFETY: an element of B; the memory has k bytes for each column, and nobody else uses it yet.
+            // SAFETY: an element of B; the memory has k bytes for each column, and nothing else uses it yet.
             unsafe {
                 let byte = if transposed { *b.at(column, at) } else { *b.at(at, column) };
                 packed.memory.data().add(columns + column * k + at).write(byte);
@@ -63,13 +63,13 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::vector::int8::{Offset, Product, Rule};
+    use crate::kernel::vector::int8::{Int8Product, Offset, Rule};
     use crate::kernel::vector::site::MatrixMut;
     use crate::kernel::vector::standalone;
 
     #[test]
     fn a_product_with_panels_is_the_product_on_every_level() {
-        // Several stretches, several blocks, remainders everywhere; all values of a byte.
+        // Several K blocks, several blocks of columns, remainders everywhere; all values of a byte.
         for (m, n, k) in [(1, 1, 1), (1, 70, 5), (5, 33, 64), (50, 100, 131), (3, 2, 9000), (13, 1100, 40)] {
             let a: Vec<u8> = (0..m * k).map(|i| (i * 37 % 256) as u8).collect();
             let b: Vec<u8> = (0..n * k).map(|i| (i * 101 % 256) as u8).collect();
@@ -80,7 +80,7 @@ mod tests {
                     let (rows, columns) = if transpose_b { (n, k) } else { (k, n) };
                     let matrix = Matrix::dense(&b, rows, columns);
                     let packed = pack(isa, matrix, k, n, transpose_b).unwrap();
-                    let plain = Product {
+                    let plain = Int8Product {
                         m,
                         n,
                         k,
@@ -96,7 +96,7 @@ mod tests {
                     };
                     let product = |packed_b| {
                         let mut c = vec![7i32; m * n];
-                        let product = Product { packed_b, ..plain };
+                        let product = Int8Product { packed_b, ..plain };
                         standalone::bytes_with(isa, None, &product, MatrixMut::dense(&mut c, m, n)).unwrap();
                         c
                     };

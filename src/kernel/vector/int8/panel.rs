@@ -1,29 +1,29 @@
-//! Copying a part of a matrix of bytes into cells (`micro`), in panels or in rows, and the sums along K that zero
-//! points need.
+//! Packing a part of a byte matrix into cells (`micro`), in panels or in rows, and the sums along K that zero points
+//! need.
 //!
 //! The functions are compiled once per instruction set: everything here is inlined into its caller.
 
 use super::lines::{self, Line};
-use super::tile::{MAX_COLUMNS, Rows};
+use super::tile::{CellRows, MAX_COLUMNS};
 
-/// What a cell is made of.
-pub trait Cell {
+/// A format of cells.
+pub trait CellFormat {
     /// Neighbours along K.
     const DEPTH: usize;
 
-    /// A cell of the first DEPTH of these bytes.
+    /// Builds a cell from the first DEPTH of these bytes.
     fn join<const SIGNED: bool>(bytes: [u8; 4]) -> u32;
 
-    /// Four cells of 4 * DEPTH bytes in a row.
+    /// Four cells from 4 * DEPTH consecutive bytes.
     ///
     /// # Safety
-    /// So many bytes are readable.
+    /// That many bytes are readable.
     unsafe fn line<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line;
 
-    /// Sixteen cells of DEPTH rows of sixteen bytes.
+    /// Sixteen cells from DEPTH rows of sixteen bytes.
     ///
     /// # Safety
-    /// So many bytes are readable.
+    /// That many bytes are readable.
     unsafe fn weave<const SIGNED: bool>(rows: [*const u8; 4], flip: u8) -> [Line; 4];
 
     /// The sum of a cell's numbers.
@@ -33,7 +33,7 @@ pub trait Cell {
 /// Four bytes.
 pub struct Quad;
 
-impl Cell for Quad {
+impl CellFormat for Quad {
     const DEPTH: usize = 4;
 
     #[inline(always)]
@@ -65,9 +65,9 @@ impl Cell for Quad {
 }
 
 /// Two numbers of 16 bits.
-pub struct Pair;
+pub struct PairCell;
 
-impl Cell for Pair {
+impl CellFormat for PairCell {
     const DEPTH: usize = 2;
 
     #[inline(always)]
@@ -95,44 +95,45 @@ impl Cell for Pair {
 }
 
 /// A part of a matrix: `depth` numbers along K of some lanes (rows of A, columns of B).
-pub struct Source {
+pub struct PackSource {
     pub data: *const u8,
-    /// Bytes from one row of the matrix to the next.
+    /// Row stride of the matrix, in bytes.
     pub stride: usize,
     /// Whether neighbours along K are neighbours in memory; otherwise lanes are.
     pub along: bool,
-    /// Numbers along K. The last group is filled up with zeros.
+    /// Numbers along K. The last group is padded with zeros.
     pub depth: usize,
-    /// What each byte is combined with by exclusive or: 128 turns a signed byte into an unsigned one, 128 greater.
+    /// XOR mask of each byte: 128 turns a signed byte into an unsigned one, 128 greater.
     pub flip: u8,
-    /// Whether the matrix is in memory rather than in a cache near by, so that what comes next is asked for.
+    /// Whether the matrix is in memory rather than in a near cache, so that it is prefetched.
     pub far: bool,
 }
 
-/// Rows that are asked for before they are packed, if they are far.
+/// Rows that are prefetched before they are packed, if the matrix is far.
 pub const AHEAD: usize = 16;
-/// Lanes that are turned at once.
+/// Lanes that are transposed at once.
 const SIDE: usize = 4;
-/// Cells from one panel to the next. Panels that are filled side by side do not lie a power of two apart, where they
-/// would push each other out of the cache.
+/// Cells from one panel to the next. Panels that are filled side by side must not lie a power of two apart, where they
+/// would evict each other from the cache.
 #[inline(always)]
 pub fn pitch(groups: usize, width: usize) -> usize {
     groups * width + 16
 }
 
-/// Groups that are turned before the next lanes are: a cache line of bytes, which may be gone when one comes back.
+/// Groups that are transposed before the next lanes are: a cache line of bytes, which may be evicted before it is
+/// revisited.
 const REACH: usize = 16;
 
 /// Fills panels of `groups` groups of `width` cells of signed numbers, `pitch` apart, from the first `lanes` lanes,
-/// and, if there is a place for them, writes the sums of all lanes of the panels, modulo 2^32. What is in the lanes of
-/// the last panel that do not exist is not said, and nobody uses what is computed of them.
+/// and, if `sums` is given, writes the sums of all lanes of the panels, modulo 2^32. The lanes of the last panel that
+/// do not exist are unspecified, and their results are unused.
 ///
 /// # Safety
 /// The source is readable and `groups` is its depth in cells, rounded up. The panels are writable and do not overlap
 /// the source.
 #[inline(always)]
-pub unsafe fn pack<C: Cell>(
-    source: &Source,
+pub unsafe fn pack<C: CellFormat>(
+    source: &PackSource,
     groups: usize,
     lanes: usize,
     panels: *mut u32,
@@ -140,7 +141,7 @@ pub unsafe fn pack<C: Cell>(
     lane_sums: *mut i32,
 ) {
     let whole = source.depth / C::DEPTH;
-    // SAFETY: as demanded of the caller: groups below `whole` lie in the source for all lanes, the last one in part.
+    // SAFETY: as demanded of the caller: groups below `whole` lie in the source for all lanes, the last one partially.
     unsafe {
         if !source.along {
             for group in 0..whole {
@@ -154,7 +155,7 @@ pub unsafe fn pack<C: Cell>(
             let panel = panels.add(index * pitch(groups, width));
             let count = width.min(lanes - first);
             if source.along {
-                let source = Source { data: source.data.add(first * source.stride), ..*source };
+                let source = PackSource { data: source.data.add(first * source.stride), ..*source };
                 turned::<C, true>(&source, whole, count, panel, width);
             }
             if whole < groups {
@@ -170,12 +171,12 @@ pub unsafe fn pack<C: Cell>(
     }
 }
 
-/// The cell behind the last whole one of a lane.
+/// The partial cell at the end of a lane.
 ///
 /// # Safety
 /// As `pack`.
 #[inline(always)]
-unsafe fn last_cell<C: Cell, const SIGNED: bool>(source: &Source, lane: usize) -> u32 {
+unsafe fn last_cell<C: CellFormat, const SIGNED: bool>(source: &PackSource, lane: usize) -> u32 {
     let whole = source.depth / C::DEPTH * C::DEPTH;
     let mut bytes = [0; 4];
     for (i, byte) in bytes.iter_mut().enumerate().take(source.depth - whole) {
@@ -186,25 +187,25 @@ unsafe fn last_cell<C: Cell, const SIGNED: bool>(source: &Source, lane: usize) -
     C::join::<SIGNED>(bytes)
 }
 
-/// Rows of `groups` cells, `stride` bytes apart, from the first `lanes` lanes. Behind the source's depth there are
-/// zeros.
+/// Packs rows of `groups` cells, `stride` bytes apart, from the first `lanes` lanes, padded with zeros beyond the
+/// source's depth.
 ///
 /// # Safety
 /// The source is readable and `groups` is at least its depth in cells, rounded up. The rows are writable and do not
 /// overlap the source.
 #[inline(always)]
-pub unsafe fn pack_rows<C: Cell>(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+pub unsafe fn pack_rows<C: CellFormat>(source: &PackSource, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
     // SAFETY: passed on.
     unsafe { pack_rows_of::<C, false>(source, groups, lanes, data, stride) }
 }
 
-/// The same of signed or unsigned numbers.
+/// The same for signed or unsigned numbers.
 ///
 /// # Safety
 /// The same.
 #[inline(always)]
-pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
-    source: &Source,
+pub unsafe fn pack_rows_of<C: CellFormat, const SIGNED: bool>(
+    source: &PackSource,
     groups: usize,
     lanes: usize,
     data: *mut u8,
@@ -214,7 +215,7 @@ pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
     // SAFETY: as demanded of the caller.
     unsafe {
         let cell = |lane: usize, group: usize| data.add(lane * stride).cast::<u32>().add(group);
-        // Squares of four lanes and four groups are made where lanes are neighbours.
+        // Squares of four lanes and four groups, if lanes are neighbours in memory.
         let (square_groups, square_lanes) = if source.along { (0, 0) } else { (whole / SIDE * SIDE, lanes / 16 * 16) };
         for lane in (0..square_lanes).step_by(16) {
             for group in (0..square_groups).step_by(SIDE) {
@@ -266,7 +267,7 @@ pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
 /// # Safety
 /// There are as many rows as sums, of `groups` readable cells.
 #[inline(always)]
-pub unsafe fn row_sums<C: Cell, const SIGNED: bool>(rows: Rows, groups: usize, sums: &mut [i32]) {
+pub unsafe fn row_sums<C: CellFormat, const SIGNED: bool>(rows: CellRows, groups: usize, sums: &mut [i32]) {
     for (row, sum) in sums.iter_mut().enumerate() {
         // SAFETY: as demanded of the caller; arrays of bytes have no alignment.
         let cells = unsafe {
@@ -277,13 +278,13 @@ pub unsafe fn row_sums<C: Cell, const SIGNED: bool>(rows: Rows, groups: usize, s
     }
 }
 
-/// A whole group of some lanes of a source whose lanes are neighbours: DEPTH rows are interleaved.
+/// A whole group of some lanes of a source with adjacent lanes: DEPTH rows are interleaved.
 ///
 /// # Safety
 /// As `pack`.
 #[inline(always)]
-unsafe fn straight<C: Cell, const SIGNED: bool>(
-    source: &Source,
+unsafe fn straight<C: CellFormat, const SIGNED: bool>(
+    source: &PackSource,
     group: usize,
     first: usize,
     lanes: usize,
@@ -312,13 +313,13 @@ unsafe fn straight<C: Cell, const SIGNED: bool>(
     }
 }
 
-/// Whole groups of a source in which each lane is a row: squares of cells are turned.
+/// Whole groups of a source in which each lane is a row: squares of cells are transposed.
 ///
 /// # Safety
 /// As `pack`.
 #[inline(always)]
-unsafe fn turned<C: Cell, const SIGNED: bool>(
-    source: &Source,
+unsafe fn turned<C: CellFormat, const SIGNED: bool>(
+    source: &PackSource,
     groups: usize,
     lanes: usize,
     panel: *mut u32,
@@ -353,7 +354,7 @@ unsafe fn turned<C: Cell, const SIGNED: bool>(
     }
 }
 
-/// Groups that are summed side by side, so that vectors are full whatever the width.
+/// Groups that are summed side by side, so that vectors are full for every width.
 const BESIDE: usize = 8;
 
 /// The sum of each lane of a panel, modulo 2^32.
@@ -361,7 +362,7 @@ const BESIDE: usize = 8;
 /// # Safety
 /// The panel has `groups` groups of `width` cells, at most `MAX_COLUMNS`; there are at least as many sums.
 #[inline(always)]
-unsafe fn sums<C: Cell, const SIGNED: bool>(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
+unsafe fn sums<C: CellFormat, const SIGNED: bool>(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
     let mut beside = [0i32; BESIDE * MAX_COLUMNS];
     let beside = &mut beside[..BESIDE * width];
     // SAFETY: as demanded of the caller.

@@ -1,54 +1,54 @@
-//! How a product of bytes is computed: its way, stretches of K, blocks, and what lies where in scratch memory.
+//! The plan of an int8 product: its algorithm, K blocks, blocks, and the layout of scratch memory.
 #![forbid(unsafe_code)]
 
-use super::micro::Set;
+use super::micro::MicroKernelSet;
 use super::panel::pitch;
-use super::product::Product;
+use super::product::Int8Product;
 use super::tile::{CELL, ROUND};
 use super::{dots, sets, thin};
 use crate::kernel::vector::isa::Isa;
 use crate::memory::ALIGNMENT;
 
-/// Rows and columns of a tile of the cut: whole tiles of every set of micro-kernels, but for rows of AMX, half of one.
+/// Rows and columns of a tile of C: whole tiles of every set of micro-kernels, except half a tile of rows for AMX.
 pub const TILE: (usize, usize) = (48, 64);
-/// Bytes of a panel of B of one stretch, and room for the panels of a block.
+/// Bytes of a panel of B of one K block, and room for the panels of a block.
 const BYTES_OF_PANEL: usize = 32 << 10;
 const BYTES_OF_A: usize = 192 << 10;
 const BYTES_OF_B: usize = 512 << 10;
-/// Most numbers along K whose stretches are packed together.
+/// Maximum numbers along K whose K blocks are packed together.
 const MAX_NESTED: usize = 8192;
-/// Most cells along K of a short panel.
+/// Maximum cells along K of a short panel.
 const SHORT_PANEL: usize = 16;
-/// Most columns of a block, for short K.
+/// Maximum columns of a block, for short K.
 const MAX_BLOCK: usize = 1024;
-/// Most bytes of a matrix that a cache near by may hold.
+/// Maximum bytes of a matrix that a near cache may hold.
 const FAR: usize = 4 << 20;
-/// Most numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
+/// Maximum numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
 const SHORT: usize = 32768;
 
-/// The ways.
+/// The algorithms.
 #[derive(Clone, Copy)]
-pub enum Way {
+pub enum Int8Algorithm {
     Blocks,
-    Thin(thin::Way),
-    Dots(dots::Way),
+    Thin(thin::ThinKernels),
+    Dots(dots::DotsKernels),
 }
 
-/// How a product is computed. Depends on the sizes and the instruction set.
+/// How a product is computed. Depends only on the sizes and the instruction set.
 #[derive(Clone, Copy)]
-pub struct Plan {
-    pub set: &'static Set,
-    pub way: Way,
-    /// Whether the dots hold A.
+pub struct Int8Plan {
+    pub set: &'static MicroKernelSet,
+    pub way: Int8Algorithm,
+    /// Whether `dots` holds A.
     pub holds_a: bool,
-    /// Numbers along K of a stretch, the last one maybe fewer.
+    /// Numbers along K of a K block, possibly fewer in the last one.
     pub depth: usize,
     pub stretches: usize,
-    /// Whether sums of several stretches need room of their own.
+    /// Whether sums of several K blocks need room of their own.
     pub stashes: bool,
-    /// Whether all stretches of a block of columns are packed before its first block of rows.
+    /// Whether all K blocks of a block of columns are packed before its first block of rows.
     pub nested: bool,
-    /// Whether panels are so short that C is most of the work, and fit into the first-level cache together.
+    /// Whether panels are so short that C is most of the work, and fit into the L1 cache together.
     pub short_panels: bool,
     pub block_rows: usize,
     pub block_columns: usize,
@@ -63,32 +63,31 @@ pub struct Plan {
     pub items: usize,
 }
 
-/// The quotient by a power of two, as all numbers of a set are but those of rows. For small products plans cost as much
-/// as tiles, and most of that would be divisions.
+/// Division by a power of two, which all numbers of a set are except for those of rows. For small products a plan costs
+/// as much as the tiles, and most of that would be divisions.
 fn shifted(number: usize, by: usize) -> usize {
     debug_assert!(by.is_power_of_two());
     number >> by.trailing_zeros()
 }
 
-/// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums,
-/// zeros.
-pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
+/// Numbers along K of a K block, and the number of K blocks: at least one, so that with K = 0 there are sums, zeros.
+pub fn stretches(k: usize, set: &MicroKernelSet) -> (usize, usize) {
     let unit = set.depth * set.step;
     let most = shifted(BYTES_OF_PANEL / CELL, set.columns) * set.depth;
     if k <= most {
         return ((k + unit - 1) & !(unit - 1), 1);
     }
     let depth = k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(unit);
-    // The last one may have become superfluous by rounding the others up.
+    // Rounding up the others may have made the last one superfluous.
     (depth, if k == 0 { 1 } else { k.div_ceil(depth) })
 }
 
-impl Plan {
-    pub fn new(product: &Product<'_>, isa: Isa) -> Plan {
-        Plan::with(product, sets::of(isa))
+impl Int8Plan {
+    pub fn new(product: &Int8Product<'_>, isa: Isa) -> Int8Plan {
+        Int8Plan::with(product, sets::of(isa))
     }
 
-    pub fn with(product: &Product<'_>, set: &'static Set) -> Plan {
+    pub fn with(product: &Int8Product<'_>, set: &'static MicroKernelSet) -> Int8Plan {
         let (m, n) = (product.m, product.n);
         let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
         let (depth, stretches) = stretches(k, set);
@@ -106,7 +105,7 @@ impl Plan {
         let block_columns = block(BYTES_OF_B, together * cells, set.columns, n);
         let tiles_down = m.div_ceil(TILE.0);
         let (way, holds_a) = way(product, set, k);
-        let mut plan = Plan {
+        let mut plan = Int8Plan {
             set,
             way,
             holds_a,
@@ -122,9 +121,9 @@ impl Plan {
             tiles_down,
             keeps: false,
             items: match way {
-                Way::Blocks => tiles_down * n.div_ceil(TILE.1),
-                Way::Thin(way) => n.div_ceil(way.columns),
-                Way::Dots(_) => (if holds_a { n } else { m }).div_ceil(dots::STREAMS),
+                Int8Algorithm::Blocks => tiles_down * n.div_ceil(TILE.1),
+                Int8Algorithm::Thin(way) => n.div_ceil(way.columns),
+                Int8Algorithm::Dots(_) => (if holds_a { n } else { m }).div_ceil(dots::STREAMS),
             },
         };
         let room = stretches * plan.kept_of_stretch() * CELL;
@@ -132,7 +131,7 @@ impl Plan {
         plan
     }
 
-    /// Cells of the panels of a tile's columns for one stretch.
+    /// Cells of the panels of a tile's columns for one K block.
     pub fn kept_of_stretch(&self) -> usize {
         shifted(TILE.1, self.set.columns) * pitch(self.cells(), self.set.columns)
     }
@@ -141,22 +140,22 @@ impl Plan {
         shifted(self.depth, self.set.depth)
     }
 
-    /// Bytes of a row of A that was packed.
+    /// Bytes of a packed row of A.
     pub fn stride_of_a(&self) -> usize {
         self.cells() * CELL + ROUND
     }
 
     /// Bytes of scratch memory for each slot.
-    pub fn bytes(&self, product: &Product<'_>) -> usize {
-        let &Product { m, n, k, .. } = product;
+    pub fn bytes(&self, product: &Int8Product<'_>) -> usize {
+        let &Int8Product { m, n, k, .. } = product;
         match self.way {
-            Way::Blocks => self.room().bytes,
-            Way::Thin(way) => thin::bytes(m, k, n, self.set.depth, way.columns),
-            Way::Dots(way) => dots::bytes(if self.holds_a { m } else { n }, k, way.step, self.set.depth),
+            Int8Algorithm::Blocks => self.room().bytes,
+            Int8Algorithm::Thin(way) => thin::bytes(m, k, n, self.set.depth, way.columns),
+            Int8Algorithm::Dots(way) => dots::bytes(if self.holds_a { m } else { n }, k, way.step, self.set.depth),
         }
     }
 
-    pub fn room(&self) -> Room {
+    pub fn room(&self) -> ScratchLayout {
         let mut end = 0;
         let mut next = |bytes: usize| {
             let begin = end;
@@ -168,7 +167,7 @@ impl Plan {
         let cells_of_b = panels_of_b * pitch(self.cells(), self.set.columns);
         let places = if self.nested { self.stretches } else { 1 };
         let kept = if self.keeps { self.stretches } else { 0 };
-        Room {
+        ScratchLayout {
             b: next((places * cells_of_b).max(kept * self.kept_of_stretch()) * CELL),
             cells_of_b,
             a: next(self.block_rows * self.stride_of_a()),
@@ -180,50 +179,50 @@ impl Plan {
     }
 }
 
-impl Product<'_> {
+impl Int8Product<'_> {
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self, isa: Isa) -> usize {
-        let plan = Plan::new(self, isa);
+        let plan = Int8Plan::new(self, isa);
         let low = match plan.way {
-            Way::Blocks => sets::low(isa).map_or(0, |set| Plan::with(self, set).bytes(self)),
+            Int8Algorithm::Blocks => sets::low(isa).map_or(0, |set| Int8Plan::with(self, set).bytes(self)),
             _ => 0,
         };
         plan.bytes(self).max(low)
     }
 }
 
-/// Whether B is in memory rather than in a cache near by.
-pub fn is_far(product: &Product<'_>) -> bool {
+/// Whether B is in memory rather than in a near cache.
+pub fn is_far(product: &Int8Product<'_>) -> bool {
     product.k.saturating_mul(product.n) > FAR
 }
 
-/// The way of a product whose K is `k`, and whether it holds A.
-fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
-    let &Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
-    let blocks = (Way::Blocks, false);
+/// The algorithm for a product with this K, and whether it holds A.
+fn way(product: &Int8Product<'_>, set: &MicroKernelSet, k: usize) -> (Int8Algorithm, bool) {
+    let &Int8Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
+    let blocks = (Int8Algorithm::Blocks, false);
     if k == 0 || k > SHORT {
         return blocks;
     }
     if let Some(packed) = packed_b {
         return match set.dots {
-            Some(dots) if !transpose_a && m > n && packed.columns().is_some() => (Way::Dots(dots), false),
+            Some(dots) if !transpose_a && m > n && packed.columns().is_some() => (Int8Algorithm::Dots(dots), false),
             _ => blocks,
         };
     }
     let thin_rows = if is_far(product) { thin::MAX_ROWS_FAR } else { thin::MAX_ROWS };
     match (set.dots, set.thin) {
-        (Some(dots), _) if transpose_b && m <= dots.most_rows(k) && n >= m => (Way::Dots(dots), true),
-        (Some(dots), _) if !transpose_a && n <= dots::MAX_COLUMNS && m > n => (Way::Dots(dots), false),
-        (_, Some(thin)) if !transpose_b && m <= thin_rows && n > m => (Way::Thin(thin), false),
+        (Some(dots), _) if transpose_b && m <= dots.most_rows(k) && n >= m => (Int8Algorithm::Dots(dots), true),
+        (Some(dots), _) if !transpose_a && n <= dots::MAX_COLUMNS && m > n => (Int8Algorithm::Dots(dots), false),
+        (_, Some(thin)) if !transpose_b && m <= thin_rows && n > m => (Int8Algorithm::Thin(thin), false),
         _ => blocks,
     }
 }
 
-/// What lies where in a slot's scratch memory.
+/// The layout of a slot's scratch memory.
 #[derive(Clone, Copy)]
-pub struct Room {
+pub struct ScratchLayout {
     pub b: usize,
-    /// Cells of the panels of one stretch.
+    /// Cells of the panels of one K block.
     pub cells_of_b: usize,
     pub a: usize,
     pub row_terms: usize,

@@ -1,32 +1,32 @@
-//! The micro-kernels for every processor.
+//! The portable micro-kernels.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Set, loops, nothing};
-use super::panel::{self, Cell, Pair, Source};
-use super::tile::{Out, Panel, Rows, Terms, Tile};
+use super::micro::{MicroKernelSet, loops, nothing};
+use super::panel::{self, CellFormat, PackSource, PairCell};
+use super::tile::{CellRows, Panel, Terms, Tile, TileOutput};
 use super::{dots, lines, thin};
 
-loops!(Pair);
+loops!(PairCell);
 
 const COLUMNS: usize = 8;
-const THIN: Option<thin::Way> = None;
-const DOTS: Option<dots::Way> = None;
+const THIN: Option<thin::ThinKernels> = None;
+const DOTS: Option<dots::DotsKernels> = None;
 static TILES: [Tile; 4] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>];
 
-unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+unsafe fn pack_a(source: &PackSource, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
     // SAFETY: passed on.
-    unsafe { panel::pack_rows::<Pair>(source, groups, lanes, data, stride) }
+    unsafe { panel::pack_rows::<PairCell>(source, groups, lanes, data, stride) }
 }
 
-unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+unsafe fn pack_b(source: &PackSource, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     // SAFETY: passed on.
-    unsafe { panel::pack::<Pair>(source, groups, lanes, panels, COLUMNS, sums) }
+    unsafe { panel::pack::<PairCell>(source, groups, lanes, panels, COLUMNS, sums) }
 }
 
 /// # Safety
 /// A has ROWS rows of `groups` cells, the panel has as many groups of COLUMNS cells, `out` has ROWS rows of COLUMNS
 /// writable integers, `stride` apart. Terms are as `Terms` says.
-unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out) {
+unsafe fn tile<const ROWS: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
     let mut sums = [[0i32; COLUMNS]; ROWS];
     if let Some(terms) = terms {
         for (i, j) in (0..ROWS).flat_map(|i| (0..COLUMNS).map(move |j| (i, j))) {

@@ -1,9 +1,9 @@
-//! A product of bytes, and a piece of one at work.
+//! An int8 product, and a running piece of one.
 #![forbid(unsafe_code)]
 
 use super::finish::Rule;
 use super::panels::BytePanels;
-use crate::kernel::vector::held::Held;
+use crate::kernel::vector::held::HeldPanels;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
 
@@ -12,7 +12,7 @@ const LEAST_LOW: usize = 32;
 
 /// A product to compute.
 #[derive(Clone, Copy, Debug)]
-pub struct Product<'a> {
+pub struct Int8Product<'a> {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -23,19 +23,19 @@ pub struct Product<'a> {
     /// [K, N], or [N, K] if it is transposed. Signed.
     pub b: Matrix<'a, u8>,
     pub transpose_b: bool,
-    /// The same, packed before; then `b` is not looked at.
+    /// B packed before; `b` is then ignored.
     pub packed_b: Option<&'a BytePanels>,
-    /// Taken off each element of A, and of B. Each is a value that the element's type has.
+    /// Zero points, subtracted from each element of A and of B. Each is a value of the element's type.
     pub zero_a: i32,
     pub zero_b: i32,
     pub rule: Rule<'a>,
 }
 
-impl Product<'_> {
-    /// Whether the products of any two neighbours along K add up to 16 bits, because A or B has small numbers alone. As
-    /// it seldom is almost so, this looks through little of one that is not.
+impl Int8Product<'_> {
+    /// Whether the products of any two neighbours along K add up to at most 16 bits, because all numbers of A or of B
+    /// are small. As near misses are rare, it reads little of a matrix that is not.
     pub fn is_low(&self) -> bool {
-        let (Product { m, n, k, a, b, .. }, flip) = (*self, if self.signed_a { 128 } else { 0 });
+        let (Int8Product { m, n, k, a, b, .. }, flip) = (*self, if self.signed_a { 128 } else { 0 });
         // 2 * 127 * 128.
         let low_a = |byte: u8| byte ^ flip < 128;
         // From -64 to 64: 2 * 255 * 64.
@@ -59,19 +59,19 @@ impl Product<'_> {
         (2.0 * m * n * k / rate + (m * k + k * n + 4.0 * m * n) / 10.0) as u64
     }
 
-    /// The zero point of A as it is packed.
+    /// The zero point of A as packed.
     pub fn packed_zero_a(&self) -> i32 {
         self.zero_a + if self.signed_a { 128 } else { 0 }
     }
 }
 
-/// What the ways without blocks (`thin`, `dots`) are given of a piece.
-pub struct Piece<'a> {
-    pub product: &'a Product<'a>,
-    /// Whether the dots hold A.
+/// The parameters of the algorithms without blocks (`thin`, `dots`) for a piece.
+pub struct Int8Piece<'a> {
+    pub product: &'a Int8Product<'a>,
+    /// Whether `dots` holds A.
     pub holds_a: bool,
     pub scratch: *mut u8,
-    pub held: &'a Held,
+    pub held: &'a HeldPanels,
     pub c: *mut i32,
     pub c_stride: usize,
 }

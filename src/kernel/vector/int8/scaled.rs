@@ -1,13 +1,13 @@
-//! A product of bytes with a scale: saturate(round(scale * scales[column] * (sum + bias[column])) + zero), in one of
-//! four types.
+//! An int8 product with a scale: saturate(round(scale * scales[column] * (sum + bias[column])) + zero), in one of four
+//! types.
 //!
-//! The exact sums are computed as 32 bits first, saturated, by the product's own region; a second region goes over
-//! them. Where an element of the result has 32 bits, the sums lie in its place; otherwise behind the scratch memory of
-//! slot 0, which no piece of either region uses as its own. Each element is arithmetic in f64, rounded to nearest even;
-//! it depends on its row and column alone. Without scales nothing is rounded: f64 holds all that sums, biases and zero
-//! points add up to.
+//! The product's own region computes the exact sums first, as 32 bits, saturated; a second region converts them. If an
+//! element of the result has 32 bits, the sums lie in its place; otherwise behind the scratch memory of slot 0, which
+//! no piece of either region uses as its own. The conversion is f64 arithmetic, rounded to nearest even; it depends
+//! only on the element's row and column. Without scales nothing is rounded: f64 is exact for all sums, biases and zero
+//! points.
 
-use super::{Offset, Product, Rule, compute};
+use super::{Int8Product, Offset, Rule, compute};
 use crate::base::{Result, dtype};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::{MatrixMut, Site, check_scratch};
@@ -23,7 +23,7 @@ pub enum Store {
     U8,
 }
 
-/// How sums become elements.
+/// The rule that converts sums to elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaled<'a> {
     pub store: Store,
@@ -37,7 +37,7 @@ pub struct Scaled<'a> {
 }
 
 impl Scaled<'_> {
-    /// What a rule of the product says as well; no second region is needed.
+    /// The equivalent rule of the product, if there is one; no second region is then needed.
     fn rule(&self) -> Option<Offset<'_>> {
         match (self.store, self.scales, self.bias) {
             (Store::S32, None, None) if self.scale == 1.0 => Some(Offset::Fixed(self.zero)),
@@ -47,17 +47,17 @@ impl Scaled<'_> {
     }
 }
 
-/// The scratch of the product alone, by any rule: one that adds something computes another way.
-fn own_bytes(isa: Isa, product: &Product<'_>) -> usize {
+/// The product's own scratch memory for any rule: a rule with an offset chooses another algorithm.
+fn own_bytes(isa: Isa, product: &Int8Product<'_>) -> usize {
     let bytes = |zero: i32| {
         let rule = Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(zero) };
-        Product { rule, ..*product }.scratch_bytes(isa)
+        Int8Product { rule, ..*product }.scratch_bytes(isa)
     };
     bytes(0).max(bytes(1))
 }
 
 /// Scratch memory that `compute_scaled` needs per slot, in bytes.
-pub fn scratch_bytes(isa: Isa, product: &Product<'_>, store: Store) -> usize {
+pub fn scratch_bytes(isa: Isa, product: &Int8Product<'_>, store: Store) -> usize {
     let own = own_bytes(isa, product);
     match store {
         Store::S32 | Store::F32 => own,
@@ -67,10 +67,10 @@ pub fn scratch_bytes(isa: Isa, product: &Product<'_>, store: Store) -> usize {
     }
 }
 
-/// Computes a product, whose rule is not looked at, into an output of the type, in regions of `site`.
+/// Computes a product, ignoring its rule, into an output of the type, in regions of `site`.
 pub fn compute_scaled(
     isa: Isa,
-    product: &Product<'_>,
+    product: &Int8Product<'_>,
     scaled: &Scaled<'_>,
     out: BytesMut<'_>,
     site: &dyn Site,
@@ -93,20 +93,20 @@ pub fn compute_scaled(
             site.scratch(0).wrapping_add(own_bytes(isa, product).next_multiple_of(ALIGNMENT)).cast()
         }
     };
-    // SAFETY: the output's memory, which nobody else uses during the call, or what `scratch_bytes` asked for.
+    // SAFETY: the output's memory, exclusive during the call, or the memory that `scratch_bytes` requested.
     let c = unsafe { MatrixMut::new(sums, m, n, n) };
     let offset = scaled.rule();
     let rule = Rule { alpha: 1.0, beta: 0.0, offset: offset.unwrap_or(Offset::Fixed(0)) };
-    compute(isa, &Product { rule, ..*product }, c, site)?;
+    compute(isa, &Int8Product { rule, ..*product }, c, site)?;
     if offset.is_some() || m * n == 0 {
         return Ok(());
     }
-    let (out, sums) = (Out(out), Out(sums.cast()));
+    let (out, sums) = (OutputAddress(out), OutputAddress(sums.cast()));
     let span = Span { items: m, cost_ns: n as f32, ..Span::default() };
     site.parallel_for(&span, &|claim| {
         let (out, sums) = (&out, &sums);
         for row in claim.begin()..claim.end() {
-            // SAFETY: the row is claimed; the sums were written, and each is read before its place is written.
+            // SAFETY: the row is claimed; the sums were written, and each is read before its position is written.
             unsafe {
                 line_with(isa, scaled, sums.0.cast::<i32>().add(row * n).cast_const(), n, out.0.add(row * n * size))
             };
@@ -116,12 +116,12 @@ pub fn compute_scaled(
 }
 
 /// The address of the result.
-struct Out(*mut u8);
+struct OutputAddress(*mut u8);
 
 // SAFETY: claims of a region are disjoint, and so are the rows that they write.
-unsafe impl Sync for Out {}
+unsafe impl Sync for OutputAddress {}
 
-/// A row of the result on a level that the processor has; the loop is compiled once more for the vectors of AVX2.
+/// A row of the result on a supported level; the loop is also compiled for AVX2.
 ///
 /// # Safety
 /// `sums` has `n` readable and `out` as many writable elements of the type; the two may be the same memory.
@@ -159,12 +159,12 @@ unsafe fn portable(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8
     }
 }
 
-/// Rounded, with the zero point, saturated. A scale that is NaN gives the least value.
+/// Rounds, adds the zero point, saturates. A NaN scale gives the least value.
 #[inline(always)]
 fn whole(value: f64, zero: f64, least: i32, most: i32) -> i32 {
     // Adding 1.5 * 2^52 rounds to an integer, which then is in the low bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    // Beyond these every type saturates, whatever the zero point.
+    // Beyond these every type saturates, for any zero point.
     const BOUND: f64 = 1e12;
     let value = if value > -BOUND { value } else { -BOUND };
     let value = if value < BOUND { value } else { BOUND };
@@ -174,7 +174,7 @@ fn whole(value: f64, zero: f64, least: i32, most: i32) -> i32 {
     (value + ROUND).to_bits() as i32
 }
 
-/// Sums and biases of 32 bits add up exactly in f64, so a scale of 1 changes nothing.
+/// 32-bit sums and biases add up exactly in f64, so a scale of 1 changes nothing.
 ///
 /// # Safety
 /// As `line_with`.

@@ -1,14 +1,14 @@
-//! The product of bytes against its definition in wide integers, with every instruction set that the machine has.
+//! int8 products against their definition in wide integers, with every instruction set of the machine.
 
 use super::finish::{Offset, Rule};
-use super::{Product, compute};
+use super::{Int8Product, compute};
 use crate::base::Ref;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::vector::standalone;
 use crate::threadpool::{ThreadPool, ThreadPoolAttr};
 
-/// What C holds where nobody may write, and at first.
+/// The initial value of C, and of its guards.
 const GUARD: i32 = 0x7171_7171;
 
 fn random(len: usize, seed: u64) -> Vec<u8> {
@@ -21,15 +21,15 @@ fn random(len: usize, seed: u64) -> Vec<u8> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Add {
+enum CaseOffset {
     Fixed(i32),
     Row,
     Column,
 }
 
-/// A product with its operands. Strides are `gap` more than they must be.
+/// A product with its operands. Strides are `gap` more than the minimum.
 #[derive(Clone, Debug)]
-struct Case {
+struct Int8Case {
     m: usize,
     n: usize,
     k: usize,
@@ -45,12 +45,12 @@ struct Case {
     zero_b: i32,
     alpha: f32,
     beta: f32,
-    add: Add,
+    add: CaseOffset,
 }
 
-impl Case {
-    fn new(m: usize, n: usize, k: usize) -> Case {
-        let mut case = Case {
+impl Int8Case {
+    fn new(m: usize, n: usize, k: usize) -> Int8Case {
+        let mut case = Int8Case {
             m,
             n,
             k,
@@ -66,20 +66,20 @@ impl Case {
             zero_b: 0,
             alpha: 1.0,
             beta: 0.0,
-            add: Add::Fixed(0),
+            add: CaseOffset::Fixed(0),
         };
         case.fill();
         case
     }
 
-    /// Random operands of the present shape.
+    /// Random operands of the current shape.
     fn fill(&mut self) {
         self.a = random(self.rows_of_a() * self.lda(), 1);
         self.b = random(self.rows_of_b() * self.ldb(), 2);
         self.c = (0..self.m * self.ldc()).map(|i| (i as i32 * 7919) % 100_003 - 50_000).collect();
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Case)) -> Case {
+    fn with(mut self, change: impl FnOnce(&mut Int8Case)) -> Int8Case {
         change(&mut self);
         self.fill();
         self
@@ -105,23 +105,23 @@ impl Case {
         self.n + self.gap
     }
 
-    /// C as it is afterwards, with what lies between its rows.
+    /// The resulting C, with the gaps between its rows.
     fn compute(&self, isa: Isa, pool: Option<&Ref<ThreadPool>>) -> Vec<i32> {
         let mut c = self.c.clone();
         if self.beta == 0.0 {
             c.fill(GUARD);
         }
-        // SAFETY: C has this shape and stride, and is nobody else's.
+        // SAFETY: C has this shape and stride, and is exclusive.
         let out = unsafe { MatrixMut::new(c.as_mut_ptr(), self.m, self.n, self.ldc()) };
         standalone::bytes_with(isa, pool, &self.product(), out).unwrap();
         c
     }
 
-    fn product(&self) -> Product<'_> {
+    fn product(&self) -> Int8Product<'_> {
         let offset = match self.add {
-            Add::Fixed(value) => Offset::Fixed(value),
-            Add::Row => Offset::Row(&self.offsets[..self.n]),
-            Add::Column => Offset::Column(&self.offsets[..self.m]),
+            CaseOffset::Fixed(value) => Offset::Fixed(value),
+            CaseOffset::Row => Offset::Row(&self.offsets[..self.n]),
+            CaseOffset::Column => Offset::Column(&self.offsets[..self.m]),
         };
         // SAFETY: the operands have these shapes and strides.
         let (a, b) = unsafe {
@@ -130,7 +130,7 @@ impl Case {
                 Matrix::new(self.b.as_ptr(), self.rows_of_b(), self.ldb() - self.gap, self.ldb()),
             )
         };
-        Product {
+        Int8Product {
             m: self.m,
             n: self.n,
             k: self.k,
@@ -165,7 +165,7 @@ impl Case {
         for i in 0..self.m {
             let a = row_of_a(i);
             for (j, b) in columns_of_b.iter().enumerate() {
-                // The way that is fastest where nothing is optimised.
+                // The fastest code without optimisation.
                 let (mut sum, mut l) = (0i64, 0);
                 while l < self.k {
                     sum += i64::from(a[l] * b[l]);
@@ -173,9 +173,9 @@ impl Case {
                 }
                 let sum = i128::from(sum);
                 let add = match self.add {
-                    Add::Fixed(value) => value,
-                    Add::Row => self.offsets[j],
-                    Add::Column => self.offsets[i],
+                    CaseOffset::Fixed(value) => value,
+                    CaseOffset::Row => self.offsets[j],
+                    CaseOffset::Column => self.offsets[i],
                 };
                 let at = i * self.ldc() + j;
                 let whole = [0.0, 1.0];
@@ -193,14 +193,14 @@ impl Case {
         c
     }
 
-    /// Compares what all instruction sets compute with the definition.
+    /// Compares the results of all instruction sets with the definition.
     fn check(&self) {
         let want = self.reference();
         for isa in Isa::available() {
             let got = self.compute(isa, None);
             let wrong = got.iter().zip(&want).position(|(got, want)| got != want);
             if let Some(at) = wrong {
-                let Case { m, n, k, .. } = *self;
+                let Int8Case { m, n, k, .. } = *self;
                 let (row, column) = (at / self.ldc(), at % self.ldc());
                 panic!(
                     "{} {m} x {n} x {k}, gap {}, A {} {}, B {}, zeros {} {}, alpha {}, beta {}, {:?}: \
@@ -258,10 +258,10 @@ const SHAPES: &[(usize, usize, usize)] = &[
 #[test]
 fn the_products_of_four_numbers_do_not_saturate() {
     for isa in Isa::available() {
-        let mut case = Case::new(1, 1, 2);
+        let mut case = Int8Case::new(1, 1, 2);
         (case.a, case.b) = (vec![255; 2], vec![127; 2]);
         assert_eq!(case.compute(isa, None), [64_770], "{}", isa.name());
-        let mut case = Case::new(13, 33, 4);
+        let mut case = Int8Case::new(13, 33, 4);
         (case.a, case.b) = (vec![255; 13 * 4], vec![128; 4 * 33]);
         assert_eq!(case.compute(isa, None), [-130_560; 13 * 33], "{}", isa.name());
     }
@@ -270,7 +270,7 @@ fn the_products_of_four_numbers_do_not_saturate() {
 #[test]
 fn small_numbers_alone_and_almost_alone_are_exact() {
     let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(3), ..ThreadPoolAttr::default() }).unwrap();
-    // What A and B are made of at most, and whether no two products leave 16 bits.
+    // Bounds of A and B, and whether no two products exceed 16 bits.
     let ends: [(&[u8], &[u8], bool); 6] = [
         (&[0, 127], &[127, 128], true),
         (&[0, 255], &[64, 192], true),
@@ -282,7 +282,7 @@ fn small_numbers_alone_and_almost_alone_are_exact() {
     for (m, n, k) in [(9, 40, 61), (60, 70, 130), (14, 20, 2100)] {
         for (a, b, low) in ends {
             for flags in 0..4 {
-                let mut case = Case::new(m, n, k).with(|case| {
+                let mut case = Int8Case::new(m, n, k).with(|case| {
                     (case.transpose_a, case.transpose_b, case.gap) = (flags & 1 != 0, flags & 2 != 0, flags);
                     (case.zero_a, case.zero_b) = (flags as i32 * 50, flags as i32 - 2);
                 });
@@ -293,7 +293,7 @@ fn small_numbers_alone_and_almost_alone_are_exact() {
                 for isa in Isa::available() {
                     assert!(case.compute(isa, Some(&pool)) == case.compute(isa, None), "{}", isa.name());
                 }
-                // The last two neighbours of the last row, which make it as wrong as it can be.
+                // The last two neighbours of the last row, set to the worst values.
                 let (row, lda, ldb) = (m - 1, case.lda(), case.ldb());
                 for l in k - 2..k {
                     case.a[if case.transpose_a { l * lda + row } else { row * lda + l }] = 255;
@@ -304,8 +304,8 @@ fn small_numbers_alone_and_almost_alone_are_exact() {
             }
         }
     }
-    // Signed numbers are 128 greater when they are packed.
-    let mut signed = Case::new(20, 20, 40).with(|case| case.signed_a = true);
+    // Packing makes signed numbers 128 greater.
+    let mut signed = Int8Case::new(20, 20, 40).with(|case| case.signed_a = true);
     signed.a.fill(255);
     assert!(signed.product().is_low());
     signed.check();
@@ -319,7 +319,7 @@ fn every_instruction_set_is_exact_over_the_whole_range() {
     for k in [1, 2, 3, 4, 63, 64, 65, 1024] {
         for (m, n) in [(1, 1), (13, 35), (50, 70)] {
             for flags in 0..8 {
-                let case = Case::new(m, n, k).with(|case| {
+                let case = Int8Case::new(m, n, k).with(|case| {
                     (case.transpose_a, case.transpose_b, case.signed_a) =
                         (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
                 });
@@ -333,7 +333,7 @@ fn every_instruction_set_is_exact_over_the_whole_range() {
 fn every_shape_transpose_and_stride() {
     for (number, &(m, n, k)) in SHAPES.iter().enumerate() {
         for flags in 0..4 {
-            let case = Case::new(m, n, k).with(|case| {
+            let case = Int8Case::new(m, n, k).with(|case| {
                 (case.transpose_a, case.transpose_b) = (flags & 1 != 0, flags & 2 != 0);
                 case.gap = number % 3 * 30;
                 (case.zero_a, case.zero_b) = (number as i32 % 2 * 200, number as i32 % 3 * -64);
@@ -341,9 +341,9 @@ fn every_shape_transpose_and_stride() {
             case.check();
         }
     }
-    // A small number of rows with weights as layers have them.
+    // A small number of rows with typical layer weights.
     for (m, k) in [(4, 512), (5, 1536), (7, 512), (8, 512)] {
-        Case::new(m, 512, k).with(|case| case.transpose_b = true).check();
+        Int8Case::new(m, 512, k).with(|case| case.transpose_b = true).check();
     }
 }
 
@@ -353,10 +353,10 @@ fn every_rule_on_every_kind_of_offset() {
     for (alpha, beta) in
         [(1.0, 0.0), (1.0, 1.0), (0.0, 0.0), (0.0, 1.0), (2.0, 1.5), (-0.5, 0.0), (0.25, -1.0), (0.0, 0.5)]
     {
-        for add in [Add::Fixed(0), Add::Fixed(-7), Add::Row, Add::Column] {
+        for add in [CaseOffset::Fixed(0), CaseOffset::Fixed(-7), CaseOffset::Row, CaseOffset::Column] {
             for (zero_a, zero_b) in zeros {
                 for signed_a in [false, true] {
-                    let case = Case::new(29, 67, 37).with(|case| {
+                    let case = Int8Case::new(29, 67, 37).with(|case| {
                         (case.alpha, case.beta, case.add, case.gap) = (alpha, beta, add, 3);
                         (case.zero_a, case.zero_b) = (if signed_a { zero_a - 128 } else { zero_a }, zero_b);
                         case.signed_a = signed_a;
@@ -373,12 +373,12 @@ fn results_saturate_at_both_ends() {
     for beta in [1.0, 1.5] {
         for sign in [1, -1] {
             for isa in Isa::available() {
-                let mut case = Case::new(3, 40, 64);
+                let mut case = Int8Case::new(3, 40, 64);
                 case.beta = beta;
                 case.a.fill(255);
                 case.b.fill(if sign > 0 { 127 } else { 128 });
                 case.c.fill(sign * (i32::MAX - 100));
-                case.add = Add::Fixed(sign * 50);
+                case.add = CaseOffset::Fixed(sign * 50);
                 let want = if sign > 0 { i32::MAX } else { i32::MIN };
                 assert!(case.compute(isa, None).iter().all(|&c| c == want), "{}, beta {beta}", isa.name());
             }
@@ -390,26 +390,26 @@ fn results_saturate_at_both_ends() {
 fn sums_that_do_not_fit_in_32_bits_saturate_and_never_wrap() {
     for isa in Isa::available() {
         // 70000 * 255 * 127 = 2266950000.
-        let mut case = Case::new(2, 3, 70_000);
+        let mut case = Int8Case::new(2, 3, 70_000);
         case.a.fill(255);
         case.b.fill(127);
         assert_eq!(case.compute(isa, None), [i32::MAX; 6], "{}", isa.name());
-        case.add = Add::Fixed(i32::MIN);
+        case.add = CaseOffset::Fixed(i32::MIN);
         assert_eq!(case.compute(isa, None), [119_466_352; 6], "{}", isa.name());
         case.b.fill(128);
-        case.add = Add::Fixed(0);
+        case.add = CaseOffset::Fixed(0);
         assert_eq!(case.compute(isa, None), [i32::MIN; 6], "{}", isa.name());
-        // The widest differences there are: 255 * 255 = 65025 each.
-        let mut wide = Case::new(1, 1, 40_000);
+        // The widest differences: 255 * 255 = 65025 each.
+        let mut wide = Int8Case::new(1, 1, 40_000);
         wide.a.fill(255);
         wide.b.fill(127);
-        (wide.zero_b, wide.add) = (-128, Add::Fixed(i32::MIN));
+        (wide.zero_b, wide.add) = (-128, CaseOffset::Fixed(i32::MIN));
         assert_eq!(wide.compute(isa, None), [(40_000 * 65_025i64 + i64::from(i32::MIN)) as i32], "{}", isa.name());
     }
 }
 
-/// Several stretches of K on each instruction set, or blocks of rows or columns, or both, with stretches packed
-/// together and one by one.
+/// Several K blocks on each instruction set, or blocks of rows or columns, or both, with K blocks packed together and
+/// one by one.
 const SEVERAL: &[(usize, usize, usize)] = &[
     (3, 5, 4097),
     (60, 70, 2500),
@@ -425,7 +425,7 @@ const SEVERAL: &[(usize, usize, usize)] = &[
 fn several_stretches_and_blocks_are_put_together() {
     for &(m, n, k) in SEVERAL {
         for flags in 0..4 {
-            let case = Case::new(m, n, k).with(|case| {
+            let case = Int8Case::new(m, n, k).with(|case| {
                 (case.transpose_a, case.transpose_b) = (flags & 1 != 0, flags & 2 != 0);
                 (case.zero_a, case.zero_b) = (17, -3);
                 (case.alpha, case.beta) = [(1.0, 0.0), (1.0, 1.0), (1.0, 0.0), (0.5, 2.0)][flags];
@@ -443,11 +443,11 @@ fn every_pool_gives_the_same() {
     };
     let mut pools: Vec<_> = [1, 2, 3, 7].into_iter().map(builtin).collect();
     pools.push(ThreadPool::inline());
-    // Fewer where nothing is optimised.
+    // Fewer without optimisation.
     let seeds = if cfg!(debug_assertions) { 4 } else { 20 };
     pools.extend((0..seeds).map(|seed| ThreadPool::seeded(seed, 1 + seed as usize % 5).unwrap()));
     for (m, n, k) in [(300, 70, 200), (90, 700, 130), (100, 130, 2100)] {
-        let case = Case::new(m, n, k).with(|case| (case.zero_a, case.zero_b, case.beta) = (3, 5, 0.75));
+        let case = Int8Case::new(m, n, k).with(|case| (case.zero_a, case.zero_b, case.beta) = (3, 5, 0.75));
         for isa in Isa::available() {
             let alone = case.compute(isa, None);
             for pool in &pools {
@@ -463,7 +463,7 @@ fn nothing_is_read_of_a_and_b_without_alpha() {
     // SAFETY: with an alpha of zero the operands are not read; C has 2 x 3 elements.
     let (product, out) = unsafe {
         let nowhere = std::ptr::without_provenance(64);
-        let product = Product {
+        let product = Int8Product {
             m: 2,
             n: 3,
             k: 1_000_000,
@@ -479,7 +479,7 @@ fn nothing_is_read_of_a_and_b_without_alpha() {
         };
         (product, MatrixMut::new(c.as_mut_ptr(), 2, 3, 3))
     };
-    let call = standalone::Call::new(None, 1, product.scratch_bytes(Isa::Portable)).unwrap();
+    let call = standalone::StandaloneCall::new(None, 1, product.scratch_bytes(Isa::Portable)).unwrap();
     compute(Isa::Portable, &product, out, &call).unwrap();
     assert_eq!(c, [8; 6]);
 }

@@ -1,22 +1,22 @@
-//! Few rows of A and a B that lies along N: B is read once, where it is, and never packed.
+//! Few rows of A and a B that lies along N: B is read once, in place, and never packed.
 //!
 //! ```text
-//! for each strip of columns, whose sums stay in the first-level cache
-//!     for each chunk of K                     rows of B that are read side by side, each in one go
-//!         for each block of columns: for all rows of A, weave the chunk's rows and add their products
-//!     put the sums in order, and finish
+//! for each strip of columns, with accumulators in the L1 cache
+//!     for each chunk of K                     rows of B that are read side by side, each contiguously
+//!         for each block of columns: for all rows of A, interleave the chunk's rows and add their products
+//!     restore the order of the accumulators, and finish
 //! ```
 //!
 //! The sums of columns that the zero point of A needs are those of one more row of A, of ones.
 
-use super::finish::{self, Place};
-use super::panel::{self, Cell, Source};
-use super::product::Piece;
-use super::tile::{ROUND, Rows, parts};
+use super::finish::{self, TilePosition};
+use super::panel::{self, CellFormat, PackSource};
+use super::product::Int8Piece;
+use super::tile::{CellRows, ROUND, parts};
 use std::ops::Range;
 
-/// Most rows of A, and most of them if B is far: packing it asks for it ahead, which takes more of the memory's rate
-/// than reading so many rows of it side by side.
+/// Maximum rows of A, and the maximum if B is far: packing prefetches it, which uses more of the memory bandwidth than
+/// reading this many of its rows side by side.
 pub const MAX_ROWS: usize = 8;
 pub const MAX_ROWS_FAR: usize = 2;
 /// Rows of B in a chunk.
@@ -24,25 +24,25 @@ const CHUNK: usize = 32;
 /// Bytes for the sums of a strip.
 const BYTES_OF_SUMS: usize = 24 << 10;
 
-/// This way on one instruction set.
+/// This algorithm on one instruction set.
 #[derive(Clone, Copy)]
-pub struct Way {
+pub struct ThinKernels {
     /// Columns of a block; pieces begin at multiples of it.
     pub columns: usize,
-    pub run: unsafe fn(&Piece<'_>, Range<usize>),
+    pub run: unsafe fn(&Int8Piece<'_>, Range<usize>),
 }
 
-/// What it needs of registers. Four of them have the cells of a block; what they hold may be in another order than in
-/// memory until `in_order`.
+/// The register operations. Four of them have the cells of a block, possibly in another order than in memory until
+/// `in_order`.
 ///
 /// # Safety
-/// For all functions: the processor has the instructions; memory that is named is readable or writable for a register,
-/// or for the rows that make a cell, of COLUMNS bytes.
-pub trait Lanes {
+/// For all functions: the processor has the instructions; memory arguments are readable or writable for a register, or
+/// for the rows that make a cell, of COLUMNS bytes.
+pub trait ThinLanes {
     type Register: Copy;
-    type Cell: Cell;
+    type CellFormat: CellFormat;
     const COLUMNS: usize;
-    /// Most rows of A whose sums are in registers at once.
+    /// Maximum rows of A with accumulators in registers at once.
     const ROWS: usize;
 
     unsafe fn load(sums: *const i32) -> Self::Register;
@@ -52,9 +52,9 @@ pub trait Lanes {
     unsafe fn in_order(registers: [Self::Register; 4]) -> [Self::Register; 4];
 }
 
-/// Where what lies in the slot's scratch memory.
-struct Layout {
-    /// Rows of A, with the one of ones.
+/// The layout of the slot's scratch memory.
+struct ThinLayout {
+    /// Rows of A, including the row of ones.
     rows: usize,
     /// Bytes of a row of cells.
     stride: usize,
@@ -66,14 +66,14 @@ struct Layout {
     bytes: usize,
 }
 
-fn layout(piece_rows: usize, k: usize, n: usize, depth: usize, columns: usize) -> Layout {
+fn layout(piece_rows: usize, k: usize, n: usize, depth: usize, columns: usize) -> ThinLayout {
     let rows = piece_rows + 1;
     let stride = k.div_ceil(depth).next_multiple_of(CHUNK / depth) * size_of::<u32>() + ROUND;
     let strip = (BYTES_OF_SUMS / (4 * rows) / columns * columns).max(columns).min(n.next_multiple_of(columns));
     let sums = (rows * stride).next_multiple_of(ROUND);
     let copy = sums + rows * strip * size_of::<i32>();
     let tile = copy + CHUNK * columns;
-    Layout { rows, stride, strip, sums, copy, tile, bytes: tile + rows * columns * size_of::<i32>() }
+    ThinLayout { rows, stride, strip, sums, copy, tile, bytes: tile + rows * columns * size_of::<i32>() }
 }
 
 /// Scratch memory of a slot, in bytes.
@@ -84,11 +84,11 @@ pub fn bytes(m: usize, k: usize, n: usize, depth: usize, columns: usize) -> usiz
 /// Some columns of C.
 ///
 /// # Safety
-/// As for all functions of `Piece`; the columns are claimed; what `Lanes` demands.
+/// As for all functions of `Int8Piece`; the columns are claimed; the demands of `ThinLanes`.
 #[inline(always)]
-pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
+pub unsafe fn run<L: ThinLanes>(piece: &Int8Piece<'_>, columns: Range<usize>) {
     let product = piece.product;
-    let (m, k, depth) = (product.m, product.k, L::Cell::DEPTH);
+    let (m, k, depth) = (product.m, product.k, L::CellFormat::DEPTH);
     let layout = layout(m, k, product.n, depth, L::COLUMNS);
     let (zero_a, zero_b) = (product.packed_zero_a(), product.zero_b);
     let used = if zero_a == 0 { m } else { layout.rows };
@@ -100,15 +100,15 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
         let data = product.a.at(0, 0);
         let flip = if product.signed_a { 128 } else { 0 };
         let source =
-            Source { data, stride: product.a.stride(), along: !product.transpose_a, depth: k, flip, far: false };
+            PackSource { data, stride: product.a.stride(), along: !product.transpose_a, depth: k, flip, far: false };
         if !piece.held.replace(Some(0)) {
-            panel::pack_rows::<L::Cell>(&source, k.div_ceil(depth), m, a, layout.stride);
+            panel::pack_rows::<L::CellFormat>(&source, k.div_ceil(depth), m, a, layout.stride);
             let ones = a.add(m * layout.stride).cast::<u32>();
-            std::slice::from_raw_parts_mut(ones, k.div_ceil(depth)).fill(L::Cell::join::<false>([1; 4]));
+            std::slice::from_raw_parts_mut(ones, k.div_ceil(depth)).fill(L::CellFormat::join::<false>([1; 4]));
         }
         if zero_b != 0 {
-            let rows = Rows { data: a, stride: layout.stride };
-            panel::row_sums::<L::Cell, false>(rows, k.div_ceil(depth), &mut row_terms[..m]);
+            let rows = CellRows { data: a, stride: layout.stride };
+            panel::row_sums::<L::CellFormat, false>(rows, k.div_ceil(depth), &mut row_terms[..m]);
             let both = (k as i32).wrapping_mul(zero_a * zero_b);
             row_terms.iter_mut().for_each(|term| *term = both.wrapping_sub(term.wrapping_mul(zero_b)));
         }
@@ -154,7 +154,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
                         L::store(line.add(i * size), register);
                     }
                     if row < m && (zero_a != 0 || zero_b != 0) {
-                        // The sums of the columns are the last row, and there already.
+                        // The sums of the columns are the last row, which is complete.
                         let of_columns = tile.add(m * L::COLUMNS);
                         for j in 0..L::COLUMNS {
                             let sum = if zero_a == 0 { 0 } else { (*of_columns.add(j)).wrapping_mul(zero_a) };
@@ -169,7 +169,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
                         tile.add(row * L::COLUMNS).copy_to_nonoverlapping(c, block.len());
                     }
                 } else {
-                    let place = Place {
+                    let place = TilePosition {
                         row: 0,
                         column: block.start,
                         rows: m,
@@ -189,7 +189,7 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
 /// # Safety
 /// A has R rows of `groups` cells, B as many groups of rows of COLUMNS bytes, the sums R rows of COLUMNS.
 #[inline(always)]
-unsafe fn chunk<L: Lanes, const R: usize>(
+unsafe fn chunk<L: ThinLanes, const R: usize>(
     groups: usize,
     (a, a_stride): (*const u8, usize),
     (b, b_stride): (*const u8, usize),
@@ -201,7 +201,7 @@ unsafe fn chunk<L: Lanes, const R: usize>(
         let mut sums: [[L::Register; 4]; R] =
             std::array::from_fn(|row| std::array::from_fn(|i| L::load(out.add(row * out_stride + i * size))));
         for group in 0..groups {
-            let b = L::weave(b.add(group * L::Cell::DEPTH * b_stride), b_stride);
+            let b = L::weave(b.add(group * L::CellFormat::DEPTH * b_stride), b_stride);
             for (row, sums) in sums.iter_mut().enumerate() {
                 let cell = a.add(row * a_stride).cast::<i32>().add(group).read_unaligned();
                 for (sum, b) in sums.iter_mut().zip(b) {

@@ -1,10 +1,10 @@
-//! The micro-kernels of AVX-512 with dot products of bytes.
+//! The AVX-512 VNNI micro-kernels, with int8 dot products.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Set, loops, nothing};
-use super::panel::{self, AHEAD, Cell, Quad, Source, pitch};
-use super::product::Piece;
-use super::tile::{MAX_COLUMNS, Out, Panel, Rows, Terms, Tile};
+use super::micro::{MicroKernelSet, loops, nothing};
+use super::panel::{self, AHEAD, CellFormat, PackSource, Quad, pitch};
+use super::product::Int8Piece;
+use super::tile::{CellRows, MAX_COLUMNS, Panel, Terms, Tile, TileOutput};
 use super::{dots, thin};
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -15,7 +15,7 @@ loops!(
 );
 
 const COLUMNS: usize = MAX_COLUMNS;
-/// Tiles of few rows have several sums of each element, which their instructions do not wait for one another for.
+/// Tiles of few rows have several accumulators for each element, to hide the latency of their instructions.
 pub static TILES: [Tile; 12] = [
     tile::<1, 4>,
     tile::<2, 4>,
@@ -30,20 +30,21 @@ pub static TILES: [Tile; 12] = [
     tile::<11, 1>,
     tile::<12, 1>,
 ];
-const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
-const DOTS: Option<dots::Way> =
-    Some(dots::Way { step: <Wide as dots::Lanes>::STEP, rows: dots::MAX_ROWS, run: run_dots });
+const THIN: Option<thin::ThinKernels> =
+    Some(thin::ThinKernels { columns: <VnniRegisters as thin::ThinLanes>::COLUMNS, run: run_thin });
+const DOTS: Option<dots::DotsKernels> =
+    Some(dots::DotsKernels { step: <VnniRegisters as dots::DotLanes>::STEP, rows: dots::MAX_ROWS, run: run_dots });
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn run_thin(piece: &Piece<'_>, columns: Range<usize>) {
+unsafe fn run_thin(piece: &Int8Piece<'_>, columns: Range<usize>) {
     // SAFETY: passed on.
-    unsafe { thin::run::<Wide>(piece, columns) }
+    unsafe { thin::run::<VnniRegisters>(piece, columns) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
+unsafe fn run_dots(piece: &Int8Piece<'_>, streams: Range<usize>) {
     // SAFETY: passed on.
-    unsafe { dots::run::<Wide>(piece, streams) }
+    unsafe { dots::run::<VnniRegisters>(piece, streams) }
 }
 
 /// # Safety
@@ -51,10 +52,10 @@ unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn tile<const ROWS: usize, const PARTS: usize>(
     groups: usize,
-    a: Rows,
+    a: CellRows,
     b: Panel,
     terms: Option<Terms>,
-    out: Out,
+    out: TileOutput,
 ) {
     let mut parts = [[[_mm512_setzero_si512(); 2]; ROWS]; PARTS];
     // SAFETY: as demanded of the caller.
@@ -94,8 +95,8 @@ unsafe fn tile<const ROWS: usize, const PARTS: usize>(
 /// As `tile`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: usize, a: Rows, b: Panel) {
-    // SAFETY: as demanded of the caller; asking for memory does not read it.
+unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: usize, a: CellRows, b: Panel) {
+    // SAFETY: as demanded of the caller; a prefetch does not read memory.
     unsafe {
         let next = b.next.wrapping_add(group * b.step).cast();
         _mm_prefetch::<_MM_HINT_T1>(next);
@@ -116,8 +117,8 @@ unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: u
 /// # Safety
 /// The same.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
-    // SAFETY: passed on; what is masked is neither read nor written.
+unsafe fn pack_a(source: &PackSource, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+    // SAFETY: passed on; masked lanes are neither read nor written.
     unsafe {
         if !source.along {
             panel::pack_rows::<Quad>(source, groups, lanes, data, stride);
@@ -148,7 +149,7 @@ unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, st
 /// # Safety
 /// The same.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+pub unsafe fn pack_b(source: &PackSource, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     // SAFETY: passed on.
     unsafe {
         if !sums.is_null() {
@@ -169,24 +170,24 @@ pub unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut 
     }
 }
 
-/// The bytes of a register that are there.
+/// The mask of existing bytes in a register.
 #[inline(always)]
 fn mask(bytes: usize) -> u64 {
     if bytes >= 64 { u64::MAX } else { (1 << bytes) - 1 }
 }
 
-/// A group of all lanes, which are neighbours in memory.
+/// A group of all lanes, which are adjacent in memory.
 ///
 /// # Safety
 /// As `pack_b`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+unsafe fn pack_group(source: &PackSource, group: usize, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
     let depth = source.depth.saturating_sub(4 * group).min(4);
-    // Four columns go to where the interleaving within quarters of a register leaves them in order.
+    // Four columns, permuted so that the interleaving within quarters of a register restores their order.
     let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     let ones = _mm512_set1_epi8(1);
-    // SAFETY: as demanded of the caller; what is masked is not read.
+    // SAFETY: as demanded of the caller; masked lanes are not read.
     unsafe {
         for first in (0..lanes).step_by(64) {
             let mut rows = [_mm512_setzero_si512(); 4];
@@ -235,17 +236,17 @@ unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize,
 /// As `pack_b`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize, panels: *mut u32, sums: *mut i32) {
+unsafe fn pack_along(source: &PackSource, groups: usize, lanes: usize, first: usize, panels: *mut u32, sums: *mut i32) {
     let ones = _mm512_set1_epi8(1);
-    // Several, so that one addition need not wait for the one before.
+    // Several, to hide the latency of an addition.
     let mut parts = [_mm512_setzero_si512(); 4];
-    // SAFETY: as demanded of the caller; what is masked is not read, nor is what is asked for.
+    // SAFETY: as demanded of the caller; masked lanes and prefetched addresses are not read.
     unsafe {
         let panel = panels.add(first / COLUMNS * pitch(groups, COLUMNS) + first % COLUMNS);
         for group in (0..groups).step_by(16) {
             let depth = source.depth.saturating_sub(4 * group);
             let from = |lane: usize| source.data.wrapping_add((first + lane) * source.stride + 4 * group);
-            // The lanes behind these.
+            // Prefetches the next lanes.
             for i in 16..32 {
                 _mm_prefetch::<_MM_HINT_T1>(from(i).cast());
             }
@@ -274,7 +275,7 @@ unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize,
                 }
             }
             if !sums.is_null() {
-                // Behind the depth there are zeros.
+                // Zeros beyond the depth.
                 for (i, cells) in cells.into_iter().enumerate() {
                     parts[i % 4] = _mm512_dpbusd_epi32(parts[i % 4], ones, cells);
                 }
@@ -288,7 +289,7 @@ unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize,
     }
 }
 
-/// Rows become columns, of cells.
+/// Transposes rows and columns of cells.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn turned(rows: [__m512i; 16]) -> [__m512i; 16] {
@@ -317,12 +318,12 @@ fn turned(rows: [__m512i; 16]) -> [__m512i; 16] {
     turned
 }
 
-/// What the ways for few rows or columns need.
-pub struct Wide;
+/// The registers of the algorithms for few rows or columns.
+pub struct VnniRegisters;
 
-impl thin::Lanes for Wide {
+impl thin::ThinLanes for VnniRegisters {
     type Register = __m512i;
-    type Cell = Quad;
+    type CellFormat = Quad;
     const COLUMNS: usize = 64;
     const ROWS: usize = 5;
 
@@ -363,7 +364,7 @@ impl thin::Lanes for Wide {
         unsafe { _mm512_dpbusd_epi32(sum, _mm512_set1_epi32(cell), b) }
     }
 
-    /// Quarters of registers were interleaved, each on its own.
+    /// Quarters of registers were interleaved separately.
     #[inline(always)]
     unsafe fn in_order([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
         // SAFETY: the processor has AVX-512.
@@ -380,9 +381,9 @@ impl thin::Lanes for Wide {
     }
 }
 
-impl dots::Lanes for Wide {
+impl dots::DotLanes for VnniRegisters {
     type Register = __m512i;
-    type Cell = Quad;
+    type CellFormat = Quad;
     const STEP: usize = 64;
     const SUMS: usize = 16;
 
@@ -409,7 +410,7 @@ impl dots::Lanes for Wide {
 
     #[inline(always)]
     unsafe fn rest<const SIGNED: bool>(data: *const u8, count: usize, flip: u8) -> __m512i {
-        // SAFETY: as demanded of the caller; what is masked is not read.
+        // SAFETY: as demanded of the caller; masked lanes are not read.
         unsafe {
             let bytes = _mm512_maskz_loadu_epi8(mask(count), data.cast());
             if SIGNED { bytes } else { _mm512_xor_si512(bytes, _mm512_set1_epi8(flip as i8)) }

@@ -1,21 +1,20 @@
-//! Copies between layouts: elements of any type, known by their size alone, from places that are some strides apart to
-//! places that are other strides apart.
+//! Strided copies: elements of any type, known only by size, from one set of strides to another.
 //!
-//! A copy is given dimension by dimension and then made simple: what is consecutive on both sides is one larger
-//! element, and neighbours that both sides walk through in one stride are one dimension. What is left is one of three
-//! things:
+//! A copy is described dimension by dimension and then simplified: elements that are contiguous on both sides become
+//! one larger element, and neighbouring dimensions with one common stride on both sides are merged. One of three cases
+//! remains:
 //!
 //! - lines: elements one after the other in one dimension, each moved as a run of bytes;
 //! - tiles: the destination is consecutive along one dimension and the source along another one, which is a
 //!   transposition of both, done in blocks that fit into registers (`tile`);
 //! - nothing: a single run of bytes.
 //!
-//! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, so what a piece writes is
-//! nobody else's. Nothing is computed, so nothing depends on how the work is cut.
+//! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, so pieces write disjoint
+//! memory. Nothing is computed, so the result does not depend on the division of the work.
 
 mod tile;
 
-pub(super) use tile::Transpose;
+pub(super) use tile::TileTranspose;
 
 use super::isa::Isa;
 use crate::base::desc::MAX_RANK;
@@ -23,20 +22,20 @@ use crate::memory::{Bytes, BytesMut, Parts};
 use crate::sync::Claim;
 use std::ops::Range;
 
-/// A dimension: how many elements, and how far apart they lie in the source and in the destination, in bytes.
+/// A dimension: its number of elements, and its strides in the source and in the destination, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dim {
+pub struct StridedDim {
     pub size: usize,
     pub from: isize,
     pub to: isize,
 }
 
-/// Bytes of an item of lines, about.
+/// Approximate bytes of an item of lines.
 const LINE_BYTES: usize = 16 << 10;
-/// Elements of a side of a tile; the last one of a side has what is left too.
+/// Elements of a side of a tile; the last tile of a side includes the remainder.
 const SIDE: usize = 64;
-/// Time for a byte that is copied: read and written at 40 GB/s each. A tile takes longer, and an element of a line has
-/// a price of its own.
+/// Time per copied byte: read and written at 40 GB/s each. A tile takes longer, and each element of a line has an
+/// additional cost.
 const NS_PER_BYTE: f32 = 0.05;
 const NS_PER_ELEMENT: f32 = 1.0;
 
@@ -44,43 +43,43 @@ const NS_PER_ELEMENT: f32 = 1.0;
 #[derive(Clone, Debug)]
 pub struct Movement {
     /// All dimensions but those of the inner loop, the outermost first.
-    outer: [Dim; MAX_RANK],
+    outer: [StridedDim; MAX_RANK],
     rank: usize,
-    /// Where the first element lies.
+    /// Offset of the first element.
     from: isize,
     to: isize,
     /// Bytes of an element.
     unit: usize,
-    inner: Inner,
-    /// Items for each place of the outer dimensions.
+    inner: InnerLoop,
+    /// Items for each position in the outer dimensions.
     per_place: usize,
     items: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Inner {
+enum InnerLoop {
     /// `count` elements in an item, or `bytes` of one element.
-    Line { dim: Dim, count: usize, bytes: usize },
+    Line { dim: StridedDim, count: usize, bytes: usize },
     /// The source is consecutive along `columns`, the destination along `rows`.
-    Tile { columns: Dim, rows: Dim, transpose: tile::Transpose },
+    Tile { columns: StridedDim, rows: StridedDim, transpose: tile::TileTranspose },
 }
 
 impl Movement {
     /// A copy of elements of `unit` bytes. The dimensions are those of the destination, the outermost first, and each
-    /// step in one of them goes beyond all that the later ones reach, so that no two elements have the same place.
-    pub fn new(unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
+    /// stride in one of them exceeds the extent of the later ones, so that no two elements overlap.
+    pub fn new(unit: usize, dims: &[StridedDim], from: isize, to: isize) -> Movement {
         Movement::with(Isa::best(), unit, dims, from, to)
     }
 
-    /// The same for an instruction set that the processor has.
-    pub fn with(isa: Isa, mut unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
+    /// The same for a supported instruction set.
+    pub fn with(isa: Isa, mut unit: usize, dims: &[StridedDim], from: isize, to: isize) -> Movement {
         assert!(isa <= Isa::detected() && dims.len() <= MAX_RANK && unit > 0);
-        let mut all = [Dim::default(); MAX_RANK];
+        let mut all = [StridedDim::default(); MAX_RANK];
         let mut rank = 0usize;
         let is_empty = dims.iter().any(|dim| dim.size == 0);
         let mut reach = unit as isize;
         for dim in dims.iter().rev().filter(|dim| dim.size > 1 && !is_empty) {
-            // What `run` relies on: places of the destination are distinct.
+            // `run` relies on it: positions in the destination are distinct.
             assert!(dim.to >= reach, "a step of {} in the destination after {reach} bytes", dim.to);
             reach += dim.to * (dim.size - 1) as isize;
             let bytes = unit as isize;
@@ -102,7 +101,7 @@ impl Movement {
             from,
             to,
             unit,
-            inner: Inner::Line { dim: Dim { size: 1, from: 0, to: 0 }, count: 1, bytes: unit },
+            inner: InnerLoop::Line { dim: StridedDim { size: 1, from: 0, to: 0 }, count: 1, bytes: unit },
             per_place: 0,
             items: 0,
         };
@@ -116,25 +115,25 @@ impl Movement {
     fn settle(&mut self, isa: Isa) {
         let bytes = self.unit as isize;
         let source = (0..self.rank).find(|&i| self.outer[i].from == bytes);
-        let transpose = tile::Transpose::of(isa, self.unit);
+        let transpose = tile::TileTranspose::of(isa, self.unit);
         (self.inner, self.per_place) = match (source, transpose) {
             (Some(i), Some(transpose)) if i > 0 && self.outer[0].to == bytes => {
                 let (columns, rows) = (self.take(i), self.take(0));
-                (Inner::Tile { columns, rows, transpose }, sides(columns.size) * sides(rows.size))
+                (InnerLoop::Tile { columns, rows, transpose }, sides(columns.size) * sides(rows.size))
             }
             _ => {
-                let dim = if self.rank > 0 { self.take(0) } else { Dim { size: 1, from: 0, to: 0 } };
+                let dim = if self.rank > 0 { self.take(0) } else { StridedDim { size: 1, from: 0, to: 0 } };
                 let count = (LINE_BYTES / self.unit).clamp(1, dim.size);
                 let bytes = self.unit.min(LINE_BYTES);
                 let pieces = if count == 1 { self.unit.div_ceil(bytes) } else { 1 };
-                (Inner::Line { dim, count, bytes }, dim.size.div_ceil(count) * pieces)
+                (InnerLoop::Line { dim, count, bytes }, dim.size.div_ceil(count) * pieces)
             }
         };
         self.outer[..self.rank].reverse();
         self.items = self.outer[..self.rank].iter().map(|dim| dim.size).product::<usize>() * self.per_place;
     }
 
-    fn take(&mut self, index: usize) -> Dim {
+    fn take(&mut self, index: usize) -> StridedDim {
         let dim = self.outer[index];
         self.outer.copy_within(index + 1..self.rank, index);
         self.rank -= 1;
@@ -148,20 +147,20 @@ impl Movement {
     /// Estimated time of an item.
     pub fn item_ns(&self) -> f32 {
         let (elements, factor) = match self.inner {
-            Inner::Line { count: 1, bytes, .. } => return 5.0 + bytes as f32 * NS_PER_BYTE,
-            Inner::Line { count, .. } => (count as f32, 1.0),
-            Inner::Tile { columns, rows, .. } => (columns.size.min(SIDE) as f32 * rows.size.min(SIDE) as f32, 2.0),
+            InnerLoop::Line { count: 1, bytes, .. } => return 5.0 + bytes as f32 * NS_PER_BYTE,
+            InnerLoop::Line { count, .. } => (count as f32, 1.0),
+            InnerLoop::Tile { columns, rows, .. } => (columns.size.min(SIDE) as f32 * rows.size.min(SIDE) as f32, 2.0),
         };
         let each = if factor > 1.0 { 0.0 } else { NS_PER_ELEMENT };
         5.0 + elements * (each + factor * self.unit as f32 * NS_PER_BYTE)
     }
 
-    /// Whether all that is read lies in so many bytes.
+    /// Whether all reads and writes are within these sizes.
     fn fits(&self, from: usize, to: usize) -> bool {
         let (mut low, mut high, mut end) = (self.from, self.from, self.to);
         let (a, b) = match &self.inner {
-            Inner::Line { dim, .. } => (*dim, Dim { size: 1, from: 0, to: 0 }),
-            Inner::Tile { columns, rows, .. } => (*columns, *rows),
+            InnerLoop::Line { dim, .. } => (*dim, StridedDim { size: 1, from: 0, to: 0 }),
+            InnerLoop::Tile { columns, rows, .. } => (*columns, *rows),
         };
         for dim in self.outer[..self.rank].iter().chain([&a, &b]) {
             let steps = dim.size as isize - 1;
@@ -173,7 +172,7 @@ impl Movement {
         low >= 0 && self.to >= 0 && high + unit <= from as isize && end + unit <= to as isize
     }
 
-    /// What a region of `items` items moves.
+    /// The movement, with its tensors, for a region of `items` items.
     pub fn divide<'a>(&'a self, from: Bytes<'a>, to: BytesMut<'a>) -> Moves<'a> {
         let fits = self.items == 0 || self.fits(from.len(), to.len());
         assert!(fits, "{self:?} from {} to {} bytes", from.len(), to.len());
@@ -183,8 +182,8 @@ impl Movement {
     /// Moves some items.
     ///
     /// # Safety
-    /// All places lie in the tensors (`fits`); nobody writes the source, and nobody else has these items' places in the
-    /// destination.
+    /// All positions lie in the tensors (`fits`); nothing writes the source, and nothing else uses these items'
+    /// positions in the destination.
     unsafe fn run(&self, items: Range<usize>, from: *const u8, to: *mut u8) {
         let mut item = items.start;
         while item < items.end {
@@ -195,10 +194,10 @@ impl Movement {
             unsafe {
                 let (from, to) = (from.offset(at_from), to.offset(at_to));
                 match self.inner {
-                    Inner::Line { dim, count: each, bytes } => {
+                    InnerLoop::Line { dim, count: each, bytes } => {
                         self.lines(first..first + count, &dim, each, bytes, from, to)
                     }
-                    Inner::Tile { columns, rows, transpose } => {
+                    InnerLoop::Tile { columns, rows, transpose } => {
                         let across = sides(columns.size);
                         for number in first..first + count {
                             // Down the rows of the source first: along the destination.
@@ -214,7 +213,7 @@ impl Movement {
         }
     }
 
-    /// Where a place of the outer dimensions is.
+    /// The offsets of a position in the outer dimensions.
     fn place(&self, mut number: usize) -> (isize, isize) {
         let (mut from, mut to) = (self.from, self.to);
         for dim in self.outer[..self.rank].iter().rev() {
@@ -228,7 +227,15 @@ impl Movement {
 
     /// # Safety
     /// The elements of these items of a line that begins at `from` and `to` are readable and writable.
-    unsafe fn lines(&self, items: Range<usize>, dim: &Dim, each: usize, bytes: usize, from: *const u8, to: *mut u8) {
+    unsafe fn lines(
+        &self,
+        items: Range<usize>,
+        dim: &StridedDim,
+        each: usize,
+        bytes: usize,
+        from: *const u8,
+        to: *mut u8,
+    ) {
         // SAFETY: as demanded of the caller.
         unsafe {
             if each == 1 {
@@ -268,43 +275,43 @@ pub struct Moves<'a> {
     to: BytesMut<'a>,
 }
 
-/// What a claim has of it.
+/// A claim's part of it.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct MovementPart<'a> {
     movement: &'a Movement,
     from: Bytes<'a>,
     to: *mut u8,
     items: Range<usize>,
 }
 
-// SAFETY: places in the destination are distinct (`new`), and so are items.
+// SAFETY: positions in the destination are distinct (`new`), and so are items.
 unsafe impl<'a> Parts for Moves<'a> {
-    type Part = Part<'a>;
+    type Part = MovementPart<'a>;
 
-    unsafe fn part(&self, claim: &Claim) -> Part<'a> {
+    unsafe fn part(&self, claim: &Claim) -> MovementPart<'a> {
         let Moves { movement, from, to } = self;
         assert!(claim.end() <= movement.items);
-        Part { movement, from: *from, to: to.data(), items: claim.begin()..claim.end() }
+        MovementPart { movement, from: *from, to: to.data(), items: claim.begin()..claim.end() }
     }
 }
 
-impl Part<'_> {
+impl MovementPart<'_> {
     pub fn run(self) {
         // SAFETY: `divide` has compared; the source is only read, and the items are a claim's.
         unsafe { self.movement.run(self.items, self.from.data(), self.to) }
     }
 }
 
-impl Dim {
-    /// Whether `outer` goes on where this one ends, on both sides.
-    fn joins(&self, outer: &Dim) -> bool {
+impl StridedDim {
+    /// Whether `outer` continues where this dimension ends, on both sides.
+    fn joins(&self, outer: &StridedDim) -> bool {
         let size = self.size as isize;
         outer.from == self.from * size && outer.to == self.to * size
     }
 }
 
-/// How many parts a side of a tiled plane has, and what one of them is: the last one has up to twice as many, so that
-/// none is too small for the blocks of `tile`.
+/// Number of tiles on a side of a tiled plane: the last one has up to twice as many elements, so that none is too small
+/// for the blocks of `tile`.
 fn sides(size: usize) -> usize {
     (size / SIDE).max(1)
 }
@@ -315,12 +322,12 @@ fn side(number: usize, size: usize) -> Range<usize> {
 }
 
 /// # Safety
-/// `count` elements of the type lie at `from` and may be written at `to`, as far apart as `dim` says.
-unsafe fn elements_of<T: Copy>(count: usize, dim: &Dim, from: *const u8, to: *mut u8) {
+/// `count` elements of the type lie at `from` and may be written at `to`, with the strides of `dim`.
+unsafe fn elements_of<T: Copy>(count: usize, dim: &StridedDim, from: *const u8, to: *mut u8) {
     // SAFETY: as demanded of the caller.
     unsafe {
         if dim.to == size_of::<T>() as isize {
-            // The usual case: a step in the source, none in the destination.
+            // The usual case: a stride in the source, none in the destination.
             for i in 0..count {
                 let value = from.offset(i as isize * dim.from).cast::<T>().read_unaligned();
                 to.cast::<T>().add(i).write_unaligned(value);
@@ -334,10 +341,10 @@ unsafe fn elements_of<T: Copy>(count: usize, dim: &Dim, from: *const u8, to: *mu
     }
 }
 
-/// Copies bytes; a call of the C library only if there are many.
+/// Copies bytes; calls the C library only if there are many.
 ///
 /// # Safety
-/// So many bytes are readable and writable, and not the same.
+/// That many bytes are readable and writable, and disjoint.
 #[inline(always)]
 unsafe fn run(from: *const u8, to: *mut u8, bytes: usize) {
     /// The first and the last bytes, which may overlap.

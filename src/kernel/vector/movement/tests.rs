@@ -2,7 +2,7 @@ use super::*;
 use crate::base::{Desc, dtype};
 use crate::memory::View;
 
-/// Bytes that differ from place to place.
+/// Distinct bytes at neighbouring positions.
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 151 + i / 251 * 7 + 3) as u8).collect()
 }
@@ -12,8 +12,8 @@ fn view(bytes: &mut [u8]) -> View {
     unsafe { View::new(bytes.as_mut_ptr(), bytes.len(), Desc::new(dtype::U8, &[bytes.len() as i64])) }
 }
 
-/// What a copy gives, by its definition.
-fn reference(unit: usize, dims: &[Dim], from: isize, to: isize, source: &[u8], out: &mut [u8]) {
+/// The result of a copy, by its definition.
+fn reference(unit: usize, dims: &[StridedDim], from: isize, to: isize, source: &[u8], out: &mut [u8]) {
     match dims.split_first() {
         None => out[to as usize..][..unit].copy_from_slice(&source[from as usize..][..unit]),
         Some((dim, rest)) => (0..dim.size as isize).for_each(|i| {
@@ -23,14 +23,14 @@ fn reference(unit: usize, dims: &[Dim], from: isize, to: isize, source: &[u8], o
 }
 
 /// Copies in pieces of `step` items, and compares with the definition.
-fn check(isa: Isa, unit: usize, dims: &[Dim], from: isize, to: isize, sizes: (usize, usize), step: usize) {
+fn check(isa: Isa, unit: usize, dims: &[StridedDim], from: isize, to: isize, sizes: (usize, usize), step: usize) {
     let mut source = bytes(sizes.0);
-    // Guards show a write outside.
+    // Guards reveal a write outside.
     let (mut got, mut want) = (vec![0xEE; sizes.1], vec![0xEE; sizes.1]);
     reference(unit, dims, from, to, &source, &mut want);
     let movement = Movement::with(isa, unit, dims, from, to);
     let (from_view, to_view) = (view(&mut source), view(&mut got));
-    // SAFETY: nobody else has the bytes.
+    // SAFETY: nothing else uses the bytes.
     let moves = unsafe { movement.divide(from_view.as_bytes(), to_view.as_bytes_mut()) };
     for begin in (0..movement.items()).step_by(step) {
         let end = (begin + step).min(movement.items());
@@ -42,7 +42,7 @@ fn check(isa: Isa, unit: usize, dims: &[Dim], from: isize, to: isize, sizes: (us
 }
 
 /// A dense source with its dimensions in another order, into a dense destination.
-fn permuted(unit: usize, shape: &[usize], order: &[usize]) -> Vec<Dim> {
+fn permuted(unit: usize, shape: &[usize], order: &[usize]) -> Vec<StridedDim> {
     let strides = |shape: &[usize]| {
         let mut strides = vec![unit as isize; shape.len()];
         (0..shape.len().saturating_sub(1)).rev().for_each(|i| strides[i] = strides[i + 1] * shape[i + 1] as isize);
@@ -51,7 +51,7 @@ fn permuted(unit: usize, shape: &[usize], order: &[usize]) -> Vec<Dim> {
     let from = strides(shape);
     let out: Vec<_> = order.iter().map(|&i| shape[i]).collect();
     let to = strides(&out);
-    order.iter().enumerate().map(|(at, &i)| Dim { size: out[at], from: from[i], to: to[at] }).collect()
+    order.iter().enumerate().map(|(at, &i)| StridedDim { size: out[at], from: from[i], to: to[at] }).collect()
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn dimensions_in_any_order() {
 
 #[test]
 fn steps_and_offsets() {
-    let dims = |all: &[(usize, isize, isize)]| -> Vec<Dim> {
-        all.iter().map(|&(size, from, to)| Dim { size, from, to }).collect()
+    let dims = |all: &[(usize, isize, isize)]| -> Vec<StridedDim> {
+        all.iter().map(|&(size, from, to)| StridedDim { size, from, to }).collect()
     };
     for isa in Isa::available() {
-        // Every third of a line, backwards; and lines of a larger plane, in another one.
+        // Every third element of a line, backwards; and lines of a larger plane, in another one.
         check(isa, 4, &dims(&[(10, -12, 4)]), 116, 8, (120, 60), 1);
         check(isa, 4, &dims(&[(5, 80, 60), (7, 8, 4)]), 4, 12, (400, 400), 1);
         check(isa, 1, &dims(&[(5, -80, 75), (70, 1, 1)]), 320, 12, (400, 400), 2);
@@ -105,7 +105,7 @@ fn steps_and_offsets() {
 #[test]
 fn runs_of_every_length() {
     for bytes in 1..=200 {
-        check(Isa::best(), bytes, &[Dim { size: 3, from: 201, to: 203 }], 0, 0, (700, 700), 1);
+        check(Isa::best(), bytes, &[StridedDim { size: 3, from: 201, to: 203 }], 0, 0, (700, 700), 1);
     }
 }
 
@@ -120,16 +120,16 @@ fn consecutive_elements_are_one() {
 #[test]
 #[should_panic(expected = "a step of 4 in the destination after 8 bytes")]
 fn places_of_the_destination_are_distinct() {
-    Movement::new(4, &[Dim { size: 2, from: 8, to: 4 }, Dim { size: 2, from: 4, to: 4 }], 0, 0);
+    Movement::new(4, &[StridedDim { size: 2, from: 8, to: 4 }, StridedDim { size: 2, from: 4, to: 4 }], 0, 0);
 }
 
 #[test]
 #[should_panic(expected = "from 12 to 16 bytes")]
 fn what_is_outside_is_not_read() {
-    check(Isa::best(), 4, &[Dim { size: 4, from: 4, to: 4 }], 0, 0, (16, 16), 1);
+    check(Isa::best(), 4, &[StridedDim { size: 4, from: 4, to: 4 }], 0, 0, (16, 16), 1);
     let (mut source, mut out) = (vec![0; 12], vec![0; 16]);
-    let movement = Movement::new(4, &[Dim { size: 4, from: 4, to: 4 }], 0, 0);
+    let movement = Movement::new(4, &[StridedDim { size: 4, from: 4, to: 4 }], 0, 0);
     let (from, to) = (view(&mut source), view(&mut out));
-    // SAFETY: nobody else has the bytes.
+    // SAFETY: nothing else uses the bytes.
     unsafe { movement.divide(from.as_bytes(), to.as_bytes_mut()) };
 }

@@ -3,27 +3,26 @@
 //! Lanes of 16 bytes hold n elements. n lanes, each from another row, become n lanes of a column each by log2(n) rounds
 //! of one step: lane i and lane i + n/2 are interleaved into the new lanes 2i and 2i + 1. (Number the elements with the
 //! bits of their row and then those of their column: each round rotates these bits by one.) A wider register does this
-//! in all of its lanes at once; lane l is loaded from row l * n, so that what is stored is a longer piece of a column:
-//! 16 floats from 16 rows with AVX-512.
+//! in all of its lanes at once; lane l is loaded from row l * n, so that a longer piece of a column is stored: 16
+//! floats from 16 rows with AVX-512.
 //!
-//! What is left at the edges is done with blocks that overlap those before them, within the tile, so every element is
-//! written by the same piece. Tiles that are thinner than a block go element by element.
+//! The edges are processed in blocks that overlap the previous ones, within the tile, so every element is written by
+//! the same piece. Tiles thinner than a block go element by element.
 
 use super::super::isa::Isa;
 
-/// Transposes a tile of `rows` x `columns` elements: source with a distance between rows, destination with one between
-/// what becomes its rows, in bytes.
+/// Transposes a tile of `rows` x `columns` elements, with row strides in bytes for the source and for the destination.
 type Tile = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, rows: usize, columns: usize);
 
-/// The best way for a size of elements.
+/// The best code for a size of elements.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Transpose {
+pub(in super::super) struct TileTranspose {
     tile: Tile,
 }
 
-impl Transpose {
-    /// None for sizes that no register holds.
-    pub fn of(isa: Isa, size: usize) -> Option<Transpose> {
+impl TileTranspose {
+    /// `None` for sizes that no register holds.
+    pub fn of(isa: Isa, size: usize) -> Option<TileTranspose> {
         #[cfg(target_arch = "x86_64")]
         let tile: Tile = match (isa, size) {
             (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 1) => x86::tile_avx512::<1, 16>,
@@ -50,12 +49,12 @@ impl Transpose {
             (_, 16) => elements::<u128>,
             _ => return None,
         };
-        Some(Transpose { tile })
+        Some(TileTranspose { tile })
     }
 
     /// # Safety
-    /// The processor has the instruction set, and all elements of the tile are readable at the source and writable at
-    /// the destination, by nobody else.
+    /// The processor has the instruction set, and all elements of the tile are readable at the source and writable,
+    /// exclusively, at the destination.
     pub unsafe fn run(&self, from: (*const u8, isize), to: (*mut u8, isize), rows: usize, columns: usize) {
         // SAFETY: as demanded of the caller.
         unsafe { (self.tile)(from.0, from.1, to.0, to.1, rows, columns) }
@@ -65,7 +64,7 @@ impl Transpose {
 /// Element by element, along the shorter side in the inner loop.
 ///
 /// # Safety
-/// As of `Transpose::run`.
+/// As of `TileTranspose::run`.
 unsafe fn elements<T: Copy>(
     from: *const u8,
     from_stride: isize,
@@ -97,11 +96,11 @@ mod x86 {
     /// The processor has the instructions of the type.
     trait Register: Copy {
         const LANES: usize;
-        /// Lane l from `from + l * apart`, where 16 bytes are readable each.
+        /// Loads lane l from `from + l * apart`, with 16 readable bytes each.
         unsafe fn load(from: *const u8, apart: isize) -> Self;
-        /// The register at a writable place.
+        /// Stores the register at a writable address.
         unsafe fn store(self, to: *mut u8);
-        /// The lower halves of each pair of lanes, element by element of SIZE bytes in turn, and the upper ones.
+        /// Interleaves the lower halves of each pair of lanes, by elements of SIZE bytes, and the upper ones.
         unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self);
     }
 
@@ -211,15 +210,14 @@ mod x86 {
         }
     }
 
-    /// Where the block after the one at `at` begins: the last one of a side ends with it.
+    /// The beginning of the block after the one at `at`: the last one of a side ends with it.
     #[inline(always)]
     fn next(at: usize, block: usize, size: usize) -> usize {
         if at + block == size { size } else { (at + block).min(size - block) }
     }
 
-    /// Rows so many bytes apart lie in pages of their own, and what a processor fetches in advance is within a page. If
-    /// they are a multiple of a page apart their first bytes also compete for the same few places of the first-level
-    /// cache.
+    /// With this distance rows lie in separate pages, and hardware prefetching stops at a page. At a multiple of a page
+    /// their first bytes also compete for the same few sets of the L1 cache.
     const FAR: isize = 2048;
     const LINE: usize = 64;
 
@@ -236,7 +234,8 @@ mod x86 {
         if rows < R::LANES * N || columns < N {
             return false;
         }
-        // Of rows that are far apart a line at a time, before it is gone; the next one is asked for meanwhile.
+        // Rows that are far apart are read a cache line at a time, before it is evicted; the next one is prefetched
+        // meanwhile.
         let far = from_stride >= FAR;
         let at_once = if far { LINE / SIZE } else { columns };
         let mut first = 0;
@@ -245,7 +244,7 @@ mod x86 {
             while r < rows {
                 for row in if far { r..r + R::LANES * N } else { 0..0 } {
                     let line = from.wrapping_offset(row as isize * from_stride).wrapping_add(first * SIZE + LINE);
-                    // SAFETY: a prefetch reads nothing; the address may be any.
+                    // SAFETY: a prefetch reads nothing; any address is allowed.
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
                 }
                 c = first;
@@ -266,7 +265,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// As of `Transpose::run`.
+    /// As of `TileTranspose::run`.
     pub unsafe fn tile_sse2<const SIZE: usize, const N: usize>(
         from: *const u8,
         from_stride: isize,
@@ -290,7 +289,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// As of `Transpose::run`.
+    /// As of `TileTranspose::run`.
     #[target_feature(enable = "avx2")]
     pub unsafe fn tile_avx2<const SIZE: usize, const N: usize>(
         from: *const u8,
@@ -309,7 +308,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// As of `Transpose::run`.
+    /// As of `TileTranspose::run`.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub unsafe fn tile_avx512<const SIZE: usize, const N: usize>(
         from: *const u8,

@@ -1,9 +1,9 @@
-//! Channels by given statistics.
+//! Normalisation of channels by given statistics.
 
 use super::{Affine, all};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::wide::{self, LANES, Wide, Work};
+use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
 
 /// Elements of channels with given statistics: `inner` of one channel, then `inner` of the next.
 #[derive(Debug)]
@@ -15,11 +15,11 @@ pub struct Channels<'a, T, P> {
     pub inner: usize,
     pub x: &'a [T],
     pub out: &'a mut [T],
-    /// Number of the first element.
+    /// Index of the first element.
     pub first: usize,
 }
 
-/// Channels whose factors are computed at once, where each has but one element in a row.
+/// Channels whose factors are computed at once, if each has only one element in a row.
 const AT_ONCE: usize = 256;
 
 impl<T: Stored, P: Stored> Channels<'_, T, P> {
@@ -34,7 +34,7 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
         (scale / (f64::from(self.variance[channel]) + f64::from(self.epsilon)).sqrt()) as f32
     }
 
-    /// A channel after the other.
+    /// One channel after the other.
     ///
     /// # Safety
     /// As of `Wide`.
@@ -55,7 +55,7 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
         }
     }
 
-    /// Channels side by side: for some of them their factors, and then all rows.
+    /// Adjacent channels: the factors of some of them, and then all rows.
     ///
     /// # Safety
     /// As of `Wide`.
@@ -68,7 +68,7 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
             for (factor, channel) in factors.iter_mut().zip(channels.clone()) {
                 *factor = self.factor(channel);
             }
-            // A row begins where the channel is 0; the first one, and the last, may be a part.
+            // A row begins where the channel is 0; the first and the last row may be partial.
             let mut row = 0isize - (self.first % count) as isize;
             while row < out.len() as isize {
                 let low = (row + channels.start as isize).max(0) as usize;
@@ -91,7 +91,7 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
     }
 }
 
-impl<T: Stored, P: Stored> Work for Channels<'_, T, P> {
+impl<T: Stored, P: Stored> WideWork for Channels<'_, T, P> {
     #[inline(always)]
     unsafe fn run<W: Wide>(mut self) {
         // SAFETY: as demanded of the caller.
@@ -99,7 +99,7 @@ impl<T: Stored, P: Stored> Work for Channels<'_, T, P> {
     }
 }
 
-/// out = (x - mean) * factor + shift, with one of each for each.
+/// out = (x - mean) * factor + shift, with separate parameters for each element.
 ///
 /// # Safety
 /// As of `Wide`.

@@ -1,25 +1,25 @@
-//! Rows by their own statistics, in registers.
+//! Normalisation of rows by their own statistics, in registers.
 //!
 //! A row takes three passes while it is in the cache: mean, mean of squared differences, and the result; or two: mean
-//! of squares, and the result. All but the last end in a chain of steps that wait for one another, so short rows go
-//! through a pass several at a time: the chain of one runs beside the sums of the next.
+//! of squares, and the result. All but the last end in a latency-bound chain, so short rows go through a pass several
+//! at a time: the chain of one overlaps with the sums of the next.
 
 use super::{Affine, all};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::wide::{self, LANES, Wide, Work};
+use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
 
-/// Numbers that are added up in f32.
+/// Numbers that are summed in f32.
 const BLOCK: usize = 4096;
-/// Numbers of the rows that go through a pass at once, about, and the most such rows.
+/// Approximate numbers of the rows that go through a pass at once, and the maximum of such rows.
 const GROUP: usize = 2048;
 const ROWS: usize = 8;
-/// Sums side by side.
+/// Accumulators side by side.
 const SUMS: usize = 4;
 
-/// What a row is normalised by.
+/// The statistic that normalises a row.
 #[derive(Clone, Copy, Debug)]
-pub enum By {
+pub enum RowStatistic {
     /// Mean and variance.
     Variance,
     /// The mean of squares.
@@ -28,21 +28,21 @@ pub enum By {
 
 /// Rows of `len` elements, one after the other.
 #[derive(Debug)]
-pub struct Rows<'a, T, P> {
-    pub by: By,
+pub struct RowNorm<'a, T, P> {
+    pub by: RowStatistic,
     pub epsilon: f32,
     pub x: &'a [T],
     pub out: &'a mut [T],
     pub len: usize,
-    /// Consecutive elements that have one scale and shift, `channels` times in a row: 1 and `len`, or a channel's.
+    /// Consecutive elements with one scale and shift, `channels` times in a row: 1 and `len`, or a channel's.
     pub inner: usize,
-    /// Number of the first row; row i begins at channel i * len / inner, again from 0 after `cycle` rows.
+    /// Index of the first row; row i begins at channel i * len / inner, again from 0 after `cycle` rows.
     pub first: usize,
     pub cycle: usize,
     pub affine: Affine<'a, P>,
 }
 
-impl<T: Stored, P: Stored> Rows<'_, T, P> {
+impl<T: Stored, P: Stored> RowNorm<'_, T, P> {
     pub fn normalise(self, isa: Isa) {
         assert!(self.x.len() == self.out.len() && self.len.is_multiple_of(self.inner));
         wide::on(isa, self);
@@ -56,7 +56,7 @@ impl<T: Stored, P: Stored> Rows<'_, T, P> {
     unsafe fn write<W: Wide>(&mut self, number: usize, mean: f32, factor: f32) {
         let (len, inner) = (self.len, self.inner);
         let channels = len / inner;
-        // A division is as long as a short row's sums.
+        // A division takes as long as a short row's sums.
         let at = if self.cycle == 1 { 0 } else { (self.first + number) % self.cycle * channels };
         let affine = self.affine.part(at, channels);
         let (x, out) = (&self.x[number * len..][..len], &mut self.out[number * len..][..len]);
@@ -79,7 +79,7 @@ impl<T: Stored, P: Stored> Rows<'_, T, P> {
     }
 }
 
-impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
+impl<T: Stored, P: Stored> WideWork for RowNorm<'_, T, P> {
     #[inline(always)]
     unsafe fn run<W: Wide>(mut self) {
         let (len, count) = (self.len, self.x.len() / self.len);
@@ -94,7 +94,7 @@ impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
             // SAFETY: as demanded of the caller.
             unsafe {
                 match self.by {
-                    By::Variance => {
+                    RowStatistic::Variance => {
                         for (mean, x) in means.iter_mut().zip(rows.chunks_exact(len)) {
                             *mean = (sum::<W, T, false>(x, 0.0) * inverse) as f32;
                         }
@@ -102,7 +102,7 @@ impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
                             factors[i] = factor(sum::<W, T, true>(x, means[i]));
                         }
                     }
-                    By::Squares => {
+                    RowStatistic::Squares => {
                         for (of_row, x) in factors.iter_mut().zip(rows.chunks_exact(len)) {
                             *of_row = factor(squares::<W, T>(x));
                         }
@@ -117,7 +117,7 @@ impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
     }
 }
 
-/// The sum of x, or of (x - mean)^2: in f32 within a block, whose total is in f64.
+/// The sum of x, or of (x - mean)^2: in f32 within a block, with the total in f64.
 ///
 /// # Safety
 /// As of `Wide`.
@@ -155,7 +155,7 @@ unsafe fn sum<W: Wide, T: Stored, const SQUARES: bool>(x: &[T], mean: f32) -> f6
     total
 }
 
-/// The sum of x^2, in f64: squares leave the range of f32.
+/// The sum of x^2, in f64: squares exceed the range of f32.
 ///
 /// # Safety
 /// As of `Wide`.
@@ -183,7 +183,7 @@ unsafe fn squares<W: Wide, T: Stored>(x: &[T]) -> f64 {
     }
 }
 
-/// out = (x - mean) * factor * scale + shift, with a scale and a shift for each, if at all.
+/// out = (x - mean) * factor * scale + shift, with a scale and a shift for each element, if any.
 ///
 /// # Safety
 /// As of `Wide`.

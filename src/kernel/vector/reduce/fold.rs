@@ -1,9 +1,8 @@
-//! Reductions that fold numbers into one: sums, products, extremes, sums of sizes and of squares.
+//! Folding reductions: sums, products, extremes, sums of absolute values and of squares.
 //!
-//! Numbers are folded in lanes, which do not know of one another until a block of numbers ends; the lanes are then
-//! folded in pairs, and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane adds up so few
-//! numbers that what it loses is less than the result's rounding. Products and squares leave the range of f32 early, so
-//! their lanes are f64.
+//! Numbers are folded in independent lanes until a block ends; the lanes are then folded in pairs, and blocks one after
+//! the other, in f64. Sums are kept in f32 within a block: a lane adds so few numbers that its error is less than the
+//! result's rounding. Products and squares exceed the range of f32 early, so their lanes are f64.
 #![forbid(unsafe_code)]
 
 use super::Reduction;
@@ -16,11 +15,11 @@ const BLOCK: usize = 4096;
 const ROWS: usize = 32;
 
 /// An operation that folds numbers in any order.
-pub trait Operation: Copy + Send + Sync {
-    /// What a lane holds.
+pub trait FoldOperation: Copy + Send + Sync {
+    /// The type of a lane.
     type Lane: Copy;
     const START: Self::Lane;
-    /// The same of blocks; what no number at all gives.
+    /// The neutral element of blocks: the result for no numbers.
     const NEUTRAL: f64;
 
     fn step(lane: Self::Lane, x: f32) -> Self::Lane;
@@ -29,11 +28,11 @@ pub trait Operation: Copy + Send + Sync {
     fn merge(a: f64, b: f64) -> f64;
 }
 
-/// The greater or smaller one; a NaN if one of them is.
+/// The greater or smaller one; NaN propagates.
 macro_rules! extreme {
     ($a:expr, $b:expr, $better:tt) => {{
         let (a, b) = ($a, $b);
-        // A NaN comes in by the second condition and stays, because it fails both.
+        // A NaN enters by the second condition and stays, because it fails both.
         if b $better a || (b != b && a == a) { b } else { a }
     }};
 }
@@ -45,7 +44,7 @@ macro_rules! operations {
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
 
-        impl Operation for $name {
+        impl FoldOperation for $name {
             type Lane = $lane;
             const START: $lane = $start;
             const NEUTRAL: f64 = $neutral;
@@ -85,7 +84,7 @@ operations! {
 #[derive(Clone, Copy, Debug)]
 pub struct Fold<O>(pub O);
 
-impl<O: Operation> Reduction for Fold<O> {
+impl<O: FoldOperation> Reduction for Fold<O> {
     type Partial = f64;
 
     fn neutral(self) -> f64 {
@@ -139,7 +138,7 @@ impl<O: Operation> Reduction for Fold<O> {
 }
 
 #[inline(always)]
-fn fold_block<O: Operation>(x: &[f32]) -> f64 {
+fn fold_block<O: FoldOperation>(x: &[f32]) -> f64 {
     let (quads, rest) = x.as_chunks::<{ GROUPS * LANES }>();
     let (singles, rest) = rest.as_chunks::<LANES>();
     let mut a = [O::START; LANES];
@@ -170,10 +169,10 @@ fn fold_block<O: Operation>(x: &[f32]) -> f64 {
     total::<O>(&[last, b, c, d])
 }
 
-/// All lanes folded into one. A function of its own: seen together with the loops, the compiler makes their lanes fit
-/// the pairs of this, and the vectors as short as those.
+/// All lanes folded into one. A separate function: inlined into the loops, it would make the compiler shorten their
+/// vectors to its pairs.
 #[inline(never)]
-fn total<O: Operation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
+fn total<O: FoldOperation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
     let [a, b, c, d] = lanes;
     let mut wide: [f64; LANES] = std::array::from_fn(|j| O::widen(O::join(O::join(a[j], b[j]), O::join(c[j], d[j]))));
     let mut half = LANES / 2;
@@ -186,9 +185,9 @@ fn total<O: Operation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
     wide[0]
 }
 
-/// The lanes of some columns merged with what these have so far. A function of its own, as `total`.
+/// The lanes of some columns merged with the columns' results so far. A separate function, like `total`.
 #[inline(never)]
-fn merge_lanes<O: Operation>(to: &mut [f64], lanes: &[O::Lane; LANES]) {
+fn merge_lanes<O: FoldOperation>(to: &mut [f64], lanes: &[O::Lane; LANES]) {
     for (to, &lane) in to.iter_mut().zip(lanes) {
         *to = O::merge(*to, O::widen(lane));
     }

@@ -1,30 +1,31 @@
 //! Reductions over any dimensions of a tensor.
 //!
-//! The shape is seen as groups of neighbouring dimensions, which are reduced or kept in turn. If the last group is
-//! reduced an item is one element of the output, made from consecutive numbers; if it is kept an item is a stretch of
-//! up to WIDTH elements, made from as many columns. The numbers of an item come in units, in the order of memory:
+//! The shape is seen as groups of neighbouring dimensions, which are alternately reduced and kept. If the last group is
+//! reduced an item is one element of the output, computed from consecutive numbers; if it is kept an item is a stripe
+//! of up to WIDTH elements, computed from as many columns. The numbers of an item come in units, in the order of
+//! memory:
 //!
 //! ```text
-//! for each place in the reduced dimensions but the last      'runs'
+//! for each position in the reduced dimensions but the last   'runs'
 //!     for each CHUNK numbers, or ROWS rows, of the last       units
 //!         reduce                                              in vectors
 //! ```
 //!
-//! Where there are few items and many units, an item is made in parts that run side by side, and then merged in their
-//! order. How many parts depends on the shape alone, not on the pool, so the result does too.
+//! With few items and many units, an item is computed in parts that run in parallel, and are merged in order. The
+//! number of parts depends only on the shape, not on the pool, so the result does too.
 //!
-//! Halves are widened to floats on their way, some KiB at a time.
+//! 16-bit floats are converted to f32 on the way, some KiB at a time.
 
 mod fold;
 mod place;
 
 pub use fold::{Fold, Greatest, Least, Product, Sizes, Squares, Sum};
-pub use place::{Best, Place};
+pub use place::{Best, ExtremeIndex};
 
 use super::columns::WIDTH;
 use super::convert::{self, Stored};
 use super::isa::Isa;
-use super::levels::{self, Loop};
+use super::levels::{self, LevelLoop};
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::kernel::KernelContext;
@@ -32,44 +33,44 @@ use crate::memory::{Bf16, BytesMut, Element, F16, Shards};
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Numbers, or rows of a stretch of columns, that are reduced at once.
+/// Numbers, or rows of a stripe of columns, that are reduced at once.
 const CHUNK: usize = 16 << 10;
 const ROWS: usize = 256;
-/// Most parts of all items together, and fewest elements of a tensor whose items are made in parts.
+/// Maximum parts of all items together, and minimum elements of a tensor whose items are divided into parts.
 const MOST_PARTS: usize = 64;
 const WORTH_PARTS: usize = 64 << 10;
-/// Floats of a buffer for halves.
+/// Floats of a conversion buffer.
 const BUFFER: usize = 1024;
 
-/// A reduction: how consecutive numbers, and how columns of them, become partial results, and how these are merged.
+/// A reduction: how consecutive numbers, and columns of them, become partial results, and how these are merged.
 pub trait Reduction: Copy + Sync {
     /// Plain data.
     type Partial: Copy + Send + Sync;
 
     fn neutral(self) -> Self::Partial;
-    /// Of some numbers, at least one; `first` is the place of the first of them among all that are reduced to one.
+    /// Reduces some numbers, at least one; `first` is the index of the first among all that are reduced to one.
     fn row(self, x: &[f32], first: usize) -> Self::Partial;
-    /// Of `rows` rows, at least one, `stride` apart: each column is merged with its element of `to`.
+    /// Reduces `rows` rows, at least one, `stride` apart: each column is merged with its element of `to`.
     fn columns(self, x: &[f32], stride: usize, rows: usize, first: usize, to: &mut [Self::Partial]);
     /// `a` is of numbers before those of `b`.
     fn merge(self, a: Self::Partial, b: Self::Partial) -> Self::Partial;
 }
 
-/// Makes elements of as many results.
+/// Converts results to output elements.
 pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
 
-/// What reductions read: floats, or halves that are made floats.
-pub trait Source: Stored + Default {
-    /// The numbers as floats, in the first buffer if they are not.
+/// The input type of a reduction: f32, or 16-bit floats that are converted to f32.
+pub trait ReductionInput: Stored + Default {
+    /// The numbers as f32, in the first buffer if they must be converted.
     fn floats<'a>(x: &'a [Self], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32];
-    /// So many at a time.
+    /// Maximum numbers at a time.
     const AT_ONCE: usize;
-    /// Two buffers, or none if they are floats.
+    /// Two buffers, or none for f32.
     type Buffers: AsMut<[[f32; BUFFER]]>;
     const BUFFERS: Self::Buffers;
 }
 
-impl Source for f32 {
+impl ReductionInput for f32 {
     const AT_ONCE: usize = usize::MAX;
     type Buffers = [[f32; BUFFER]; 0];
     const BUFFERS: Self::Buffers = [];
@@ -81,7 +82,7 @@ impl Source for f32 {
 
 macro_rules! halves {
     ($($half:ty),*) => {$(
-        impl Source for $half {
+        impl ReductionInput for $half {
             const AT_ONCE: usize = BUFFER;
             type Buffers = [[f32; BUFFER]; 2];
             const BUFFERS: Self::Buffers = [[0.0; BUFFER]; 2];
@@ -97,9 +98,9 @@ macro_rules! halves {
 
 halves!(F16, Bf16);
 
-/// Neighbouring dimensions: how many elements, and how far apart.
+/// A group of neighbouring dimensions: number of elements, and their stride.
 #[derive(Clone, Copy, Debug, Default)]
-struct Group {
+struct DimGroup {
     size: usize,
     stride: usize,
 }
@@ -107,18 +108,18 @@ struct Group {
 /// Groups of one kind, the outermost first.
 #[derive(Clone, Copy, Debug, Default)]
 struct Groups {
-    all: [Group; MAX_RANK],
+    all: [DimGroup; MAX_RANK],
     count: usize,
 }
 
 impl Groups {
-    fn push_front(&mut self, group: Group) {
+    fn push_front(&mut self, group: DimGroup) {
         self.all.copy_within(0..self.count, 1);
         self.all[0] = group;
         self.count += 1;
     }
 
-    fn pop_last(&mut self) -> Option<Group> {
+    fn pop_last(&mut self) -> Option<DimGroup> {
         self.count = self.count.checked_sub(1)?;
         Some(self.all[self.count])
     }
@@ -127,7 +128,7 @@ impl Groups {
         self.all[..self.count].iter().map(|group| group.size).product()
     }
 
-    /// Offset of the place with this number.
+    /// Offset of position `number`.
     fn offset(&self, mut number: usize) -> usize {
         let mut offset = 0;
         for group in self.all[..self.count].iter().rev() {
@@ -138,16 +139,16 @@ impl Groups {
     }
 }
 
-/// How a tensor is reduced. Depends on its shape alone.
+/// How a tensor is reduced. Depends only on its shape.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct ReductionPlan {
     kept: Groups,
     runs: Groups,
     /// The last group that is reduced.
-    last: Group,
+    last: DimGroup,
     /// Columns, if the last group of all is kept.
     columns: Option<usize>,
-    /// Numbers that become one.
+    /// Numbers that are reduced to one.
     reduced: usize,
     outputs: usize,
     /// Units of an item in each of its runs, and parts of an item.
@@ -156,9 +157,9 @@ pub struct Plan {
     items: usize,
 }
 
-impl Plan {
-    /// For sizes that say whether they are reduced, the outermost first.
-    pub fn new(sizes: impl DoubleEndedIterator<Item = (usize, bool)> + Clone) -> Plan {
+impl ReductionPlan {
+    /// From the sizes and whether each is reduced, the outermost first.
+    pub fn new(sizes: impl DoubleEndedIterator<Item = (usize, bool)> + Clone) -> ReductionPlan {
         let count =
             |reduced: bool| sizes.clone().filter(|dim| dim.1 == reduced).fold(1usize, |n, dim| n.saturating_mul(dim.0));
         let (reduced, outputs) = (count(true), count(false));
@@ -170,17 +171,17 @@ impl Plan {
                 if before == Some(is_reduced) {
                     groups.all[0].size *= size;
                 } else {
-                    groups.push_front(Group { size, stride });
+                    groups.push_front(DimGroup { size, stride });
                 }
                 (stride, before) = (stride * size, Some(is_reduced));
             }
         }
-        let is_kept = |group: &Group| group.stride == 1;
+        let is_kept = |group: &DimGroup| group.stride == 1;
         let columns = kept.all[..kept.count].last().copied().filter(is_kept).map(|group| group.size);
         if columns.is_some() {
             kept.pop_last();
         }
-        let last = runs.pop_last().unwrap_or(Group { size: 1, stride: 1 });
+        let last = runs.pop_last().unwrap_or(DimGroup { size: 1, stride: 1 });
         let units = last.size.div_ceil(if columns.is_some() { ROWS } else { CHUNK });
         let items = match (outputs, reduced) {
             (0, _) | (_, 0) => 0,
@@ -188,10 +189,10 @@ impl Plan {
         };
         let few = reduced.saturating_mul(outputs) >= WORTH_PARTS && items < MOST_PARTS;
         let parts = if few { (MOST_PARTS / items.max(1)).min(units * runs.places()) } else { 1 };
-        Plan { kept, runs, last, columns, reduced, outputs, units, parts, items }
+        ReductionPlan { kept, runs, last, columns, reduced, outputs, units, parts, items }
     }
 
-    /// Numbers that become one.
+    /// Numbers that are reduced to one.
     pub fn reduced(&self) -> usize {
         self.reduced
     }
@@ -201,12 +202,12 @@ impl Plan {
         if self.parts == 1 { 0 } else { self.items * self.parts * self.width() * size_of::<R::Partial>() }
     }
 
-    /// Partial results of an item.
+    /// Number of partial results of an item.
     fn width(&self) -> usize {
         self.columns.map_or(1, |width| width.min(WIDTH))
     }
 
-    /// Time for a part of an item, where a number takes so long.
+    /// Time for a part of an item, from the time of a number.
     fn part_ns(&self, number_ns: f32) -> f32 {
         let runs = 10.0 * self.runs.places() as f32;
         (10.0 + runs + (self.reduced * self.width()) as f32 * number_ns) / self.parts as f32
@@ -216,7 +217,7 @@ impl Plan {
         (self.part_ns(number_ns) * (self.items * self.parts) as f32) as u64
     }
 
-    /// Where an item's numbers and its outputs begin, and how many outputs it has.
+    /// Offsets of an item's numbers and outputs, and its number of outputs.
     fn item(&self, item: usize) -> (usize, usize, usize) {
         let Some(columns) = self.columns else { return (self.kept.offset(item), item, 1) };
         let stretches = columns.div_ceil(WIDTH);
@@ -225,7 +226,7 @@ impl Plan {
     }
 
     /// Reduces input 0 to output 0.
-    pub fn compute<R: Reduction, T: Source, O: Element + Default>(
+    pub fn compute<R: Reduction, T: ReductionInput, O: Element + Default>(
         &self,
         isa: Isa,
         reduction: R,
@@ -247,7 +248,7 @@ impl Plan {
         let span = Span { items: self.items * self.parts, cost_ns: self.part_ns(number_ns), ..Span::default() };
         let write = |begin: usize, results: &[R::Partial]| {
             assert!(begin + results.len() <= self.outputs);
-            // SAFETY: in bounds; an item's outputs are nobody else's, and the caller has claimed the item.
+            // SAFETY: in bounds; an item's outputs are exclusive, and the caller has claimed the item.
             finish(results, unsafe { std::slice::from_raw_parts_mut(outputs.as_ptr().add(begin), results.len()) });
         };
         context.parallel_for(&span, &|claim| {
@@ -260,7 +261,7 @@ impl Plan {
                     unsafe { partials.put(number * self.width(), results) };
                 }
             };
-            levels::on(isa, Piece { plan: self, isa, reduction, x, numbers, put });
+            levels::on(isa, ReductionPiece { plan: self, isa, reduction, x, numbers, put });
             Ok(())
         })?;
         if self.parts > 1 {
@@ -282,7 +283,7 @@ impl Plan {
 
     /// The units of a part, in order. `x` begins with the item's first number.
     #[inline(always)]
-    fn part<R: Reduction, T: Source>(
+    fn part<R: Reduction, T: ReductionInput>(
         &self,
         isa: Isa,
         reduction: R,
@@ -307,7 +308,7 @@ impl Plan {
                 let x = T::floats(&x[begin * self.last.stride..], isa, buffers);
                 reduction.columns(x, self.last.stride, end - begin, first + begin, to);
             } else {
-                // Some rows, side by side in a buffer of their own.
+                // Several rows, side by side in a buffer of their own.
                 let (buffers, rows) = buffers.split_at_mut(1);
                 let rows = &mut rows[0];
                 let at_once = BUFFER / to.len();
@@ -325,17 +326,17 @@ impl Plan {
 }
 
 /// Some parts of items.
-struct Piece<'a, R, T, P> {
-    plan: &'a Plan,
+struct ReductionPiece<'a, R, T, P> {
+    plan: &'a ReductionPlan,
     isa: Isa,
     reduction: R,
     x: &'a [T],
     numbers: Range<usize>,
-    /// Takes the results of the part with a number.
+    /// Stores the results of the part with this number.
     put: P,
 }
 
-impl<R: Reduction, T: Source, P: Fn(usize, &[R::Partial])> Loop for Piece<'_, R, T, P> {
+impl<R: Reduction, T: ReductionInput, P: Fn(usize, &[R::Partial])> LevelLoop for ReductionPiece<'_, R, T, P> {
     type Output = ();
 
     #[inline(always)]
@@ -354,7 +355,7 @@ impl<R: Reduction, T: Source, P: Fn(usize, &[R::Partial])> Loop for Piece<'_, R,
     }
 }
 
-/// Fills the output where no number is read.
+/// Fills the output if no number is read.
 fn nothing<O: Element>(outputs: usize, value: O, shards: Shards<'_, O>, context: &KernelContext<'_>) -> Result<()> {
     let span = Span { items: outputs, cost_ns: 1.0, grain: 4096, ..Span::default() };
     context.parallel_into(&span, shards, |part, _| {
@@ -372,7 +373,7 @@ unsafe impl<P: Send> Sync for Partials<P> {}
 
 impl<P: Copy> Partials<P> {
     /// # Safety
-    /// Nobody else uses these elements.
+    /// Nothing else uses these elements.
     unsafe fn put(&self, at: usize, values: &[P]) {
         assert!(at + values.len() <= self.1);
         // SAFETY: in bounds, and as demanded of the caller.
@@ -380,7 +381,7 @@ impl<P: Copy> Partials<P> {
     }
 
     /// # Safety
-    /// The element was put, and nobody writes it.
+    /// The element was stored, and nothing writes it.
     unsafe fn get(&self, at: usize) -> P {
         assert!(at < self.1);
         // SAFETY: in bounds, and as demanded of the caller.

@@ -1,14 +1,14 @@
-//! Where the greatest or the least number is: the first of equals, and the first NaN if there is one.
+//! Index of the greatest or the least number: the first of equals, and the first NaN if there is one.
 #![forbid(unsafe_code)]
 
 use super::fold::{Fold, Greatest, Least};
 use super::{Reduction, WIDTH};
 
-/// The place of the greatest number, or of the least one.
+/// The index of the greatest number, or of the least one.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<const LEAST: bool>;
+pub struct ExtremeIndex<const LEAST: bool>;
 
-/// The best number so far, and its place; `NOWHERE` before there is one.
+/// The best number so far, and its index; `NOWHERE` before there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Best {
     value: f32,
@@ -16,7 +16,7 @@ pub struct Best {
 }
 
 const NOWHERE: u32 = u32::MAX;
-/// Numbers that are compared at once when the best one is looked for.
+/// Numbers that are compared at once in the search for the best one.
 const CHUNK: usize = 64;
 
 #[inline(always)]
@@ -25,7 +25,7 @@ fn better<const LEAST: bool>(x: f32, than: f32) -> bool {
     (if LEAST { x < than } else { x > than }) || (x.is_nan() && !than.is_nan())
 }
 
-impl<const LEAST: bool> Reduction for Place<LEAST> {
+impl<const LEAST: bool> Reduction for ExtremeIndex<LEAST> {
     type Partial = Best;
 
     fn neutral(self) -> Best {
@@ -34,7 +34,7 @@ impl<const LEAST: bool> Reduction for Place<LEAST> {
 
     #[inline(always)]
     fn row(self, x: &[f32], first: usize) -> Best {
-        // Two easy passes beat one that carries the place along: both are vector code.
+        // Two simple passes beat one that carries the index along: both are vector code.
         let value = if LEAST { Fold(Least).row(x, 0) } else { Fold(Greatest).row(x, 0) } as f32;
         let is = |x: f32| x == value || (x.is_nan() && value.is_nan());
         let (chunks, _) = x.as_chunks::<CHUNK>();
