@@ -17,7 +17,7 @@ const GRAVES: usize = 64;
 const NAMED: usize = 3;
 
 #[derive(Debug)]
-struct MemoryBlock {
+struct AllocatedBlock {
     /// The size asked for.
     bytes: usize,
     room: usize,
@@ -41,7 +41,7 @@ pub(super) struct DeviceSpace {
     /// Start to room, and the same by room.
     free: BTreeMap<usize, usize>,
     by_room: BTreeSet<(usize, usize)>,
-    live: BTreeMap<usize, MemoryBlock>,
+    live: BTreeMap<usize, AllocatedBlock>,
     graves: VecDeque<Grave>,
     made: u64,
     in_use: usize,
@@ -152,7 +152,7 @@ impl DeviceSpace {
         }
         self.in_use += room;
         self.peak = self.peak.max(self.in_use);
-        self.live.insert(start, MemoryBlock { bytes, room, what: what.to_owned(), born: now });
+        self.live.insert(start, AllocatedBlock { bytes, room, what: what.to_owned(), born: now });
         Ok(start)
     }
 

@@ -2,7 +2,7 @@
 
 use super::opened::Opened;
 use super::owned::{Owned, arguments, c_text, kernel_of, own};
-use super::scratch::{ScratchBlock, ScratchLayout, ScratchPart};
+use super::scratch::{ScratchBlock, ScratchPart, StepScratch};
 use super::work::{self, kind};
 use crate::abi::weir_device_capability as C;
 use crate::abi::weir_device_relation as R;
@@ -98,7 +98,7 @@ impl Drop for PluginExecutable {
 }
 
 /// The scratch memory of a list's launches. Refuses branches and loops if the device has none.
-fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<ScratchLayout> {
+fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<StepScratch> {
     let mut parts = Vec::with_capacity(steps.len());
     for step in steps {
         let lists: &[&[RecordedStep<'_>]] = match &step.work {
@@ -121,7 +121,7 @@ fn layout(device: &Arc<Opened>, steps: &[RecordedStep<'_>]) -> Result<ScratchLay
         let bytes = inside.iter().map(|layout| layout.bytes).max().unwrap_or(0);
         parts.push(ScratchPart { bytes, inside, ..ScratchPart::default() });
     }
-    ScratchLayout::of(steps.iter().map(|step| step.after).zip(parts), device.facts().alignment)
+    StepScratch::of(steps.iter().map(|step| step.after).zip(parts), device.facts().alignment)
 }
 
 /// Keeps everything that C is pointed to until it is dropped.
@@ -163,7 +163,7 @@ impl<'a> Writer<'a> {
     fn list(
         &mut self,
         steps: &[RecordedStep<'_>],
-        layout: &ScratchLayout,
+        layout: &StepScratch,
         offset: usize,
     ) -> Result<weir_device_step_list> {
         let mut written = Vec::with_capacity(steps.len());

@@ -83,7 +83,7 @@ impl Opened {
 
 /// The parts of a block that the steps of a list use.
 #[derive(Debug, Default)]
-pub(super) struct ScratchLayout {
+pub(super) struct StepScratch {
     pub(super) bytes: usize,
     pub(super) steps: Vec<ScratchPart>,
 }
@@ -93,7 +93,7 @@ pub(super) struct ScratchLayout {
 pub(super) struct ScratchPart {
     pub(super) offset: usize,
     pub(super) bytes: usize,
-    pub(super) inside: Vec<ScratchLayout>,
+    pub(super) inside: Vec<StepScratch>,
 }
 
 /// A range of a block, the step that used it last, and the size it needs.
@@ -102,12 +102,12 @@ struct ScratchRange {
     bytes: usize,
 }
 
-impl ScratchLayout {
+impl StepScratch {
     /// Lays out steps, each with the steps it comes after and the bytes it needs.
     pub(super) fn of<'a>(
         steps: impl Iterator<Item = (&'a [usize], ScratchPart)>,
         alignment: usize,
-    ) -> Result<ScratchLayout> {
+    ) -> Result<StepScratch> {
         let mut slots: Vec<ScratchRange> = Vec::new();
         let mut found = Vec::new();
         for (at, (after, part)) in steps.enumerate() {
@@ -134,7 +134,7 @@ impl ScratchLayout {
         }
         let steps =
             found.into_iter().map(|(slot, part)| ScratchPart { offset: slot.map_or(0, |slot| offsets[slot]), ..part });
-        Ok(ScratchLayout { bytes, steps: steps.collect() })
+        Ok(StepScratch { bytes, steps: steps.collect() })
     }
 }
 
@@ -142,9 +142,9 @@ impl ScratchLayout {
 mod tests {
     use super::*;
 
-    fn layout(steps: &[(&[usize], usize)]) -> ScratchLayout {
+    fn layout(steps: &[(&[usize], usize)]) -> StepScratch {
         let part = |bytes| ScratchPart { offset: 0, bytes, inside: Vec::new() };
-        ScratchLayout::of(steps.iter().map(|&(after, bytes)| (after, part(bytes))), 64).unwrap()
+        StepScratch::of(steps.iter().map(|&(after, bytes)| (after, part(bytes))), 64).unwrap()
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct TestState {
 }
 
 /// One of its devices.
-struct TestDevice(&'static TestState);
+struct FaultyDevice(&'static TestState);
 
 /// An event.
 struct TestEvent {
@@ -77,7 +77,7 @@ fn state(ctx: *mut c_void) -> &'static TestState {
 
 fn of(device: *mut c_void) -> &'static TestState {
     // SAFETY: every device is a boxed Device.
-    unsafe { (*device.cast::<TestDevice>()).0 }
+    unsafe { (*device.cast::<FaultyDevice>()).0 }
 }
 
 /// Makes an object, unless this call is to fail.
@@ -113,10 +113,10 @@ unsafe extern "C" fn device_count(ctx: *mut c_void, out: *mut u32) -> i32 {
     status
 }
 unsafe extern "C" fn device_open(ctx: *mut c_void, _index: u32, out: *mut *mut c_void) -> i32 {
-    make(state(ctx), "device_open", TestDevice(state(ctx)), out)
+    make(state(ctx), "device_open", FaultyDevice(state(ctx)), out)
 }
 unsafe extern "C" fn device_close(ctx: *mut c_void, device: *mut c_void) {
-    unmake::<TestDevice>(state(ctx), device);
+    unmake::<FaultyDevice>(state(ctx), device);
 }
 unsafe extern "C" fn device_info(ctx: *mut c_void, _device: *mut c_void, info: *mut weir_device_info) -> i32 {
     let status = state(ctx).enter("device_info");
