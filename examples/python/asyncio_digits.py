@@ -38,11 +38,25 @@ class Notice(Structure):
     ]
 
 
+class RunOptions(Structure):
+    """weir_run_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("flags", c_uint64),
+        ("deadline_ns", c_uint64),
+        ("threadpool", c_void_p),
+        ("outputs", c_void_p),
+        ("num_outputs", c_size_t),
+        ("absent", c_void_p),
+        ("num_absent", c_size_t),
+        ("notice", POINTER(Notice)),
+    ]
+
+
 digits.STATUS_FUNCTIONS.update(
     {
         "weir_stream_create": [c_void_p, c_uint64, c_void_p, POINTER(c_void_p)],
-        "weir_run_options_create": [POINTER(c_void_p)],
-        "weir_run_options_set_notice": [c_void_p, POINTER(Notice)],
         "weir_program_start": [
             c_void_p,
             c_void_p,
@@ -58,7 +72,7 @@ digits.STATUS_FUNCTIONS.update(
         "weir_run_cancel": [c_void_p],
     }
 )
-digits.VOID_FUNCTIONS += ["weir_stream_release", "weir_run_options_destroy", "weir_run_release"]
+digits.VOID_FUNCTIONS += ["weir_stream_release", "weir_run_release"]
 
 
 class Runs:
@@ -67,9 +81,8 @@ class Runs:
     def __init__(self, weir):
         self.weir, self.under_way = weir, {}
         self.event_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.options = create(weir.weir_run_options_create)
         notice = Notice(struct_size=ctypes.sizeof(Notice), event_fd=self.event_fd)
-        weir.weir_run_options_set_notice(self.options, byref(notice))
+        self.options = RunOptions(struct_size=ctypes.sizeof(RunOptions), notice=ctypes.pointer(notice))
         asyncio.get_running_loop().add_reader(self.event_fd, self._some_are_over)
 
     def _some_are_over(self):
@@ -83,9 +96,8 @@ class Runs:
 
     async def run(self, program, stream, inputs, outputs, cancel=False):
         """Runs the program on an asynchronous stream. Other coroutines go on meanwhile."""
-        run = create(
-            self.weir.weir_program_start, program, stream, inputs, len(inputs), outputs, len(outputs), self.options
-        )
+        arguments = [program, stream, inputs, len(inputs), outputs, len(outputs), byref(self.options)]
+        run = create(self.weir.weir_program_start, *arguments)
         if cancel:
             self.weir.weir_run_cancel(run)
         self.under_way[run.value] = asyncio.get_running_loop().create_future()
@@ -97,7 +109,6 @@ class Runs:
 
     def close(self):
         asyncio.get_running_loop().remove_reader(self.event_fd)
-        self.weir.weir_run_options_destroy(self.options)
         os.close(self.event_fd)
 
 

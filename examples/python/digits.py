@@ -23,6 +23,7 @@ GOAL = 0.975
 WEIR_F32, WEIR_S32 = 1, 2
 WEIR_ENGINE_CPU = 1
 WEIR_MATMUL_BIAS, WEIR_MATMUL_RELU = 4, 8
+WEIR_HOP_NONE = 2**64 - 1
 
 
 class TensorDesc(Structure):
@@ -31,6 +32,22 @@ class TensorDesc(Structure):
 
 class MatmulDesc(Structure):
     _fields_ = [("struct_size", c_size_t), ("flags", c_uint64)]
+
+
+class CompileOptions(Structure):
+    """weir_compile_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("flags", c_uint64),
+        ("hop_ns", c_uint64),
+        ("blocking_threadpool", c_void_p),
+        ("partial_runs", c_size_t),
+        ("max_concurrent_runs", c_uint32),
+        ("placement", c_uint32),
+        ("segments", c_uint32),
+        ("reserved", c_uint32),
+    ]
 
 
 TaskFn = CFUNCTYPE(None, c_void_p, c_int32)
@@ -85,8 +102,6 @@ STATUS_FUNCTIONS = {
         POINTER(c_uint64),
     ],
     "weir_graph_add_output": [HANDLE, c_char_p, c_uint64],
-    "weir_compile_options_create": [OUT],
-    "weir_compile_options_set_hop_ns": [HANDLE, c_uint64],
     "weir_graph_compile": [HANDLE, OUT, c_size_t, HANDLE, OUT],
     "weir_program_run": [HANDLE, HANDLE, OUT, c_size_t, OUT, c_size_t, HANDLE],
 }
@@ -98,7 +113,6 @@ VOID_FUNCTIONS = [
     "weir_tensor_release",
     "weir_kernel_release",
     "weir_graph_destroy",
-    "weir_compile_options_destroy",
     "weir_program_release",
 ]
 TEXT_FUNCTIONS = {"weir_version_string": [], "weir_last_error_message": [], "weir_status_name": [c_int32]}
@@ -244,11 +258,8 @@ class Network:
         value = self._call("softmax", create(weir.weir_kernel_create_softmax, self.engine, None, None), value)
         value = self._call("argmax", create(weir.weir_kernel_create_argmax, self.engine, None, None), value)
         weir.weir_graph_add_output(self.graph, b"classes", value)
-        options = create(weir.weir_compile_options_create)
-        weir.weir_compile_options_set_hop_ns(options, 0)  # let small work go to the pool too
-        program = create(weir.weir_graph_compile, self.graph, (c_void_p * 1)(self.engine), 1, options)
-        weir.weir_compile_options_destroy(options)
-        return program
+        options = CompileOptions(ctypes.sizeof(CompileOptions), hop_ns=WEIR_HOP_NONE)  # small work goes to the pool too
+        return create(weir.weir_graph_compile, self.graph, (c_void_p * 1)(self.engine), 1, byref(options))
 
     def run(self):
         """Reads all scans: the logits as bytes, and the classes as a list."""

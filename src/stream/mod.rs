@@ -49,6 +49,7 @@ mod mark;
 mod models_of_fences;
 #[cfg(all(test, loom))]
 mod models_of_resubmitting;
+mod listener;
 mod notice;
 mod queue;
 mod resubmit_table;
@@ -60,7 +61,8 @@ mod wait;
 
 pub use account::{Account, Aside, Extent};
 pub use domain::{Domain, DomainId, check_name};
-pub use notice::{Listener, Notice, What};
+pub use listener::{KeptListener, Listener};
+pub use notice::{Notice, What};
 pub use queue::{DeviceQueue, Executor, JoinOutcome, Joinable, Mark, Queue, QueueAttr, QueueItem, QueueWork};
 pub use resubmit_table::MOST_WORDS;
 pub use together::{Scope, Synced, sync_all, sync_each, sync_one, time_ns};

@@ -301,7 +301,8 @@ typedef struct plan {
     int hop; /* -1: the default */
     int partial_lists;
     int max_runs;
-    int segments, device_control;
+    weir_segments segments;
+    int device_control;
     bool statistics, any_placement;
     bool uses[FEATURES];
     bool plain; /* nothing on devices, nothing that completes later */
