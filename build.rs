@@ -42,7 +42,6 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/dlpack.rs",
     "src/ffi/version.rs",
     "src/ffi/threadpool.rs",
-    "src/ffi/threadpool_attr.rs",
     "src/ffi/task_group.rs",
     "src/ffi/conformance.rs",
     "src/ffi/engine.rs",
@@ -58,7 +57,6 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/tensor.rs",
     "src/ffi/pinned.rs",
     "src/ffi/transfer.rs",
-    "src/ffi/kernel_attr.rs",
     "src/ffi/kernel.rs",
     "src/ffi/kernel_named.rs",
     "src/ffi/cuda.rs",
@@ -106,7 +104,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_threadpool_conformance",
         "Conformance",
-        "Does a pool, or a device, keep its side of the contract? The program weir_conformance asks this of pools and of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.",
+        "Does a pool, or a device, keep its side of the contract? The program weir_conformance asks this of pools and of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_options.checking) is asked all the time.",
     ),
     (
         "weir_engine_attr_create",
@@ -165,7 +163,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "A tensor is a dense, row-major array in an engine's memory, or over memory of yours.",
     ),
     (
-        "weir_kernel_attr_create",
+        "weir_kernel_create_host",
         "Kernel",
         "A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call through a weir_kernel_context.",
     ),

@@ -89,7 +89,7 @@ static weir_status (*close_pool)(weir_threadpool *, uint64_t);
 static weir_threadpool *make_pool(void *ctx) {
     const weir_threadpool_vtable vtable = {.struct_size = sizeof vtable, .num_threads = num_threads, .schedule = schedule};
     weir_threadpool *pool = NULL;
-    OK(weir_threadpool_create(&vtable, ctx, &pool));
+    OK(weir_threadpool_create(&vtable, ctx, NULL, &pool));
     return pool;
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use weir::base::{Desc, Ref, dtype};
 use weir::device::DeviceKind;
 use weir::device::emulated::Emulation;
-use weir::engine::{BoundKernel, Engine, EngineAttr, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, EngineAttr, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat, ValueId};
 use weir::kernel::builtin::{Binary, Eltwise};
 use weir::kernel::vector::{binary, eltwise::Op};
@@ -37,7 +37,7 @@ fn program(index: u32, streams: u32, kernel_ns: u64, (chains, length): (usize, u
     let mut graph = Graph::new("chains");
     let x = graph.add_input("x", desc()).unwrap();
     let square = Arc::new(Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 });
-    let kernel = BoundKernel::create(engine.clone(), square, &KernelAttr::default()).unwrap();
+    let kernel = BoundKernel::create(engine.clone(), square, &KernelOptions::default()).unwrap();
     for chain in 0..chains {
         let end = (0..length).fold(x, |value, i| {
             graph.add_kernel(&format!("{chain}.{i}"), kernel.clone(), &[value], 1).unwrap().output(0)
@@ -100,7 +100,7 @@ fn with_and_without_segments(first: u32, name: &str, shape: (usize, usize), roun
 }
 
 fn bound(on: &Ref<Engine>, kernel: impl Kernel + 'static) -> Ref<BoundKernel> {
-    BoundKernel::create(on.clone(), Arc::new(kernel), &KernelAttr::default()).unwrap()
+    BoundKernel::create(on.clone(), Arc::new(kernel), &KernelOptions::default()).unwrap()
 }
 
 fn tanh(on: &Ref<Engine>) -> Ref<BoundKernel> {

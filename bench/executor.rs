@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use weir::base::{Desc, Error, Ref, Result, dtype};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions};
 use weir::kernel::builtin::Binary;
 use weir::kernel::vector::binary;
 use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::threadpool::{ThreadPool, ThreadPoolAttr};
+use weir::threadpool::{ThreadPool, ThreadPoolOptions};
 
 fn pool(threads: usize) -> Ref<ThreadPool> {
-    ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(threads), ..ThreadPoolAttr::default() }).unwrap()
+    ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(threads), ..ThreadPoolOptions::default() }).unwrap()
 }
 
 fn run(program: &Ref<Program>, options: &RunOptions) {
@@ -75,7 +75,7 @@ fn cpu() -> Ref<Engine> {
 }
 
 fn bound(kernel: Arc<dyn Kernel>) -> Ref<BoundKernel> {
-    BoundKernel::create(cpu(), kernel, &KernelAttr::default()).unwrap()
+    BoundKernel::create(cpu(), kernel, &KernelOptions::default()).unwrap()
 }
 
 /// So many constants with so many readers each. Items are nodes, constants too, as TensorFlow counts them.

@@ -15,7 +15,7 @@ use weir::abi::{
 };
 use weir::base::{Desc, Kind, Object, Ref, Result, dtype};
 use weir::device::{CUDA_KERNEL, DeviceKind};
-use weir::engine::{BoundKernel, Engine, KernelAttr, KernelIdentity, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelOptions, KernelIdentity, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 
@@ -140,7 +140,7 @@ fn kernel(engine: &Ref<Engine>, inputs: usize) -> Ref<BoundKernel> {
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&desc).cast::<u8>(), size_of_val(&desc)) };
     let operation = KernelIdentity { name: CUDA_KERNEL, attributes, ..KernelIdentity::default() };
-    BoundKernel::create_as(engine.clone(), Arc::new(Signature(inputs)), operation, &KernelAttr::default()).unwrap()
+    BoundKernel::create_as(engine.clone(), Arc::new(Signature(inputs)), operation, &KernelOptions::default()).unwrap()
 }
 
 /// So many kernels one behind the other, with an input and an output on the engine. The first one alone reads the

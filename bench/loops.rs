@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use weir::base::{Desc, Ref, Result, dtype};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
 use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::threadpool::{ThreadPool, ThreadPoolAttr};
+use weir::threadpool::{ThreadPool, ThreadPoolOptions};
 
 const ITERATIONS: i32 = 200;
 
@@ -63,7 +63,7 @@ struct Builder {
 impl Builder {
     fn add(&mut self, name: &str, ns: u64, inputs: &[ValueId], f: fn(&[i32]) -> i32) -> ValueId {
         let kernel = Arc::new(Work { inputs: inputs.len(), ns, f });
-        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap();
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelOptions::default()).unwrap();
         self.graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
     }
 }
@@ -115,7 +115,7 @@ fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(41);
     let engine = Engine::create(DeviceKind::CPU, 0, None).unwrap();
     // The caller and one thread of the pool.
-    let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(1), ..ThreadPoolAttr::default() }).unwrap();
+    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
     let (shared, alone) = (RunOptions { threadpool: Some(pool), ..RunOptions::default() }, RunOptions::default());
     let (input, output) = (tensor(&engine, ITERATIONS), tensor(&engine, 0));
     println!(

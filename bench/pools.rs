@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use weir::base::Ref;
-use weir::threadpool::{Span, ThreadPool, ThreadPoolAttr, parallel_for};
+use weir::threadpool::{Span, ThreadPool, ThreadPoolOptions, parallel_for};
 
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -140,7 +140,7 @@ fn efficiency(pool: &Ref<ThreadPool>, rounds: usize, per_ns: f64) {
 
 fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(101);
-    let attr = ThreadPoolAttr { num_threads: Some(1), ..ThreadPoolAttr::default() };
+    let attr = ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() };
     let pool = ThreadPool::builtin(&attr).expect("a thread");
     let per_ns = calibrate();
     let threads = AtomicU64::new(0);

@@ -8,7 +8,7 @@ use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, half_microse
 use std::time::Instant;
 use weir::base::{Error, Ref};
 use weir::graph::{Program, RunOptions};
-use weir::threadpool::{ThreadPool, ThreadPoolAttr};
+use weir::threadpool::{ThreadPool, ThreadPoolOptions};
 
 fn run(program: &Ref<Program>, options: &RunOptions) {
     let none = |_: usize| Err(Error::internal("the shapes have no tensors"));
@@ -42,7 +42,7 @@ fn measure(shape: &Shape, body: Body, rounds: usize, pool: &Ref<ThreadPool>) -> 
 fn main() {
     // cargo passes --bench; any number is the count of rounds.
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(301);
-    let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(1), ..ThreadPoolAttr::default() }).unwrap();
+    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
     let shapes = [chain(), wide(), fanout(), tree(), bm_executor("BM_executor(16,1024)", 16, 1024)];
     for (title, body) in [("empty bodies", empty as Body), ("bodies of about half a microsecond", half_microsecond)] {
         println!("{title}, ns per node, medians of {rounds} rounds");

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 use weir::base::{Desc, Ref, Result, dtype};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::kernel::Task;
 use weir::kernel::builtin::Eltwise;
 use weir::kernel::vector::eltwise::Op;
@@ -58,7 +58,7 @@ fn desc() -> Desc {
 
 fn with_kernel(engine: &Ref<Engine>) -> (Ref<BoundKernel>, Ref<Tensor>, Ref<Tensor>) {
     let square = Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
-    let kernel = BoundKernel::create(engine.clone(), square, &KernelAttr::default()).unwrap();
+    let kernel = BoundKernel::create(engine.clone(), square, &KernelOptions::default()).unwrap();
     let tensor = || Tensor::create(engine.clone(), desc()).unwrap();
     (kernel, tensor(), tensor())
 }

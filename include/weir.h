@@ -18,7 +18,7 @@
  *   library             weir_version, weir_check_version, weir_runtime_get_info, weir_runtime_get_threads
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
  *   task groups         weir_task_group_create, weir_task_group_spawn, weir_task_group_synchronize, weir_task_group_cancel
- *   conformance         weir_threadpool_conformance, weir_device_conformance, weir_threadpool_attr_set_checking
+ *   conformance         weir_threadpool_conformance, weir_device_conformance, weir_threadpool_options (checking)
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
  *   emulated devices    weir_engine_attr_set_emulation, weir_emulated_get_races
@@ -102,6 +102,9 @@ struct DLManagedTensorVersioned;
 #endif
 #endif
 
+
+/** For weir_threadpool_options.spin_ns: threads without work sleep at once. */
+#define WEIR_SPIN_NONE UINT64_MAX
 
 /** Time-outs. All time-outs are relative and in nanoseconds. */
 #define WEIR_TIMEOUT_INFINITE UINT64_MAX
@@ -1059,9 +1062,6 @@ typedef struct weir_graph weir_graph;
 /** A function over tensors with a checked signature. Shared: create, retain, release. */
 typedef struct weir_kernel weir_kernel;
 
-/** Settings for weir_kernel_create_*. Owned: create, destroy. */
-typedef struct weir_kernel_attr weir_kernel_attr;
-
 /** A running call as the kernel's compute function sees it. Valid only during that call. */
 typedef struct weir_kernel_context weir_kernel_context;
 
@@ -1100,9 +1100,6 @@ typedef struct weir_tensor weir_tensor;
  * thread. Shared: create, retain, release.
  */
 typedef struct weir_threadpool weir_threadpool;
-
-/** Settings for weir_threadpool_create_builtin. Owned: create, destroy. */
-typedef struct weir_threadpool_attr weir_threadpool_attr;
 
 /**
  * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are Abseil's
@@ -1273,6 +1270,53 @@ typedef struct weir_threadpool_vtable {
 } weir_threadpool_vtable;
 
 /**
+ * The costs of bringing threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
+ * than that.
+ */
+typedef struct weir_threadpool_costs {
+  /** sizeof(weir_threadpool_costs), set by the caller. */
+  size_t struct_size;
+  /** Time that the caller spends on each helper before it can work itself. */
+  double submit_ns;
+  /** Time from the request until the helper begins. */
+  double arrive_ns;
+  /** Time from the end of the last piece until the caller continues. */
+  double join_ns;
+} weir_threadpool_costs;
+
+/** What the creation of a pool takes. All-zero, and NULL, is the default. */
+typedef struct weir_threadpool_options {
+  /** sizeof(weir_threadpool_options) of the caller's header. */
+  size_t struct_size;
+  /**
+   * For weir_threadpool_create_builtin: the number of threads, 1 to 256; 0 = one for each processor that this
+   * process may use (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+   */
+  int32_t num_threads;
+  /**
+   * For weir_threadpool_create: 1 = the pool is checked, 0 = not. A pool in checking mode is verified on the work
+   * that it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns
+   * early, threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is
+   * still done once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the
+   * pool gets no more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize,
+   * weir_run_synchronize, and calls on synchronous streams that use the pool return FAILED_PRECONDITION with the
+   * clause after finishing their work. A task that the pool accepted and has not begun after five seconds counts as
+   * lost, and a later call of weir runs it. Each task costs a few microseconds more.
+   */
+  int32_t checking;
+  /**
+   * For weir_threadpool_create_builtin: how long a thread without work spins before it sleeps, in nanoseconds, at
+   * most one second; 0 = 20 us, WEIR_SPIN_NONE = not at all.
+   */
+  uint64_t spin_ns;
+  /**
+   * The costs of the pool's threads, for a host that knows them; NULL = to be measured. Shared regions refine the
+   * figures all the same.
+   */
+  const struct weir_threadpool_costs *costs;
+} weir_threadpool_options;
+
+/**
  * Runs once after all pieces of a region, in the thread that leaves the region last, and not at all if a piece has
  * failed. Returns WEIR_OK, or the status that the region then returns.
  */
@@ -1314,21 +1358,6 @@ typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t 
  * are as for weir_range_fn.
  */
 typedef int32_t (*weir_box_fn)(void *arg, const int64_t *begin, const int64_t *end, int32_t slot);
-
-/**
- * The costs of bringing threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
- * than that.
- */
-typedef struct weir_threadpool_costs {
-  /** sizeof(weir_threadpool_costs), set by the caller. */
-  size_t struct_size;
-  /** Time that the caller spends on each helper before it can work itself. */
-  double submit_ns;
-  /** Time from the request until the helper begins. */
-  double arrive_ns;
-  /** Time from the end of the last piece until the caller continues. */
-  double join_ns;
-} weir_threadpool_costs;
 
 /**
  * A host function that runs as one piece of work: on a stream (weir_enqueue_task) or as a node of a graph
@@ -2342,6 +2371,19 @@ typedef struct weir_matmul_desc {
    */
   struct weir_packed_weights *weights;
 } weir_matmul_desc;
+
+/** What the creation of a kernel takes besides its description. All-zero, and NULL, is the default. */
+typedef struct weir_kernel_options {
+  /** sizeof(weir_kernel_options) of the caller's header. */
+  size_t struct_size;
+  /** A name for error texts and dumps, UTF-8, which is copied; NULL or "" = the name of the operation, "matmul". */
+  const char *name;
+  /**
+   * Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate. It guides scheduling and never
+   * changes a result.
+   */
+  uint64_t cost_ns;
+} weir_kernel_options;
 
 /**
  * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
@@ -3436,30 +3478,19 @@ weir_status weir_runtime_get_threads(struct weir_thread_info *infos,
  * one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once, after the last
  * reference is gone and the last task returned, or in weir_threadpool_close; if this call fails, it is never called.
  * Knowledge about a pool applies to all pools with the same functions, flags and width, so a host may create a pool
- * for each call: that costs no memory after the first, and no system call.
+ * for each call: that costs no memory after the first, and no system call. options may be NULL; what they say for a
+ * built-in pool only is refused.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule;
+ * options that are not for a host's pool).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_threadpool_create(const struct weir_threadpool_vtable *vtable,
                                    void *ctx,
+                                   const struct weir_threadpool_options *options,
                                    struct weir_threadpool **out_pool);
-
-/**
- * As weir_threadpool_create, with settings; NULL attr: all default. Settings for the built-in pool only (num_threads,
- * spin_ns) are refused.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
- * Errors: those of weir_threadpool_create; INVALID_ARGUMENT (attr sets num_threads or spin_ns).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_create_with_attr(const struct weir_threadpool_vtable *vtable,
-                                             void *ctx,
-                                             const struct weir_threadpool_attr *attr,
-                                             struct weir_threadpool **out_pool);
 
 /**
  * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how: "H5: parallel_for ran index
@@ -3492,15 +3523,15 @@ weir_status weir_threadpool_get_vtable(struct weir_threadpool *pool,
                                        void **out_ctx);
 
 /**
- * Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: one thread for each
- * processor that this process may use (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+ * Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. options may be NULL; what they
+ * say for a host's pool only is refused.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
- * Errors: INVALID_ARGUMENT (also if attr sets checking); RESOURCE_EXHAUSTED if threads cannot be started.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
+ * Errors: INVALID_ARGUMENT (an option's value, or one that is not for a built-in pool; WEIR_NUM_THREADS); RESOURCE_EXHAUSTED if threads cannot be started.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_threadpool_create_builtin(const struct weir_threadpool_attr *attr,
+weir_status weir_threadpool_create_builtin(const struct weir_threadpool_options *options,
                                            struct weir_threadpool **out_pool);
 
 /**
@@ -3666,111 +3697,6 @@ weir_status weir_threadpool_get_costs(const struct weir_threadpool *pool,
                                       struct weir_threadpool_costs *out_costs);
 
 /**
- * Creates settings, all default. num_threads and spin_ns are for weir_threadpool_create_builtin, checking is for
- * weir_threadpool_create_with_attr; either refuses the other's settings, so that none is silently ignored.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_threadpool_attr_create(struct weir_threadpool_attr **out_attr);
-
-/**
- * Destroys settings. NULL does nothing.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
-WEIR_API void weir_threadpool_attr_destroy(struct weir_threadpool_attr *attr);
-
-/**
- * Number of threads, 1 to 256; 0 = the default (see weir_threadpool_create_builtin).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_set_num_threads(struct weir_threadpool_attr *attr,
-                                                 int32_t num_threads);
-
-/**
- * The number of threads that was set; 0 = the default.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_get_num_threads(const struct weir_threadpool_attr *attr,
-                                                 int32_t *out_num_threads);
-
-/**
- * How long a thread of the pool without work spins before it sleeps, in nanoseconds; 0 = not at all. Default 20 us, at
- * most one second.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_set_spin_ns(struct weir_threadpool_attr *attr,
-                                             uint64_t spin_ns);
-
-/**
- * The spin budget that was set, in nanoseconds.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_get_spin_ns(const struct weir_threadpool_attr *attr,
-                                             uint64_t *out_spin_ns);
-
-/**
- * Whether weir checks a host's pool (1) or not (0, the default). A pool in checking mode is verified on the work that
- * it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns early,
- * threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is still done
- * once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the pool gets no
- * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_synchronize, and calls on
- * synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A task
- * that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it. Each
- * task costs a few microseconds more; without checking mode there is no cost.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_set_checking(struct weir_threadpool_attr *attr,
-                                              int32_t checking);
-
-/**
- * Whether checking mode was set (1) or not (0).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_get_checking(const struct weir_threadpool_attr *attr,
-                                              int32_t *out_checking);
-
-/**
- * The costs of the pool's threads, for a host that knows them: weir then does not measure them. Shared regions refine
- * the figures all the same. NULL costs: to be measured, the default.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
- * Errors: INVALID_ARGUMENT (a figure below 0 or not finite).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_set_costs(struct weir_threadpool_attr *attr,
-                                           const struct weir_threadpool_costs *costs);
-
-/**
- * The costs that were set; all members 0 if none were.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_get_costs(const struct weir_threadpool_attr *attr,
-                                           struct weir_threadpool_costs *out_costs);
-
-/**
  * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_synchronize runs those that have not begun and
  * waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
  * shared with it. NULL: the tasks run in the threads that spawn and wait.
@@ -3903,8 +3829,8 @@ weir_status weir_task_group_notify(struct weir_task_group *group,
 
 /* ---- Conformance -------------------------------------------------------------------------------------------------
  * Does a pool, or a device, keep its side of the contract? The program weir_conformance asks this of pools and
- * of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all
- * the time.
+ * of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_options.checking) is asked all the
+ * time.
  */
 
 /**
@@ -5503,59 +5429,6 @@ weir_status weir_enqueue_fill(struct weir_stream *stream,
  */
 
 /**
- * Creates settings for kernels, all default.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_create(struct weir_kernel_attr **out_attr);
-
-/**
- * Destroys settings. NULL does nothing.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
-WEIR_API void weir_kernel_attr_destroy(struct weir_kernel_attr *attr);
-
-/**
- * A name for error texts and dumps, UTF-8. Without one a kernel has the name of its operation, "matmul".
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
- * INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_set_name(struct weir_kernel_attr *attr, const char *name);
-
-/**
- * Copies the name that was set, "" if none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_attr_get_name(const struct weir_kernel_attr *attr,
-                                      char *buffer,
-                                      size_t capacity,
-                                      size_t *out_length);
-
-/**
- * Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides
- * scheduling and never changes a result.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_set_cost_ns(struct weir_kernel_attr *attr, uint64_t cost_ns);
-
-/**
- * The run time that was set, in nanoseconds.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_attr_get_cost_ns(const struct weir_kernel_attr *attr,
-                                         uint64_t *out_cost_ns);
-
-/**
  * Creates a kernel from a function of the host's.
  *
  * Thread safety: any thread. Blocking: never.
@@ -5575,7 +5448,7 @@ weir_status weir_kernel_create_host(struct weir_engine *engine,
  * flags.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied, and the kernel keeps desc->weights alive.
+ * options are copied, and the kernel keeps desc->weights alive.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
  * are to be transposed or are of another engine's device, WEIR_MAX_ISA).
  */
@@ -5583,41 +5456,41 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_matmul(struct weir_engine *engine,
                                       const struct weir_matmul_desc *desc,
-                                      const struct weir_kernel_attr *attr,
+                                      const struct weir_kernel_options *options,
                                       struct weir_kernel **out_kernel);
 
 /**
  * Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_add(struct weir_engine *engine,
                                    const struct weir_add_desc *desc,
-                                   const struct weir_kernel_attr *attr,
+                                   const struct weir_kernel_options *options,
                                    struct weir_kernel **out_kernel);
 
 /**
  * Creates a rectifier, see weir_relu_desc. desc may be NULL.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_relu(struct weir_engine *engine,
                                     const struct weir_relu_desc *desc,
-                                    const struct weir_kernel_attr *attr,
+                                    const struct weir_kernel_options *options,
                                     struct weir_kernel **out_kernel);
 
 /**
  * Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
  * (axis outside -8..7).
  */
@@ -5625,21 +5498,21 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_softmax(struct weir_engine *engine,
                                        const struct weir_softmax_desc *desc,
-                                       const struct weir_kernel_attr *attr,
+                                       const struct weir_kernel_options *options,
                                        struct weir_kernel **out_kernel);
 
 /**
  * Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_argmax(struct weir_engine *engine,
                                       const struct weir_argmax_desc *desc,
-                                      const struct weir_kernel_attr *attr,
+                                      const struct weir_kernel_options *options,
                                       struct weir_kernel **out_kernel);
 
 /**
@@ -5720,10 +5593,10 @@ weir_status weir_enqueue(struct weir_stream *stream,
                          size_t num_outputs);
 
 /**
- * Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may
- * be NULL; without a name in it the kernel has the name of the operation.
+ * Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. options
+ * may be NULL; without a name in them the kernel has the name of the operation.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
  * bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
  * or the engine is a CPU engine; else errors of the device.
@@ -5732,7 +5605,7 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_named(struct weir_engine *engine,
                                      const struct weir_named_kernel_desc *desc,
-                                     const struct weir_kernel_attr *attr,
+                                     const struct weir_kernel_options *options,
                                      struct weir_kernel **out_kernel);
 
 
@@ -5811,11 +5684,11 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_record_cuda_event(struct weir_st
  * Creates a kernel from source code of the caller's: CUDA C++, PTX or a binary. It is compiled, if necessary, and
  * loaded in this call; a launch only fills in addresses and counts. The output of NVRTC is cached on disk, in the
  * folder that the environment variable WEIR_CUDA_CACHE names (empty = no cache), else in weir/cuda in the user's cache
- * folder; a file is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
+ * folder; a file is read only if nobody but this user can have written it. options may be NULL; without a name in them the
  * kernel has the name of its entry.
  *
  * Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to
- * *out_kernel; desc, the data it points to and attr are copied; desc->user passes to the kernel if desc->destroy is
+ * *out_kernel; desc, the data it points to and options are copied; desc->user passes to the kernel if desc->destroy is
  * given. Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that do not match the entry as far
  * as the driver knows them; a source with errors: the text is the compiler's); OUT_OF_RANGE; NOT_FOUND if there is no
  * such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
@@ -5825,13 +5698,13 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_cuda(struct weir_engine *engine,
                                     const struct weir_cuda_kernel_desc *desc,
-                                    const struct weir_kernel_attr *attr,
+                                    const struct weir_kernel_options *options,
                                     struct weir_kernel **out_kernel);
 
 /**
  * Creates a unary elementwise function, see weir_eltwise_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
  * does not have, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
  */
@@ -5839,84 +5712,84 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_eltwise(struct weir_engine *engine,
                                        const struct weir_eltwise_desc *desc,
-                                       const struct weir_kernel_attr *attr,
+                                       const struct weir_kernel_options *options,
                                        struct weir_kernel **out_kernel);
 
 /**
  * Creates a binary elementwise function, see weir_binary_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_binary(struct weir_engine *engine,
                                       const struct weir_binary_desc *desc,
-                                      const struct weir_kernel_attr *attr,
+                                      const struct weir_kernel_options *options,
                                       struct weir_kernel **out_kernel);
 
 /**
  * Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_select(struct weir_engine *engine,
                                       const struct weir_select_desc *desc,
-                                      const struct weir_kernel_attr *attr,
+                                      const struct weir_kernel_options *options,
                                       struct weir_kernel **out_kernel);
 
 /**
  * Creates a conversion to another storage type, see weir_convert_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, dtype, scale or shift that is NaN, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_convert(struct weir_engine *engine,
                                        const struct weir_convert_desc *desc,
-                                       const struct weir_kernel_attr *attr,
+                                       const struct weir_kernel_options *options,
                                        struct weir_kernel **out_kernel);
 
 /**
  * Creates a quantization, see weir_quantize_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_quantize(struct weir_engine *engine,
                                         const struct weir_quantize_desc *desc,
-                                        const struct weir_kernel_attr *attr,
+                                        const struct weir_kernel_options *options,
                                         struct weir_kernel **out_kernel);
 
 /**
  * Creates a dequantization, see weir_dequantize_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_dequantize(struct weir_engine *engine,
                                           const struct weir_dequantize_desc *desc,
-                                          const struct weir_kernel_attr *attr,
+                                          const struct weir_kernel_options *options,
                                           struct weir_kernel **out_kernel);
 
 /**
  * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
  * WEIR_MAX_RANK, a dimension that does not exist).
  */
@@ -5924,41 +5797,41 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_transpose(struct weir_engine *engine,
                                          const struct weir_transpose_desc *desc,
-                                         const struct weir_kernel_attr *attr,
+                                         const struct weir_kernel_options *options,
                                          struct weir_kernel **out_kernel);
 
 /**
  * Creates a concatenation, see weir_concat_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size); OUT_OF_RANGE (num_inputs, axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_concat(struct weir_engine *engine,
                                       const struct weir_concat_desc *desc,
-                                      const struct weir_kernel_attr *attr,
+                                      const struct weir_kernel_options *options,
                                       struct weir_kernel **out_kernel);
 
 /**
  * Creates a slice, see weir_slice_desc.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_slice(struct weir_engine *engine,
                                      const struct weir_slice_desc *desc,
-                                     const struct weir_kernel_attr *attr,
+                                     const struct weir_kernel_options *options,
                                      struct weir_kernel **out_kernel);
 
 /**
  * Creates a padding, see weir_pad_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
  * WEIR_MAX_RANK).
  */
@@ -5966,13 +5839,13 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_pad(struct weir_engine *engine,
                                    const struct weir_pad_desc *desc,
-                                   const struct weir_kernel_attr *attr,
+                                   const struct weir_kernel_options *options,
                                    struct weir_kernel **out_kernel);
 
 /**
  * Creates a reshape, see weir_reshape_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
  * OUT_OF_RANGE (rank above WEIR_MAX_RANK).
  */
@@ -5980,27 +5853,27 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_reshape(struct weir_engine *engine,
                                        const struct weir_reshape_desc *desc,
-                                       const struct weir_kernel_attr *attr,
+                                       const struct weir_kernel_options *options,
                                        struct weir_kernel **out_kernel);
 
 /**
  * Creates a gather, see weir_gather_desc. NULL desc = axis -1.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_gather(struct weir_engine *engine,
                                       const struct weir_gather_desc *desc,
-                                      const struct weir_kernel_attr *attr,
+                                      const struct weir_kernel_options *options,
                                       struct weir_kernel **out_kernel);
 
 /**
  * Creates a reduction, see weir_reduce_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2,
  * eps below 0 or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above
  * WEIR_MAX_RANK, an axis outside -8..7).
@@ -6009,13 +5882,13 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_reduce(struct weir_engine *engine,
                                       const struct weir_reduce_desc *desc,
-                                      const struct weir_kernel_attr *attr,
+                                      const struct weir_kernel_options *options,
                                       struct weir_kernel **out_kernel);
 
 /**
  * Creates a normalisation, see weir_norm_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group
  * normalisation or not 0 of another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
  */
@@ -6023,7 +5896,7 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_norm(struct weir_engine *engine,
                                     const struct weir_norm_desc *desc,
-                                    const struct weir_kernel_attr *attr,
+                                    const struct weir_kernel_options *options,
                                     struct weir_kernel **out_kernel);
 
 /**
@@ -6031,7 +5904,7 @@ weir_status weir_kernel_create_norm(struct weir_engine *engine,
  * no padding, strides of 1.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
  * OUT_OF_RANGE (negative or enormous numbers).
  */
@@ -6039,14 +5912,14 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_conv(struct weir_engine *engine,
                                     const struct weir_conv_desc *desc,
-                                    const struct weir_kernel_attr *attr,
+                                    const struct weir_kernel_options *options,
                                     struct weir_kernel **out_kernel);
 
 /**
  * Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
  * OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
  */
@@ -6054,7 +5927,7 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_pooling(struct weir_engine *engine,
                                        const struct weir_pooling_desc *desc,
-                                       const struct weir_kernel_attr *attr,
+                                       const struct weir_kernel_options *options,
                                        struct weir_kernel **out_kernel);
 
 /**
@@ -6062,14 +5935,14 @@ weir_status weir_kernel_create_pooling(struct weir_engine *engine,
  * biases, gates in the order of ONNX.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_lstm(struct weir_engine *engine,
                                     const struct weir_lstm_desc *desc,
-                                    const struct weir_kernel_attr *attr,
+                                    const struct weir_kernel_options *options,
                                     struct weir_kernel **out_kernel);
 
 /**
@@ -6077,14 +5950,14 @@ weir_status weir_kernel_create_lstm(struct weir_engine *engine,
  * biases, gates in the order of ONNX, reset before the product.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
+ * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_gru(struct weir_engine *engine,
                                    const struct weir_gru_desc *desc,
-                                   const struct weir_kernel_attr *attr,
+                                   const struct weir_kernel_options *options,
                                    struct weir_kernel **out_kernel);
 
 /**
@@ -6133,7 +6006,7 @@ weir_status weir_packed_weights_get_size(const struct weir_packed_weights *weigh
  * Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
  * desc = 32-bit sums, no zero points.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
  * are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
  * type, reserved not 0, a scale that is not finite, weights that are not s8, are to be transposed or are of another
  * engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
@@ -6142,7 +6015,7 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_matmul_int8(struct weir_engine *engine,
                                            const struct weir_matmul_int8_desc *desc,
-                                           const struct weir_kernel_attr *attr,
+                                           const struct weir_kernel_options *options,
                                            struct weir_kernel **out_kernel);
 
 
@@ -7597,7 +7470,7 @@ weir_status weir_variable_assign(struct weir_resource *variable,
  * of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
  * anywhere. They run in every run of a program, whether or not their outputs are used.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
  * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Calls of the kernel, and weir_graph_compile:
  * NOT_FOUND (the variable was destroyed).
  */
@@ -7605,21 +7478,21 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_variable_read(struct weir_engine *engine,
                                              const struct weir_resource *variable,
-                                             const struct weir_kernel_attr *attr,
+                                             const struct weir_kernel_options *options,
                                              struct weir_kernel **out_kernel);
 
 /**
  * Creates a kernel that assigns a value to a variable: one input like the variable, no output. Otherwise as
  * weir_kernel_create_variable_read. A write that has begun is completed, even if the run is cancelled.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
  * Errors: those of weir_kernel_create_variable_read.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_variable_assign(struct weir_engine *engine,
                                                const struct weir_resource *variable,
-                                               const struct weir_kernel_attr *attr,
+                                               const struct weir_kernel_options *options,
                                                struct weir_kernel **out_kernel);
 
 /**
@@ -7627,14 +7500,14 @@ weir_status weir_kernel_create_variable_assign(struct weir_engine *engine,
  * the sums of weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which
  * may show in floating point. Otherwise as weir_kernel_create_variable_assign.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
  * Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_variable_assign_add(struct weir_engine *engine,
                                                    const struct weir_resource *variable,
-                                                   const struct weir_kernel_attr *attr,
+                                                   const struct weir_kernel_options *options,
                                                    struct weir_kernel **out_kernel);
 
 
@@ -7718,7 +7591,7 @@ weir_status weir_table_export(const struct weir_resource *table,
  * A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
  * (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
  * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an
  * accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
  */
@@ -7726,7 +7599,7 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_table_find(struct weir_engine *engine,
                                           const struct weir_resource *table,
-                                          const struct weir_kernel_attr *attr,
+                                          const struct weir_kernel_options *options,
                                           struct weir_kernel **out_kernel);
 
 /**
@@ -7734,28 +7607,28 @@ weir_status weir_kernel_create_table_find(struct weir_engine *engine,
  * shape followed by the row's. No output. As weir_table_insert: in the order of the keys, all or none. Otherwise as
  * weir_kernel_create_table_find.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
  * Errors: those of weir_kernel_create_table_find; of its calls RESOURCE_EXHAUSTED, too.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_table_insert(struct weir_engine *engine,
                                             const struct weir_resource *table,
-                                            const struct weir_kernel_attr *attr,
+                                            const struct weir_kernel_options *options,
                                             struct weir_kernel **out_kernel);
 
 /**
  * Creates a kernel that returns the number of keys of a table: no input, one output, a scalar of s64. Otherwise as
  * weir_kernel_create_table_find.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
  * Errors: those of weir_kernel_create_table_find.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_table_size(struct weir_engine *engine,
                                           const struct weir_resource *table,
-                                          const struct weir_kernel_attr *attr,
+                                          const struct weir_kernel_options *options,
                                           struct weir_kernel **out_kernel);
 
 #ifdef __cplusplus

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::Duration;
 use weir::base::{Code, Desc, Error, Ref, Result, dtype};
-use weir::engine::{BoundKernel, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, DumpFormat, Graph, Program, RunOptions};
 use weir::kernel::{Kernel, KernelContext, Outputs, Task};
-use weir::threadpool::{Span, ThreadPool, ThreadPoolAttr};
+use weir::threadpool::{Span, ThreadPool, ThreadPoolOptions};
 
 fn desc() -> Desc {
     Desc::new(dtype::S32, &[5])
@@ -56,7 +56,7 @@ fn a_panic_in_a_kernel_is_an_error_of_the_run() {
     let engine = cpu();
     let kernel = Arc::new(Panics(AtomicBool::new(true)));
     let bound =
-        BoundKernel::create(Ref::clone(&engine), Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default())
+        BoundKernel::create(Ref::clone(&engine), Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelOptions::default())
             .unwrap();
     let mut graph = Graph::new("panics");
     let node = graph.add_kernel("k", bound, &[], 1).unwrap();
@@ -91,7 +91,7 @@ fn nodes_are_measured_by_whoever_runs_them() {
         graph.add_task(&format!("n{i}"), Arc::new(Slow), 1_000_000).unwrap();
     }
     let program = Program::compile(&graph, vec![engine], &CompileOptions::default()).unwrap();
-    let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(1), ..ThreadPoolAttr::default() }).unwrap();
+    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
     let options = RunOptions { threadpool: Some(pool), ..RunOptions::default() };
     let none = |_: usize| Err(Error::internal("no tensors"));
     for _ in 0..3 {

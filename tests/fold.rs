@@ -7,7 +7,7 @@ use kit::run::{cpu, fact, run, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir::base::{Code, Desc, Error, Ref, Result};
-use weir::engine::{BoundKernel, Engine, KernelAttr};
+use weir::engine::{BoundKernel, Engine, KernelOptions};
 use weir::graph::{CompileOptions, Graph, NodeId, Program, RunOptions, ValueId};
 use weir::kernel::{Kernel, KernelContext, Outputs, Task};
 
@@ -66,7 +66,7 @@ impl Build {
 
     fn sum(&mut self, graph: &mut Graph, inputs: &[ValueId], plus: i32, pure: bool) -> NodeId {
         let kernel = Arc::new(Sum { inputs: inputs.len(), plus, pure, calls: Arc::clone(&self.calls) });
-        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap();
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelOptions::default()).unwrap();
         graph.add_kernel(&self.name(), kernel, inputs, 1).unwrap()
     }
 

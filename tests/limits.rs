@@ -13,7 +13,7 @@ use weir::device::DeviceKind;
 use weir::engine::{Event, Stream, StreamAttr};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::Task;
-use weir::threadpool::{Span, ThreadPool, ThreadPoolAttr, parallel_for};
+use weir::threadpool::{Span, ThreadPool, ThreadPoolOptions, parallel_for};
 
 #[derive(Default)]
 struct Count(AtomicU64);
@@ -136,7 +136,7 @@ fn an_idle_pool_uses_no_processor() {
         assert!(status.success());
         return;
     }
-    let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(4), ..ThreadPoolAttr::default() }).unwrap();
+    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(4), ..ThreadPoolOptions::default() }).unwrap();
     let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
     let lane = Stream::create(cpu(), attr).unwrap();

@@ -9,7 +9,7 @@ use kit::random::Random;
 use kit::run::{all_pools, cpu, execute, fact, on};
 use std::sync::Arc;
 use weir::base::{Desc, Ref, Result, dtype};
-use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, ValueId};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 use weir::threadpool::ThreadPool;
@@ -194,7 +194,7 @@ impl Build {
 
     fn op(&mut self, graph: &mut Graph, what: What, inputs: &[ValueId], len: usize, in_place: bool) -> NodeId {
         let kernel = Arc::new(Op { what, inputs: inputs.len(), len, in_place });
-        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap();
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelOptions::default()).unwrap();
         graph.add_kernel(&self.name(), kernel, inputs, 1).unwrap()
     }
 

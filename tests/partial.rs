@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir::base::{Code, Desc, Error, Ref, Result};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Stream, StreamAttr};
+use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr};
 use weir::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
 use weir::kernel::{Kernel, KernelContext, Outputs, Task};
 use weir::threadpool::ThreadPool;
@@ -191,7 +191,7 @@ struct Built {
 
 fn plus(engine: &Ref<Engine>, inputs: usize, calls: &Arc<AtomicU32>) -> Ref<BoundKernel> {
     let kernel = Arc::new(Plus { inputs, calls: Arc::clone(calls) });
-    BoundKernel::create(engine.clone(), kernel, &KernelAttr::default()).unwrap()
+    BoundKernel::create(engine.clone(), kernel, &KernelOptions::default()).unwrap()
 }
 
 /// A graph that adds so much to its input, one a node; the last of them is counted.

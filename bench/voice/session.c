@@ -33,11 +33,8 @@ struct voice_session *voice_open(const char *weights, int32_t rate, int32_t thre
     CHECK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &session->engine));
     session->program = model_compile(&session->weights, session->engine, NULL);
     if (threads > 0) {
-        weir_threadpool_attr *attr;
-        CHECK(weir_threadpool_attr_create(&attr));
-        CHECK(weir_threadpool_attr_set_num_threads(attr, threads));
-        CHECK(weir_threadpool_create_builtin(attr, &session->pool));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = threads};
+        CHECK(weir_threadpool_create_builtin(&options, &session->pool));
     }
     session->options = (weir_run_options){.struct_size = sizeof session->options, .threadpool = session->pool};
     session->listener = listener_create(session->program, session->engine, rate, &session->options);

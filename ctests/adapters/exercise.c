@@ -341,7 +341,7 @@ static void *call_vtable(void *arg) {
 static void exercise_part(weir_threadpool_vtable vtable, void *ctx) {
     const weir_runtime_info before = runtime_info();
     weir_threadpool *pool = NULL;
-    CHECK_OK(weir_threadpool_create(&vtable, ctx, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, ctx, NULL, &pool));
     exercise_pool(pool, vtable.schedule == NULL ? 1 : 0);
     check_released(&before);
 }

@@ -101,12 +101,10 @@ static void make_program(void) {
 static void make_objects(void) {
     weir_tensor *result = NULL;
     CHECK_OK(weir_threadpool_create_inline(&good.threadpool));
-    CHECK_OK(weir_threadpool_attr_create(&good.threadpool_attr));
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &good.engine_attr));
     CHECK_OK(weir_task_group_create(good.threadpool, &good.task_group));
     CHECK_OK(weir_domain_create("good", &good.domain));
     CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &good.stream_attr));
-    CHECK_OK(weir_kernel_attr_create(&good.kernel_attr));
     good.engine = make_engine(good.threadpool);
     good.stream = make_stream(good.engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     good.asynchronous = make_stream(good.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
@@ -123,8 +121,6 @@ static void make_objects(void) {
 static void rows_of_release(void) {
     ROW(weir_threadpool_release, (NULL));
     ROW(weir_threadpool_release, (WRONG(engine)));
-    ROW(weir_threadpool_attr_destroy, (NULL));
-    ROW(weir_threadpool_attr_destroy, (WRONG(engine_attr)));
     ROW(weir_task_group_release, (NULL));
     ROW(weir_task_group_release, (WRONG(threadpool)));
     ROW(weir_engine_release, (NULL));
@@ -141,8 +137,6 @@ static void rows_of_release(void) {
     ROW(weir_tensor_release, (UNALIGNED));
     ROW(weir_kernel_release, (NULL));
     ROW(weir_kernel_release, (WRONG(tensor)));
-    ROW(weir_kernel_attr_destroy, (NULL));
-    ROW(weir_kernel_attr_destroy, (WRONG(kernel)));
     ROW(weir_graph_destroy, (NULL));
     ROW(weir_graph_destroy, (WRONG(program)));
     ROW(weir_program_release, (NULL));
@@ -155,7 +149,6 @@ static void release_objects(void) {
     weir_run_release(good.run);
     weir_program_release(good.program);
     weir_graph_destroy(good.graph);
-    weir_kernel_attr_destroy(good.kernel_attr);
     weir_kernel_release(good.kernel);
     weir_tensor_release(good.tensor);
     weir_event_release(good.event);
@@ -166,7 +159,6 @@ static void release_objects(void) {
     weir_domain_release(good.domain);
     weir_task_group_release(good.task_group);
     weir_engine_release(good.engine);
-    weir_threadpool_attr_destroy(good.threadpool_attr);
     weir_threadpool_release(good.threadpool);
 }
 

@@ -17,7 +17,6 @@
 /* One good object of each kind. */
 typedef struct objects {
     weir_threadpool *threadpool;
-    weir_threadpool_attr *threadpool_attr;
     weir_task_group *task_group;
     weir_domain *domain;
     weir_engine *engine;
@@ -27,7 +26,6 @@ typedef struct objects {
     weir_event *event;
     weir_tensor *tensor;
     weir_kernel *kernel;
-    weir_kernel_attr *kernel_attr;
     weir_packed_weights *packed_weights;
     weir_allocator *allocator;
     weir_buffer *buffer;

@@ -56,7 +56,7 @@ static void rows_of_kernels(void) {
     ROW(weir_kernel_create_cuda, (WRONG(tensor), &d, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
     ROW(weir_kernel_create_cuda, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_cuda, (good.engine, UNALIGNED, NULL, NEW(kernel)), INVALID, "desc is not aligned");
-    ROW(weir_kernel_create_cuda, (good.engine, &d, WRONG(engine), NEW(kernel)), INVALID, "attr: expected a kernel_attr, got an engine");
+    ROW(weir_kernel_create_cuda, (good.engine, &d, WRONG(engine), NEW(kernel)), INVALID, "options->struct_size is");
     ROW(weir_kernel_create_cuda, (good.engine, &d, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_cuda, (good.engine, &d, NULL, NEW(kernel)), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
     d.struct_size = 8;

@@ -15,7 +15,7 @@ static void rows_of_functions(void) {
     ROW(weir_kernel_create_eltwise, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_eltwise, (WRONG(stream), &sane, NULL, NEW(kernel)),
         INVALID, "engine: expected an engine, got a stream");
-    ROW(weir_kernel_create_eltwise, (good.engine, &sane, WRONG(graph), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_eltwise, (good.engine, &sane, WRONG(graph), NEW(kernel)), INVALID, "options->struct_size is");
     desc = sane, desc.struct_size = 8;
     ROW(weir_kernel_create_eltwise, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 24");
     desc = sane, desc.op = 0;
@@ -46,7 +46,7 @@ static void rows_of_two(void) {
     ROW(weir_kernel_create_binary, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_binary, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_binary, (NO_OBJECT, &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_binary, (good.engine, &sane, WRONG(run), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_binary, (good.engine, &sane, WRONG(run), NEW(kernel)), INVALID, "options->struct_size is");
     desc = sane, desc.struct_size = 12;
     ROW(weir_kernel_create_binary, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 12, expected 16");
     desc = sane, desc.op = 14;
@@ -56,7 +56,7 @@ static void rows_of_two(void) {
     ROW(weir_kernel_create_binary, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->reserved is 3");
     ROW(weir_kernel_create_select, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_select, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_select, (good.engine, NULL, WRONG(tensor), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_select, (good.engine, NULL, WRONG(tensor), NEW(kernel)), INVALID, "options->struct_size is");
     ROW(weir_kernel_create_select, (good.engine, &select, NULL, NEW(kernel)), INVALID, "desc->struct_size is 7, expected 8");
 }
 
@@ -70,7 +70,7 @@ static void rows_of_storage(void) {
     ROW(weir_kernel_create_convert, (NULL, &convert, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_convert, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_convert, (good.engine, &convert, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_convert, (good.engine, &convert, UNALIGNED, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_convert, (good.engine, &convert, UNALIGNED, NEW(kernel)), INVALID, "options is not aligned");
     desc = convert, desc.struct_size = 16;
     ROW(weir_kernel_create_convert, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 16, expected 24");
     desc = convert, desc.dtype = WEIR_DTYPE_ANY;

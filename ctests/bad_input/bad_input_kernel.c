@@ -16,25 +16,18 @@ static int32_t never_computed(void *user, weir_kernel_context *context) {
     return WEIR_INTERNAL;
 }
 
-static void rows_of_attributes(void) {
-    char buffer[8];
-    weir_kernel_attr *attr = good.kernel_attr;
+static void rows_of_options(void) {
+    const struct {
+        weir_kernel_options known;
+        uint64_t later;
+    } newer = {.known = {.struct_size = sizeof newer}, .later = 1};
+    const weir_kernel_options small = {.struct_size = 8}, odd = {.struct_size = sizeof odd, .name = BAD_UTF8};
 
-    ROW(weir_kernel_attr_create, (NULL), INVALID, "out_attr is NULL");
-    ROW(weir_kernel_attr_set_name, (NULL, "x"), INVALID, "attr is NULL");
-    ROW(weir_kernel_attr_set_name, (attr, NULL), INVALID, "name is NULL");
-    ROW(weir_kernel_attr_set_name, (attr, BAD_UTF8), INVALID, "name is not UTF-8 (bad byte at offset 2)");
-    ROW(weir_kernel_attr_set_name, (WRONG(kernel), "x"), INVALID, "attr: expected a kernel_attr, got a kernel");
-    ROW(weir_kernel_attr_get_name, (NULL, buffer, 8, &out.size), INVALID, "attr is NULL");
-    ROW(weir_kernel_attr_get_name, (attr, NULL, 1, &out.size), INVALID, "buffer is NULL, but capacity is 1");
-    ROW(weir_kernel_attr_get_name, (attr, NULL, 0, NULL), INVALID, "out_length is NULL");
-    ROW(weir_kernel_attr_get_name, (WRONG(stream_attr), buffer, 8, &out.size), INVALID, "attr: expected a kernel_attr");
-    ROW(weir_kernel_attr_set_cost_ns, (NULL, 1), INVALID, "attr is NULL");
-    ROW(weir_kernel_attr_set_cost_ns, (WRONG(engine_attr), 1),
-        INVALID, "attr: expected a kernel_attr, got an engine_attr");
-    ROW(weir_kernel_attr_get_cost_ns, (NULL, &out.u64), INVALID, "attr is NULL");
-    ROW(weir_kernel_attr_get_cost_ns, (attr, NULL), INVALID, "out_cost_ns is NULL");
-    ROW(weir_kernel_attr_get_cost_ns, (WRONG(graph), &out.u64), INVALID, "attr: expected a kernel_attr, got a graph");
+    ROW(weir_kernel_create_matmul, (good.engine, NULL, &small, NEW(kernel)), INVALID, "options->struct_size is 8");
+    ROW(weir_kernel_create_matmul, (good.engine, NULL, &newer.known, NEW(kernel)),
+        INVALID, "options sets members that this version of weir does not know");
+    ROW(weir_kernel_create_matmul, (good.engine, NULL, &odd, NEW(kernel)),
+        INVALID, "options->name is not UTF-8 (bad byte at offset 2)");
 }
 
 /* One change that makes a good description bad, per row. */
@@ -94,7 +87,7 @@ static void rows_of_builtin_kernels(void) {
     ROW(weir_kernel_create_matmul, (WRONG(event), NULL, NULL, NEW(kernel)),
         INVALID, "engine: expected an engine, got an event");
     ROW(weir_kernel_create_matmul, (good.engine, NULL, WRONG(engine_attr), NEW(kernel)),
-        INVALID, "attr: expected a kernel_attr");
+        INVALID, "options->struct_size is");
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 8, expected 32 (at least 16)");
     matmul = (weir_matmul_desc){.struct_size = sizeof matmul, .flags = 128};
@@ -104,20 +97,20 @@ static void rows_of_builtin_kernels(void) {
     ROW(weir_kernel_create_add, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_add, (WRONG(run), NULL, NULL, NEW(kernel)), INVALID, "engine: expected an engine, got a run");
     ROW(weir_kernel_create_add, (good.engine, NULL, WRONG(stream), NEW(kernel)),
-        INVALID, "attr: expected a kernel_attr, got a stream");
+        INVALID, "options->struct_size is");
     ROW(weir_kernel_create_add, (good.engine, &add, NULL, NEW(kernel)), INVALID, "desc->struct_size is 7, expected 8");
     ROW(weir_kernel_create_relu, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_relu, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_relu, (NO_OBJECT, NULL, NULL, NEW(kernel)),
         INVALID, "engine: expected an engine, got no weir object");
-    ROW(weir_kernel_create_relu, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_relu, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "options->struct_size is");
     ROW(weir_kernel_create_relu, (good.engine, &relu, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 5000, expected 8");
     ROW(weir_kernel_create_softmax, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_softmax, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_softmax, (WRONG(program), NULL, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
     ROW(weir_kernel_create_softmax, (good.engine, NULL, WRONG(graph), NEW(kernel)),
-        INVALID, "attr: expected a kernel_attr");
+        INVALID, "options->struct_size is");
     ROW(weir_kernel_create_softmax, (good.engine, &softmax, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 15, expected 24 (at least 16)");
     softmax = (weir_softmax_desc){.struct_size = sizeof softmax, .axis = 8};
@@ -128,7 +121,7 @@ static void rows_of_builtin_kernels(void) {
     ROW(weir_kernel_create_argmax, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_argmax, (WRONG(kernel), NULL, NULL, NEW(kernel)),
         INVALID, "engine: expected an engine, got a kernel");
-    ROW(weir_kernel_create_argmax, (good.engine, NULL, UNALIGNED, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_argmax, (good.engine, NULL, UNALIGNED, NEW(kernel)), INVALID, "options is not aligned");
     ROW(weir_kernel_create_argmax, (good.engine, &argmax, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 0, expected 16");
     argmax = (weir_argmax_desc){.struct_size = sizeof argmax, .axis = -9};
@@ -142,7 +135,7 @@ static void rows_of_kernels(void) {
     weir_tensor_desc four = vector_desc(4), five = vector_desc(5);
 
     ROW(weir_kernel_retain, (NULL), INVALID, "kernel is NULL");
-    ROW(weir_kernel_retain, (WRONG(kernel_attr)), INVALID, "kernel: expected a kernel, got a kernel_attr");
+    ROW(weir_kernel_retain, (WRONG(engine_attr)), INVALID, "kernel: expected a kernel, got an engine_attr");
     ROW(weir_kernel_get_name, (NULL, buffer, 4, &out.size), INVALID, "kernel is NULL");
     ROW(weir_kernel_get_name, (good.kernel, NULL, 4, &out.size), INVALID, "buffer is NULL");
     ROW(weir_kernel_get_name, (good.kernel, NULL, 0, NULL), INVALID, "out_length is NULL");
@@ -199,7 +192,7 @@ static void rows_of_enqueue(void) {
 }
 
 void bad_input_kernel(void) {
-    rows_of_attributes();
+    rows_of_options();
     rows_of_host_kernels();
     rows_of_builtin_kernels();
     rows_of_kernels();

@@ -14,7 +14,7 @@ static void rows_of_conv(void) {
     ROW(weir_kernel_create_conv, (NULL, &sane, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_conv, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_conv, (WRONG(stream), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine, got a stream");
-    ROW(weir_kernel_create_conv, (good.engine, &sane, WRONG(engine), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_conv, (good.engine, &sane, WRONG(engine), NEW(kernel)), INVALID, "options->struct_size is");
     desc = sane, desc.struct_size = 40;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 40");
     desc = sane, desc.flags = 2;
@@ -46,7 +46,7 @@ static void rows_of_pooling(void) {
     ROW(weir_kernel_create_pooling, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_pooling, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_pooling, (WRONG(tensor), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_pooling, (good.engine, &sane, WRONG(run), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_pooling, (good.engine, &sane, WRONG(run), NEW(kernel)), INVALID, "options->struct_size is");
     desc = sane, desc.struct_size = 0;
     ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 0");
     desc = sane, desc.flags = 8;
@@ -74,7 +74,7 @@ static void rows_of_cells(void) {
     ROW(weir_kernel_create_lstm, (NULL, &sane_lstm, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_lstm, (WRONG(graph), &sane_lstm, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, WRONG(kernel), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, WRONG(kernel), NEW(kernel)), INVALID, "options->struct_size is");
     lstm = sane_lstm, lstm.struct_size = 8;
     ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 24");
     lstm = sane_lstm, lstm.flags = 2;
@@ -86,7 +86,7 @@ static void rows_of_cells(void) {
     ROW(weir_kernel_create_gru, (NULL, &sane_gru, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_gru, (good.engine, &sane_gru, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_gru, (WRONG(graph), &sane_gru, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_gru, (good.engine, &sane_gru, WRONG(kernel), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_gru, (good.engine, &sane_gru, WRONG(kernel), NEW(kernel)), INVALID, "options->struct_size is");
     gru = sane_gru, gru.struct_size = 9999;
     ROW(weir_kernel_create_gru, (good.engine, &gru, NULL, NEW(kernel)), INVALID, "desc->struct_size is 9999, expected 24");
     gru = sane_gru, gru.flags = 4;
@@ -142,7 +142,7 @@ static void rows_of_packed_weights(void) {
     ROW(weir_kernel_create_matmul_int8, (NULL, &good_int8, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_matmul_int8, (WRONG(graph), &good_int8, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, WRONG(graph), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, WRONG(graph), NEW(kernel)), INVALID, "options->struct_size is");
     int8 = good_int8, int8.struct_size = 40;
     ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->struct_size is 40, expected 48");
     int8 = good_int8, int8.flags = 16;

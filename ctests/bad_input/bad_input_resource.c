@@ -108,7 +108,7 @@ static void rows_of_variables(weir_resource *variable, weir_resource *table) {
     ROW(weir_kernel_create_variable_read, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_variable_read, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "variable is NULL");
     ROW(weir_kernel_create_variable_read, (good.engine, table, NULL, NEW(kernel)), INVALID, "is no variable");
-    ROW(weir_kernel_create_variable_read, (good.engine, variable, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_variable_read, (good.engine, variable, WRONG(stream), NEW(kernel)), INVALID, "options->struct_size is");
     ROW(weir_kernel_create_variable_read, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_variable_assign, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_variable_assign, (good.engine, WRONG(tensor), NULL, NEW(kernel)), INVALID, "variable: expected a resource");
@@ -122,7 +122,7 @@ static void rows_of_table_kernels(const weir_resource *table, const weir_resourc
     ROW(weir_kernel_create_table_find, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_table_find, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "table is NULL");
     ROW(weir_kernel_create_table_find, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
-    ROW(weir_kernel_create_table_find, (good.engine, table, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_table_find, (good.engine, table, WRONG(stream), NEW(kernel)), INVALID, "options->struct_size is");
     ROW(weir_kernel_create_table_find, (good.engine, table, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_table_insert, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_table_insert, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");

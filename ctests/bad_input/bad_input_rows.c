@@ -11,7 +11,7 @@ static void rows_of_transpose(void) {
     ROW(weir_kernel_create_transpose, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_transpose, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_transpose, (WRONG(run), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine, got a run");
-    ROW(weir_kernel_create_transpose, (good.engine, &sane, WRONG(graph), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_transpose, (good.engine, &sane, WRONG(graph), NEW(kernel)), INVALID, "options->struct_size is");
     desc = sane, desc.struct_size = 16;
     ROW(weir_kernel_create_transpose, (good.engine, &desc, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 16, expected 48");
@@ -34,7 +34,7 @@ static void rows_of_concat_and_slice(void) {
     ROW(weir_kernel_create_concat, (good.engine, &concat, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_concat, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_concat, (WRONG(tensor), &concat, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_concat, (good.engine, &concat, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_concat, (good.engine, &concat, WRONG(stream), NEW(kernel)), INVALID, "options->struct_size is");
     concat.num_inputs = 0;
     ROW(weir_kernel_create_concat, (good.engine, &concat, NULL, NEW(kernel)), RANGE, "desc->num_inputs is 0, expected 1 to 64");
     concat.num_inputs = 65;
@@ -48,7 +48,7 @@ static void rows_of_concat_and_slice(void) {
     ROW(weir_kernel_create_slice, (good.engine, &slice, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_slice, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_slice, (WRONG(event), &slice, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_slice, (good.engine, &slice, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_slice, (good.engine, &slice, NO_OBJECT, NEW(kernel)), INVALID, "options->struct_size is");
     slice.rank = UINT32_MAX;
     ROW(weir_kernel_create_slice, (good.engine, &slice, NULL, NEW(kernel)), RANGE, "desc->rank is 4294967295");
     slice.rank = 1, slice.reserved = 7;
@@ -66,7 +66,7 @@ static void rows_of_pad_reshape_and_gather(void) {
     ROW(weir_kernel_create_pad, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_pad, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_pad, (WRONG(event), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_pad, (good.engine, &sane, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_pad, (good.engine, &sane, NO_OBJECT, NEW(kernel)), INVALID, "options->struct_size is");
     pad = sane, pad.struct_size = 8;
     ROW(weir_kernel_create_pad, (good.engine, &pad, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 152");
     pad = sane, pad.rank = 9;
@@ -82,7 +82,7 @@ static void rows_of_pad_reshape_and_gather(void) {
     ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_reshape, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_reshape, (WRONG(event), &reshape, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_reshape, (good.engine, &reshape, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_reshape, (good.engine, &reshape, NO_OBJECT, NEW(kernel)), INVALID, "options->struct_size is");
     reshape.dims[1] = -1;
     ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NEW(kernel)),
         INVALID, "desc->dims[1] is -1, and so is desc->dims[0]");
@@ -96,7 +96,7 @@ static void rows_of_pad_reshape_and_gather(void) {
     ROW(weir_kernel_create_gather, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_gather, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_gather, (WRONG(event), NULL, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_gather, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_gather, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "options->struct_size is");
     ROW(weir_kernel_create_gather, (good.engine, &gather, NULL, NEW(kernel)), RANGE, "desc->axis is -9, expected -8 to 7");
     gather.reserved = 1;
     ROW(weir_kernel_create_gather, (good.engine, &gather, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
@@ -116,7 +116,7 @@ static void rows_of_reduce_and_norm(void) {
     ROW(weir_kernel_create_reduce, (good.engine, &sum, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_reduce, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_reduce, (WRONG(event), &sum, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_reduce, (good.engine, &sum, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_reduce, (good.engine, &sum, NO_OBJECT, NEW(kernel)), INVALID, "options->struct_size is");
     reduce = sum, reduce.struct_size = 8;
     ROW(weir_kernel_create_reduce, (good.engine, &reduce, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 64");
     reduce = sum, reduce.op = 0;
@@ -140,7 +140,7 @@ static void rows_of_reduce_and_norm(void) {
     ROW(weir_kernel_create_norm, (good.engine, &layer, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_norm, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_norm, (WRONG(event), &layer, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_norm, (good.engine, &layer, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_norm, (good.engine, &layer, NO_OBJECT, NEW(kernel)), INVALID, "options->struct_size is");
     norm = layer, norm.struct_size = 8;
     ROW(weir_kernel_create_norm, (good.engine, &norm, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 32");
     norm = layer, norm.op = 5;

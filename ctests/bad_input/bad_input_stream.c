@@ -25,15 +25,15 @@ static void rows_of_attributes(void) {
     ROW(weir_stream_attr_set_asynchronous, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_stream_attr_set_asynchronous, (attr, 2), INVALID, "asynchronous is 2, expected 0 or 1");
     ROW(weir_stream_attr_set_asynchronous, (attr, -1), INVALID, "asynchronous is -1");
-    ROW(weir_stream_attr_set_asynchronous, (WRONG(kernel_attr), 1),
-        INVALID, "attr: expected a stream_attr, got a kernel_attr");
+    ROW(weir_stream_attr_set_asynchronous, (WRONG(engine_attr), 1),
+        INVALID, "attr: expected a stream_attr, got an engine_attr");
     ROW(weir_stream_attr_get_asynchronous, (NULL, &out.i32), INVALID, "attr is NULL");
     ROW(weir_stream_attr_get_asynchronous, (attr, NULL), INVALID, "out_asynchronous is NULL");
     ROW(weir_stream_attr_get_asynchronous, (UNALIGNED, &out.i32),
         INVALID, "attr: expected a stream_attr, got no weir object");
     ROW(weir_stream_attr_set_spin_ns, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_stream_attr_set_spin_ns, (attr, UINT64_MAX), INVALID, "spin_ns is 18446744073709551615");
-    ROW(weir_stream_attr_set_spin_ns, (WRONG(threadpool_attr), 1), INVALID, "attr: expected a stream_attr");
+    ROW(weir_stream_attr_set_spin_ns, (WRONG(stream_attr), 1), INVALID, "attr: expected a stream_attr");
     ROW(weir_stream_attr_get_spin_ns, (NULL, &out.u64), INVALID, "attr is NULL");
     ROW(weir_stream_attr_get_spin_ns, (attr, NULL), INVALID, "out_spin_ns is NULL");
     ROW(weir_stream_attr_get_spin_ns, (WRONG(event), &out.u64), INVALID, "attr: expected a stream_attr, got an event");

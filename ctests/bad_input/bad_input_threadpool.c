@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Bad input for thread pools, regions and their settings.
+ * Bad input for thread pools, regions and their options.
  */
 
 #include <math.h>
@@ -37,29 +37,29 @@ static void rows_of_create(void) {
     } newer = {.known = good_vtable(), .more = 1};
     weir_threadpool_vtable vtable = good_vtable();
 
-    ROW(weir_threadpool_create, (NULL, NULL, NEW(threadpool)), INVALID, "vtable is NULL");
-    ROW(weir_threadpool_create, (&vtable, NULL, NULL), INVALID, "out_pool is NULL");
-    ROW(weir_threadpool_create, (UNALIGNED, NULL, NEW(threadpool)), INVALID, "vtable is not aligned");
+    ROW(weir_threadpool_create, (NULL, NULL, NULL, NEW(threadpool)), INVALID, "vtable is NULL");
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NULL), INVALID, "out_pool is NULL");
+    ROW(weir_threadpool_create, (UNALIGNED, NULL, NULL, NEW(threadpool)), INVALID, "vtable is not aligned");
     vtable.struct_size = 0;
-    ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 0, expected");
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 0, expected");
     vtable.struct_size = offsetof(weir_threadpool_vtable, release);
-    ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 64, expected");
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 64, expected");
     vtable.struct_size = 5000;
-    ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 5000, expected");
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 5000, expected");
     vtable.struct_size = SIZE_MAX;
-    ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 1844674407370");
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 1844674407370");
     newer.known.struct_size = sizeof newer;
-    ROW(weir_threadpool_create, (&newer.known, NULL, NEW(threadpool)), INVALID, "vtable sets members that");
+    ROW(weir_threadpool_create, (&newer.known, NULL, NULL, NEW(threadpool)), INVALID, "vtable sets members that");
     vtable = good_vtable();
     vtable.flags = UINT64_C(1) << 63;
-    ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)),
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)),
         INVALID, "vtable->flags has unknown bits 0x8000000000000000");
     vtable = good_vtable();
     vtable.num_threads = NULL;
-    ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)), INVALID, "num_threads");
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "num_threads");
     vtable = good_vtable();
     vtable.schedule = NULL;
-    ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)), INVALID, "schedule");
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "schedule");
 }
 
 static void take_no_line(void *arg, const weir_conformance_line *line) {
@@ -67,48 +67,50 @@ static void take_no_line(void *arg, const weir_conformance_line *line) {
     CHECK(!"a check that was refused reports");
 }
 
-static void rows_of_checked_pools(void) {
+#define OPTIONS(...) &(weir_threadpool_options){.struct_size = sizeof(weir_threadpool_options), __VA_ARGS__}
+
+static void rows_of_options(void) {
     weir_threadpool_vtable vtable = good_vtable(), to_fill = {.struct_size = sizeof to_fill};
     weir_conformance_options options = {.struct_size = sizeof options};
-    weir_threadpool_attr *attr = NULL;
+    const struct {
+        weir_threadpool_options known;
+        uint64_t later;
+    } newer = {.known = {.struct_size = sizeof newer}, .later = 1};
     void *ctx = NULL;
 
-    ROW(weir_threadpool_create_with_attr, (NULL, NULL, NULL, NEW(threadpool)), INVALID, "vtable is NULL");
-    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, NULL, NULL), INVALID, "out_pool is NULL");
-    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, WRONG(stream_attr), NEW(threadpool)),
-        INVALID, "attr: expected a threadpool_attr, got a stream_attr");
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 4));
-    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, attr, NEW(threadpool)),
-        INVALID, "attr sets num_threads to 4");
-    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 0));
-    CHECK_OK(weir_threadpool_attr_set_spin_ns(attr, 7));
-    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, attr, NEW(threadpool)), INVALID, "attr sets spin_ns to 7");
-    weir_threadpool_attr_destroy(attr);
-    vtable.num_threads = NULL;
-    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "num_threads");
-
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    weir_threadpool_costs costs = {.struct_size = sizeof costs};
-    ROW(weir_threadpool_attr_set_costs, (NULL, &costs), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_set_costs, (WRONG(threadpool), &costs), INVALID, "attr: expected a threadpool_attr");
-    costs.arrive_ns = -2.0;
-    ROW(weir_threadpool_attr_set_costs, (attr, &costs), INVALID, "costs->arrive_ns is -2");
-    costs.arrive_ns = INFINITY;
-    ROW(weir_threadpool_attr_set_costs, (attr, &costs), INVALID, "costs->arrive_ns is inf");
+    ROW(weir_threadpool_create, (&vtable, NULL, WRONG(stream_attr), NEW(threadpool)),
+        INVALID, "options->struct_size is");
+    ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.num_threads = 4), NEW(threadpool)),
+        INVALID, "options->num_threads is 4, which only vtable->num_threads can say");
+    ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.spin_ns = 7), NEW(threadpool)),
+        INVALID, "options->spin_ns is 7, which is for the threads of a built-in pool");
+    ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.checking = 2), NEW(threadpool)),
+        INVALID, "options->checking is 2, expected 0 or 1");
+    ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.costs = UNALIGNED), NEW(threadpool)),
+        INVALID, "options->costs is not aligned");
+    weir_threadpool_costs costs = {.struct_size = sizeof costs, .arrive_ns = -2.0};
+    ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.costs = &costs), NEW(threadpool)),
+        INVALID, "options->costs->arrive_ns is -2, expected 0 or more");
+    costs = (weir_threadpool_costs){.struct_size = sizeof costs, .join_ns = INFINITY};
+    ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.costs = &costs), NEW(threadpool)),
+        INVALID, "options->costs->join_ns is inf");
+    costs = (weir_threadpool_costs){.struct_size = sizeof costs, .submit_ns = NAN};
+    ROW(weir_threadpool_create_builtin, (OPTIONS(.costs = &costs), NEW(threadpool)),
+        INVALID, "options->costs->submit_ns is NaN");
     costs.struct_size = 8;
-    ROW(weir_threadpool_attr_set_costs, (attr, &costs), INVALID, "costs->struct_size is 8");
-    ROW(weir_threadpool_attr_get_costs, (attr, &costs), INVALID, "out_costs->struct_size is 8");
-    ROW(weir_threadpool_attr_get_costs, (NULL, &costs), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_get_costs, (attr, NULL), INVALID, "out_costs is NULL");
-    ROW(weir_threadpool_attr_set_checking, (NULL, 1), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_set_checking, (attr, 2), INVALID, "checking is 2, expected 0 or 1");
-    ROW(weir_threadpool_attr_set_checking, (WRONG(threadpool), 1), INVALID, "attr: expected a threadpool_attr");
-    ROW(weir_threadpool_attr_get_checking, (NULL, &out.i32), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_get_checking, (attr, NULL), INVALID, "out_checking is NULL");
-    CHECK_OK(weir_threadpool_attr_set_checking(attr, 1));
-    ROW(weir_threadpool_create_builtin, (attr, NEW(threadpool)), INVALID, "attr sets checking");
-    weir_threadpool_attr_destroy(attr);
+    ROW(weir_threadpool_create_builtin, (OPTIONS(.costs = &costs), NEW(threadpool)),
+        INVALID, "options->costs->struct_size is 8");
+    ROW(weir_threadpool_create_builtin, (OPTIONS(.checking = 1), NEW(threadpool)),
+        INVALID, "options->checking is 1, which is for a host's pool");
+    ROW(weir_threadpool_create_builtin, (OPTIONS(.num_threads = -1), NEW(threadpool)),
+        INVALID, "options->num_threads is -1, expected 1 to 256");
+    ROW(weir_threadpool_create_builtin, (OPTIONS(.num_threads = 257), NEW(threadpool)),
+        INVALID, "options->num_threads is 257, expected 1 to 256");
+    ROW(weir_threadpool_create_builtin, (OPTIONS(.spin_ns = 1000000001), NEW(threadpool)),
+        INVALID, "options->spin_ns is 1000000001, expected at most 1000000000");
+    ROW(weir_threadpool_create_builtin, (&newer.known, NEW(threadpool)),
+        INVALID, "options sets members that this version of weir does not know");
+    vtable.num_threads = NULL;
 
     ROW(weir_threadpool_get_broken_clause, (NULL, NULL, 0, &out.size), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_broken_clause, (WRONG(event), NULL, 0, &out.size), INVALID, "pool: expected a threadpool");
@@ -144,29 +146,13 @@ static void rows_of_checked_pools(void) {
 static void rows_of_reference_pools(void) {
     ROW(weir_threadpool_create_builtin, (NULL, NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_builtin, (WRONG(stream_attr), NEW(threadpool)),
-        INVALID, "attr: expected a threadpool_attr, got a stream_attr");
+        INVALID, "options->struct_size is");
     ROW(weir_threadpool_create_inline, (NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_seeded, (1, 2, NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_seeded, (1, 0, NEW(threadpool)), INVALID, "num_threads is 0");
     ROW(weir_threadpool_create_seeded, (1, -1, NEW(threadpool)), INVALID, "num_threads is -1");
     ROW(weir_threadpool_create_seeded, (1, 257, NEW(threadpool)), INVALID, "num_threads is 257");
 
-    ROW(weir_threadpool_attr_create, (NULL), INVALID, "out_attr is NULL");
-    ROW(weir_threadpool_attr_set_num_threads, (NULL, 1), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_set_num_threads, (WRONG(threadpool), 1),
-        INVALID, "attr: expected a threadpool_attr, got a threadpool");
-    ROW(weir_threadpool_attr_set_num_threads, (good.threadpool_attr, -1), INVALID, "num_threads is -1");
-    ROW(weir_threadpool_attr_set_num_threads, (good.threadpool_attr, 257), INVALID, "num_threads is 257");
-    ROW(weir_threadpool_attr_get_num_threads, (NULL, &out.i32), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_get_num_threads, (good.threadpool_attr, NULL), INVALID, "out_num_threads is NULL");
-    ROW(weir_threadpool_attr_get_num_threads, (WRONG(event), &out.i32), INVALID, "expected a threadpool_attr, got an event");
-    ROW(weir_threadpool_attr_set_spin_ns, (NULL, 1), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_set_spin_ns, (WRONG(stream_attr), 1), INVALID, "attr: expected a threadpool_attr");
-    ROW(weir_threadpool_attr_set_spin_ns, (good.threadpool_attr, 1000000001), INVALID, "spin_ns is 1000000001");
-    ROW(weir_threadpool_attr_get_spin_ns, (NULL, &out.u64), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_get_spin_ns, (good.threadpool_attr, NULL), INVALID, "out_spin_ns is NULL");
-    ROW(weir_threadpool_attr_get_spin_ns, (NO_OBJECT, &out.u64),
-        INVALID, "attr: expected a threadpool_attr, got no weir object");
 }
 
 static void rows_of_pools(void) {
@@ -175,7 +161,7 @@ static void rows_of_pools(void) {
     ROW(weir_threadpool_retain, (UNALIGNED), INVALID, "pool: expected a threadpool, got no weir object");
     ROW(weir_threadpool_get_num_threads, (NULL, &out.i32), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_num_threads, (good.threadpool, NULL), INVALID, "out_num_threads is NULL");
-    ROW(weir_threadpool_get_num_threads, (WRONG(threadpool_attr), &out.i32), INVALID, "expected a threadpool, got a threadpool_attr");
+    ROW(weir_threadpool_get_num_threads, (WRONG(stream_attr), &out.i32), INVALID, "expected a threadpool, got a stream_attr");
     ROW(weir_threadpool_get_id, (NULL, &out.u64), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_id, (good.threadpool, NULL), INVALID, "out_id is NULL");
     ROW(weir_threadpool_get_id, (WRONG(stream), &out.u64), INVALID, "pool: expected a threadpool, got a stream");
@@ -291,7 +277,7 @@ static void rows_of_task_groups(void) {
 
 void bad_input_threadpool(void) {
     rows_of_create();
-    rows_of_checked_pools();
+    rows_of_options();
     rows_of_reference_pools();
     rows_of_pools();
     rows_of_regions();

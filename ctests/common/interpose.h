@@ -137,11 +137,11 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *address) {
 
 /* Finds the library, and says whether its requests are seen: not under valgrind, which replaces the replacements. */
 static int interpose_start(void) {
-    weir_threadpool_attr *attr = NULL;
     CHECK(dl_iterate_phdr(find_library, dlsym(RTLD_DEFAULT, "weir_version")) == 1);
     CHECK((uintptr_t)&next < library_begin || (uintptr_t)&next >= library_end);
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    weir_threadpool_attr_destroy(attr);
+    weir_stream_attr *attr = NULL;
+    CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &attr));
+    weir_stream_attr_destroy(attr);
     CHECK(atomic_load(&library_requests) > 0 || under_valgrind());
     return atomic_load(&library_requests) > 0;
 }

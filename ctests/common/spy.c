@@ -124,7 +124,7 @@ test_pool *spy_create(spy *s, pool_kind kind, int threads) {
                                      .in_parallel = s->host.in_parallel != NULL ? in_parallel : NULL,
                                      .help = s->host.help != NULL ? help : NULL,
                                      .release = release};
-    CHECK_OK(weir_threadpool_create(&vtable, s, &s->handle));
+    CHECK_OK(weir_threadpool_create(&vtable, s, NULL, &s->handle));
     return host;
 }
 

@@ -338,7 +338,7 @@ test_pool *test_pool_create_bare(pool_kind kind, int threads) {
 static test_pool *create(pool_kind kind, int threads, uint64_t seed, weir_threadpool **out_handle) {
     test_pool *pool = create_bare(kind, threads, seed);
     weir_threadpool_vtable vtable = test_pool_vtable(pool);
-    CHECK_OK(weir_threadpool_create(&vtable, pool, out_handle));
+    CHECK_OK(weir_threadpool_create(&vtable, pool, NULL, out_handle));
     return pool;
 }
 

@@ -215,7 +215,7 @@ static void test_kernels() {
         });
     EXPECT(wider.infer({like})[0].dims[0] == 200);
 
-    const auto relu = weir::kernel::relu(engine, weir::kernel_attr().set_name("clip").set_cost_ns(1000));
+    const auto relu = weir::kernel::relu(engine, weir::kernel_options().set_name("clip").set_cost_ns(1000));
     EXPECT(relu.name() == "clip");
     x.data<float>()[1] = -1;
     stream.enqueue(relu, std::vector<weir_tensor *>{x}, std::vector<weir_tensor *>{y});

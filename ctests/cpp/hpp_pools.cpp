@@ -257,7 +257,7 @@ void test_pools_of_calls(workers &threads) {
 
 void test_reference_pools() {
     check_pool(weir::threadpool::builtin(2), 2);
-    check_pool(weir::threadpool::builtin(weir::threadpool_attr().set_num_threads(3).set_spin_ns(0)), 3);
+    check_pool(weir::threadpool::builtin(weir::threadpool_options().set_num_threads(3).set_spin_ns(WEIR_SPIN_NONE)), 3);
     EXPECT(weir::threadpool::builtin().num_threads() >= 1);
     check_pool(weir::threadpool::without_threads(), 1);
     check_pool(weir::threadpool::seeded(5, 3), 3);

@@ -32,12 +32,9 @@ static weir_stream *make_queue(weir_engine *engine, const char *name) {
 }
 
 static weir_kernel *make_named(weir_engine *engine, const char *name) {
-    weir_kernel_attr *attr = NULL;
     weir_kernel *kernel = NULL;
-    CHECK_OK(weir_kernel_attr_create(&attr));
-    CHECK_OK(weir_kernel_attr_set_name(attr, name));
-    CHECK_OK(weir_kernel_create_add(engine, NULL, attr, &kernel));
-    weir_kernel_attr_destroy(attr);
+    const weir_kernel_options options = {.struct_size = sizeof options, .name = name};
+    CHECK_OK(weir_kernel_create_add(engine, NULL, &options, &kernel));
     return kernel;
 }
 

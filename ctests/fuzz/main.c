@@ -363,12 +363,9 @@ static void make_world(void) {
     for (int i = 0; i < WIDTHS; i++) {
         /* Helpers cost next to nothing, so small tensors are shared, too. */
         weir_threadpool_costs costs = {.struct_size = sizeof costs, .submit_ns = 1, .arrive_ns = 1, .join_ns = 1};
-        weir_threadpool_attr *attr = NULL;
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, widths[i]));
-        CHECK_OK(weir_threadpool_attr_set_costs(attr, &costs));
-        CHECK_OK(weir_threadpool_create_builtin(attr, &world.pools[i]));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = {
+            .struct_size = sizeof options, .num_threads = widths[i], .costs = &costs};
+        CHECK_OK(weir_threadpool_create_builtin(&options, &world.pools[i]));
         world.streams[i] = make_stream(world.engine, WEIR_STREAM_DEFAULT, world.pools[i], "shared");
     }
     world.asynchronous = make_stream(world.engine, WEIR_STREAM_ASYNCHRONOUS, world.pools[2], "asynchronous");

@@ -173,12 +173,9 @@ int main(int argc, char **argv) {
         }
     }
     for (int threads = 1; threads <= 7; threads += 3) {
-        weir_threadpool_attr *attr = NULL;
         weir_threadpool *pool = NULL;
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, threads));
-        CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = threads};
+        CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
         on_pool(cpu, pool, "built-in", threads + 1, 2 * graphs);
         weir_threadpool_release(pool);
     }

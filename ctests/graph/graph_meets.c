@@ -174,13 +174,10 @@ int main(void) {
         }
     }
     for (int threads = 1; threads <= 3; threads++) {
-        weir_threadpool_attr *attr = NULL;
         snprintf(where, sizeof where, "built-in of %d", threads);
         weir_threadpool *pool = NULL;
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, threads));
-        CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = threads};
+        CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
         on_pool(cpu, pool, threads == 1 ? 3 : 17);
         weir_threadpool_release(pool);
     }

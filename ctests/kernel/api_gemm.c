@@ -361,14 +361,11 @@ static void check_pools(product p) {
     }
     for (int32_t width = 0; width <= 7; width++) {
         weir_threadpool *pool = NULL;
-        weir_threadpool_attr *attr = NULL;
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, width));
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = width};
         if (width == 0) CHECK_OK(weir_threadpool_create_inline(&pool));
-        else CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
+        else CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
         check_on(&e, pool);
         weir_threadpool_release(pool);
-        weir_threadpool_attr_destroy(attr);
     }
     free(e.c);
     free(e.ic);

@@ -58,7 +58,6 @@ static const char *name_of(const weir_kernel *kernel) {
 /* Each creation gives a handle of its own, with its own name; what is inside is made once. */
 static void test_counters(void) {
     weir_engine *engine = make_engine(NULL);
-    weir_kernel_attr *attr = NULL;
     weir_kernel *named = NULL;
     weir_eltwise_desc desc = {.struct_size = sizeof desc, .op = WEIR_ELTWISE_RELU, .alpha = 0.5f};
     weir_kernel_cache_info before = cache();
@@ -68,11 +67,8 @@ static void test_counters(void) {
     weir_kernel *one = eltwise(engine, WEIR_ELTWISE_RELU, 0.5f), *two = eltwise(engine, WEIR_ELTWISE_RELU, 0.5f);
     CHECK(one != two);
     CHECK_SINCE(before, 1, 1, 0);
-    CHECK_OK(weir_kernel_attr_create(&attr));
-    CHECK_OK(weir_kernel_attr_set_name(attr, "leaky"));
-    CHECK_OK(weir_kernel_attr_set_cost_ns(attr, 1000));
-    CHECK_OK(weir_kernel_create_eltwise(engine, &desc, attr, &named));
-    weir_kernel_attr_destroy(attr);
+    const weir_kernel_options options = {.struct_size = sizeof options, .name = "leaky", .cost_ns = 1000};
+    CHECK_OK(weir_kernel_create_eltwise(engine, &desc, &options, &named));
     CHECK_SINCE(before, 2, 1, 0);
     CHECK_EQ(runtime().kernels - kernels, 3);
     CHECK(strcmp(name_of(named), "leaky") == 0 && strcmp(name_of(one), "relu") == 0);

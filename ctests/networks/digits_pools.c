@@ -218,12 +218,9 @@ static int try_pool(const char *name, struct session *plain, weir_threadpool *po
 }
 
 static weir_threadpool *builtin_pool(int32_t threads) {
-    weir_threadpool_attr *attr;
     weir_threadpool *pool;
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, threads));
-    CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
-    weir_threadpool_attr_destroy(attr);
+    const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = threads};
+    CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
     return pool;
 }
 
@@ -288,7 +285,7 @@ static int try_asynchronous_pool(const char *name, struct session *plain, bool w
     };
     weir_threadpool *pool;
     CHECK(sem_init(&ctx.released, 0, 0) == 0);
-    CHECK_OK(weir_threadpool_create(&vtable, &ctx, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, &ctx, NULL, &pool));
     int wrong = try_pool(name, plain, pool) + was_used(name, ctx.host);
     pool_destroy(ctx.host); /* its threads are out of weir now, and it has called weir once more */
     while (sem_wait(&ctx.released) != 0) {

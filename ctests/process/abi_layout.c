@@ -171,6 +171,18 @@ OFFSET(weir_notice, release, 24);
 OFFSET(weir_notice, event_fd, 32);
 OFFSET(weir_notice, reserved, 36);
 
+SIZE(weir_kernel_options, 24);
+OFFSET(weir_kernel_options, struct_size, 0);
+OFFSET(weir_kernel_options, name, 8);
+OFFSET(weir_kernel_options, cost_ns, 16);
+
+SIZE(weir_threadpool_options, 32);
+OFFSET(weir_threadpool_options, struct_size, 0);
+OFFSET(weir_threadpool_options, num_threads, 8);
+OFFSET(weir_threadpool_options, checking, 12);
+OFFSET(weir_threadpool_options, spin_ns, 16);
+OFFSET(weir_threadpool_options, costs, 24);
+
 SIZE(weir_cond_desc, 48);
 OFFSET(weir_cond_desc, struct_size, 0);
 OFFSET(weir_cond_desc, predicate, 8);

@@ -168,7 +168,6 @@ static void test_settings_go_first(void) {
     weir_runtime_info before = runtime_info();
     weir_engine_attr *engine_attr = NULL;
     weir_stream_attr *stream_attr = NULL;
-    weir_kernel_attr *kernel_attr = NULL;
     weir_engine *engine = NULL;
     weir_stream *stream = NULL;
     weir_kernel *kernel = NULL;
@@ -179,15 +178,13 @@ static void test_settings_go_first(void) {
     CHECK_OK(weir_engine_attr_set_threadpool(engine_attr, pool));
     CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &stream_attr));
     CHECK_OK(weir_stream_attr_set_threadpool(stream_attr, pool));
-    CHECK_OK(weir_kernel_attr_create(&kernel_attr));
-    CHECK_OK(weir_kernel_attr_set_name(kernel_attr, "clip"));
+    const weir_kernel_options options = {.struct_size = sizeof options, .name = "clip"};
     weir_threadpool_release(pool);
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, engine_attr, &engine));
     weir_engine_attr_destroy(engine_attr);
     CHECK_OK(weir_stream_create(engine, 0, stream_attr, &stream));
     weir_stream_attr_destroy(stream_attr);
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, kernel_attr, &kernel));
-    weir_kernel_attr_destroy(kernel_attr);
+    CHECK_OK(weir_kernel_create_relu(engine, NULL, &options, &kernel));
     weir_engine_release(engine);
     CHECK_OK(weir_stream_get_engine(stream, &engine)); /* the stream keeps it, and it keeps the pool */
     CHECK_OK(weir_engine_get_threadpool(engine, &pool));

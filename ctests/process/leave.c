@@ -49,7 +49,7 @@ static void look_up(void *library, const char *name, void *function, size_t size
 static void *begin_work(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     weir_status (*weir_check_version_)(uint32_t, uint32_t);
-    weir_status (*weir_threadpool_create_builtin_)(const weir_threadpool_attr *, weir_threadpool **);
+    weir_status (*weir_threadpool_create_builtin_)(const weir_threadpool_options *, weir_threadpool **);
     weir_status (*weir_stream_attr_create_)(weir_engine_kind, weir_stream_attr **);
     weir_status (*weir_stream_attr_set_threadpool_)(weir_stream_attr *, weir_threadpool *);
     weir_status (*weir_engine_create_)(weir_engine_kind, uint32_t, const weir_engine_attr *, weir_engine **);

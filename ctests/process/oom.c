@@ -59,7 +59,6 @@ typedef struct cast {
     weir_stream *stream, *asynchronous;
     weir_event *event;
     weir_tensor *tensors[4];
-    weir_kernel_attr *kernel_attr;
     weir_kernel *matmul, *add, *host;
     weir_graph *graph;
     weir_program *program;
@@ -100,7 +99,7 @@ static weir_status make_devices(cast *c) {
     static const weir_threadpool_vtable vtable = {
         .struct_size = sizeof vtable, .num_threads = one_thread, .schedule = run_here, .release = count_release};
     weir_status status = WEIR_OK;
-    TRY(weir_threadpool_create(&vtable, NULL, &c->pool));
+    TRY(weir_threadpool_create(&vtable, NULL, NULL, &c->pool));
     atomic_fetch_add(&pools_made, 1);
     TRY(weir_engine_attr_create(WEIR_ENGINE_CPU, &c->engine_attr));
     TRY(weir_engine_attr_set_threadpool(c->engine_attr, c->pool));
@@ -131,9 +130,8 @@ static weir_status make_work(cast *c) {
     host.scratch_bytes = 1000;
     host.num_inputs = host.num_outputs = 1;
     host.inputs = host.outputs = &square;
-    TRY(weir_kernel_attr_create(&c->kernel_attr));
-    TRY(weir_kernel_attr_set_name(c->kernel_attr, "a name"));
-    TRY(weir_kernel_create_matmul(c->engine, &with_bias, c->kernel_attr, &c->matmul));
+    const weir_kernel_options options = {.struct_size = sizeof options, .name = "a name"};
+    TRY(weir_kernel_create_matmul(c->engine, &with_bias, &options, &c->matmul));
     TRY(weir_kernel_create_add(c->engine, NULL, NULL, &c->add));
     TRY(weir_kernel_create_host(c->engine, &host, &c->host));
     TRY(weir_graph_create("graph", &c->graph));
@@ -198,7 +196,6 @@ static void release_all(cast *c) {
     weir_kernel_release(c->matmul);
     weir_kernel_release(c->add);
     weir_kernel_release(c->host);
-    weir_kernel_attr_destroy(c->kernel_attr);
     for (int i = 0; i < 4; i++) weir_tensor_release(c->tensors[i]);
     weir_event_release(c->event);
     weir_stream_release(c->asynchronous);

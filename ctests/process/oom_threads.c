@@ -59,12 +59,8 @@ static atomic_int task_runs[THREADS];
     } while (0)
 
 static int make_engines(rig *r) {
-    weir_threadpool_attr *attr = NULL;
-    TRY(weir_threadpool_attr_create(&attr));
-    r->status = weir_threadpool_attr_set_num_threads(attr, 2);
-    if (r->status == WEIR_OK) r->status = weir_threadpool_create_builtin(attr, &r->pool);
-    weir_threadpool_attr_destroy(attr);
-    TRY(r->status);
+    const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 2};
+    TRY(weir_threadpool_create_builtin(&options, &r->pool));
     TRY(weir_engine_attr_create(WEIR_ENGINE_CPU, &r->attr));
     TRY(weir_engine_attr_set_threadpool(r->attr, r->pool));
     TRY(weir_engine_create(WEIR_ENGINE_CPU, 0, r->attr, &r->engine));

@@ -143,7 +143,6 @@ static weir_program *make_program(weir_engine *engine) {
 
 /* Number `n` of the pools: each kind of a host's that runs tasks by itself, and those of the library. */
 static void place_fill(place *p, int n) {
-    weir_threadpool_attr *attr = NULL;
     int kind = n % (POOL_LATE + 2);
     p->host = NULL;
     if (kind < POOL_LATE) {
@@ -151,10 +150,8 @@ static void place_fill(place *p, int n) {
     } else if (kind == POOL_LATE) {
         CHECK_OK(weir_threadpool_create_seeded((uint64_t)n, 2, &p->pool));
     } else {
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 2));
-        CHECK_OK(weir_threadpool_create_builtin(attr, &p->pool));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 2};
+        CHECK_OK(weir_threadpool_create_builtin(&options, &p->pool));
     }
     p->engine = make_engine(p->pool);
     p->program = make_program(p->engine);

@@ -68,12 +68,9 @@ typedef enum what { ALONE, CHEAP_ON_A_POOL, SHARED, POOL_OF_A_CALL, WHATS } what
 
 static void replay(what how) {
     weir_threadpool *pool = NULL;
-    weir_threadpool_attr *attr = NULL;
     if (how != ALONE) {
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 2));
-        CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 2};
+        CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
     }
     weir_engine *engine = make_engine(pool);
     weir_program *program = make_diamond(engine, how == SHARED);
@@ -118,7 +115,7 @@ static void call_with_a_pool_of_its_own(weir_program *program) {
     int context = 0;
     volatile int64_t items = 0;
     weir_threadpool *pool = NULL;
-    if (weir_threadpool_create(&vtable, &context, &pool) != WEIR_OK) abort();
+    if (weir_threadpool_create(&vtable, &context, NULL, &pool) != WEIR_OK) abort();
     if (weir_parallel_for(pool, 100, NULL, of_range, (void *)&items) != WEIR_OK || items != 100) abort();
     const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
     if (weir_program_run(program, NULL, NULL, 0, NULL, 0, &options) != WEIR_OK) abort();

@@ -340,7 +340,7 @@ static host_pool make_pool(bool knows) {
     host_pool it = {.pool = test_pool_create_bare(knows ? POOL_FULL : POOL_FIFO, 2)};
     it.vtable = test_pool_vtable(it.pool);
     CHECK_EQ(it.vtable.in_parallel != NULL, knows);
-    CHECK_OK(weir_threadpool_create(&it.vtable, it.pool, &it.handle));
+    CHECK_OK(weir_threadpool_create(&it.vtable, it.pool, NULL, &it.handle));
     return it;
 }
 

@@ -267,12 +267,9 @@ static void test_waits_for_each_other(pool_kind kind) {
 
 static void test_waits_in_reference_pools(void) {
     for (int32_t width = 1; width <= 2; width++) {
-        weir_threadpool_attr *attr = NULL;
         weir_threadpool *builtin = NULL;
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, width));
-        CHECK_OK(weir_threadpool_create_builtin(attr, &builtin));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = width};
+        CHECK_OK(weir_threadpool_create_builtin(&options, &builtin));
         for (int wait = 0; wait < WAIT_KINDS; wait++) {
             for (int round = 0; round < scale(20); round++) check_wait_in_task(builtin, (wait_kind)wait, 1);
             if (width == 2) check_wait_for_each_other(builtin, (wait_kind)wait);

@@ -43,22 +43,14 @@ static void count_release(void *ctx) {
 
 static weir_threadpool *make_checked(pool_maker *maker) {
     weir_threadpool_vtable vtable;
-    weir_threadpool_attr *attr = NULL;
+    const weir_threadpool_options options = {.struct_size = sizeof options, .checking = 1};
     weir_threadpool *pool = NULL;
     void *ctx = NULL;
-    int32_t checking = -1;
     CHECK_EQ(maker(&vtable, &ctx), 0);
     release_of_host = vtable.release;
     vtable.release = count_release;
     atomic_store(&releases, 0);
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_get_checking(attr, &checking));
-    CHECK_EQ(checking, 0);
-    CHECK_OK(weir_threadpool_attr_set_checking(attr, 1));
-    CHECK_OK(weir_threadpool_attr_get_checking(attr, &checking));
-    CHECK_EQ(checking, 1);
-    CHECK_OK(weir_threadpool_create_with_attr(&vtable, ctx, attr, &pool));
-    weir_threadpool_attr_destroy(attr);
+    CHECK_OK(weir_threadpool_create(&vtable, ctx, &options, &pool));
     return pool;
 }
 
@@ -187,17 +179,15 @@ static void test_not_accused(pool_maker *maker) {
     check_released(&before);
 }
 
-/* The same pool without checking mode, and with an attr that sets nothing, says nothing. */
+/* The same pool without checking mode, and with options that say nothing, says nothing. */
 static void test_off(void) {
     weir_runtime_info before = runtime_info();
     weir_threadpool_vtable vtable;
-    weir_threadpool_attr *attr = NULL;
     weir_threadpool *pool = NULL;
     void *ctx = NULL;
     CHECK_EQ(shared_index(&vtable, &ctx), 0);
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_create_with_attr(&vtable, ctx, attr, &pool));
-    weir_threadpool_attr_destroy(attr);
+    const weir_threadpool_options options = {.struct_size = sizeof options};
+    CHECK_OK(weir_threadpool_create(&vtable, ctx, &options, &pool));
     for (int round = 0; round < 10; round++) CHECK_OK(run_region(pool));
     CHECK_EQ(strlen(broken_clause(pool)), 0);
     weir_threadpool_release(pool);
@@ -215,7 +205,7 @@ static void test_exported_vtable(void) {
     weir_threadpool_release(inner);
     CHECK_EQ(vtable.num_threads(ctx), 2);
     CHECK(vtable.schedule != NULL && vtable.parallel_for == NULL && vtable.in_parallel(ctx) == 0);
-    CHECK_OK(weir_threadpool_create(&vtable, ctx, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, ctx, NULL, &pool));
     for (int round = 0; round < scale(100); round++) CHECK_OK(run_region(pool));
     weir_threadpool_release(pool);
     check_released(&before);

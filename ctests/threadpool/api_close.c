@@ -132,7 +132,7 @@ static weir_threadpool *make_pool(context *c) {
         .release = host_release,
     };
     weir_threadpool *pool = NULL;
-    CHECK_OK(weir_threadpool_create(&vtable, c, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, c, NULL, &pool));
     return pool;
 }
 
@@ -393,16 +393,14 @@ static void test_every_kind(void) {
 /* Pools of weir's own, and one in checking mode. */
 static void test_other_pools(void) {
     weir_threadpool *pool = NULL;
-    weir_threadpool_attr *attr = NULL;
+    const weir_threadpool_options two = {.struct_size = sizeof two, .num_threads = 2};
+    const weir_threadpool_options checked = {.struct_size = sizeof checked, .checking = 1};
     uint64_t threads = runtime_info().threads_alive;
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 2));
-    CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
+    CHECK_OK(weir_threadpool_create_builtin(&two, &pool));
     share(pool, 8);
     CHECK_OK(weir_threadpool_close(pool, WEIR_TIMEOUT_INFINITE));
     EVENTUALLY(runtime_info().threads_alive == threads);
     weir_threadpool_release(pool);
-    weir_threadpool_attr_destroy(attr);
 
     framework *f = framework_create();
     for (int round = 0; round < 20; round++) {
@@ -414,10 +412,7 @@ static void test_other_pools(void) {
             .in_parallel = host_in_parallel,
             .release = host_release,
         };
-        CHECK_OK(weir_threadpool_attr_create(&attr));
-        CHECK_OK(weir_threadpool_attr_set_checking(attr, 1));
-        CHECK_OK(weir_threadpool_create_with_attr(&vtable, c, attr, &pool));
-        weir_threadpool_attr_destroy(attr);
+        CHECK_OK(weir_threadpool_create(&vtable, c, &checked, &pool));
         set_held(f, round % 2 == 0);
         share(pool, 8);
         CHECK_OK(weir_threadpool_close(pool, WEIR_TIMEOUT_INFINITE));

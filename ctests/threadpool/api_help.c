@@ -77,7 +77,7 @@ static weir_threadpool *plain_create(plain *p, int width, bool knows, uint64_t f
                                          .in_parallel = knows ? plain_in_parallel : NULL};
     for (int i = 0; i < width; i++) CHECK_EQ(pthread_create(&p->threads[i], NULL, plain_work, p), 0);
     weir_threadpool *pool = NULL;
-    CHECK_OK(weir_threadpool_create(&p->vtable, p, &pool));
+    CHECK_OK(weir_threadpool_create(&p->vtable, p, NULL, &pool));
     return pool;
 }
 
@@ -253,7 +253,7 @@ static void a_pool_may_keep_its_work_to_itself(void) {
     weir_engine_release(engine);
     weir_threadpool *none = NULL;
     p.vtable.in_parallel = NULL;
-    CHECK_CODE(weir_threadpool_create(&p.vtable, &p, &none), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_threadpool_create(&p.vtable, &p, NULL, &none), WEIR_INVALID_ARGUMENT,
                "WEIR_THREADPOOL_OWN_THREADS_ONLY, which requires vtable->in_parallel");
     plain_destroy(&p, pool);
 }

@@ -154,12 +154,9 @@ static void costs_may_be_given(void) {
     weir_threadpool_vtable vtable = test_pool_vtable(host);
     vtable.release = NULL;
     weir_threadpool_costs costs = {.struct_size = sizeof costs, .submit_ns = 1, .arrive_ns = 1e9, .join_ns = 3};
-    weir_threadpool_attr *attr = NULL;
     weir_threadpool *pool = NULL;
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_costs(attr, &costs));
-    CHECK_OK(weir_threadpool_create_with_attr(&vtable, host, attr, &pool));
-    weir_threadpool_attr_destroy(attr);
+    const weir_threadpool_options options = {.struct_size = sizeof options, .costs = &costs};
+    CHECK_OK(weir_threadpool_create(&vtable, host, &options, &pool));
     CHECK(costs_of(pool).submit_ns == 1 && costs_of(pool).arrive_ns == 1e9 && costs_of(pool).join_ns == 3);
     const int64_t extents[2] = {64, 64};
     weir_parallel_hint hint = {.struct_size = sizeof hint, .cost_ns = 1000};

@@ -475,7 +475,7 @@ static void only_own_threads(void) {
     weir_threadpool_vtable vtable = test_pool_vtable(host);
     vtable.release = NULL;
     vtable.flags |= WEIR_THREADPOOL_OWN_THREADS_ONLY;
-    CHECK_OK(weir_threadpool_create(&vtable, host, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, host, NULL, &pool));
     waiter = pthread_self();
     weir_task_group *group = make_group(pool);
     counted c = {.group = group};

@@ -142,12 +142,10 @@ static void test_kinds(void) {
 }
 
 static void test_reference_pools(void) {
-    weir_threadpool_attr *attr = NULL;
-    CHECK_OK(weir_threadpool_attr_create(&attr));
     for (int32_t width = 1; width <= 7; width += 3) {
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = width};
         weir_threadpool *builtin = NULL, *seeded = NULL;
-        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, width));
-        CHECK_OK(weir_threadpool_create_builtin(attr, &builtin));
+        CHECK_OK(weir_threadpool_create_builtin(&options, &builtin));
         CHECK_OK(weir_threadpool_create_seeded((uint64_t)width, width, &seeded));
         for (int round = 0; round < scale(20); round++) {
             run_regions(builtin, width);
@@ -160,7 +158,6 @@ static void test_reference_pools(void) {
         weir_threadpool_release(builtin);
         weir_threadpool_release(seeded);
     }
-    weir_threadpool_attr_destroy(attr);
 
     weir_threadpool *in_caller = NULL;
     CHECK_OK(weir_threadpool_create_inline(&in_caller));
@@ -243,7 +240,7 @@ static void test_width_and_flags(void) {
     static const int widths[] = {3, 8, 1, 0, -5};
     weir_threadpool *pool = NULL;
     uint64_t flags = 0;
-    CHECK_OK(weir_threadpool_create(&vtable, &width_released, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, &width_released, NULL, &pool));
     CHECK_OK(weir_threadpool_get_flags(pool, &flags));
     CHECK_EQ(flags, WEIR_THREADPOOL_AUTO_BALANCING);
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
@@ -272,13 +269,13 @@ static void test_vtable_versions(void) {
     newer.known.parallel_for = run_all;
     newer.known.release = count_release;
     atomic_store(&width_now, 2);
-    CHECK_OK(weir_threadpool_create(&newer.known, &released, &pool));
+    CHECK_OK(weir_threadpool_create(&newer.known, &released, NULL, &pool));
     run_region(pool, 1000, NULL, 2);
     weir_threadpool_release(pool);
     EVENTUALLY(atomic_load(&released) == 1);
 
     newer.beyond[17] = 1;
-    CHECK_CODE(weir_threadpool_create(&newer.known, &released, &pool), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_threadpool_create(&newer.known, &released, NULL, &pool), WEIR_INVALID_ARGUMENT,
                "vtable sets members that this version of weir does not know");
     CHECK(pool == NULL);
     CHECK_EQ(atomic_load(&released), 1);
@@ -286,7 +283,7 @@ static void test_vtable_versions(void) {
     weir_threadpool_vtable older = newer.known;
     older.struct_size = offsetof(weir_threadpool_vtable, max_threads);
     memset(&older.max_threads, 0xff, sizeof older.max_threads); /* beyond its end: never read, never called */
-    CHECK_OK(weir_threadpool_create(&older, &released, &pool));
+    CHECK_OK(weir_threadpool_create(&older, &released, NULL, &pool));
     run_region(pool, 1000, NULL, 2);
     weir_threadpool_release(pool);
     EVENTUALLY(atomic_load(&released) == 2);
@@ -394,7 +391,7 @@ static void test_counted_until_released(void) {
     weir_runtime_info before = runtime_info();
     weir_threadpool *pool = NULL;
     pthread_t thread;
-    CHECK_OK(weir_threadpool_create(&vtable, NULL, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, NULL, NULL, &pool));
     CHECK_EQ(pthread_create(&thread, NULL, release_pool, pool), 0);
     EVENTUALLY(runtime_info().threadpools == before.threadpools);
     CHECK_EQ(atomic_load(&slow_released), 1);
@@ -405,22 +402,12 @@ static void test_counted_until_released(void) {
 static void test_builtin_threads(void) {
     weir_runtime_info before = runtime_info();
     weir_threadpool *pool = NULL;
-    weir_threadpool_attr *attr = NULL;
     int32_t width = 0;
-    uint64_t spin = 1;
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_get_num_threads(attr, &width));
-    CHECK_EQ(width, 0);
-    CHECK_OK(weir_threadpool_attr_get_spin_ns(attr, &spin));
-    CHECK_EQ(spin, 20000);
-    CHECK_OK(weir_threadpool_attr_set_spin_ns(attr, 0));
-    CHECK_OK(weir_threadpool_attr_get_spin_ns(attr, &spin));
-    CHECK_EQ(spin, 0);
-    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 2));
-    CHECK_OK(weir_threadpool_attr_get_num_threads(attr, &width));
+    const weir_threadpool_options options = {
+        .struct_size = sizeof options, .num_threads = 2, .spin_ns = WEIR_SPIN_NONE};
+    CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
+    CHECK_OK(weir_threadpool_get_num_threads(pool, &width));
     CHECK_EQ(width, 2);
-    CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
-    weir_threadpool_attr_destroy(attr);
     CHECK_EQ(runtime_info().threads_started, before.threads_started + 2);
     CHECK(runtime_info().threads_alive <= before.threads_alive + 2); /* threads of earlier pools may end now */
     run_regions(pool, 2);
@@ -429,7 +416,7 @@ static void test_builtin_threads(void) {
     check_released(&before);
 }
 
-/* NULL attributes: as many threads as WEIR_NUM_THREADS says. */
+/* NULL options: as many threads as WEIR_NUM_THREADS says. */
 static void test_builtin_default_width(void) {
     weir_threadpool *pool = NULL;
     int32_t width = 0;

@@ -24,13 +24,10 @@ static void check_sum(void) {
 static void test_pools(void) {
     weir_runtime_info before = runtime_info();
     weir_threadpool *pools[3] = {NULL, NULL, NULL};
-    weir_threadpool_attr *attr = NULL;
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 2));
-    CHECK_OK(weir_threadpool_create_builtin(attr, &pools[0]));
-    CHECK_OK(weir_threadpool_create_builtin(attr, &pools[1]));
+    const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 2};
+    CHECK_OK(weir_threadpool_create_builtin(&options, &pools[0]));
+    CHECK_OK(weir_threadpool_create_builtin(&options, &pools[1]));
     CHECK_OK(weir_threadpool_create_seeded(1, 2, &pools[2]));
-    weir_threadpool_attr_destroy(attr);
     CHECK_EQ(runtime_info().threads_of_builtin_pools, before.threads_of_builtin_pools + 4);
     CHECK_EQ(runtime_info().threads_of_seeded_pools, before.threads_of_seeded_pools + 2);
     check_sum();

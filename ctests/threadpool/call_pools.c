@@ -48,7 +48,7 @@ static weir_threadpool_vtable make_vtable(void) {
 
 static weir_threadpool *make_pool(const weir_threadpool_vtable *vtable, void *ctx) {
     weir_threadpool *pool = NULL;
-    CHECK_OK(weir_threadpool_create(vtable, ctx, &pool));
+    CHECK_OK(weir_threadpool_create(vtable, ctx, NULL, &pool));
     return pool;
 }
 
@@ -90,15 +90,12 @@ static void test_what_is_learned_stays(void) {
 
     /* Given costs are those of the pools that they are given for. */
     context third = {0};
-    weir_threadpool_attr *attr = NULL;
     weir_threadpool *given = NULL;
     const weir_threadpool_costs costs = {.struct_size = sizeof costs, .submit_ns = 10, .arrive_ns = 20, .join_ns = 30};
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_costs(attr, &costs));
-    CHECK_OK(weir_threadpool_create_with_attr(&vtable, &third, attr, &given));
+    const weir_threadpool_options options = {.struct_size = sizeof options, .costs = &costs};
+    CHECK_OK(weir_threadpool_create(&vtable, &third, &options, &given));
     CHECK(same(costs_of(given), costs) && same(costs_of(pool), measured));
     weir_threadpool_release(given);
-    weir_threadpool_attr_destroy(attr);
     weir_threadpool_release(pool);
 }
 

@@ -148,7 +148,7 @@ int main(int argc, char **argv) {
     weir_threadpool *pool = NULL;
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&s.threads[i], NULL, serve, NULL) == 0);
     finisher_start();
-    CHECK_OK(weir_threadpool_create(&vtable, NULL, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, NULL, NULL, &pool));
     weir_engine *cpu = make_engine(pool);
     kernels[CHEAP] = make_unary_kernel(cpu, "cheap", compute, &cheap_ns, &desc);
     kernels[DEAR] = make_unary_kernel(cpu, "dear", compute, &dear_ns, &desc);

@@ -221,7 +221,7 @@ static void w5_release(void) {
 
     weir_threadpool_vtable vtable = {.struct_size = sizeof vtable, .release = s.host.release};
     weir_threadpool *none = NULL;
-    CHECK_CODE(weir_threadpool_create(&vtable, NULL, &none), WEIR_INVALID_ARGUMENT, "num_threads"); /* NULL would crash */
+    CHECK_CODE(weir_threadpool_create(&vtable, NULL, NULL, &none), WEIR_INVALID_ARGUMENT, "num_threads"); /* NULL would crash */
 }
 
 /* What the caller wrote before is seen by the pieces, and what they wrote by the caller, without atomics of theirs. */

@@ -75,7 +75,7 @@ int main(void) {
     vtable.struct_size = sizeof vtable;
     vtable.num_threads = one_thread;
     vtable.parallel_for = parallel_for;
-    CHECK_OK(weir_threadpool_create(&vtable, NULL, &pool));
+    CHECK_OK(weir_threadpool_create(&vtable, NULL, NULL, &pool));
     CHECK_OK(weir_graph_create("late", &graph));
     for (i = 0; i < TASKS; i++) {
         weir_node node;

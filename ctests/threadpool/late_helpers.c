@@ -120,13 +120,10 @@ static void a_region_for_the_late(int32_t slots, int refuses) {
      * that none learns from another one how late the helpers of this pool are. */
     const weir_threadpool_costs costs = {
         .struct_size = sizeof costs, .submit_ns = 100000.0 + 2 * slots + refuses, .arrive_ns = 1000, .join_ns = 100};
-    weir_threadpool_attr *attr = NULL;
     weir_threadpool *pool = NULL;
     memset(&s, 0, sizeof s);
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_costs(attr, &costs));
-    CHECK_OK(weir_threadpool_create_with_attr(&vtable, NULL, attr, &pool));
-    weir_threadpool_attr_destroy(attr);
+    const weir_threadpool_options options = {.struct_size = sizeof options, .costs = &costs};
+    CHECK_OK(weir_threadpool_create(&vtable, NULL, &options, &pool));
 
     weir_parallel_hint hint = {.struct_size = sizeof hint, .cost_ns = 1000000};
     s.width = LATE;

@@ -67,12 +67,9 @@ int main(void) {
     const weir_threadpool_vtable vtable = {
         .struct_size = sizeof vtable, .num_threads = num_threads, .schedule = schedule};
     const weir_threadpool_costs costs = {.struct_size = sizeof costs, .submit_ns = 100, .arrive_ns = 100, .join_ns = 100};
-    weir_threadpool_attr *attr = NULL;
     weir_threadpool *pool = NULL;
-    CHECK_OK(weir_threadpool_attr_create(&attr));
-    CHECK_OK(weir_threadpool_attr_set_costs(attr, &costs));
-    CHECK_OK(weir_threadpool_create_with_attr(&vtable, NULL, attr, &pool));
-    weir_threadpool_attr_destroy(attr);
+    const weir_threadpool_options options = {.struct_size = sizeof options, .costs = &costs};
+    CHECK_OK(weir_threadpool_create(&vtable, NULL, &options, &pool));
 
     /* The figures say that it is worth it, so it is tried; and it takes six times as long. */
     CHECK(calls(pool, 5000, 10) > 0);

@@ -37,24 +37,24 @@ static void race_in_the_host(void) {
 static pthread_barrier_t start;
 
 static void *set_and_get(void *arg) {
-    weir_threadpool_attr *attr = arg;
+    weir_stream_attr *attr = arg;
     uint64_t spin_ns = 0;
     pthread_barrier_wait(&start);
     for (int i = 0; i < ROUNDS; i++) {
-        CHECK_OK(weir_threadpool_attr_set_spin_ns(attr, 1000));
-        CHECK_OK(weir_threadpool_attr_get_spin_ns(attr, &spin_ns));
+        CHECK_OK(weir_stream_attr_set_spin_ns(attr, 1000));
+        CHECK_OK(weir_stream_attr_get_spin_ns(attr, &spin_ns));
     }
     return NULL;
 }
 
 static void race_in_the_library(void) {
-    weir_threadpool_attr *attr = NULL;
     pthread_t threads[THREADS];
-    CHECK_OK(weir_threadpool_attr_create(&attr));
+    weir_stream_attr *attr = NULL;
+    CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &attr));
     CHECK(pthread_barrier_init(&start, NULL, THREADS) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, set_and_get, attr) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
-    weir_threadpool_attr_destroy(attr);
+    weir_stream_attr_destroy(attr);
 }
 
 int main(int argc, char **argv) {

@@ -224,7 +224,7 @@ weir_status pool_to_weir(struct pool *pool, enum pool_offer offer, weir_threadpo
     pthread_mutex_lock(&pool->mutex);
     pool->handles++;
     pthread_mutex_unlock(&pool->mutex);
-    weir_status status = weir_threadpool_create(&vtable, pool, out_handle);
+    weir_status status = weir_threadpool_create(&vtable, pool, NULL, out_handle);
     if (status != WEIR_OK) {
         on_release(pool); /* weir took nothing and will not call it */
     }

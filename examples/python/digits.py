@@ -34,6 +34,18 @@ class MatmulDesc(Structure):
     _fields_ = [("struct_size", c_size_t), ("flags", c_uint64)]
 
 
+class ThreadpoolOptions(Structure):
+    """weir_threadpool_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("num_threads", c_int32),
+        ("checking", c_int32),
+        ("spin_ns", c_uint64),
+        ("costs", c_void_p),
+    ]
+
+
 class CompileOptions(Structure):
     """weir_compile_options"""
 
@@ -77,8 +89,6 @@ class ThreadpoolVtable(Structure):
 HANDLE, OUT = c_void_p, POINTER(c_void_p)
 STATUS_FUNCTIONS = {
     "weir_check_version": [c_uint32, c_uint32],
-    "weir_threadpool_attr_create": [OUT],
-    "weir_threadpool_attr_set_num_threads": [HANDLE, c_int32],
     "weir_threadpool_create_builtin": [HANDLE, OUT],
     "weir_threadpool_create": [POINTER(ThreadpoolVtable), c_void_p, OUT],
     "weir_engine_attr_create": [c_uint32, OUT],
@@ -106,7 +116,6 @@ STATUS_FUNCTIONS = {
     "weir_program_run": [HANDLE, HANDLE, OUT, c_size_t, OUT, c_size_t, HANDLE],
 }
 VOID_FUNCTIONS = [
-    "weir_threadpool_attr_destroy",
     "weir_threadpool_release",
     "weir_engine_attr_destroy",
     "weir_engine_release",
@@ -294,10 +303,8 @@ def read_on(weir, data, name, pool):
 
 
 def builtin_pool(weir, threads):
-    attr = create(weir.weir_threadpool_attr_create)
-    weir.weir_threadpool_attr_set_num_threads(attr, threads)
-    pool = create(weir.weir_threadpool_create_builtin, attr)
-    weir.weir_threadpool_attr_destroy(attr)
+    options = ThreadpoolOptions(ctypes.sizeof(ThreadpoolOptions), num_threads=threads)
+    pool = create(weir.weir_threadpool_create_builtin, byref(options))
     return pool
 
 

@@ -71,10 +71,8 @@ inline void drop(weir_packed_weights *p) noexcept { weir_packed_weights_release(
 inline void drop(weir_resource *p) noexcept { weir_resource_release(p); }
 inline void drop(weir_program *p) noexcept { weir_program_release(p); }
 inline void drop(weir_run *p) noexcept { weir_run_release(p); }
-inline void drop(weir_threadpool_attr *p) noexcept { weir_threadpool_attr_destroy(p); }
 inline void drop(weir_engine_attr *p) noexcept { weir_engine_attr_destroy(p); }
 inline void drop(weir_stream_attr *p) noexcept { weir_stream_attr_destroy(p); }
-inline void drop(weir_kernel_attr *p) noexcept { weir_kernel_attr_destroy(p); }
 inline void drop(weir_graph *p) noexcept { weir_graph_destroy(p); }
 
 // Reads a text through the (buffer, capacity, out_length) protocol: text(weir_kernel_get_name, kernel).

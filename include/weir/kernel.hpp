@@ -176,17 +176,12 @@ private:
     weir_kernel_context *raw_;
 };
 
-/// Settings for the built-in kernels.
-class kernel_attr : public owned<weir_kernel_attr> {
-public:
-    using owned::owned;
-    kernel_attr() { check(weir_kernel_attr_create(out())); }
-    kernel_attr &set_name(const std::string &name) {
-        return check(weir_kernel_attr_set_name(*this, name.c_str())), *this;
-    }
-    kernel_attr &set_cost_ns(std::uint64_t ns) {
-        return check(weir_kernel_attr_set_cost_ns(*this, ns)), *this;
-    }
+/// What the creation of a kernel takes: the members of weir_kernel_options, with setters that chain.
+struct kernel_options : weir_kernel_options {
+    kernel_options() noexcept : weir_kernel_options{} { struct_size = sizeof(weir_kernel_options); }
+    /// The text lives until the kernel is made.
+    kernel_options &set_name(const char *text) noexcept { return name = text, *this; }
+    kernel_options &set_cost_ns(std::uint64_t ns) noexcept { return cost_ns = ns, *this; }
 };
 
 namespace detail {
@@ -233,148 +228,148 @@ public:
         desc.infer = detail::host_kernel<std::decay_t<Compute>, std::decay_t<Infer>>::call_infer;
         return make(on, desc, std::forward<Compute>(compute), std::forward<Infer>(infer));
     }
-    static kernel matmul(const engine &on, std::uint64_t flags = 0, const kernel_attr &attr = kernel_attr(nullptr)) {
+    static kernel matmul(const engine &on, std::uint64_t flags = 0, const kernel_options &options = {}) {
         auto desc = sized<weir_matmul_desc>();
         desc.flags = flags;
-        return builtin(weir_kernel_create_matmul, on, &desc, attr);
+        return builtin(weir_kernel_create_matmul, on, &desc, options);
     }
 
     // The built-in kernels by their descriptions: zeroed but for what is set; struct_size is filled in here.
 
-    static kernel matmul(const engine &on, weir_matmul_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_matmul, on, desc, attr);
+    static kernel matmul(const engine &on, weir_matmul_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_matmul, on, desc, options);
     }
     static kernel matmul_int8(const engine &on, weir_matmul_int8_desc desc = {},
-                              const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_matmul_int8, on, desc, attr);
+                              const kernel_options &options = {}) {
+        return described(weir_kernel_create_matmul_int8, on, desc, options);
     }
-    static kernel conv(const engine &on, weir_conv_desc desc = {}, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_conv, on, desc, attr);
+    static kernel conv(const engine &on, weir_conv_desc desc = {}, const kernel_options &options = {}) {
+        return described(weir_kernel_create_conv, on, desc, options);
     }
-    static kernel pooling(const engine &on, weir_pooling_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_pooling, on, desc, attr);
+    static kernel pooling(const engine &on, weir_pooling_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_pooling, on, desc, options);
     }
-    static kernel norm(const engine &on, weir_norm_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_norm, on, desc, attr);
+    static kernel norm(const engine &on, weir_norm_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_norm, on, desc, options);
     }
-    static kernel slice(const engine &on, weir_slice_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_slice, on, desc, attr);
+    static kernel slice(const engine &on, weir_slice_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_slice, on, desc, options);
     }
-    static kernel pad(const engine &on, weir_pad_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_pad, on, desc, attr);
+    static kernel pad(const engine &on, weir_pad_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_pad, on, desc, options);
     }
-    static kernel reduce(const engine &on, weir_reduce_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_reduce, on, desc, attr);
+    static kernel reduce(const engine &on, weir_reduce_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_reduce, on, desc, options);
     }
-    static kernel softmax(const engine &on, weir_softmax_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_softmax, on, desc, attr);
+    static kernel softmax(const engine &on, weir_softmax_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_softmax, on, desc, options);
     }
 
     // And by what is most often said of them.
 
     static kernel eltwise(const engine &on, weir_eltwise_op op, float alpha = 0, float beta = 0,
-                          const kernel_attr &attr = kernel_attr(nullptr)) {
+                          const kernel_options &options = {}) {
         weir_eltwise_desc desc{};
         desc.op = op;
         desc.alpha = alpha;
         desc.beta = beta;
-        return described(weir_kernel_create_eltwise, on, desc, attr);
+        return described(weir_kernel_create_eltwise, on, desc, options);
     }
-    static kernel binary(const engine &on, weir_binary_op op, const kernel_attr &attr = kernel_attr(nullptr)) {
+    static kernel binary(const engine &on, weir_binary_op op, const kernel_options &options = {}) {
         weir_binary_desc desc{};
         desc.op = op;
-        return described(weir_kernel_create_binary, on, desc, attr);
+        return described(weir_kernel_create_binary, on, desc, options);
     }
-    static kernel select(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return builtin(weir_kernel_create_select, on, nullptr, attr);
+    static kernel select(const engine &on, const kernel_options &options = {}) {
+        return builtin(weir_kernel_create_select, on, nullptr, options);
     }
     /// x scale + shift, as another type.
     static kernel convert(const engine &on, weir_dtype to, float scale = 1, float shift = 0,
-                          const kernel_attr &attr = kernel_attr(nullptr)) {
+                          const kernel_options &options = {}) {
         weir_convert_desc desc{};
         desc.dtype = to;
         desc.scale = scale;
         desc.shift = shift;
-        return described(weir_kernel_create_convert, on, desc, attr);
+        return described(weir_kernel_create_convert, on, desc, options);
     }
     static kernel quantize(const engine &on, weir_dtype to, std::uint64_t flags = 0, std::int32_t axis = -1,
-                           const kernel_attr &attr = kernel_attr(nullptr)) {
+                           const kernel_options &options = {}) {
         weir_quantize_desc desc{};
         desc.dtype = to;
         desc.flags = flags;
         desc.axis = axis;
-        return described(weir_kernel_create_quantize, on, desc, attr);
+        return described(weir_kernel_create_quantize, on, desc, options);
     }
     static kernel dequantize(const engine &on, weir_dtype to = WEIR_F32, std::uint64_t flags = 0, std::int32_t axis = -1,
-                             const kernel_attr &attr = kernel_attr(nullptr)) {
+                             const kernel_options &options = {}) {
         weir_dequantize_desc desc{};
         desc.dtype = to;
         desc.flags = flags;
         desc.axis = axis;
-        return described(weir_kernel_create_dequantize, on, desc, attr);
+        return described(weir_kernel_create_dequantize, on, desc, options);
     }
     /// Dimension i of the output is dimension permutation[i] of the input; an empty list turns the order round.
     static kernel transpose(const engine &on, list<std::int32_t> permutation = {},
-                            const kernel_attr &attr = kernel_attr(nullptr)) {
+                            const kernel_options &options = {}) {
         weir_transpose_desc desc{};
         desc.rank = fill(desc.permutation, permutation, "weir::kernel::transpose");
-        return described(weir_kernel_create_transpose, on, desc, attr);
+        return described(weir_kernel_create_transpose, on, desc, options);
     }
     static kernel concat(const engine &on, std::uint32_t num_inputs, std::int32_t axis = -1,
-                         const kernel_attr &attr = kernel_attr(nullptr)) {
+                         const kernel_options &options = {}) {
         weir_concat_desc desc{};
         desc.num_inputs = num_inputs;
         desc.axis = axis;
-        return described(weir_kernel_create_concat, on, desc, attr);
+        return described(weir_kernel_create_concat, on, desc, options);
     }
-    static kernel reshape(const engine &on, list<std::int64_t> dims, const kernel_attr &attr = kernel_attr(nullptr)) {
+    static kernel reshape(const engine &on, list<std::int64_t> dims, const kernel_options &options = {}) {
         weir_reshape_desc desc{};
         desc.rank = fill(desc.dims, dims, "weir::kernel::reshape");
-        return described(weir_kernel_create_reshape, on, desc, attr);
+        return described(weir_kernel_create_reshape, on, desc, options);
     }
-    static kernel gather(const engine &on, std::int32_t axis = 0, const kernel_attr &attr = kernel_attr(nullptr)) {
+    static kernel gather(const engine &on, std::int32_t axis = 0, const kernel_options &options = {}) {
         weir_gather_desc desc{};
         desc.axis = axis;
-        return described(weir_kernel_create_gather, on, desc, attr);
+        return described(weir_kernel_create_gather, on, desc, options);
     }
     /// Over these axes, all if there is none.
     static kernel reduce(const engine &on, weir_reduce_op op, list<std::int32_t> axes = {}, std::uint64_t flags = 0,
-                         const kernel_attr &attr = kernel_attr(nullptr)) {
+                         const kernel_options &options = {}) {
         weir_reduce_desc desc{};
         desc.op = op;
         desc.flags = flags;
         desc.num_axes = fill(desc.axes, axes, "weir::kernel::reduce");
-        return described(weir_kernel_create_reduce, on, desc, attr);
+        return described(weir_kernel_create_reduce, on, desc, options);
     }
     static kernel lstm(const engine &on, std::uint64_t flags = 0, weir_gate_order order = WEIR_GATES_ONNX,
-                       const kernel_attr &attr = kernel_attr(nullptr)) {
+                       const kernel_options &options = {}) {
         weir_lstm_desc desc{};
         desc.flags = flags;
         desc.gate_order = order;
-        return described(weir_kernel_create_lstm, on, desc, attr);
+        return described(weir_kernel_create_lstm, on, desc, options);
     }
     static kernel gru(const engine &on, std::uint64_t flags = 0, weir_gate_order order = WEIR_GATES_ONNX,
-                      const kernel_attr &attr = kernel_attr(nullptr)) {
+                      const kernel_options &options = {}) {
         weir_gru_desc desc{};
         desc.flags = flags;
         desc.gate_order = order;
-        return described(weir_kernel_create_gru, on, desc, attr);
+        return described(weir_kernel_create_gru, on, desc, options);
     }
-    static kernel add(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return builtin(weir_kernel_create_add, on, nullptr, attr);
+    static kernel add(const engine &on, const kernel_options &options = {}) {
+        return builtin(weir_kernel_create_add, on, nullptr, options);
     }
-    static kernel relu(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return builtin(weir_kernel_create_relu, on, nullptr, attr);
+    static kernel relu(const engine &on, const kernel_options &options = {}) {
+        return builtin(weir_kernel_create_relu, on, nullptr, options);
     }
-    static kernel softmax(const engine &on, std::int32_t axis = -1, const kernel_attr &attr = kernel_attr(nullptr)) {
+    static kernel softmax(const engine &on, std::int32_t axis = -1, const kernel_options &options = {}) {
         auto desc = sized<weir_softmax_desc>();
         desc.axis = axis;
-        return builtin(weir_kernel_create_softmax, on, &desc, attr);
+        return builtin(weir_kernel_create_softmax, on, &desc, options);
     }
-    static kernel argmax(const engine &on, std::int32_t axis = -1, const kernel_attr &attr = kernel_attr(nullptr)) {
+    static kernel argmax(const engine &on, std::int32_t axis = -1, const kernel_options &options = {}) {
         auto desc = sized<weir_argmax_desc>();
         desc.axis = axis;
-        return builtin(weir_kernel_create_argmax, on, &desc, attr);
+        return builtin(weir_kernel_create_argmax, on, &desc, options);
     }
 
     std::string name() const {
@@ -392,7 +387,7 @@ public:
     /// A kernel that only the engine's device knows, with outputs that are always the same.
     static kernel named(const engine &on, const std::string &operation, std::size_t num_inputs,
                         list<weir_tensor_desc> outputs, const void *attributes = nullptr, std::size_t attributes_bytes = 0,
-                        const kernel_attr &attr = kernel_attr(nullptr)) {
+                        const kernel_options &options = {}) {
         auto desc = sized<weir_named_kernel_desc>();
         desc.operation = operation.c_str();
         desc.attributes = attributes;
@@ -400,12 +395,12 @@ public:
         desc.num_inputs = num_inputs;
         desc.outputs = outputs.data();
         desc.num_outputs = outputs.size();
-        return builtin(weir_kernel_create_named, on, &desc, attr);
+        return builtin(weir_kernel_create_named, on, &desc, options);
     }
 
     /// A kernel from source of the caller's, on a CUDA engine; struct_size is set here.
-    static kernel cuda(const engine &on, weir_cuda_kernel_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
-        return described(weir_kernel_create_cuda, on, desc, attr);
+    static kernel cuda(const engine &on, weir_cuda_kernel_desc desc, const kernel_options &options = {}) {
+        return described(weir_kernel_create_cuda, on, desc, options);
     }
 
 private:
@@ -422,9 +417,9 @@ private:
         return kernel;
     }
     template <class Create, class Desc>
-    static kernel described(Create create, const engine &on, Desc &desc, const kernel_attr &attr) {
+    static kernel described(Create create, const engine &on, Desc &desc, const kernel_options &options) {
         desc.struct_size = sizeof desc;
-        return builtin(create, on, &desc, attr);
+        return builtin(create, on, &desc, options);
     }
     template <class T, std::size_t N>
     static std::uint32_t fill(T (&members)[N], const list<T> &items, const char *who) {
@@ -435,9 +430,9 @@ private:
         return static_cast<std::uint32_t>(items.size());
     }
     template <class Create, class Desc>
-    static kernel builtin(Create create, const engine &on, Desc desc, const kernel_attr &attr) {
+    static kernel builtin(Create create, const engine &on, Desc desc, const kernel_options &options) {
         kernel kernel;
-        check(create(on, desc, attr, kernel.out()));
+        check(create(on, desc, &options, kernel.out()));
         return kernel;
     }
     std::pair<std::size_t, std::size_t> arity() const {

@@ -120,21 +120,21 @@ public:
 
     // Kernels of this variable.
 
-    kernel reader(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
-        return make(weir_kernel_create_variable_read, on, attr);
+    kernel reader(const engine &on, const kernel_options &options = {}) const {
+        return make(weir_kernel_create_variable_read, on, options);
     }
-    kernel assigner(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
-        return make(weir_kernel_create_variable_assign, on, attr);
+    kernel assigner(const engine &on, const kernel_options &options = {}) const {
+        return make(weir_kernel_create_variable_assign, on, options);
     }
-    kernel adder(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
-        return make(weir_kernel_create_variable_assign_add, on, attr);
+    kernel adder(const engine &on, const kernel_options &options = {}) const {
+        return make(weir_kernel_create_variable_assign_add, on, options);
     }
 
 private:
     template <class Create>
-    kernel make(Create create, const engine &on, const kernel_attr &attr) const {
+    kernel make(Create create, const engine &on, const kernel_options &options) const {
         weir_kernel *raw = nullptr;
-        check(create(on, get(), attr, &raw));
+        check(create(on, get(), &options, &raw));
         return kernel(raw);
     }
 };

@@ -158,23 +158,13 @@ struct schedule_pool {
 
 } // namespace detail
 
-/// Settings for threadpool::builtin.
-class threadpool_attr : public owned<weir_threadpool_attr> {
-public:
-    using owned::owned;
-    threadpool_attr() { check(weir_threadpool_attr_create(out())); }
-    threadpool_attr &set_num_threads(std::int32_t n) {
-        return check(weir_threadpool_attr_set_num_threads(*this, n)), *this;
-    }
-    threadpool_attr &set_spin_ns(std::uint64_t ns) {
-        return check(weir_threadpool_attr_set_spin_ns(*this, ns)), *this;
-    }
-    /// What the pool's threads cost; without it weir measures.
-    threadpool_attr &set_costs(double submit_ns, double arrive_ns, double join_ns) {
-        auto costs = sized<weir_threadpool_costs>();
-        costs.submit_ns = submit_ns, costs.arrive_ns = arrive_ns, costs.join_ns = join_ns;
-        return check(weir_threadpool_attr_set_costs(*this, &costs)), *this;
-    }
+/// What threadpool::builtin takes: the members of weir_threadpool_options, with setters that chain.
+struct threadpool_options : weir_threadpool_options {
+    threadpool_options() noexcept : weir_threadpool_options{} { struct_size = sizeof(weir_threadpool_options); }
+    threadpool_options &set_num_threads(std::int32_t n) noexcept { return num_threads = n, *this; }
+    threadpool_options &set_spin_ns(std::uint64_t ns) noexcept { return spin_ns = ns, *this; }
+    /// What the pool's threads cost; without it weir measures. They live until the pool is made.
+    threadpool_options &set_costs(const weir_threadpool_costs &of_pool) noexcept { return costs = &of_pool, *this; }
 };
 
 /// A pool of threads: yours, or one of the reference pools. Yours is any class with num_threads() and parallel_for(n,
@@ -208,13 +198,13 @@ public:
         using pool = detail::schedule_pool<F>;
         return create(std::make_shared<pool>(pool{num_threads, std::move(f)}), flags);
     }
-    static threadpool builtin(const threadpool_attr &attr = threadpool_attr(nullptr)) {
+    static threadpool builtin(const threadpool_options &options = {}) {
         threadpool pool;
-        check(weir_threadpool_create_builtin(attr, pool.out()));
+        check(weir_threadpool_create_builtin(&options, pool.out()));
         return pool;
     }
     static threadpool builtin(std::int32_t num_threads) {
-        return builtin(threadpool_attr().set_num_threads(num_threads));
+        return builtin(threadpool_options().set_num_threads(num_threads));
     }
     static threadpool without_threads() {
         threadpool pool;
@@ -259,7 +249,7 @@ private:
         const auto vtable = detail::pool_vtable<P>::make(flags);
         auto ctx = std::make_unique<std::shared_ptr<P>>(std::move(object));
         threadpool pool;
-        check(weir_threadpool_create(&vtable, ctx.get(), pool.out()));
+        check(weir_threadpool_create(&vtable, ctx.get(), nullptr, pool.out()));
         static_cast<void>(ctx.release());
         return pool;
     }
@@ -274,7 +264,7 @@ public:
     explicit call_threadpool(P &pool) {
         const auto vtable = detail::call_pool_vtable<P>();
         weir_threadpool *made = nullptr;
-        check(weir_threadpool_create(&vtable, &pool, &made));
+        check(weir_threadpool_create(&vtable, &pool, nullptr, &made));
         pool_ = threadpool(made);
     }
     ~call_threadpool() {

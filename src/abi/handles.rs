@@ -6,10 +6,6 @@
 pub struct weir_threadpool {
     _opaque: [u8; 0],
 }
-/// Settings for weir_threadpool_create_builtin. Owned: create, destroy.
-pub struct weir_threadpool_attr {
-    _opaque: [u8; 0],
-}
 /// Tasks that are spawned while others run, and waited for together. Shared: create, retain, release.
 pub struct weir_task_group {
     _opaque: [u8; 0],
@@ -57,10 +53,6 @@ pub struct weir_kernel {
 }
 /// Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release.
 pub struct weir_packed_weights {
-    _opaque: [u8; 0],
-}
-/// Settings for weir_kernel_create_*. Owned: create, destroy.
-pub struct weir_kernel_attr {
     _opaque: [u8; 0],
 }
 /// A running call as the kernel's compute function sees it. Valid only during that call.

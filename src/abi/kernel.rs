@@ -215,6 +215,19 @@ pub enum weir_forwarding_value {
     WEIR_FORWARD_NEVER = -2,
 }
 
+/// What the creation of a kernel takes besides its description. All-zero, and NULL, is the default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_kernel_options {
+    /// sizeof(weir_kernel_options) of the caller's header.
+    pub struct_size: usize,
+    /// A name for error texts and dumps, UTF-8, which is copied; NULL or "" = the name of the operation, "matmul".
+    pub name: *const std::ffi::c_char,
+    /// Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate. It guides scheduling and never
+    /// changes a result.
+    pub cost_ns: u64,
+}
+
 /// Where a node runs: one of enum weir_placement_value.
 pub type weir_placement = u32;
 

@@ -117,6 +117,35 @@ pub struct weir_threadpool_costs {
     pub join_ns: f64,
 }
 
+/// For weir_threadpool_options.spin_ns: threads without work sleep at once.
+pub const WEIR_SPIN_NONE: u64 = u64::MAX;
+
+/// What the creation of a pool takes. All-zero, and NULL, is the default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_threadpool_options {
+    /// sizeof(weir_threadpool_options) of the caller's header.
+    pub struct_size: usize,
+    /// For weir_threadpool_create_builtin: the number of threads, 1 to 256; 0 = one for each processor that this
+    /// process may use (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+    pub num_threads: i32,
+    /// For weir_threadpool_create: 1 = the pool is checked, 0 = not. A pool in checking mode is verified on the work
+    /// that it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns
+    /// early, threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is
+    /// still done once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the
+    /// pool gets no more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize,
+    /// weir_run_synchronize, and calls on synchronous streams that use the pool return FAILED_PRECONDITION with the
+    /// clause after finishing their work. A task that the pool accepted and has not begun after five seconds counts as
+    /// lost, and a later call of weir runs it. Each task costs a few microseconds more.
+    pub checking: i32,
+    /// For weir_threadpool_create_builtin: how long a thread without work spins before it sleeps, in nanoseconds, at
+    /// most one second; 0 = 20 us, WEIR_SPIN_NONE = not at all.
+    pub spin_ns: u64,
+    /// The costs of the pool's threads, for a host that knows them; NULL = to be measured. Shared regions refine the
+    /// figures all the same.
+    pub costs: *const weir_threadpool_costs,
+}
+
 /// How weir_parallel_for and its variants split a region. Zero in a member means "you choose".
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

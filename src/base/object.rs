@@ -64,7 +64,6 @@ macro_rules! kinds {
 pub mod tag {
     kinds! {
         "threadpool" = THREADPOOL: 1,
-        "threadpool_attr" = THREADPOOL_ATTR: 2,
         "engine" = ENGINE: 3,
         "engine_attr" = ENGINE_ATTR: 4,
         "stream" = STREAM: 5,
@@ -72,7 +71,6 @@ pub mod tag {
         "event" = EVENT: 7,
         "tensor" = TENSOR: 8,
         "kernel" = KERNEL: 9,
-        "kernel_attr" = KERNEL_ATTR: 10,
         "graph" = GRAPH: 11,
         "program" = PROGRAM: 13,
         "run" = RUN: 15,

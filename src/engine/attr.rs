@@ -1,4 +1,4 @@
-//! Settings of engines, streams and kernels.
+//! Settings of engines and streams, and options of kernels.
 #![forbid(unsafe_code)]
 
 use crate::abi::{weir_memory_mode, weir_memory_mode_value, weir_thread_mode, weir_thread_mode_value};
@@ -7,7 +7,7 @@ use crate::base::{Error, Kind, Ref, Result, live, with_article};
 use crate::device::{DeviceKind, Waiting};
 use crate::memory::HostAllocator;
 use crate::stream::{Domain, check_name};
-use crate::threadpool::{ThreadPool, ThreadPoolAttr, checked_spin_ns};
+use crate::threadpool::{ThreadPool, ThreadPoolOptions, checked_spin_ns};
 use std::sync::Arc;
 
 /// Most streams of an engine that a program's work may be spread over.
@@ -123,7 +123,7 @@ pub struct StreamAttr {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct KernelAttr {
+pub struct KernelOptions {
     /// "" = the operation's name.
     pub name: String,
     /// 0 = the kernel's own estimate.
@@ -199,7 +199,7 @@ impl EngineAttr {
     pub fn set_waiting(&mut self, waiting: Option<Waiting>) -> Result<()> {
         self.check_device("which has no device to wait for")?;
         if let Some(Waiting { spin_ns, .. }) = waiting {
-            checked_spin_ns(spin_ns)?;
+            checked_spin_ns("spin_ns", spin_ns)?;
         }
         self.waiting = waiting;
         Ok(())
@@ -262,7 +262,7 @@ impl StreamAttr {
         StreamAttr {
             kind,
             asynchronous: false,
-            spin_ns: ThreadPoolAttr::default().spin_ns,
+            spin_ns: ThreadPoolOptions::default().spin_ns,
             priority: 0,
             name: String::new(),
             wrapped: None,
@@ -288,11 +288,5 @@ impl Kind for EngineAttr {
 impl Kind for StreamAttr {
     const TAG: u32 = tag::STREAM_ATTR;
     const NAME: &'static str = "stream_attr";
-    const COUNTER: live::Counter = live::Counter::Attrs;
-}
-
-impl Kind for KernelAttr {
-    const TAG: u32 = tag::KERNEL_ATTR;
-    const NAME: &'static str = "kernel_attr";
     const COUNTER: live::Counter = live::Counter::Attrs;
 }

@@ -9,7 +9,7 @@ use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::memory::heap;
 use crate::stream::{Listener, Mark, Notice, QueueItem, until_reached};
 use crate::sync::Mutex;
-use crate::threadpool::ThreadPoolAttr;
+use crate::threadpool::ThreadPoolOptions;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Event {
     /// Waits, and returns the failure of the recording stream.
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
         let Some(mark) = self.last_mark() else { return Ok(()) };
-        until_reached(&mark, ThreadPoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;
+        until_reached(&mark, ThreadPoolOptions::default().spin_ns, Deadline::after(timeout_ns))?;
         mark.failure().map_or(Ok(()), |error| Err(error.clone()))
     }
 

@@ -1,7 +1,7 @@
 //! A kernel on an engine.
 #![forbid(unsafe_code)]
 
-use super::attr::KernelAttr;
+use super::attr::KernelOptions;
 use super::engine::Engine;
 use super::on_host::KernelOnHost;
 use super::tensor::Tensor;
@@ -68,8 +68,8 @@ impl Kind for BoundKernel {
 
 impl BoundKernel {
     /// A kernel made by the host. UNIMPLEMENTED if the engine's device runs no host functions.
-    pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Result<Ref<BoundKernel>> {
-        BoundKernel::create_as(engine, kernel, KernelIdentity::default(), attr)
+    pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, options: &KernelOptions) -> Result<Ref<BoundKernel>> {
+        BoundKernel::create_as(engine, kernel, KernelIdentity::default(), options)
     }
 
     /// A kernel that a device may know by its name. UNIMPLEMENTED if the engine's device has none.
@@ -77,9 +77,9 @@ impl BoundKernel {
         engine: Ref<Engine>,
         kernel: Arc<dyn Kernel>,
         operation: KernelIdentity<'_>,
-        attr: &KernelAttr,
+        options: &KernelOptions,
     ) -> Result<Ref<BoundKernel>> {
-        let name = attr.name.as_str().into();
+        let name = options.name.as_str().into();
         let on_device = engine.accelerator().filter(|_| !kernel.is_issued()).map(|accelerator| {
             let label = engine.label();
             if kernel.is_async() {
@@ -105,7 +105,7 @@ impl BoundKernel {
         let is_bound = operation.is_bound;
         let recipe = (!is_bound || operation.stays)
             .then(|| OwnRecipe { name: operation.name.into(), attributes: operation.attributes.into() });
-        let (cost_ns, known, scratch_tag) = (attr.cost_ns, OnceLock::new(), OnceLock::new());
+        let (cost_ns, known, scratch_tag) = (options.cost_ns, OnceLock::new(), OnceLock::new());
         let label = OnceLock::new();
         Ok(Object::shared(BoundKernel {
             kernel,
@@ -172,8 +172,8 @@ impl BoundKernel {
         }
         let operation =
             KernelIdentity { name: &recipe.name, attributes: &recipe.attributes, ..KernelIdentity::default() };
-        let attr = KernelAttr { name: self.name.to_string(), cost_ns: self.cost_ns };
-        BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &attr)
+        let options = KernelOptions { name: self.name.to_string(), cost_ns: self.cost_ns };
+        BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &options)
     }
 
     /// The device's form; `None` where the host executes it.

@@ -32,7 +32,7 @@ mod transfer;
 mod variable;
 
 pub use apart::{Apart, TensorRange};
-pub use attr::{EngineAttr, KernelAttr, MemoryMode, StreamAttr, ThreadMode};
+pub use attr::{EngineAttr, KernelOptions, MemoryMode, StreamAttr, ThreadMode};
 pub use buffer::Buffer;
 pub use call::{Borrowed, check_tensor, scratch_slots};
 pub use conformance::examine;

@@ -15,7 +15,7 @@ use crate::base::{Error, Object, Ref, Result};
 use crate::device::DeviceKind;
 use crate::sync::thread::ThreadOrigin;
 use crate::sync::{Global, OnceLock};
-use crate::threadpool::{MAX_THREADS, ThreadPool, ThreadPoolAttr};
+use crate::threadpool::{MAX_THREADS, ThreadPool, ThreadPoolOptions};
 use std::ffi::OsString;
 use std::sync::Weak;
 
@@ -92,7 +92,7 @@ pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<Thr
 }
 
 /// Settings of a pool as wide as asked for; 0 = the width that built-in pools have by default.
-fn pool_attr(asked: Option<usize>) -> Result<ThreadPoolAttr> {
+fn pool_attr(asked: Option<usize>) -> Result<ThreadPoolOptions> {
     let count = match asked {
         Some(count) => count,
         None => {
@@ -100,7 +100,7 @@ fn pool_attr(asked: Option<usize>) -> Result<ThreadPoolAttr> {
             COUNT.get(parse, &format!("0 to {MAX_THREADS}"))?.unwrap_or(0)
         }
     };
-    Ok(ThreadPoolAttr { num_threads: (count > 0).then_some(count), ..ThreadPoolAttr::default() })
+    Ok(ThreadPoolOptions { num_threads: (count > 0).then_some(count), ..ThreadPoolOptions::default() })
 }
 
 /// The number of launching threads for an engine, or for all of its kind.

@@ -1,7 +1,7 @@
 //! Variables on accelerators.
 #![forbid(unsafe_code)]
 
-use super::attr::KernelAttr;
+use super::attr::KernelOptions;
 use super::engine::Engine;
 use super::kernel::{BoundKernel, KernelIdentity};
 use super::tensor::Tensor;
@@ -29,7 +29,7 @@ pub fn device_sum(engine: &Ref<Engine>, desc: &Desc) -> Result<Option<Arc<dyn De
         }
     };
     let operation = KernelIdentity { name, attributes: &attributes, is_bound: true, stays: false };
-    let bound = BoundKernel::create_as(Ref::clone(engine), kernel, operation, &KernelAttr::default())?;
+    let bound = BoundKernel::create_as(Ref::clone(engine), kernel, operation, &KernelOptions::default())?;
     Ok(bound.on_device().cloned())
 }
 

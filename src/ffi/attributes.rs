@@ -1,11 +1,12 @@
 //! The descriptors of the built-in operations as a device receives them: named, complete, as this version knows them.
 
 use super::argument::out_ptr;
+use super::kernel::kernel_options;
 use super::handle;
 use super::versioned::Versioned;
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
-use crate::engine::{BoundKernel, Engine, KernelAttr, KernelIdentity};
+use crate::engine::{BoundKernel, Engine, KernelOptions, KernelIdentity};
 use crate::kernel::cache::{self, KernelSettings};
 
 /// The descriptor of a built-in operation.
@@ -82,7 +83,7 @@ pub(super) unsafe fn bytes<D: OperationDesc>(desc: *const D) -> Vec<u8> {
 /// The caller's pointers are as the C documentation demands.
 pub(super) unsafe fn create<D: OperationDesc, K: KernelSettings>(
     engine: *mut weir_engine,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
     desc: *const D,
     make: impl FnOnce(&Ref<Engine>) -> Result<K>,
@@ -91,14 +92,12 @@ pub(super) unsafe fn create<D: OperationDesc, K: KernelSettings>(
     unsafe {
         let out = out_ptr(out_kernel, "out_kernel")?;
         let engine = handle::share(engine, "engine")?;
-        let attr = handle::borrow_opt(attr, "attr")?;
+        let options = kernel_options(options)?;
         let kernel = cache::shared(engine.place(), make(&engine)?)?;
-        let default = KernelAttr::default();
-        let attr = attr.map_or(&default, |attr| &**attr);
         let attributes = bytes(desc);
         let is_bound = D::has_weights(&attributes);
         let operation = KernelIdentity { name: D::OPERATION, attributes: &attributes, is_bound, stays: false };
-        handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)
+        handle::into_c(BoundKernel::create_as(engine, kernel, operation, &options)?, out)
     }
 }
 

@@ -4,11 +4,12 @@ use super::argument::{flags, out_ptr, string};
 use super::context::HostKernel;
 use super::guard::guard;
 use super::kernel_named::{Named, signature};
+use super::kernel::kernel_options;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, Result};
 use crate::device::{CUDA_KERNEL, DeviceKind};
-use crate::engine::{BoundKernel, Engine, KernelAttr, KernelIdentity, Stream, StreamAttr};
+use crate::engine::{BoundKernel, Engine, KernelOptions, KernelIdentity, Stream, StreamAttr};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -182,11 +183,11 @@ pub unsafe extern "C" fn weir_stream_record_cuda_event(
 /// Creates a kernel from source code of the caller's: CUDA C++, PTX or a binary. It is compiled, if necessary, and
 /// loaded in this call; a launch only fills in addresses and counts. The output of NVRTC is cached on disk, in the
 /// folder that the environment variable WEIR_CUDA_CACHE names (empty = no cache), else in weir/cuda in the user's cache
-/// folder; a file is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
+/// folder; a file is read only if nobody but this user can have written it. options may be NULL; without a name in them the
 /// kernel has the name of its entry.
 ///
 /// Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to
-/// *out_kernel; desc, the data it points to and attr are copied; desc->user passes to the kernel if desc->destroy is
+/// *out_kernel; desc, the data it points to and options are copied; desc->user passes to the kernel if desc->destroy is
 /// given. Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that do not match the entry as far
 /// as the driver knows them; a source with errors: the text is the compiler's); OUT_OF_RANGE; NOT_FOUND if there is no
 /// such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
@@ -196,7 +197,7 @@ pub unsafe extern "C" fn weir_stream_record_cuda_event(
 pub unsafe extern "C" fn weir_kernel_create_cuda(
     engine: *mut weir_engine,
     desc: *const weir_cuda_kernel_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     guard("weir_kernel_create_cuda", || {
@@ -205,18 +206,16 @@ pub unsafe extern "C" fn weir_kernel_create_cuda(
             let out = out_ptr(out_kernel, "out_kernel")?;
             let engine = handle::share(engine, "engine")?;
             let desc = versioned::read(desc, "desc")?;
-            let attr = handle::borrow_opt(attr, "attr")?;
+            let options = kernel_options(options)?;
             check_engine(&engine)?;
             string(desc.entry, "desc->entry")?;
             let given = flags(desc.flags, weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64, "desc->flags")?;
             let signature = weir_host_kernel_desc { flags: given, ..signature!(desc, desc.entry) };
             let kernel = Arc::new(Named(HostKernel::new(&signature)?));
             let attributes = std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc));
-            let default = KernelAttr::default();
-            let attr = attr.map_or(&default, |attr| &**attr);
             let host = Arc::clone(&kernel.0);
             let operation = KernelIdentity { name: CUDA_KERNEL, attributes, is_bound: true, stays: false };
-            handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)?;
+            handle::into_c(BoundKernel::create_as(engine, kernel, operation, &options)?, out)?;
             // Only now, with the creation a success, is `user` the kernel's to release.
             host.adopt();
             Ok(())

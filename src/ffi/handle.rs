@@ -25,7 +25,6 @@ macro_rules! handles {
 
 handles! {
     weir_threadpool => crate::threadpool::ThreadPool,
-    weir_threadpool_attr => crate::threadpool::ThreadPoolAttr,
     weir_allocator => crate::memory::HostAllocator,
     weir_domain => crate::engine::Domain,
     weir_engine => crate::engine::Engine,
@@ -36,7 +35,6 @@ handles! {
     weir_buffer => crate::engine::Buffer,
     weir_tensor => crate::engine::Tensor,
     weir_kernel => crate::engine::BoundKernel,
-    weir_kernel_attr => crate::engine::KernelAttr,
     weir_packed_weights => crate::engine::PackedWeights,
     weir_graph => crate::graph::Graph,
     weir_program => crate::graph::Program,

@@ -1,6 +1,6 @@
 //! Kernels: creation, queries, enqueuing.
 
-use super::argument::{array, flags, out_ptr, out_value};
+use super::argument::{array, flags, out_ptr, out_value, string};
 use super::attributes::{axis, create};
 use super::guard::{guard, guard_release};
 use super::ops_conv::activation;
@@ -8,12 +8,27 @@ use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result, dtype};
-use crate::engine::{Borrowed, BoundKernel, KernelAttr, LaunchKey, Tensors};
+use crate::engine::{Borrowed, BoundKernel, KernelOptions, LaunchKey, Tensors};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
 use std::ffi::c_char;
 use std::sync::Arc;
+
+/// Reads the options of a kernel.
+///
+/// # Safety
+/// `options` is NULL or points to `struct_size` readable bytes, with a name that is NULL or NUL-terminated.
+pub(super) unsafe fn kernel_options(options: *const weir_kernel_options) -> Result<KernelOptions> {
+    // SAFETY: as demanded of the caller.
+    let Some(told) = unsafe { versioned::read_opt(options, "options") }? else { return Ok(KernelOptions::default()) };
+    let name = match told.name.is_null() {
+        true => "",
+        // SAFETY: as demanded of the caller.
+        false => unsafe { string(told.name, "options->name") }?,
+    };
+    Ok(KernelOptions { name: name.to_owned(), cost_ns: told.cost_ns })
+}
 
 /// Creates a kernel from a function of the host's.
 ///
@@ -42,7 +57,7 @@ pub unsafe extern "C" fn weir_kernel_create_host(
                 | WEIR_KERNEL_DYNAMIC as u64;
             flags(desc.flags, known, "desc->flags")?;
             let kernel = context::HostKernel::new(&desc)?;
-            let bound = BoundKernel::create(engine, Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default())?;
+            let bound = BoundKernel::create(engine, Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelOptions::default())?;
             handle::into_c(bound, out)?;
             // Only now, with the creation a success, is `user` the kernel's to release.
             kernel.adopt();
@@ -55,7 +70,7 @@ pub unsafe extern "C" fn weir_kernel_create_host(
 /// flags.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied, and the kernel keeps desc->weights alive.
+/// options are copied, and the kernel keeps desc->weights alive.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
 /// are to be transposed or are of another engine's device, WEIR_MAX_ISA).
 #[must_use]
@@ -63,12 +78,12 @@ pub unsafe extern "C" fn weir_kernel_create_host(
 pub unsafe extern "C" fn weir_kernel_create_matmul(
     engine: *mut weir_engine,
     desc: *const weir_matmul_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_matmul", || unsafe {
-        create(engine, attr, out_kernel, desc, |engine| {
+        create(engine, options, out_kernel, desc, |engine| {
             use weir_matmul_flags::*;
             let desc = versioned::read_or_zero(desc, "desc")?;
             let known = WEIR_MATMUL_TRANSPOSE_A as u64
@@ -109,19 +124,19 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
 /// Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_add(
     engine: *mut weir_engine,
     desc: *const weir_add_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_add", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             versioned::read_opt(desc, "desc")?;
             Ok(builtin::Add)
         })
@@ -131,19 +146,19 @@ pub unsafe extern "C" fn weir_kernel_create_add(
 /// Creates a rectifier, see weir_relu_desc. desc may be NULL.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_relu(
     engine: *mut weir_engine,
     desc: *const weir_relu_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_relu", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             versioned::read_opt(desc, "desc")?;
             Ok(builtin::Relu)
         })
@@ -152,7 +167,7 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 
 /// Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
 /// (axis outside -8..7).
 #[must_use]
@@ -160,14 +175,14 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 pub unsafe extern "C" fn weir_kernel_create_softmax(
     engine: *mut weir_engine,
     desc: *const weir_softmax_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     let last = weir_softmax_desc { struct_size: size_of::<weir_softmax_desc>(), axis: -1, reserved: 0, flags: 0 };
     let desc = if desc.is_null() { &raw const last } else { desc };
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_softmax", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let axis = axis(desc.axis, desc.reserved)?;
             let bits = flags(desc.flags, weir_softmax_flags::WEIR_SOFTMAX_LOG as u64, "desc->flags")?;
@@ -179,21 +194,21 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
 /// Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_argmax(
     engine: *mut weir_engine,
     desc: *const weir_argmax_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     let last = weir_argmax_desc { struct_size: size_of::<weir_argmax_desc>(), axis: -1, reserved: 0 };
     let desc = if desc.is_null() { &raw const last } else { desc };
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_argmax", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let axis = axis(desc.axis, desc.reserved)?;
             Ok(builtin::Argmax { axis })

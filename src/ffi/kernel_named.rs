@@ -3,11 +3,12 @@
 use super::argument::{array, out_ptr, string};
 use super::context::HostKernel;
 use super::guard::guard;
+use super::kernel::kernel_options;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device;
-use crate::engine::{BoundKernel, KernelAttr, KernelIdentity};
+use crate::engine::{BoundKernel, KernelOptions, KernelIdentity};
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -73,10 +74,10 @@ impl Kernel for Named {
     }
 }
 
-/// Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may
-/// be NULL; without a name in it the kernel has the name of the operation.
+/// Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. options
+/// may be NULL; without a name in them the kernel has the name of the operation.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
 /// bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
 /// or the engine is a CPU engine; else errors of the device.
@@ -85,7 +86,7 @@ impl Kernel for Named {
 pub unsafe extern "C" fn weir_kernel_create_named(
     engine: *mut weir_engine,
     desc: *const weir_named_kernel_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     guard("weir_kernel_create_named", || {
@@ -94,7 +95,7 @@ pub unsafe extern "C" fn weir_kernel_create_named(
             let out = out_ptr(out_kernel, "out_kernel")?;
             let engine = handle::share(engine, "engine")?;
             let desc = versioned::read(desc, "desc")?;
-            let attr = handle::borrow_opt(attr, "attr")?;
+            let options = kernel_options(options)?;
             let operation = string(desc.operation, "desc->operation")?;
             if operation.is_empty() {
                 return Err(Error::invalid("desc->operation is \"\""));
@@ -105,15 +106,13 @@ pub unsafe extern "C" fn weir_kernel_create_named(
                 let what = format!("kernel '{operation}' of its own");
                 return Err(device::unimplemented(&engine.label(), what));
             }
-            let default = KernelAttr::default();
-            let attr = attr.map_or(&default, |attr| &**attr);
             let host = Arc::clone(&kernel.0);
             handle::into_c(
                 BoundKernel::create_as(
                     engine,
                     kernel,
                     KernelIdentity { name: operation, attributes, is_bound: true, stays: true },
-                    attr,
+                    &options,
                 )?,
                 out,
             )?;

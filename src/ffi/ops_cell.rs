@@ -14,19 +14,19 @@ use crate::kernel::vector::isa::Isa;
 /// biases, gates in the order of ONNX.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_lstm(
     engine: *mut weir_engine,
     desc: *const weir_lstm_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_lstm", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read_or_zero(desc, "desc")?;
             let bias = weir_lstm_flags::WEIR_LSTM_BIAS as u64;
             let bias = flags(desc.flags, bias, "desc->flags")? & bias != 0;
@@ -40,19 +40,19 @@ pub unsafe extern "C" fn weir_kernel_create_lstm(
 /// biases, gates in the order of ONNX, reset before the product.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_gru(
     engine: *mut weir_engine,
     desc: *const weir_gru_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_gru", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read_or_zero(desc, "desc")?;
             let (bias, linear) =
                 (weir_gru_flags::WEIR_GRU_BIAS as u64, weir_gru_flags::WEIR_GRU_LINEAR_BEFORE_RESET as u64);

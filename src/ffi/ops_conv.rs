@@ -15,7 +15,7 @@ use crate::kernel::vector::window::EdgeMode;
 /// no padding, strides of 1.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
 /// OUT_OF_RANGE (negative or enormous numbers).
 #[must_use]
@@ -23,12 +23,12 @@ use crate::kernel::vector::window::EdgeMode;
 pub unsafe extern "C" fn weir_kernel_create_conv(
     engine: *mut weir_engine,
     desc: *const weir_conv_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_conv", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read_or_zero(desc, "desc")?;
             flags(desc.flags, weir_conv_flags::WEIR_CONV_BIAS as u64, "desc->flags")?;
             layout(desc.data_layout)?;
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
 /// Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
 /// OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
 #[must_use]
@@ -62,12 +62,12 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
 pub unsafe extern "C" fn weir_kernel_create_pooling(
     engine: *mut weir_engine,
     desc: *const weir_pooling_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_pooling", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let global = weir_pooling_flags::WEIR_POOLING_GLOBAL as u64;
             let global = flags(desc.flags, global, "desc->flags")? == global;

@@ -12,7 +12,7 @@ use crate::kernel::vector::{binary, eltwise};
 
 /// Creates a unary elementwise function, see weir_eltwise_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
 /// does not have, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
@@ -20,12 +20,12 @@ use crate::kernel::vector::{binary, eltwise};
 pub unsafe extern "C" fn weir_kernel_create_eltwise(
     engine: *mut weir_engine,
     desc: *const weir_eltwise_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_eltwise", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             Isa::checked()?;
@@ -82,14 +82,14 @@ fn eltwise_of(desc: &weir_eltwise_desc) -> Result<builtin::Eltwise> {
 /// Creates a binary elementwise function, see weir_binary_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_binary(
     engine: *mut weir_engine,
     desc: *const weir_binary_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     use binary::Op;
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn weir_kernel_create_binary(
     ];
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_binary", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             Isa::checked()?;
@@ -125,19 +125,19 @@ pub unsafe extern "C" fn weir_kernel_create_binary(
 /// Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_select(
     engine: *mut weir_engine,
     desc: *const weir_select_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_select", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             versioned::read_opt(desc, "desc")?;
             Ok(builtin::Select)
         })
@@ -147,19 +147,19 @@ pub unsafe extern "C" fn weir_kernel_create_select(
 /// Creates a conversion to another storage type, see weir_convert_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, dtype, scale or shift that is NaN, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_convert(
     engine: *mut weir_engine,
     desc: *const weir_convert_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_convert", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             dtype::size(desc.dtype).map_err(|error| error.within("desc"))?;
@@ -183,19 +183,19 @@ pub unsafe extern "C" fn weir_kernel_create_convert(
 /// Creates a quantization, see weir_quantize_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_quantize(
     engine: *mut weir_engine,
     desc: *const weir_quantize_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_quantize", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let taken = ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32");
             quantization(builtin::QuantizeDirection::Quantize, desc.flags, desc.dtype, desc.axis, taken)
@@ -206,19 +206,19 @@ pub unsafe extern "C" fn weir_kernel_create_quantize(
 /// Creates a dequantization, see weir_dequantize_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_dequantize(
     engine: *mut weir_engine,
     desc: *const weir_dequantize_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_dequantize", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let to = if desc.dtype == dtype::ANY { dtype::F32 } else { desc.dtype };
             let taken = ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16");

@@ -22,7 +22,7 @@ fn rank(rank: u32, reserved: u32) -> Result<usize> {
 /// Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
 /// WEIR_MAX_RANK, a dimension that does not exist).
 #[must_use]
@@ -30,12 +30,12 @@ fn rank(rank: u32, reserved: u32) -> Result<usize> {
 pub unsafe extern "C" fn weir_kernel_create_transpose(
     engine: *mut weir_engine,
     desc: *const weir_transpose_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_transpose", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let kernel = match versioned::read_opt(desc, "desc")? {
                 None => movement::Transpose::new(&[])?,
                 Some(desc) => movement::Transpose::new(&desc.permutation[..rank(desc.rank, desc.reserved)?])?,
@@ -48,19 +48,19 @@ pub unsafe extern "C" fn weir_kernel_create_transpose(
 /// Creates a concatenation, see weir_concat_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size); OUT_OF_RANGE (num_inputs, axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_concat(
     engine: *mut weir_engine,
     desc: *const weir_concat_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_concat", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let most = weir_limit::WEIR_MAX_ARGS as u32;
             if !(1..=most).contains(&desc.num_inputs) {
@@ -78,19 +78,19 @@ pub unsafe extern "C" fn weir_kernel_create_concat(
 /// Creates a slice, see weir_slice_desc.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_slice(
     engine: *mut weir_engine,
     desc: *const weir_slice_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_slice", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let weir_slice_desc { begin, end, step, rank: r, reserved, .. } = versioned::read(desc, "desc")?;
             Ok(movement::Slice { rank: rank(r, reserved)?, begin, end, step })
         })
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn weir_kernel_create_slice(
 
 /// Creates a padding, see weir_pad_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
 /// WEIR_MAX_RANK).
 #[must_use]
@@ -107,12 +107,12 @@ pub unsafe extern "C" fn weir_kernel_create_slice(
 pub unsafe extern "C" fn weir_kernel_create_pad(
     engine: *mut weir_engine,
     desc: *const weir_pad_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_pad", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             use weir_pad_mode_value::*;
             let weir_pad_desc { before, after, value, rank: r, mode, .. } = versioned::read(desc, "desc")?;
             let rank = rank(r, 0)?;
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn weir_kernel_create_pad(
 
 /// Creates a reshape, see weir_reshape_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
 /// OUT_OF_RANGE (rank above WEIR_MAX_RANK).
 #[must_use]
@@ -142,12 +142,12 @@ pub unsafe extern "C" fn weir_kernel_create_pad(
 pub unsafe extern "C" fn weir_kernel_create_reshape(
     engine: *mut weir_engine,
     desc: *const weir_reshape_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_reshape", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             movement::Reshape::new(&desc.dims[..rank(desc.rank, desc.reserved)?])
         })
@@ -157,21 +157,21 @@ pub unsafe extern "C" fn weir_kernel_create_reshape(
 /// Creates a gather, see weir_gather_desc. NULL desc = axis -1.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
+/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_gather(
     engine: *mut weir_engine,
     desc: *const weir_gather_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     let last = weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis: -1, reserved: 0 };
     let desc = if desc.is_null() { &raw const last } else { desc };
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_gather", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let axis = axis(desc.axis, desc.reserved)?;
             Ok(movement::Gather { axis })

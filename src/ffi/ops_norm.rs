@@ -11,7 +11,7 @@ use crate::kernel::vector::isa::Isa;
 
 /// Creates a normalisation, see weir_norm_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group
 /// normalisation or not 0 of another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
@@ -19,12 +19,12 @@ use crate::kernel::vector::isa::Isa;
 pub unsafe extern "C" fn weir_kernel_create_norm(
     engine: *mut weir_engine,
     desc: *const weir_norm_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_norm", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             use weir_norm_flags::*;
             use weir_norm_op_value::*;
             let desc = versioned::read(desc, "desc")?;

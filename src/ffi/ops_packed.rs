@@ -84,7 +84,7 @@ pub unsafe extern "C" fn weir_packed_weights_get_size(
 /// Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
 /// desc = 32-bit sums, no zero points.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
 /// type, reserved not 0, a scale that is not finite, weights that are not s8, are to be transposed or are of another
 /// engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
@@ -93,12 +93,12 @@ pub unsafe extern "C" fn weir_packed_weights_get_size(
 pub unsafe extern "C" fn weir_kernel_create_matmul_int8(
     engine: *mut weir_engine,
     desc: *const weir_matmul_int8_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_matmul_int8", || unsafe {
-        create(engine, attr, out_kernel, desc, |engine| {
+        create(engine, options, out_kernel, desc, |engine| {
             use weir_matmul_int8_flags::*;
             let desc = versioned::read_or_zero(desc, "desc")?;
             let known = WEIR_MATMUL_INT8_TRANSPOSE_A as u64

@@ -33,7 +33,7 @@ fn operation(number: weir_reduce_op) -> Result<weir_reduce_op_value> {
 
 /// Creates a reduction, see weir_reduce_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2,
 /// eps below 0 or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above
 /// WEIR_MAX_RANK, an axis outside -8..7).
@@ -42,12 +42,12 @@ fn operation(number: weir_reduce_op) -> Result<weir_reduce_op_value> {
 pub unsafe extern "C" fn weir_kernel_create_reduce(
     engine: *mut weir_engine,
     desc: *const weir_reduce_desc,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_reduce", || unsafe {
-        create(engine, attr, out_kernel, desc, |_| {
+        create(engine, options, out_kernel, desc, |_| {
             use weir_reduce_op_value::*;
             let desc = versioned::read(desc, "desc")?;
             flags(desc.flags, weir_reduce_flags::WEIR_REDUCE_KEEP_DIMS as u64, "desc->flags")?;

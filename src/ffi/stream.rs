@@ -134,7 +134,7 @@ pub unsafe extern "C" fn weir_stream_attr_set_spin_ns(attr: *mut weir_stream_att
     guard("weir_stream_attr_set_spin_ns", || {
         // SAFETY: the caller's handle, as documented.
         let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
-        attr.spin_ns = crate::threadpool::checked_spin_ns(spin_ns)?;
+        attr.spin_ns = crate::threadpool::checked_spin_ns("spin_ns", spin_ns)?;
         Ok(())
     })
 }

@@ -1,36 +1,101 @@
 //! Thread pools: the host's vtable, the reference pools, and weir_parallel_for.
 
-use super::argument::{flags, out_ptr, out_value};
+use super::argument::{boolean, flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::task::{self, RegionPlace};
-use super::{handle, text, threadpool_attr, versioned};
+use super::{handle, text, versioned};
 use crate::abi::*;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::sync::fork;
-use crate::threadpool::{self, HostVtable, PoolEndWatch, ThreadPool, ThreadPoolAttr};
+use crate::threadpool::{self, Cost, HostVtable, PoolEndWatch, ThreadPool, ThreadPoolOptions};
 use std::ffi::{c_char, c_void};
 
 /// Creates a pool of host threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist, and
 /// one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once, after the last
 /// reference is gone and the last task returned, or in weir_threadpool_close; if this call fails, it is never called.
 /// Knowledge about a pool applies to all pools with the same functions, flags and width, so a host may create a pool
-/// for each call: that costs no memory after the first, and no system call.
+/// for each call: that costs no memory after the first, and no system call. options may be NULL; what they say for a
+/// built-in pool only is refused.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule;
+/// options that are not for a host's pool).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_create(
     vtable: *const weir_threadpool_vtable,
     ctx: *mut c_void,
+    options: *const weir_threadpool_options,
     out_pool: *mut *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_threadpool_create", || {
         fork::check()?;
         // SAFETY: the caller's pointers, as documented.
-        let (out, host) = unsafe { (out_ptr(out_pool, "out_pool")?, host_pool(vtable, ctx)?) };
-        hand_out(ThreadPool::host(host, &ThreadPoolAttr::default()), out)
+        unsafe {
+            let out = out_ptr(out_pool, "out_pool")?;
+            let options = pool_options(options, Owner::Host)?;
+            // The last step that can fail: from here on the context would be released.
+            hand_out(ThreadPool::host(host_pool(vtable, ctx)?, &options), out)
+        }
+    })
+}
+
+/// Whose threads a pool has.
+#[derive(PartialEq)]
+enum Owner {
+    Host,
+    Library,
+}
+
+/// Reads and checks the options of a pool.
+///
+/// # Safety
+/// `options` is NULL or points to `struct_size` readable bytes, and so does its member `costs`.
+unsafe fn pool_options(options: *const weir_threadpool_options, owner: Owner) -> Result<ThreadPoolOptions> {
+    // SAFETY: as demanded of the caller.
+    let Some(told) = unsafe { versioned::read_opt(options, "options") }? else {
+        return Ok(ThreadPoolOptions::default());
+    };
+    // SAFETY: as demanded of the caller.
+    let costs = unsafe { versioned::read_opt(told.costs, "options->costs") }?;
+    let figure = |ns: f64, what: &str| match ns {
+        ns if ns.is_finite() && ns >= 0.0 => Ok(ns as f32),
+        ns => Err(Error::invalid(format!("options->costs->{what} is {ns}, expected 0 or more"))),
+    };
+    let cost = |costs: weir_threadpool_costs| {
+        Ok(Cost {
+            submit: figure(costs.submit_ns, "submit_ns")?,
+            arrive: figure(costs.arrive_ns, "arrive_ns")?,
+            join: figure(costs.join_ns, "join_ns")?,
+        })
+    };
+    let checking = boolean(told.checking, "options->checking")?;
+    if owner == Owner::Host && told.num_threads != 0 {
+        let num_threads = told.num_threads;
+        let text = format!("options->num_threads is {num_threads}, which only vtable->num_threads can say of this pool");
+        return Err(Error::invalid(text));
+    }
+    if owner == Owner::Host && told.spin_ns != 0 {
+        let text = format!("options->spin_ns is {}, which is for the threads of a built-in pool", told.spin_ns);
+        return Err(Error::invalid(text));
+    }
+    if owner == Owner::Library && checking {
+        return Err(Error::invalid("options->checking is 1, which is for a host's pool"));
+    }
+    let default = ThreadPoolOptions::default();
+    Ok(ThreadPoolOptions {
+        num_threads: match told.num_threads {
+            0 => None,
+            n => Some(threadpool::checked_num_threads("options->num_threads", n)?),
+        },
+        spin_ns: match told.spin_ns {
+            0 => default.spin_ns,
+            WEIR_SPIN_NONE => 0,
+            spin_ns => threadpool::checked_spin_ns("options->spin_ns", spin_ns)?,
+        },
+        checking,
+        costs: costs.map(cost).transpose()?,
     })
 }
 
@@ -56,32 +121,6 @@ fn hand_out(pool: Ref<ThreadPool>, out: &mut *mut weir_threadpool) -> Result<()>
     handle::into_c(pool, out)?;
     created.adopt();
     Ok(())
-}
-
-/// As weir_threadpool_create, with settings; NULL attr: all default. Settings for the built-in pool only (num_threads,
-/// spin_ns) are refused.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
-/// Errors: those of weir_threadpool_create; INVALID_ARGUMENT (attr sets num_threads or spin_ns).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_create_with_attr(
-    vtable: *const weir_threadpool_vtable,
-    ctx: *mut c_void,
-    attr: *const weir_threadpool_attr,
-    out_pool: *mut *mut weir_threadpool,
-) -> weir_status {
-    guard("weir_threadpool_create_with_attr", || {
-        fork::check()?;
-        // SAFETY: the caller's pointers, as documented.
-        let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
-        attr.map_or(Ok(()), |attr| attr.check_for_host())?;
-        // The last step that can fail: from here on the context would be released. SAFETY: the caller's pointers, as
-        // documented.
-        let host = unsafe { host_pool(vtable, ctx) }?;
-        let default = ThreadPoolAttr::default();
-        hand_out(ThreadPool::host(host, attr.map_or(&default, |attr| &**attr)), out)
-    })
 }
 
 /// The first clause of docs/threadpool.md that a pool in checking mode has broken, and how: "H5: parallel_for ran index
@@ -134,25 +173,22 @@ pub unsafe extern "C" fn weir_threadpool_get_vtable(
     })
 }
 
-/// Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: one thread for each
-/// processor that this process may use (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+/// Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. options may be NULL; what they
+/// say for a host's pool only is refused.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
-/// Errors: INVALID_ARGUMENT (also if attr sets checking); RESOURCE_EXHAUSTED if threads cannot be started.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
+/// Errors: INVALID_ARGUMENT (an option's value, or one that is not for a built-in pool; WEIR_NUM_THREADS); RESOURCE_EXHAUSTED if threads cannot be started.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_create_builtin(
-    attr: *const weir_threadpool_attr,
+    options: *const weir_threadpool_options,
     out_pool: *mut *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_threadpool_create_builtin", || {
         fork::check()?;
         // SAFETY: the caller's pointers, as documented.
-        let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
-        let default = ThreadPoolAttr::default();
-        let attr = attr.map_or(&default, |attr| &**attr);
-        attr.check_for_builtin()?;
-        handle::into_c(ThreadPool::builtin(attr)?, out)
+        let (out, options) = unsafe { (out_ptr(out_pool, "out_pool")?, pool_options(options, Owner::Library)?) };
+        handle::into_c(ThreadPool::builtin(&options)?, out)
     })
 }
 
@@ -187,7 +223,7 @@ pub unsafe extern "C" fn weir_threadpool_create_seeded(
         fork::check()?;
         // SAFETY: the caller's pointer, as documented.
         let out = unsafe { out_ptr(out_pool, "out_pool") }?;
-        let threads = threadpool::checked_num_threads(num_threads)?;
+        let threads = threadpool::checked_num_threads("num_threads", num_threads)?;
         handle::into_c(ThreadPool::seeded(seed, threads)?, out)
     })
 }
@@ -406,7 +442,13 @@ pub unsafe extern "C" fn weir_threadpool_get_costs(
     guard("weir_threadpool_get_costs", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let costs = threadpool_attr::in_c(handle::borrow(pool, "pool")?.cost());
+            let cost = handle::borrow(pool, "pool")?.cost();
+            let costs = weir_threadpool_costs {
+                struct_size: 0,
+                submit_ns: cost.submit.into(),
+                arrive_ns: cost.arrive.into(),
+                join_ns: cost.join.into(),
+            };
             versioned::write(out_costs, &costs, "out_costs")
         }
     })

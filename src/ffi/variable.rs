@@ -3,10 +3,11 @@
 use super::argument::{flags, out_ptr};
 use super::guard::guard;
 use super::tensor::read_desc;
+use super::kernel::kernel_options;
 use super::{handle, resource};
 use crate::abi::*;
 use crate::base::Result;
-use crate::engine::{BoundKernel, KernelAttr, check_tensor, device_sum, side_of};
+use crate::engine::{BoundKernel, KernelOptions, check_tensor, device_sum, side_of};
 use crate::resource::{ResourceBody, Side, Variable, VariableOperation, kernel};
 use std::ffi::c_char;
 
@@ -108,14 +109,14 @@ unsafe fn create(
     engine: *mut weir_engine,
     variable: *const weir_resource,
     operation: VariableOperation,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> Result<()> {
     // SAFETY: the caller's pointers, as documented.
-    let (out, engine, resource, attr) = unsafe {
+    let (out, engine, resource, options) = unsafe {
         let out = out_ptr(out_kernel, "out_kernel")?;
         let (engine, resource) = (handle::share(engine, "engine")?, handle::borrow(variable, "variable")?);
-        (out, engine, resource, handle::borrow_opt(attr, "attr")?)
+        (out, engine, resource, kernel_options(options)?)
     };
     resource.check_engine(engine.resources(), "variable")?;
     let sum = match operation {
@@ -123,8 +124,7 @@ unsafe fn create(
         _ => None,
     };
     let kernel = kernel(operation, engine.resources(), resource, sum)?;
-    let default = KernelAttr::default();
-    handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
+    handle::into_c(BoundKernel::create(engine, kernel, &options)?, out)
 }
 
 /// Creates a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
@@ -134,7 +134,7 @@ unsafe fn create(
 /// of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
 /// anywhere. They run in every run of a program, whether or not their outputs are used.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Calls of the kernel, and weir_graph_compile:
 /// NOT_FOUND (the variable was destroyed).
 #[must_use]
@@ -142,31 +142,31 @@ unsafe fn create(
 pub unsafe extern "C" fn weir_kernel_create_variable_read(
     engine: *mut weir_engine,
     variable: *const weir_resource,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     guard("weir_kernel_create_variable_read", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, VariableOperation::Read, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::Read, options, out_kernel) }
     })
 }
 
 /// Creates a kernel that assigns a value to a variable: one input like the variable, no output. Otherwise as
 /// weir_kernel_create_variable_read. A write that has begun is completed, even if the run is cancelled.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
 /// Errors: those of weir_kernel_create_variable_read.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_variable_assign(
     engine: *mut weir_engine,
     variable: *const weir_resource,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     guard("weir_kernel_create_variable_assign", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, VariableOperation::Assign, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::Assign, options, out_kernel) }
     })
 }
 
@@ -174,18 +174,18 @@ pub unsafe extern "C" fn weir_kernel_create_variable_assign(
 /// the sums of weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which
 /// may show in floating point. Otherwise as weir_kernel_create_variable_assign.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; options are copied.
 /// Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_variable_assign_add(
     engine: *mut weir_engine,
     variable: *const weir_resource,
-    attr: *const weir_kernel_attr,
+    options: *const weir_kernel_options,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
     guard("weir_kernel_create_variable_assign_add", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, VariableOperation::AssignAdd, attr, out_kernel) }
+        unsafe { create(engine, variable, VariableOperation::AssignAdd, options, out_kernel) }
     })
 }

@@ -29,6 +29,8 @@ versioned! {
     weir_device_vtable: release: usize,
     weir_named_kernel_desc: destroy: usize,
     weir_threadpool_costs: join_ns: f64,
+    weir_threadpool_options: costs: *const crate::abi::weir_threadpool_costs,
+    weir_kernel_options: cost_ns: u64,
     weir_host_kernel_desc: flags: u64,
     weir_matmul_desc: flags: u64,
     weir_add_desc: struct_size: usize,

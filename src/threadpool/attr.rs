@@ -1,9 +1,8 @@
-//! Settings of pools, and the checks of their numbers.
+//! Options of pools, and the checks of their numbers.
 #![forbid(unsafe_code)]
 
 use super::costs::Cost;
-use crate::base::object::tag;
-use crate::base::{Error, Kind, Result, live};
+use crate::base::{Error, Result};
 use crate::sync::OnceLock;
 
 /// Most threads of a reference pool.
@@ -12,7 +11,7 @@ const DEFAULT_SPIN_NS: u64 = 20_000;
 const MAX_SPIN_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Debug)]
-pub struct ThreadPoolAttr {
+pub struct ThreadPoolOptions {
     /// None = `default_num_threads`.
     pub num_threads: Option<usize>,
     pub spin_ns: u64,
@@ -22,54 +21,22 @@ pub struct ThreadPoolAttr {
     pub costs: Option<Cost>,
 }
 
-impl ThreadPoolAttr {
-    /// Refuses settings that do not apply to a host's pool.
-    pub fn check_for_host(&self) -> Result<()> {
-        if let Some(threads) = self.num_threads {
-            return Err(Error::invalid(format!(
-                "attr sets num_threads to {threads}, which only vtable->num_threads can say of a host's pool"
-            )));
-        }
-        if self.spin_ns != DEFAULT_SPIN_NS {
-            return Err(Error::invalid(format!(
-                "attr sets spin_ns to {}, which is for the threads of a built-in pool",
-                self.spin_ns
-            )));
-        }
-        Ok(())
-    }
-
-    /// Refuses settings that do not apply to the built-in pool.
-    pub fn check_for_builtin(&self) -> Result<()> {
-        if self.checking {
-            return Err(Error::invalid("attr sets checking, which is for a host's pool"));
-        }
-        Ok(())
-    }
-}
-
-impl Default for ThreadPoolAttr {
+impl Default for ThreadPoolOptions {
     fn default() -> Self {
-        ThreadPoolAttr { num_threads: None, spin_ns: DEFAULT_SPIN_NS, checking: false, costs: None }
+        ThreadPoolOptions { num_threads: None, spin_ns: DEFAULT_SPIN_NS, checking: false, costs: None }
     }
 }
 
-impl Kind for ThreadPoolAttr {
-    const TAG: u32 = tag::THREADPOOL_ATTR;
-    const NAME: &'static str = "threadpool_attr";
-    const COUNTER: live::Counter = live::Counter::Attrs;
-}
-
-pub fn checked_num_threads(threads: i32) -> Result<usize> {
+pub fn checked_num_threads(what: &str, threads: i32) -> Result<usize> {
     usize::try_from(threads)
         .ok()
         .filter(|n| (1..=MAX_THREADS).contains(n))
-        .ok_or_else(|| Error::invalid(format!("num_threads is {threads}, expected 1 to {MAX_THREADS}")))
+        .ok_or_else(|| Error::invalid(format!("{what} is {threads}, expected 1 to {MAX_THREADS}")))
 }
 
-pub fn checked_spin_ns(spin_ns: u64) -> Result<u64> {
+pub fn checked_spin_ns(what: &str, spin_ns: u64) -> Result<u64> {
     if spin_ns > MAX_SPIN_NS {
-        return Err(Error::invalid(format!("spin_ns is {spin_ns}, expected at most {MAX_SPIN_NS} (one second)")));
+        return Err(Error::invalid(format!("{what} is {spin_ns}, expected at most {MAX_SPIN_NS} (one second)")));
     }
     Ok(spin_ns)
 }
@@ -78,7 +45,7 @@ pub fn checked_spin_ns(spin_ns: u64) -> Result<u64> {
 pub fn default_num_threads() -> Result<usize> {
     static VARIABLE: OnceLock<Option<String>> = OnceLock::new();
     if let Some(text) = VARIABLE.get_or_init(|| std::env::var("WEIR_NUM_THREADS").ok()) {
-        return text.trim().parse().ok().and_then(|n| checked_num_threads(n).ok()).ok_or_else(|| {
+        return text.trim().parse().ok().and_then(|n| checked_num_threads("", n).ok()).ok_or_else(|| {
             Error::invalid(format!(
                 "the environment variable WEIR_NUM_THREADS is '{text}', expected 1 to {MAX_THREADS}"
             ))

@@ -1,7 +1,7 @@
 //! Makes pools: with the host's threads, the library's own, or none.
 #![forbid(unsafe_code)]
 
-use super::attr::{self, ThreadPoolAttr};
+use super::attr::{self, ThreadPoolOptions};
 use super::backend::Backend;
 use super::host::{self, Checked, Checks, Conduct, HostVtable, Shell, ShellStore, group};
 use super::learned::{Family, FamilyKey};
@@ -40,7 +40,7 @@ impl ThreadPool {
     }
 
     /// The host's threads.
-    pub fn host(vtable: HostVtable, attr: &ThreadPoolAttr) -> Ref<ThreadPool> {
+    pub fn host(vtable: HostVtable, attr: &ThreadPoolOptions) -> Ref<ThreadPool> {
         if attr.checking {
             return ThreadPool::checking(vtable, attr);
         }
@@ -50,7 +50,7 @@ impl ThreadPool {
     }
 
     /// The host's threads, in checking mode.
-    fn checking(vtable: HostVtable, attr: &ThreadPoolAttr) -> Ref<ThreadPool> {
+    fn checking(vtable: HostVtable, attr: &ThreadPoolOptions) -> Ref<ThreadPool> {
         let checked = Checked::new(vtable, Conduct::Guard);
         let checks = Arc::clone(checked.checks());
         pool::expect_losses();
@@ -67,7 +67,7 @@ impl ThreadPool {
     }
 
     /// The library's own work-stealing pool.
-    pub fn builtin(attr: &ThreadPoolAttr) -> Result<Ref<ThreadPool>> {
+    pub fn builtin(attr: &ThreadPoolOptions) -> Result<Ref<ThreadPool>> {
         let id = ThreadPool::next_id();
         let group = ThreadGroup {
             origin: ThreadOrigin::BuiltinPool,
@@ -80,7 +80,7 @@ impl ThreadPool {
 
     /// The same, owned by an engine or a kind of engines.
     pub fn builtin_for(
-        attr: &ThreadPoolAttr,
+        attr: &ThreadPoolOptions,
         origin: ThreadOrigin,
         name: String,
         owner: String,
@@ -88,7 +88,7 @@ impl ThreadPool {
         ThreadPool::start(attr, ThreadGroup { origin, name, owner, pool: ThreadPool::next_id() })
     }
 
-    fn start(attr: &ThreadPoolAttr, group: ThreadGroup) -> Result<Ref<ThreadPool>> {
+    fn start(attr: &ThreadPoolOptions, group: ThreadGroup) -> Result<Ref<ThreadPool>> {
         let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
         let id = group.pool;
         let backend = Box::new(builtin::WorkStealingPool::start(threads, attr.spin_ns, group)?);

@@ -37,7 +37,7 @@ mod sites;
 mod span;
 mod trials;
 
-pub use attr::{MAX_THREADS, ThreadPoolAttr, checked_num_threads, checked_spin_ns, num_processors};
+pub use attr::{MAX_THREADS, ThreadPoolOptions, checked_num_threads, checked_spin_ns, num_processors};
 pub use backend::Backend;
 pub use costs::{Cost, DispatchKind};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};

@@ -8,7 +8,7 @@ use crate::suite::{Output, Suite};
 use crate::values::{Values, engine, packed};
 use std::sync::Arc;
 use weir::base::{Desc, Ref, dtype};
-use weir::engine::{BoundKernel, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::builtin::Matmul;
 use weir::kernel::vector::activation::Activation;
@@ -112,7 +112,7 @@ pub fn open_cases(suite: &mut Suite) {
 fn program(a: Desc, b: Desc) -> Ref<Program> {
     let mut graph = Graph::new("product");
     let inputs = [graph.add_input("a", a).unwrap(), graph.add_input("b", b).unwrap()];
-    let kernel = BoundKernel::create(engine(), Arc::new(PLAIN), &KernelAttr::default()).unwrap();
+    let kernel = BoundKernel::create(engine(), Arc::new(PLAIN), &KernelOptions::default()).unwrap();
     let c = graph.add_kernel("c", kernel, &inputs, 1).unwrap().output(0);
     graph.add_output("c", c).unwrap();
     Program::compile(&graph, vec![engine()], &CompileOptions::default()).unwrap()

@@ -6,7 +6,7 @@ use crate::values::{Values, bytes_of, copy, engine, unwritten};
 use std::sync::Arc;
 use weir::base::{Desc, Ref};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, KernelAttr, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::kernel::Kernel;
 use weir::threadpool::ThreadPool;
 
@@ -56,7 +56,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(kernel: impl Kernel + 'static, inputs: Vec<Values>) -> Stage {
-        let kernel = BoundKernel::create(engine(), Arc::new(kernel), &KernelAttr::default()).unwrap();
+        let kernel = BoundKernel::create(engine(), Arc::new(kernel), &KernelOptions::default()).unwrap();
         Stage { kernel, inputs: inputs.iter().map(Values::tensor).collect() }
     }
 }

@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use weir::base::{Code, Desc, Error, Ref, Result};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, EngineAttr, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, EngineAttr, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 
@@ -82,7 +82,7 @@ impl Subject {
             let right = of("right", &[value, value])?;
             value = of("sum", &[left, right])?;
             if part == "front" {
-                let kernel = BoundKernel::create(bench.cpu.clone(), Arc::new(Next), &KernelAttr::default())?;
+                let kernel = BoundKernel::create(bench.cpu.clone(), Arc::new(Next), &KernelOptions::default())?;
                 value = graph.add_kernel("next", kernel, &[value], 1)?.output(0);
             }
         }

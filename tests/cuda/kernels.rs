@@ -62,7 +62,7 @@ fn arguments_that_are_not_the_entrys_are_refused() {
 #[test]
 fn functions_of_the_host_and_unknown_operations_are_refused() {
     with_driver(&[], || {
-        use weir::engine::{BoundKernel, KernelAttr, KernelIdentity};
+        use weir::engine::{BoundKernel, KernelOptions, KernelIdentity};
         use weir::kernel::builtin::Eltwise;
         use weir::kernel::vector::eltwise::Op;
         let bench = Bench::new();
@@ -71,7 +71,7 @@ fn functions_of_the_host_and_unknown_operations_are_refused() {
             let operation = KernelIdentity { name, ..KernelIdentity::default() };
             let engine = bench.engine.clone();
             let error =
-                BoundKernel::create_as(engine, kernel, operation, &KernelAttr::default()).map(drop).unwrap_err();
+                BoundKernel::create_as(engine, kernel, operation, &KernelOptions::default()).map(drop).unwrap_err();
             assert_eq!(error.code(), Code::Unimplemented, "{error}");
             assert!(error.message().contains(text), "{error}");
         }

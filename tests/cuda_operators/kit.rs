@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use weir::abi::{weir_kernel_attr, weir_status, weir_tensor_desc};
+use weir::abi::{weir_kernel_options, weir_status, weir_tensor_desc};
 use weir::base::{Code, Desc, dtype};
 use weir::device::Recipe;
 use weir::device::cuda::operator;
@@ -31,7 +31,7 @@ pub struct Held {
 
 /// What makes a kernel.
 pub type Create<D> =
-    unsafe extern "C" fn(*mut Engine, *const D, *const weir_kernel_attr, *mut *mut Kernel) -> weir_status;
+    unsafe extern "C" fn(*mut Engine, *const D, *const weir_kernel_options, *mut *mut Kernel) -> weir_status;
 
 #[allow(improper_ctypes, reason = "attributes are opaque here: NULL is all that is passed")]
 unsafe extern "C" {

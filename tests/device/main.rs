@@ -13,7 +13,7 @@ use std::time::Duration;
 use weir::abi::WEIR_TIMEOUT_INFINITE as FOREVER;
 use weir::base::{Code, Desc, Ref, Result};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelAttr, MemoryMode, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelOptions, MemoryMode, Stream, StreamAttr, Tensor};
 use weir::kernel::Task;
 use weir::kernel::builtin::{Eltwise, Matmul};
 use weir::kernel::vector::activation::Activation;
@@ -68,7 +68,7 @@ impl Bench {
 
     fn square(&self) -> Ref<BoundKernel> {
         let kernel = Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
-        BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap()
+        BoundKernel::create(self.engine.clone(), kernel, &KernelOptions::default()).unwrap()
     }
 }
 
@@ -326,7 +326,7 @@ fn what_a_device_lacks_is_refused_by_name() {
         wide: false,
         weights: None,
     });
-    let error = BoundKernel::create(bench.engine.clone(), matmul, &KernelAttr::default()).err().unwrap();
+    let error = BoundKernel::create(bench.engine.clone(), matmul, &KernelOptions::default()).err().unwrap();
     assert_eq!(
         (error.code(), error.message()),
         (Code::Unimplemented, "engine lacks:0: kernel 'matmul': no such kernel here")

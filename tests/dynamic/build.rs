@@ -4,7 +4,7 @@ pub use crate::kit::run::{all_pools, cpu};
 use crate::kit::run::{execute, on};
 use std::sync::Arc;
 use weir::base::{Desc, Error, Ref, Result, dtype};
-use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 use weir::memory::BytesMut;
@@ -98,7 +98,7 @@ impl Builder {
             is_open,
             f: Box::new(f),
         };
-        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(op), &KernelAttr::default()).unwrap();
+        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(op), &KernelOptions::default()).unwrap();
         let values: Vec<ValueId> = inputs.iter().map(|input| input.0).collect();
         let node = self.graph.add_kernel(name, kernel, &values, outputs.len()).unwrap();
         (0..outputs.len()).map(|i| node.output(i)).collect()

@@ -5,7 +5,7 @@ use crate::build::{all_pools, cpu, run};
 use std::sync::Arc;
 use weir::abi::weir_norm_op_value as NormOp;
 use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::engine::{BoundKernel, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::Kernel;
 use weir::kernel::builtin::movement::{Slice, Transpose};
@@ -57,7 +57,7 @@ fn bytes(tensor: &Tensor) -> Vec<u8> {
 }
 
 fn node(graph: &mut Graph, name: &str, kernel: impl Kernel + 'static, inputs: &[ValueId]) -> ValueId {
-    let kernel = BoundKernel::create(cpu(), Arc::new(kernel), &KernelAttr::default()).unwrap();
+    let kernel = BoundKernel::create(cpu(), Arc::new(kernel), &KernelOptions::default()).unwrap();
     graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
 }
 

@@ -4,7 +4,7 @@ use super::run::{cpu, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use weir::base::{Desc, Ref, Result};
-use weir::engine::{BoundKernel, Engine, KernelAttr};
+use weir::engine::{BoundKernel, Engine, KernelOptions};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::{Completion, Kernel, KernelContext, Outputs};
 
@@ -126,7 +126,7 @@ impl Builder {
         f: impl Fn(&[i32]) -> Result<i32> + Send + Sync + 'static,
     ) -> ValueId {
         let kernel = Op { inputs: inputs.len(), how: self.how.clone(), f: Box::new(f) };
-        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(kernel), &KernelAttr::default()).unwrap();
+        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(kernel), &KernelOptions::default()).unwrap();
         self.graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use weir::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};
 use weir::base::Ref;
-use weir::threadpool::{HostVtable, ThreadPool, ThreadPoolAttr};
+use weir::threadpool::{HostVtable, ThreadPool, ThreadPoolOptions};
 
 /// A pool of `threads` threads, or what WEIR_TEST_POOL says.
 pub fn of(threads: usize) -> Ref<ThreadPool> {
@@ -32,7 +32,7 @@ pub fn named(name: &str, threads: usize) -> Ref<ThreadPool> {
 }
 
 fn builtin(threads: usize) -> Ref<ThreadPool> {
-    ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(threads), ..ThreadPoolAttr::default() }).unwrap()
+    ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(threads), ..ThreadPoolOptions::default() }).unwrap()
 }
 
 /// A host's pool that takes the newest task first, and takes the task offered after `n` others if `accepts(n)`.
@@ -89,7 +89,7 @@ pub fn host(threads: usize, accepts: fn(u64) -> bool) -> Ref<ThreadPool> {
     // SAFETY: the functions below keep the contract; `release` takes the reference back.
     let pool = ThreadPool::host(
         unsafe { HostVtable::new(vtable, Arc::into_raw(host).cast_mut().cast()) }.unwrap(),
-        &ThreadPoolAttr::default(),
+        &ThreadPoolOptions::default(),
     );
     pool.adopt();
     pool

@@ -15,7 +15,7 @@ use super::random::Random;
 use super::spec::{Graph, Kind, Manner, Node, Spec, Value};
 use std::sync::Arc;
 use weir::base::{Ref, Result};
-use weir::engine::{BoundKernel, Engine, KernelAttr};
+use weir::engine::{BoundKernel, Engine, KernelOptions};
 use weir::graph::{self, CompileOptions, NodeId, Program, ValueId};
 use weir::kernel::{Kernel, Task};
 
@@ -171,7 +171,7 @@ impl Builder<'_> {
         values: &[ValueId],
     ) -> Result<NodeId> {
         let outputs = kernel.num_outputs();
-        let kernel = BoundKernel::create(Ref::clone(self.engine), kernel, &KernelAttr::default()).unwrap();
+        let kernel = BoundKernel::create(Ref::clone(self.engine), kernel, &KernelOptions::default()).unwrap();
         graph.add_kernel(name, kernel, values, outputs)
     }
 }

@@ -8,7 +8,7 @@ use crate::wrapped::{Mistake, Wrapped, engine};
 use crate::{LeftOut, checked, reports, without_each_edge};
 use std::sync::Arc;
 use weir::base::Ref;
-use weir::engine::{BoundKernel, Engine, KernelAttr};
+use weir::engine::{BoundKernel, Engine, KernelOptions};
 use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, RunOptions, ValueId};
 use weir::kernel::builtin::Binary;
 use weir::kernel::vector::binary::Op;
@@ -210,7 +210,7 @@ fn forwarding_says_whether_a_value_is_written_in_place() {
 
 /// while (x > limit) (x, sum) = (x - 1, sum + x), with the comparison that weir has.
 fn compared(on: &Ref<Engine>, op: Op) -> Graph {
-    let kernel = BoundKernel::create(on.clone(), Arc::new(Binary { op }), &KernelAttr::default()).unwrap();
+    let kernel = BoundKernel::create(on.clone(), Arc::new(Binary { op }), &KernelOptions::default()).unwrap();
     let (mut condition, x) = Builder::of("above", 3);
     let more = condition.graph.add_kernel("compare", kernel, &[x[0], x[2]], 1).unwrap().output(0);
     let condition = condition.giving(&[more]);

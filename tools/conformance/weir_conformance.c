@@ -73,12 +73,9 @@ static int from_weir(weir_status made, weir_threadpool *handle, pool *out) {
 }
 
 static int builtin_pool(int32_t num_threads, pool *out) {
-    weir_threadpool_attr *attr = NULL;
+    const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = num_threads};
     weir_threadpool *handle = NULL;
-    weir_status status = weir_threadpool_attr_create(&attr);
-    if (status == WEIR_OK) status = weir_threadpool_attr_set_num_threads(attr, num_threads);
-    if (status == WEIR_OK) status = weir_threadpool_create_builtin(attr, &handle);
-    weir_threadpool_attr_destroy(attr);
+    const weir_status status = weir_threadpool_create_builtin(&options, &handle);
     return from_weir(status, handle, out);
 }
 

@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use weir::abi::{
-    weir_parallel_hint, weir_range_fn, weir_status, weir_status_code as Code, weir_threadpool, weir_threadpool_vtable,
+    weir_parallel_hint, weir_range_fn, weir_status, weir_status_code as Code, weir_threadpool, weir_threadpool_options,
+    weir_threadpool_vtable,
 };
 
 // The C interface of the weir that is linked in, as in include/weir.h.
@@ -16,6 +17,7 @@ unsafe extern "C" {
     fn weir_threadpool_create(
         vtable: *const weir_threadpool_vtable,
         ctx: *mut c_void,
+        options: *const weir_threadpool_options,
         out_pool: *mut *mut weir_threadpool,
     ) -> weir_status;
     fn weir_threadpool_retain(pool: *mut weir_threadpool) -> weir_status;
@@ -76,7 +78,7 @@ impl ThreadPool {
     pub(crate) unsafe fn over(vtable: &weir_threadpool_vtable, ctx: *mut c_void) -> Result<ThreadPool, Error> {
         let mut pool = std::ptr::null_mut();
         // SAFETY: as demanded of the caller.
-        check(unsafe { weir_threadpool_create(vtable, ctx, &raw mut pool) })?;
+        check(unsafe { weir_threadpool_create(vtable, ctx, std::ptr::null(), &raw mut pool) })?;
         NonNull::new(pool).map(ThreadPool).ok_or_else(|| Error {
             code: Code::WEIR_INTERNAL as i32,
             message: "weir_threadpool_create gave no pool".to_owned(),

@@ -208,16 +208,12 @@ static void release(void *ctx) {
 
 /* ---- Life -------------------------------------------------------------------------------------- */
 
-static weir_threadpool_attr *cheap(bool wanted, int threads, bool checking) {
-    weir_threadpool_attr *attr = NULL;
-    MUST(weir_threadpool_attr_create(&attr));
-    if (threads > 0) MUST(weir_threadpool_attr_set_num_threads(attr, threads));
-    if (wanted) {
-        weir_threadpool_costs costs = {.struct_size = sizeof costs, .submit_ns = 1, .arrive_ns = 1, .join_ns = 1};
-        MUST(weir_threadpool_attr_set_costs(attr, &costs));
-    }
-    if (checking) MUST(weir_threadpool_attr_set_checking(attr, 1));
-    return attr;
+/* Options of a pool, whose threads cost next to nothing if that is wanted. */
+static weir_threadpool_options options_of(bool cheap, int threads) {
+    static const weir_threadpool_costs costs = {.struct_size = sizeof costs, .submit_ns = 1, .arrive_ns = 1, .join_ns = 1};
+    const weir_threadpool_options options = {
+        .struct_size = sizeof options, .num_threads = threads, .costs = cheap ? &costs : NULL};
+    return options;
 }
 
 static weir_threadpool *own_pool_make(const pool_plan *plan, own_pool **out_own) {
@@ -244,9 +240,8 @@ static weir_threadpool *own_pool_make(const pool_plan *plan, own_pool **out_own)
     if (plan->thread_index) v.thread_index = thread_index;
     if (plan->help) v.help = help;
     if (plan->seed % 3 == 0) v.max_threads = num_threads;
-    weir_threadpool_attr *attr = cheap(plan->seed % 2 == 0, 0, false);
-    MUST(weir_threadpool_create_with_attr(&v, p, attr, &handle));
-    weir_threadpool_attr_destroy(attr);
+    const weir_threadpool_options options = options_of(plan->seed % 2 == 0, 0);
+    MUST(weir_threadpool_create(&v, p, &options, &handle));
     *out_own = p;
     return handle;
 }
@@ -256,9 +251,8 @@ weir_threadpool *pool_make(const pool_plan *plan, own_pool **out_own) {
     *out_own = NULL;
     switch (plan->source) {
     case POOL_BUILTIN: {
-        weir_threadpool_attr *attr = cheap(plan->seed % 2 == 0, plan->threads, false);
-        MUST(weir_threadpool_create_builtin(attr, &handle));
-        weir_threadpool_attr_destroy(attr);
+        const weir_threadpool_options options = options_of(plan->seed % 2 == 0, plan->threads);
+        MUST(weir_threadpool_create_builtin(&options, &handle));
         break;
     }
     case POOL_WEIR_INLINE: MUST(weir_threadpool_create_inline(&handle)); break;

@@ -142,7 +142,7 @@ static inline weir_status weir_dispatch_threadpool_create(dispatch_queue_t queue
         if (out_pool != NULL) *out_pool = NULL;
         return WEIR_RESOURCE_EXHAUSTED;
     }
-    status = weir_threadpool_create(&vtable, ctx, out_pool);
+    status = weir_threadpool_create(&vtable, ctx, NULL, out_pool);
     if (status != WEIR_OK) weir_dispatch_release(ctx);
     return status;
 }

@@ -120,7 +120,7 @@ static inline weir_status weir_openmp_threadpool_create(int32_t num_threads, wei
         if (out_pool != NULL) *out_pool = NULL;
         return WEIR_RESOURCE_EXHAUSTED;
     }
-    status = weir_threadpool_create(&vtable, ctx, out_pool);
+    status = weir_threadpool_create(&vtable, ctx, NULL, out_pool);
     if (status != WEIR_OK) weir_openmp_release(ctx);
     return status;
 }

@@ -25,7 +25,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::stream::{JoinOutcome, Joinable, Queue, help_briefly};
 use crate::sync::{EventCount, Mutex, ambient};
-use crate::threadpool::{self, ThreadPool, ThreadPoolAttr};
+use crate::threadpool::{self, ThreadPool, ThreadPoolOptions};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -164,7 +164,7 @@ impl Admission {
         let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
         while wake_up.reached() == 0 && !deadline.is_past() && self.help() {}
         let called = if in_work {
-            let spin_ns = ThreadPoolAttr::default().spin_ns;
+            let spin_ns = ThreadPoolOptions::default().spin_ns;
             help_briefly(&|| wake_up.reached() > 0, asks.pool, spin_ns)
         } else {
             // The runs in front of it may be ready, but find only threads of their pool that wait here.

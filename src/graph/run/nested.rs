@@ -10,7 +10,7 @@
 
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::engine::{BoundKernel, KernelAttr, KernelIdentity, scratch_slots};
+use crate::engine::{BoundKernel, KernelOptions, KernelIdentity, scratch_slots};
 use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::host::execute::Outer;
 use crate::graph::plan::NO_BIT;
@@ -37,7 +37,7 @@ impl Nested {
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
         // Devices call host functions on threads that must not wait.
         let operation = KernelIdentity { is_bound: true, ..KernelIdentity::default() };
-        BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelAttr::default())
+        BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelOptions::default())
     }
 }
 

@@ -4,7 +4,7 @@ use super::Packed;
 use crate::base::{Desc, Ref, Result, dtype};
 use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, Scratch};
 use crate::memory::{AlignedBuffer, View};
-use crate::threadpool::{ThreadPool, ThreadPoolAttr};
+use crate::threadpool::{ThreadPool, ThreadPoolOptions};
 use std::sync::Arc;
 
 /// Guard words around each tensor's elements: never to be written, and visible in a result if they are read, as NaN.
@@ -124,7 +124,7 @@ pub fn run(kernel: &dyn Kernel, inputs: &[WordTensor]) -> WordTensor {
 /// All kinds of pools, with names.
 pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
     let builtin = [1, 2, 7].map(|threads| {
-        let attr = ThreadPoolAttr { num_threads: Some(threads), ..ThreadPoolAttr::default() };
+        let attr = ThreadPoolOptions { num_threads: Some(threads), ..ThreadPoolOptions::default() };
         (format!("{threads} threads"), ThreadPool::builtin(&attr).unwrap())
     });
     let seeded = (1..=4).map(|seed| (format!("seed {seed}"), ThreadPool::seeded(seed, seed as usize).unwrap()));

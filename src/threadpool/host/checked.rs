@@ -134,7 +134,7 @@ mod tests {
     use crate::base::Ref;
     use crate::base::time::Deadline;
     use crate::sync::Mutex;
-    use crate::threadpool::{Job, ThreadPool, ThreadPoolAttr};
+    use crate::threadpool::{Job, ThreadPool, ThreadPoolOptions};
     use std::ffi::c_void;
     use std::sync::atomic::AtomicU32;
 
@@ -183,7 +183,7 @@ mod tests {
             };
             // SAFETY: the functions do what the contract asks for, but for the end of tasks.
             let host = unsafe { HostVtable::new(vtable, std::ptr::from_ref(self).cast_mut().cast()) }.unwrap();
-            ThreadPool::host(host, &ThreadPoolAttr { checking: true, ..ThreadPoolAttr::default() })
+            ThreadPool::host(host, &ThreadPoolOptions { checking: true, ..ThreadPoolOptions::default() })
         }
 
         fn run_all(&self) {

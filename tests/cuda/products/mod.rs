@@ -18,7 +18,7 @@ use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::cuda::CudaDevice;
 use weir::device::{Accelerator, DeviceStream, DeviceStreamAttr, Launch};
-use weir::engine::{BoundKernel, EngineAttr, KernelAttr, KernelIdentity, Stream, Tensor};
+use weir::engine::{BoundKernel, EngineAttr, KernelOptions, KernelIdentity, Stream, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::builtin::Matmul;
 use weir::kernel::vector::activation::Activation;
@@ -99,7 +99,7 @@ pub fn matmul(bench: &Bench, flags: &[weir_matmul_flags]) -> Result<Ref<BoundKer
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc)) };
     let operation = KernelIdentity { name: "matmul", attributes, ..KernelIdentity::default() };
-    BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelAttr::default())
+    BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelOptions::default())
 }
 
 /// With a real driver: the test ends where products are not the library's.

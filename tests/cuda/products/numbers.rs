@@ -112,5 +112,5 @@ fn int8(bench: &Bench, desc: &weir_matmul_int8_desc) -> Ref<BoundKernel> {
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
     let operation = KernelIdentity { name: "matmul_int8", attributes, ..KernelIdentity::default() };
-    BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelAttr::default()).unwrap()
+    BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelOptions::default()).unwrap()
 }

@@ -24,7 +24,7 @@
 use super::neighbours::{Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
 use super::placer::Placer;
 use crate::base::{Desc, Result};
-use crate::engine::{BoundKernel, KernelAttr};
+use crate::engine::{BoundKernel, KernelOptions};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::compile::layout::overlap;
@@ -406,7 +406,7 @@ impl Placer {
         let (outputs, ports): (Vec<Desc>, Vec<NeighbourPort>) = values.into_iter().unzip();
         let num_outputs = outputs.len();
         let handed = Handed { role, num_inputs: inputs.len(), outputs };
-        let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(handed), &KernelAttr::default())?;
+        let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(handed), &KernelOptions::default())?;
         self.neighbours.push(Neighbour { kernel: kernel.clone(), role, ports, variables: Vec::new() });
         Ok(Node { name: name.into(), body: NodeBody::Kernel { kernel, inputs, num_outputs }, after })
     }

@@ -7,7 +7,7 @@ use super::placer::Placer;
 use super::region::{OnDevice, Region};
 use super::units::EngineUnits;
 use crate::base::{Code, Desc, Error, Result, dtype};
-use crate::engine::{BoundKernel, KernelAttr, Tensor};
+use crate::engine::{BoundKernel, KernelOptions, Tensor};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
 use crate::graph::carry::device::device_frame::{EngineNeeds, ValuePlace};
@@ -167,7 +167,7 @@ impl Placer {
         inputs: Vec<Value>,
         num_outputs: usize,
     ) -> Result<Node> {
-        let kernel = BoundKernel::create(self.host.clone(), kernel, &KernelAttr::default())?;
+        let kernel = BoundKernel::create(self.host.clone(), kernel, &KernelOptions::default())?;
         Ok(Node { name: name.into(), body: NodeBody::Kernel { kernel, inputs, num_outputs }, after: After::new() })
     }
 

@@ -8,7 +8,7 @@ use super::lower::{self, Surroundings};
 use super::placer::{Decided, Placer, TakenNode};
 use super::units::MOST;
 use crate::base::{Desc, Error, Ref, Result};
-use crate::engine::{BoundKernel, KernelAttr, Tensor};
+use crate::engine::{BoundKernel, KernelOptions, Tensor};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody};
 use crate::graph::build::verify::Verified;
 use crate::graph::carry::device::kernels::ISSUE_NS;
@@ -194,7 +194,7 @@ impl Placer {
         let cost_ns = ISSUE_NS.saturating_mul(size as u64);
         let whole = Whole { is_loop, num_inputs, outputs, cost_ns };
         let mut inputs = node.inputs().to_vec();
-        let attr = KernelAttr { name: node.name.to_string(), ..KernelAttr::default() };
+        let attr = KernelOptions { name: node.name.to_string(), ..KernelOptions::default() };
         let kernel = BoundKernel::create(self.devices[engine].clone(), Arc::new(whole), &attr)?;
         for (name, tensor) in constants {
             inputs.push((contents.nodes.len(), 0));

@@ -6,7 +6,7 @@ use crate::base::Ref;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::vector::standalone;
-use crate::threadpool::{ThreadPool, ThreadPoolAttr};
+use crate::threadpool::{ThreadPool, ThreadPoolOptions};
 
 /// The initial value of C, and of its guards.
 const GUARD: i32 = 0x7171_7171;
@@ -269,7 +269,7 @@ fn the_products_of_four_numbers_do_not_saturate() {
 
 #[test]
 fn small_numbers_alone_and_almost_alone_are_exact() {
-    let pool = ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(3), ..ThreadPoolAttr::default() }).unwrap();
+    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(3), ..ThreadPoolOptions::default() }).unwrap();
     // Bounds of A and B, and whether no two products exceed 16 bits.
     let ends: [(&[u8], &[u8], bool); 6] = [
         (&[0, 127], &[127, 128], true),
@@ -439,7 +439,7 @@ fn several_stretches_and_blocks_are_put_together() {
 #[test]
 fn every_pool_gives_the_same() {
     let builtin = |threads| {
-        ThreadPool::builtin(&ThreadPoolAttr { num_threads: Some(threads), ..ThreadPoolAttr::default() }).unwrap()
+        ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(threads), ..ThreadPoolOptions::default() }).unwrap()
     };
     let mut pools: Vec<_> = [1, 2, 3, 7].into_iter().map(builtin).collect();
     pools.push(ThreadPool::inline());
