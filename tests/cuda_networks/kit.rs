@@ -222,8 +222,8 @@ impl<'a> Graph<'a> {
         let desc = weir_cond_desc {
             struct_size: size_of::<weir_cond_desc>(),
             predicate,
-            then_graph: yes.graph,
-            else_graph: no.graph,
+            then_graph: yes.graph.cast(),
+            else_graph: no.graph.cast(),
             inputs: inputs.as_ptr(),
             num_inputs: inputs.len(),
         };

@@ -203,7 +203,7 @@ static weir_graph *build_graph(world *w, const graph_plan *g, const char *name) 
 
 static bool compile(world *w, weir_graph *graph, const graph_plan *g, bool whole, weir_program **out) {
     const plan *p = w->plan;
-    weir_compile_options o = {.struct_size = sizeof o, .segments = p->segments};
+    weir_compile_options o = {.struct_size = sizeof o, .segments = (weir_segments)p->segments};
     weir_engine *engines[1 + MAX_DEVICES] = {w->cpu};
     size_t count = 1;
     if (p->hop >= 0) o.hop_ns = p->hop == 0 ? WEIR_HOP_NONE : (uint64_t)p->hop;
