@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+#include <weir/device.h>
 
 static uint64_t now_ns(void) {
     struct timespec now;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/device.h>
 
 enum { DEVICES = 2 };
 

@@ -2,6 +2,8 @@
 //!
 //! The structs are not in weir.h, which only names them: a program that exchanges tensors has dlpack.h, or takes
 //! weir/dlpack.h.
+//!
+//! Chapter: Exchange.
 #![allow(non_snake_case)]
 use std::ffi::c_void;
 

@@ -1,4 +1,6 @@
 //! Failures and figures of runs.
+//!
+//! Chapter: Failures.
 #![forbid(unsafe_code)]
 
 use super::weir_status;
@@ -27,6 +29,8 @@ pub struct weir_run_failure {
 }
 
 /// Counters of the runs of a program since it was compiled.
+///
+/// Chapter: Statistics.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_program_counters {
@@ -45,6 +49,8 @@ pub struct weir_program_counters {
 }
 
 /// Time that a node has taken, over all runs since the program was compiled.
+///
+/// Chapter: Statistics.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_node_stats {

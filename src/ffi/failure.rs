@@ -1,4 +1,6 @@
 //! The failed run behind the calling thread's last error, or behind a run handle.
+//!
+//! Chapter: Failures.
 
 use super::guard::{guard, guard_value};
 use super::{handle, last_error, text, versioned};

@@ -1,4 +1,6 @@
 //! Counters and learned costs of a program: runs, times of nodes, profiles.
+//!
+//! Chapter: Statistics.
 
 use super::argument::{boolean, out_value, string};
 use super::guard::guard;
