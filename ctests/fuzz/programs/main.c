@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../check.h"
+#include "check.h"
 #include "world.h"
 
 enum { MAX_JOBS = 8, CHUNK = 40, MAX_ARGUMENTS = 32 };

@@ -5,7 +5,7 @@
  */
 
 #include "make.h"
-#include "misbehaving/pools.h"
+#include "../misbehaving/pools.h"
 
 enum { ITEMS = 240 };
 
