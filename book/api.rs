@@ -15,7 +15,8 @@ pub fn write(book: &Book) -> Result<String> {
     let (mut constants, mut handles, mut aliases, mut callbacks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut enums, mut structs, mut functions) = (Vec::new(), Vec::new(), Vec::new());
     for (header, chapter, item) in book.items() {
-        let mut members = vec![("name", Json::from(super::source::name(item))), ("header", header.name.as_str().into())];
+        let mut members =
+            vec![("name", Json::from(super::source::name(item))), ("header", header.name.as_str().into())];
         members.push(("chapter", chapter.title.as_str().into()));
         match item {
             Item::Const(item) => {
@@ -47,7 +48,13 @@ pub fn write(book: &Book) -> Result<String> {
             Item::Struct(item) if is_opaque(item) => {
                 let name = item.ident.to_string();
                 let is_shared = book.functions().any(|(_, _, function)| function.sig.ident == format!("{name}_retain"));
-                let kind = if is_builder(&name) { "owned" } else if is_shared { "shared" } else { "lent" };
+                let kind = if is_builder(&name) {
+                    "owned"
+                } else if is_shared {
+                    "shared"
+                } else {
+                    "lent"
+                };
                 members.push(("kind", kind.into()));
                 members.push(("brief", text(&item.attrs)));
                 handles.push(Json::Object(members));
@@ -56,7 +63,8 @@ pub fn write(book: &Book) -> Result<String> {
                 let layout = types.layout(item)?;
                 let fields = item.fields.iter().zip(&layout.offsets).map(|(field, offset)| {
                     let name = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
-                    let mut members = vec![("name", Json::from(name.as_str())), ("type", c::declaration(&field.ty, "").into())];
+                    let mut members =
+                        vec![("name", Json::from(name.as_str())), ("type", c::declaration(&field.ty, "").into())];
                     members.push(("declaration", c::declaration(&field.ty, &name).into()));
                     members.push(("offset", (*offset).into()));
                     if c::callback(&field.ty).is_some() {
@@ -67,7 +75,11 @@ pub fn write(book: &Book) -> Result<String> {
                 });
                 members.push(("size", layout.size.into()));
                 members.push(("alignment", layout.alignment.into()));
-                let is_versioned = item.fields.iter().next().is_some_and(|field| field.ident.as_ref().is_some_and(|name| name == "struct_size"));
+                let is_versioned = item
+                    .fields
+                    .iter()
+                    .next()
+                    .is_some_and(|field| field.ident.as_ref().is_some_and(|name| name == "struct_size"));
                 members.push(("first_size", if is_versioned { layout.first_size.into() } else { Json::Null }));
                 members.push(("brief", text(&item.attrs)));
                 members.push(("fields", Json::List(fields.collect())));
@@ -82,7 +94,11 @@ pub fn write(book: &Book) -> Result<String> {
     }
     let headers = book.headers.iter().map(|header| {
         let chapters = header.chapters.iter().map(|chapter| chapter.title.as_str().into()).collect();
-        Json::Object(vec![("name", header.name.as_str().into()), ("title", header.title.as_str().into()), ("chapters", Json::List(chapters))])
+        Json::Object(vec![
+            ("name", header.name.as_str().into()),
+            ("title", header.title.as_str().into()),
+            ("chapters", Json::List(chapters)),
+        ])
     });
     let defaults = vec![
         ("threads", Json::from("any thread")),
@@ -153,7 +169,8 @@ fn function(function: &ItemFn, types: &Types) -> Vec<(&'static str, Json)> {
             Json::Object(members)
         })
         .collect();
-    let since = contract.text.iter().find_map(|line| line.strip_prefix("Since ")).map(|version| version.trim_end_matches('.'));
+    let since =
+        contract.text.iter().find_map(|line| line.strip_prefix("Since ")).map(|version| version.trim_end_matches('.'));
     let default_threads = contract::default_threads(function);
     vec![
         ("returns", c::returned(&function.sig.output).into()),
@@ -173,7 +190,9 @@ fn callbacks(parameter: &str, ty: &Type, types: &Types) -> Vec<Json> {
     let of = |through: String, ty: &Type, description: &str| {
         let (name, own) = match ty {
             Type::Path(path) => match types.item(&c::last(path)) {
-                Some(Item::Type(alias)) if c::callback(&alias.ty).is_some() => (c::last(path), docs(&alias.attrs).join(" ")),
+                Some(Item::Type(alias)) if c::callback(&alias.ty).is_some() => {
+                    (c::last(path), docs(&alias.attrs).join(" "))
+                }
                 _ => (c::callback(ty).map(|_| String::new())?, String::new()),
             },
             _ => return None,

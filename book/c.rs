@@ -39,7 +39,12 @@ fn declared(ty: &Type, is_const: bool, inner: String) -> String {
                 let parameters: Vec<_> = function
                     .inputs
                     .iter()
-                    .map(|input| declaration(&input.ty, &input.name.as_ref().map(|(name, _)| name.to_string()).unwrap_or_default()))
+                    .map(|input| {
+                        declaration(
+                            &input.ty,
+                            &input.name.as_ref().map(|(name, _)| name.to_string()).unwrap_or_default(),
+                        )
+                    })
                     .collect();
                 let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
                 format!("{} (*{inner})({parameters})", returned(&function.output))

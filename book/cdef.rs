@@ -1,7 +1,7 @@
 //! `weir_cdef.h`: all headers as one text for parsers without a preprocessor (LuaJIT's ffi.cdef, cffi).
 
-use super::source::Book;
 use super::Result;
+use super::source::Book;
 
 const TOP: &str = "\
 /* weir_cdef.h: the whole C interface for ffi.cdef of LuaJIT and for cffi.
@@ -24,7 +24,8 @@ pub fn write(book: &Book, headers: &[(String, String)]) -> Result<String> {
         for line in declared.lines().skip(1).map(str::trim_end).filter(|line| !line.is_empty()) {
             if let Some(constant) = line.strip_prefix("#define ") {
                 // Those beyond int have no form that both parsers take.
-                if let Some((name, value)) = constant.split_once(' ').filter(|(_, value)| value.parse::<i32>().is_ok()) {
+                if let Some((name, value)) = constant.split_once(' ').filter(|(_, value)| value.parse::<i32>().is_ok())
+                {
                     text += &format!("static const int {name} = {value};\n");
                 }
             } else if !line.starts_with('#') {

@@ -39,30 +39,13 @@ impl Contract {
         }
         contract
     }
-
-    /// What a description need not say because it holds for all.
-    pub fn redundant(&self, function: &ItemFn) -> Vec<&'static str> {
-        let mut said = Vec::new();
-        if self.threads.as_deref() == Some(default_threads(function)) {
-            said.push("Thread safety");
-        }
-        if self.blocking.as_deref() == Some("never") {
-            said.push("Blocking");
-        }
-        if self.ownership.as_deref() == Some("none") {
-            said.push("Ownership");
-        }
-        if matches!(self.errors.as_deref(), Some("none" | "INVALID_ARGUMENT" | "INVALID_ARGUMENT (NULL)")) {
-            said.push("Errors");
-        }
-        said
-    }
 }
 
 /// The text behind a label, up to the next one, without its full stop.
 fn field(paragraph: &str, label: &str) -> Option<String> {
     let text = &paragraph[paragraph.find(label)? + label.len()..];
-    let end = [THREADS, BLOCKING, OWNERSHIP, ERRORS].iter().filter_map(|next| text.find(next)).min().unwrap_or(text.len());
+    let end =
+        [THREADS, BLOCKING, OWNERSHIP, ERRORS].iter().filter_map(|next| text.find(next)).min().unwrap_or(text.len());
     Some(text[..end].trim().trim_end_matches('.').to_owned())
 }
 
@@ -103,10 +86,28 @@ pub fn errors(function: &ItemFn, contract: &Contract) -> Vec<String> {
         return Vec::new();
     }
     let mut codes = vec!["INVALID_ARGUMENT".to_owned()];
-    for word in contract.errors.as_deref().unwrap_or_default().split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_')) {
+    for word in contract
+        .errors
+        .as_deref()
+        .unwrap_or_default()
+        .split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'))
+    {
         const CODES: &[&str] = &[
-            "CANCELLED", "UNKNOWN", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
-            "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "DEVICE_LOST",
+            "CANCELLED",
+            "UNKNOWN",
+            "DEADLINE_EXCEEDED",
+            "NOT_FOUND",
+            "ALREADY_EXISTS",
+            "PERMISSION_DENIED",
+            "RESOURCE_EXHAUSTED",
+            "FAILED_PRECONDITION",
+            "ABORTED",
+            "OUT_OF_RANGE",
+            "UNIMPLEMENTED",
+            "INTERNAL",
+            "UNAVAILABLE",
+            "DATA_LOSS",
+            "DEVICE_LOST",
         ];
         if CODES.contains(&word) && !codes.iter().any(|code| code == word) {
             codes.push(word.to_owned());

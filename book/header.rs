@@ -40,6 +40,10 @@ pub fn write(book: &Book, config: &Path, work: &Path) -> Result<Vec<(String, Str
         if !header.preamble.is_empty() {
             text.push('\n');
         }
+        // For Doxygen, which documents what is in files that it knows.
+        if at > 0 {
+            text += &format!("\n/** @file {}\n * {}. */\n", header.name, header.title);
+        }
         for line in &header.preamble {
             text += line;
             text.push('\n');
@@ -166,7 +170,11 @@ fn without_tags(text: &str, declared: &mut HashSet<String>) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let is_comment = line.trim_start().starts_with(['*', '/']);
-        let head = if line.starts_with("typedef struct") || line.starts_with("typedef enum") { "typedef struct ".len() } else { 0 };
+        let head = if line.starts_with("typedef struct") || line.starts_with("typedef enum") {
+            "typedef struct ".len()
+        } else {
+            0
+        };
         let (head, mut rest) = line.split_at(head.min(line.len()));
         out += head;
         while let Some(at) = rest.find("struct weir_").filter(|_| !is_comment) {
@@ -181,7 +189,8 @@ fn without_tags(text: &str, declared: &mut HashSet<String>) -> String {
         }
         out += rest;
         out.push('\n');
-        if let Some(name) = line.strip_suffix(';').filter(|line| line.starts_with("typedef ") || line.starts_with("} ")) {
+        if let Some(name) = line.strip_suffix(';').filter(|line| line.starts_with("typedef ") || line.starts_with("} "))
+        {
             declared.extend(name.rsplit(' ').next().map(str::to_owned));
         }
     }

@@ -48,10 +48,11 @@ impl Book {
             let of_file = named_chapter(&file.attrs)?;
             for mut item in file.items.into_iter().filter(|item| is_exported(item, &shown)) {
                 let of_item = named_chapter(attributes(&mut item))?;
-                let title = of_item
-                    .or_else(|| of_file.clone())
-                    .ok_or_else(|| format!("{shown}: {} is in no chapter: add a line '//! {CHAPTER}...'", name(&item)))?;
-                let (at, index) = places.get(&title).ok_or_else(|| format!("{shown}: book.md has no chapter '{title}'"))?;
+                let title = of_item.or_else(|| of_file.clone()).ok_or_else(|| {
+                    format!("{shown}: {} is in no chapter: add a line '//! {CHAPTER}...'", name(&item))
+                })?;
+                let (at, index) =
+                    places.get(&title).ok_or_else(|| format!("{shown}: book.md has no chapter '{title}'"))?;
                 remove_chapter(attributes(&mut item));
                 book.headers[*at].chapters[*index].items.push(item);
             }
@@ -69,7 +70,10 @@ impl Book {
     /// Each item with its header and chapter.
     pub fn items(&self) -> impl Iterator<Item = (&Header, &Chapter, &Item)> {
         self.headers.iter().flat_map(|header| {
-            header.chapters.iter().flat_map(move |chapter| chapter.items.iter().map(move |item| (header, chapter, item)))
+            header
+                .chapters
+                .iter()
+                .flat_map(move |chapter| chapter.items.iter().map(move |item| (header, chapter, item)))
         })
     }
 
@@ -102,7 +106,9 @@ fn is_exported(item: &Item, path: &str) -> bool {
         Item::Fn(function) => function.sig.abi.is_some() && matches!(function.vis, syn::Visibility::Public(_)),
         Item::Struct(item) => in_abi && !item.ident.to_string().starts_with("DL"),
         Item::Enum(_) | Item::Type(_) => in_abi,
-        Item::Const(item) => matches!(item.vis, syn::Visibility::Public(_)) && item.ident.to_string().starts_with("WEIR_"),
+        Item::Const(item) => {
+            matches!(item.vis, syn::Visibility::Public(_)) && item.ident.to_string().starts_with("WEIR_")
+        }
         _ => false,
     }
 }
@@ -153,7 +159,8 @@ pub fn docs(attributes: &[Attribute]) -> Vec<String> {
 }
 
 fn named_chapter(attributes: &[Attribute]) -> Result<Option<String>> {
-    let named: Vec<_> = docs(attributes).iter().filter_map(|line| line.strip_prefix(CHAPTER).map(str::to_owned)).collect();
+    let named: Vec<_> =
+        docs(attributes).iter().filter_map(|line| line.strip_prefix(CHAPTER).map(str::to_owned)).collect();
     match &named[..] {
         [] => Ok(None),
         [one] => Ok(Some(one.trim_end_matches('.').to_owned())),
@@ -163,7 +170,8 @@ fn named_chapter(attributes: &[Attribute]) -> Result<Option<String>> {
 
 /// Takes the line away, and the empty one before it.
 fn remove_chapter(attributes: &mut Vec<Attribute>) {
-    let line = attributes.iter().position(|attribute| doc(attribute).is_some_and(|line| line.trim().starts_with(CHAPTER)));
+    let line =
+        attributes.iter().position(|attribute| doc(attribute).is_some_and(|line| line.trim().starts_with(CHAPTER)));
     if let Some(line) = line {
         let is_apart = line > 0 && doc(&attributes[line - 1]).is_some_and(|line| line.trim().is_empty());
         attributes.drain(line - usize::from(is_apart)..=line);

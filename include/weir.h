@@ -33,7 +33,8 @@
  *         const weir_tensor_view *in, *out;
  *         size_t n;
  *         (void)user;
- *         if (weir_kernel_context_get_inputs(call, &in, &n) || weir_kernel_context_get_outputs(call, &out, &n)) return WEIR_INTERNAL;
+ *         if (weir_kernel_context_get_inputs(call, &in, &n) || weir_kernel_context_get_outputs(call, &out, &n))
+ *             return WEIR_INTERNAL;
  *         for (int i = 0; i < 4; i++) ((float *)out->data)[i] = 2 * ((const float *)in->data)[i];
  *         return WEIR_OK;
  *     }
@@ -43,10 +44,7 @@
  *         const weir_host_kernel_desc desc = {.struct_size = sizeof desc, .name = "twice", .compute = twice,
  *             .num_inputs = 1, .num_outputs = 1, .outputs = &four};
  *         float numbers[] = {1, 2, 3, 4}, result[4];
- *         weir_engine *cpu;
- *         weir_stream *stream;
- *         weir_kernel *kernel;
- *         weir_tensor *in, *out;
+ *         weir_engine *cpu; weir_stream *stream; weir_kernel *kernel; weir_tensor *in, *out;
  *         if (weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu) ||
  *             weir_stream_create(cpu, WEIR_STREAM_DEFAULT, NULL, &stream) || weir_kernel_create_host(cpu, &desc, &kernel) ||
  *             weir_tensor_create_from(cpu, &four, numbers, NULL, NULL, &in) ||
@@ -67,10 +65,7 @@
  *
  *     int main(void) {
  *         static char first[] = "first", second[] = "then";
- *         weir_engine *cpu;
- *         weir_graph *graph;
- *         weir_program *program;
- *         weir_node before, after;
+ *         weir_engine *cpu; weir_graph *graph; weir_program *program; weir_node before, after;
  *         if (weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu) || weir_graph_create("steps", &graph) ||
  *             weir_graph_add_task(graph, "after", work, second, NULL, 0, &after) ||
  *             weir_graph_add_task(graph, "before", work, first, NULL, 0, &before) ||
@@ -85,18 +80,15 @@
  *     #include <weir.h>
  *
  *     static int32_t threads(void *pool) {
- *         (void)pool;
- *         return 1; // besides the caller
+ *         (void)pool; return 1; // besides the caller
  *     }
  *     static int32_t each(void *pool, int32_t n, weir_task_fn task, void *arg) {
- *         (void)pool;
  *         for (int32_t i = 0; i < n; i++) task(arg, i); // on your threads, at once
- *         return 0;
+ *         (void)pool; return 0;
  *     }
  *     static int32_t square(void *squares, int64_t begin, int64_t end, int32_t slot) {
- *         (void)slot;
  *         for (int64_t i = begin; i < end; i++) ((int64_t *)squares)[i] = i * i;
- *         return WEIR_OK;
+ *         (void)slot; return WEIR_OK;
  *     }
  *
  *     int main(void) {

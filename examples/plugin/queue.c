@@ -5,6 +5,7 @@
 #include "remote.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 #include <weir/device.h>

@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/control.h
+ * cond, case and while in graphs. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

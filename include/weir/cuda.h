@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/cuda.h
+ * engines on the devices of the CUDA driver. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/device.h
+ * devices of plug-ins, and the interface below. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

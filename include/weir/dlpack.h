@@ -12,6 +12,9 @@
 
 #include "../weir.h"
 
+
+/** @file weir/dlpack.h
+ * tensors to and from other libraries. */
 #ifndef DLPACK_DLPACK_H_
 
 typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLExtDev = 12, kDLCUDAManaged = 13 } DLDeviceType;

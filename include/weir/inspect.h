@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/inspect.h
+ * drawings, reports, statistics and figures. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

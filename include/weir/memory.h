@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/memory.h
+ * buffers, pinned memory, allocators and limits. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

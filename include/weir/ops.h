@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/ops.h
+ * weir's own kernels, and products without an engine. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

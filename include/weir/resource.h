@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/resource.h
+ * what an engine keeps by name between runs. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/task_group.h
+ * tasks that are spawned while others run. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

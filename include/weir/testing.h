@@ -9,6 +9,9 @@
 
 #include "../weir.h"
 
+/** @file weir/testing.h
+ * what only tests need. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
