@@ -356,88 +356,71 @@ WEIR_API const char *weir_status_name(weir_status status);
  */
 WEIR_API const char *weir_last_error_message(void);
 
-/**
- * Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
- * NUL. capacity 0 only asks for the length (buffer may then be NULL); with a buffer out_length may be NULL.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set, the text kept).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_last_error_copy(char *buffer, size_t capacity, size_t *out_length);
-
 /* ---- Failures -----------------------------------------------------------------------------------------------------
  * How a run failed: the node, its engine, its loop, and what was not begun because of it.
  */
 
-/** How a run failed. Names are NUL-terminated UTF-8, cut if too long; the text of the error has them whole. */
-typedef struct weir_run_failure {
-  /** sizeof(weir_run_failure), set by the caller before the call. */
+/**
+ * A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
+ * they are too long.
+ */
+typedef struct weir_failure {
+  /** sizeof(weir_failure), set by the caller before the call. */
   size_t struct_size;
-  /** The run's code; WEIR_OK if no run has failed, and then the rest is empty. */
+  /** WEIR_OK if there is no failure, and then the rest is empty. */
   weir_status code;
   /** Reserved, 0. */
   int32_t reserved;
-  /** Completed iterations of the innermost loop around the node; -1 if the node is in no loop. */
+  /** Of a run: completed iterations of the innermost loop around the node; -1 if the node is in no loop. */
   int64_t iteration;
-  /**
-   * Number of nodes that were not begun because of the failure. A cond, case or while that was not begun counts as
-   * one node, whatever is inside.
-   */
-  size_t num_not_run;
-  /** The node that failed; "" if the run was cancelled or its deadline has passed. */
+  /** Of a run: the node that failed; "" if the run was cancelled or its deadline has passed. */
   char node[128];
   /** The node of the innermost loop, or "". */
   char loop_node[128];
   /** The engine that the node ran on (its name, "cpu:0"), or "". */
   char engine[64];
-} weir_run_failure;
+  /** What happened to which object, and why. A thread's begins with the function that failed. */
+  char message[1024];
+  /**
+   * Of a run: number of nodes that were not begun because of the failure. A cond, case or while that was not begun
+   * counts as one node, whatever is inside.
+   */
+  size_t num_not_run;
+  /** Bytes that their names take, each with a NUL. */
+  size_t not_run_bytes;
+  /** Set by the caller: NULL, or where the names go, one after the other in the order of the program, those that fit. */
+  char *not_run;
+  /** Bytes at not_run, set by the caller. */
+  size_t not_run_capacity;
+} weir_failure;
 
 /**
- * Fills *out_failure with the failed run behind the calling thread's last failed weir call: weir_program_run,
- * weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
- * has failed, code is WEIR_OK and the rest empty. Successful calls leave it unchanged.
+ * Describes the calling thread's last failed weir call: the code that it returned and the text of
+ * weir_last_error_message. Node, engine, iteration and the nodes that were not begun are there if a run failed:
+ * weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave it
+ * unchanged.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
-WEIR_API WEIR_NODISCARD weir_status weir_last_failure_get(weir_run_failure *out_failure);
+WEIR_API WEIR_NODISCARD weir_status weir_thread_get_failure(weir_failure *failure);
 
 /**
- * Copies the name of a node that was not begun because of the failure that weir_last_failure_get describes, as
- * weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
+ * The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_last_failure_copy_not_run(size_t index,
-                                           char *buffer,
-                                           size_t capacity,
-                                           size_t *out_length);
+WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
 
 /**
- * As weir_last_failure_get, for a run that was started with weir_program_start. Its code is WEIR_OK until it is done,
- * and if it succeeded.
+ * The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
+ * it is done, and if it succeeded. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
-WEIR_API WEIR_NODISCARD weir_status weir_run_get_failure(const weir_run *run, weir_run_failure *out_failure);
-
-/**
- * As weir_last_failure_copy_not_run, for a run that was started with weir_program_start.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_copy_not_run(const weir_run *run,
-                                  size_t index,
-                                  char *buffer,
-                                  size_t capacity,
-                                  size_t *out_length);
+WEIR_API WEIR_NODISCARD weir_status weir_run_get_failure(const weir_run *run, weir_failure *failure);
 
 /* ---- Thread pool --------------------------------------------------------------------------------------------------
  * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it.
@@ -1356,8 +1339,8 @@ typedef void (*weir_notify_fn)(void *ctx, weir_status status, weir_run *run);
  * weir_run_notify, weir_event_notify and weir_run_options_set_notice.
  *
  * *When.* It is over by then: weir_run_query, or weir_event_query for that record, says 1, and a wait for it returns
- * at once. If the status is not WEIR_OK, weir_last_error_message and weir_last_failure_get describe the failure inside
- * of the function, and so does weir_run_error if there is a run.
+ * at once. If the status is not WEIR_OK, weir_last_error_message and weir_thread_get_failure describe the failure
+ * inside of the function, and so does weir_run_get_failure if there is a run.
  *
  * *Where.* The function is called
  *
@@ -1500,7 +1483,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_get_priority(const weir_str
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_name(weir_stream_attr *attr, const char *name);
 
 /**
- * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ * Copies the name that was set, "" if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -1590,7 +1573,7 @@ weir_status weir_enqueue_task(weir_stream *stream,
 
 /**
  * Waits until all work is done that was queued on the stream before this call. Returns the stream's failure the first
- * time; after that WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until
+ * time; after that WEIR_OK, while the stream stays failed (weir_stream_get_failure) and refuses work until
  * weir_stream_clear_error.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
@@ -1607,21 +1590,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_synchronize(weir_stream *stream,
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_query(const weir_stream *stream, int32_t *out_done);
-
-/**
- * The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading
- * it changes nothing.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_stream_error(const weir_stream *stream,
-                              weir_status *out_code,
-                              char *buffer,
-                              size_t capacity,
-                              size_t *out_length);
 
 /**
  * Clears the stream's failure, for device synchronisation too. Work enqueued from now on runs again; work enqueued
@@ -1782,45 +1750,31 @@ typedef struct weir_engine_sync {
 /**
  * Waits until all work is done that was queued before this call, on every stream of every engine, but not for later
  * work: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
- * error of each engine that this call, in any of its forms, has not returned yet: the code of the first, and the texts
- * of all. Streams, engines and domains still report their errors themselves. Work of devices for runs of programs is
- * covered too.
+ * error of each engine that this call has not returned yet: the code of the first, and the texts of all. Streams,
+ * engines and domains still report their errors themselves. Work of devices for runs of programs is covered too.
+ *
+ * `results` (NULL, 0 and NULL: none wanted) receives an entry for each engine, in the order of their creation. Set
+ * struct_size of the first: it is the distance between entries. *out_count is the number of engines. The work to wait
+ * for is noted on all engines before the first wait, so all proceed at once, and a late engine does not hide the
+ * results of the others.
  *
  * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as
  * are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
  * may be possible there.
  *
- * Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs, it helps or refuses.
- * Ownership: none. Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker
- * that the work needs; else a late error.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
-
-/**
- * As weir_sync_devices, for at most timeout_ns (0 = poll once).
- *
- * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
- * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
-
-/**
- * As weir_sync_devices_timeout, with a result for each engine, in the order of their creation. The work to wait for on
- * each engine is noted before the first wait, so all engines proceed at once; a late engine does not hide the results
- * of the others. Set struct_size of the first entry: it is the distance between entries. out_count receives the number
- * of engines.
- *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed.
- * Ownership: the caller's array. Errors: the code of the first engine whose status is not WEIR_OK (results are filled
- * all the same); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set,
- * nothing was waited for); INVALID_ARGUMENT (NULL, struct_size).
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
+ * a thread of a pool that the work needs, it helps or refuses. Ownership: the caller's array. Errors:
+ * DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that
+ * the work needs; a late error (results are filled all the same, and the code is that of the first engine whose status
+ * is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for); INVALID_ARGUMENT
+ * (results or out_count NULL where the other is not, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_sync_devices_status(uint64_t timeout_ns,
-                                     weir_engine_sync *results,
-                                     size_t capacity,
-                                     size_t *out_count);
+weir_status weir_sync_devices(uint64_t timeout_ns,
+                              weir_engine_sync *results,
+                              size_t capacity,
+                              size_t *out_count);
 
 /**
  * Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
@@ -1894,7 +1848,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_domain_retain(weir_domain *domain);
 WEIR_API void weir_domain_release(weir_domain *domain);
 
 /**
- * Copies the domain's name, which is unique among live domains, as weir_last_error_copy copies its text.
+ * Copies the domain's name, which is unique among live domains.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -1935,7 +1889,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_domain(const weir_engin
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_name(weir_engine_attr *attr, const char *name);
 
 /**
- * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ * Copies the name that was set, "" if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -1948,9 +1902,9 @@ weir_status weir_engine_attr_get_name(const weir_engine_attr *attr,
                                       size_t *out_length);
 
 /**
- * Copies the engine's name as all texts print it, as weir_last_error_copy copies its text: its own name, else its
- * device's, after the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never
- * have the same name; in one domain engines without a name of their own may.
+ * Copies the engine's name as all texts print it: its own name, else its device's, after the domain's: "cpu:0",
+ * "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never have the same name; in one domain engines
+ * without a name of their own may.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -1963,39 +1917,25 @@ weir_status weir_engine_get_name(const weir_engine *engine,
                                  size_t *out_length);
 
 /**
- * Waits until all work is done that was queued before this call on the streams of the domain's engines. It does not
- * wait for later work, nor for other domains'. NULL: the default domain. Returns the first late error of each of these
- * engines that this call and weir_sync_domain_status have not returned yet: the code of the first, and the texts of
- * all. Streams, engines and weir_sync_devices still report their errors, and their reports take nothing away from this
- * call.
+ * As weir_sync_devices, for the streams of the domain's engines only. It does not wait for other domains' work. NULL:
+ * the default domain. Returns the first late error of each of these engines that this call has not returned yet: the
+ * code of the first, and the texts of all. Streams, engines and weir_sync_devices still report their errors, and their
+ * reports take nothing away from this call.
  *
  * Work that runs of programs have submitted to these engines so far is covered, no matter which user started them; the
  * rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
  * event, a run over engines of both) is waited for with that.
  *
- * It is refused inside of anything that weir has called, as weir_sync_devices is.
- *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
- * a thread of a pool that the work needs, it helps or refuses. Ownership: none. Errors: INVALID_ARGUMENT;
- * DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_domain(const weir_domain *domain, uint64_t timeout_ns);
-
-/**
- * As weir_sync_domain, with a result for each engine of the domain, as of weir_sync_devices_status.
- *
- * Thread safety: any thread. Blocking: as of weir_sync_domain. Ownership: the caller's array.
- * Errors: the code of the first engine whose status is not WEIR_OK (results are filled all the same);
- * FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was
- * waited for); INVALID_ARGUMENT (NULL, struct_size).
+ * Thread safety: any thread. Blocking: as weir_sync_devices. Ownership: the caller's array. Errors: those of
+ * weir_sync_devices; INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_sync_domain_status(const weir_domain *domain,
-                                    uint64_t timeout_ns,
-                                    weir_engine_sync *results,
-                                    size_t capacity,
-                                    size_t *out_count);
+weir_status weir_sync_domain(const weir_domain *domain,
+                             uint64_t timeout_ns,
+                             weir_engine_sync *results,
+                             size_t capacity,
+                             size_t *out_count);
 
 /**
  * Begins a scope, as weir_async_scope_begin, for late failures on streams of the domain's engines. NULL: the default
@@ -2150,7 +2090,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_kernel_retain(weir_kernel *kernel);
 WEIR_API void weir_kernel_release(weir_kernel *kernel);
 
 /**
- * Copies the kernel's name, as weir_last_error_copy copies its text.
+ * Copies the kernel's name.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -2235,7 +2175,7 @@ WEIR_API void weir_kernel_attr_destroy(weir_kernel_attr *attr);
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_set_name(weir_kernel_attr *attr, const char *name);
 
 /**
- * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ * Copies the name that was set, "" if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -3071,7 +3011,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_options_get_no_wait(const weir_run_
  * effects.
  *
  * Such runs count in the program's counters and node figures. The costs that the program learns
- * (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+ * (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
  * learns its own.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:
@@ -3233,7 +3173,7 @@ WEIR_API void weir_run_release(weir_run *run);
  * that the run needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had
  * failed before it.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_run_wait(weir_run *run, uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_run_synchronize(weir_run *run, uint64_t timeout_ns);
 
 /**
  * Whether the run is done (1) or not (0), regardless of failure.
@@ -3258,25 +3198,10 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_notify(weir_run *run, const weir_no
  * Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
  * is done is left alone. The program can be run again at once.
  *
- * Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors:
+ * Thread safety: any thread. Blocking: never (weir_run_synchronize waits for the end). Ownership: none. Errors:
  * INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_cancel(weir_run *run);
-
-/**
- * The status of the run (WEIR_OK until it is done, and if it succeeded) and, as weir_last_error_copy copies it, the
- * error text, which names the node. Reading it changes nothing.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_error(const weir_run *run,
-                           weir_status *out_code,
-                           char *buffer,
-                           size_t capacity,
-                           size_t *out_length);
 
 /**
  * Time limit of the run, in nanoseconds from the call of weir_program_run or weir_program_start, including time in the

@@ -53,7 +53,7 @@ class Runs:
         self.under_way[run.value] = asyncio.get_running_loop().create_future()
         try:
             await self.under_way[run.value]
-            self.weir.weir_run_wait(run, 0)  # it is over: this only raises its failure, if it has one
+            self.weir.weir_run_synchronize(run, 0)  # it is over: this only raises its failure, if it has one
         finally:
             self.weir.weir_run_release(run)
 

@@ -43,7 +43,7 @@ typedef uint32_t weir_dump_format;
 typedef uint32_t weir_report_format;
 
 /**
- * Copies a drawing of the graph in its current state, in DOT or JSON, as weir_last_error_copy copies its text.
+ * Copies a drawing of the graph in its current state, in DOT or JSON.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -57,7 +57,7 @@ weir_status weir_graph_dump(const weir_graph *graph,
                             size_t *out_length);
 
 /**
- * Copies a drawing of the compiled program, in DOT or JSON, as weir_last_error_copy copies its text.
+ * Copies a drawing of the compiled program, in DOT or JSON.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -71,10 +71,9 @@ weir_status weir_program_dump(const weir_program *program,
                               size_t *out_length);
 
 /**
- * Copies a report of the compilation, as text or JSON, as weir_last_error_copy copies its text: nodes and edges left
- * out or added, memory that values share, sizes, the effect of the costs known so far on the use of other threads, the
- * parts kept for partial runs, and the figures of the executed nodes, if any. The members of the JSON are stable; more
- * may be added.
+ * Copies a report of the compilation, as text or JSON: nodes and edges left out or added, memory that values share,
+ * sizes, the effect of the costs known so far on the use of other threads, the parts kept for partial runs, and the
+ * figures of the executed nodes, if any. The members of the JSON are stable; more may be added.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -182,32 +181,32 @@ weir_status weir_program_get_counters(const weir_program *program,
                                       weir_program_counters *out_counters);
 
 /**
- * Copies the program's learned costs of nodes and iterations of loops, as text, as weir_last_error_copy copies its
- * text. Runs change it: ask for the length and copy while no run is active, or repeat if the buffer was too small.
+ * Copies the program's learned costs of nodes and iterations of loops, as text. Runs change it: ask for the length and
+ * copy while no run is active, or repeat if the buffer was too small.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_save_profile(const weir_program *program,
-                                      char *buffer,
-                                      size_t capacity,
-                                      size_t *out_length);
+weir_status weir_program_save_costs(const weir_program *program,
+                                    char *buffer,
+                                    size_t capacity,
+                                    size_t *out_length);
 
 /**
- * Loads the costs and iterations of a profile into the program, so that its first run is scheduled as well as later
- * ones; *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; names known to
- * only one side are ignored. No result changes.
+ * Loads saved costs and iterations into the program, so that its first run is scheduled as well as later ones;
+ * *out_num_known is the number of nodes that they were saved for. Nodes are found by their names; names known to only
+ * one side are ignored. No result changes.
  *
- * Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no
- * profile; the text names the line); then nothing has changed.
+ * Thread safety: any thread. Blocking: never. Ownership: costs is copied. Errors: INVALID_ARGUMENT (NULL, or no saved
+ * costs; the text names the line); then nothing has changed.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_load_profile(weir_program *program,
-                                      const char *profile,
-                                      size_t *out_num_known);
+weir_status weir_program_load_costs(weir_program *program,
+                                    const char *costs,
+                                    size_t *out_num_known);
 
 /* ---- Costs of a pool ----------------------------------------------------------------------------------------------
  * What it costs to bring threads of a pool to work: measured, or given by the host.
@@ -351,8 +350,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(weir_engine *e
  * Writes the contents of the engine's memory as JSON: the figures, the uses of blocks with their shares, and each
  * region with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". For an
  * accelerator's engine also "host_memory", the same for the host memory for copies, and "registered", the memory
- * pinned by weir_buffer_pin. `buffer` and `capacity` are as in weir_last_error_copy; changes between two calls may
- * make the text longer.
+ * pinned by weir_buffer_pin. Changes between two calls may make the text longer.
  *
  * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
  * the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);

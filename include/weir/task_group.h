@@ -25,7 +25,7 @@ extern "C" {
 typedef struct weir_task_group weir_task_group;
 
 /**
- * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait runs those that have not begun and
+ * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_synchronize runs those that have not begun and
  * waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
  * shared with it. NULL: the tasks run in the threads that spawn and wait.
  *
@@ -37,7 +37,10 @@ typedef struct weir_task_group weir_task_group;
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
  * the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_task_group_create(weir_threadpool *pool, weir_task_group **out_group);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_task_group_create(weir_threadpool *pool,
+                                   weir_task_group **out_group);
 
 /**
  * As weir_task_group_create, on the pool of a kernel's call. The group may be used until the kernel returns.
@@ -70,7 +73,7 @@ WEIR_API void weir_task_group_release(weir_task_group *group);
  * Adds a task: fn(arg), once, on any thread that may work for the pool, now or later. This call may run it itself:
  * where many tasks are waiting already and tasks of this function have turned out small, and where there is no room.
  * Do not hold a lock during a spawn that the task takes too. A status other than WEIR_OK stops the group: tasks that
- * have not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if
+ * have not begun are skipped, and weir_task_group_synchronize returns it. Tasks may spawn into their own group. `destroy`, if
  * it is not NULL, is called once with `arg` when the task is done or skipped.
  *
  * Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
@@ -114,7 +117,7 @@ weir_status weir_task_group_spawn_copy(weir_task_group *group,
  * CANCELLED (weir_task_group_cancel); INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one
  * that was made inside of its tasks.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_task_group_wait(weir_task_group *group);
+WEIR_API WEIR_NODISCARD weir_status weir_task_group_synchronize(weir_task_group *group);
 
 /**
  * Cancels the group: tasks that have not begun, of this group and of groups nested in its tasks, are skipped. Running

@@ -21,10 +21,10 @@ extern "C" {
  */
 
 /**
- * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
- * copies it: "H5: parallel_for ran index 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for
- * 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool continues after that. Empty if
- * there is neither, and without checking mode.
+ * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how: "H5: parallel_for ran index
+ * 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for 1 s, and the pool has begun none of 2
+ * calls that it had accepted: ..."; the pool continues after that. Empty if there is neither, and without checking
+ * mode.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -54,14 +54,17 @@ weir_status weir_threadpool_create_seeded(uint64_t seed,
  * it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns early,
  * threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is still done
  * once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the pool gets no
- * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_wait, and calls on
+ * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_synchronize, and calls on
  * synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A task
  * that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it. Each
  * task costs a few microseconds more; without checking mode there is no cost.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr, int32_t checking);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr,
+                                              int32_t checking);
 
 /**
  * Whether checking mode was set (1) or not (0).

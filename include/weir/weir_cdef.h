@@ -55,28 +55,23 @@ uint32_t weir_abi_version(void);
 weir_status weir_check_version(uint32_t major, uint32_t minor);
 const char *weir_status_name(weir_status status);
 const char *weir_last_error_message(void);
-weir_status weir_last_error_copy(char *buffer, size_t capacity, size_t *out_length);
-typedef struct weir_run_failure {
+typedef struct weir_failure {
   size_t struct_size;
   weir_status code;
   int32_t reserved;
   int64_t iteration;
-  size_t num_not_run;
   char node[128];
   char loop_node[128];
   char engine[64];
-} weir_run_failure;
-weir_status weir_last_failure_get(weir_run_failure *out_failure);
-weir_status weir_last_failure_copy_not_run(size_t index,
-                                           char *buffer,
-                                           size_t capacity,
-                                           size_t *out_length);
-weir_status weir_run_get_failure(const weir_run *run, weir_run_failure *out_failure);
-weir_status weir_run_copy_not_run(const weir_run *run,
-                                  size_t index,
-                                  char *buffer,
-                                  size_t capacity,
-                                  size_t *out_length);
+  char message[1024];
+  size_t num_not_run;
+  size_t not_run_bytes;
+  char *not_run;
+  size_t not_run_capacity;
+} weir_failure;
+weir_status weir_thread_get_failure(weir_failure *failure);
+weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
+weir_status weir_run_get_failure(const weir_run *run, weir_failure *failure);
 typedef enum weir_threadpool_flags {
   WEIR_THREADPOOL_ASYNCHRONOUS = 1,
   WEIR_THREADPOOL_AUTO_BALANCING = 2,
@@ -315,11 +310,6 @@ weir_status weir_enqueue_task(weir_stream *stream,
                               weir_destroy_fn destroy);
 weir_status weir_stream_synchronize(weir_stream *stream, uint64_t timeout_ns);
 weir_status weir_stream_query(const weir_stream *stream, int32_t *out_done);
-weir_status weir_stream_error(const weir_stream *stream,
-                              weir_status *out_code,
-                              char *buffer,
-                              size_t capacity,
-                              size_t *out_length);
 weir_status weir_stream_clear_error(weir_stream *stream);
 weir_status weir_stream_wait_event(weir_stream *stream, weir_event *event);
 weir_status weir_enqueue_copy(weir_stream *stream, weir_tensor *source, weir_tensor *target);
@@ -347,12 +337,10 @@ typedef struct weir_engine_sync {
   char engine[64];
   char message[256];
 } weir_engine_sync;
-weir_status weir_sync_devices(void);
-weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
-weir_status weir_sync_devices_status(uint64_t timeout_ns,
-                                     weir_engine_sync *results,
-                                     size_t capacity,
-                                     size_t *out_count);
+weir_status weir_sync_devices(uint64_t timeout_ns,
+                              weir_engine_sync *results,
+                              size_t capacity,
+                              size_t *out_count);
 weir_status weir_async_scope_begin(uint64_t *out_scope);
 weir_status weir_async_scope_end(uint64_t scope, uint64_t timeout_ns);
 weir_status weir_time_ns(weir_stream *stream,
@@ -378,12 +366,11 @@ weir_status weir_engine_get_name(const weir_engine *engine,
                                  char *buffer,
                                  size_t capacity,
                                  size_t *out_length);
-weir_status weir_sync_domain(const weir_domain *domain, uint64_t timeout_ns);
-weir_status weir_sync_domain_status(const weir_domain *domain,
-                                    uint64_t timeout_ns,
-                                    weir_engine_sync *results,
-                                    size_t capacity,
-                                    size_t *out_count);
+weir_status weir_sync_domain(const weir_domain *domain,
+                             uint64_t timeout_ns,
+                             weir_engine_sync *results,
+                             size_t capacity,
+                             size_t *out_count);
 weir_status weir_async_scope_begin_in(const weir_domain *domain, uint64_t *out_scope);
 typedef enum weir_kernel_flags {
   WEIR_KERNEL_IN_PLACE = 1,
@@ -664,15 +651,10 @@ weir_status weir_program_run_many(weir_program *program,
                                   const weir_run_options *options);
 weir_status weir_run_retain(weir_run *run);
 void weir_run_release(weir_run *run);
-weir_status weir_run_wait(weir_run *run, uint64_t timeout_ns);
+weir_status weir_run_synchronize(weir_run *run, uint64_t timeout_ns);
 weir_status weir_run_query(const weir_run *run, int32_t *out_done);
 weir_status weir_run_notify(weir_run *run, const weir_notice *notice);
 weir_status weir_run_cancel(weir_run *run);
-weir_status weir_run_error(const weir_run *run,
-                           weir_status *out_code,
-                           char *buffer,
-                           size_t capacity,
-                           size_t *out_length);
 weir_status weir_run_options_set_deadline_ns(weir_run_options *options, uint64_t deadline_ns);
 weir_status weir_run_options_get_deadline_ns(const weir_run_options *options,
                                              uint64_t *out_deadline_ns);
@@ -764,7 +746,8 @@ weir_status weir_engine_attr_get_pinned_limit(const weir_engine_attr *attr,
 
 /* weir/task_group.h */
 typedef struct weir_task_group weir_task_group;
-weir_status weir_task_group_create(weir_threadpool *pool, weir_task_group **out_group);
+weir_status weir_task_group_create(weir_threadpool *pool,
+                                   weir_task_group **out_group);
 weir_status weir_kernel_context_create_task_group(weir_kernel_context *context,
                                                   weir_task_group **out_group);
 weir_status weir_task_group_retain(weir_task_group *group);
@@ -777,7 +760,7 @@ weir_status weir_task_group_spawn_copy(weir_task_group *group,
                                        weir_host_fn fn,
                                        const void *data,
                                        size_t size);
-weir_status weir_task_group_wait(weir_task_group *group);
+weir_status weir_task_group_synchronize(weir_task_group *group);
 weir_status weir_task_group_cancel(weir_task_group *group);
 weir_status weir_task_group_is_stopped(const weir_task_group *group,
                                        int32_t *out_stopped);
@@ -1545,13 +1528,13 @@ weir_status weir_program_get_node_stats(const weir_program *program,
                                         weir_node_stats *out_stats);
 weir_status weir_program_get_counters(const weir_program *program,
                                       weir_program_counters *out_counters);
-weir_status weir_program_save_profile(const weir_program *program,
-                                      char *buffer,
-                                      size_t capacity,
-                                      size_t *out_length);
-weir_status weir_program_load_profile(weir_program *program,
-                                      const char *profile,
-                                      size_t *out_num_known);
+weir_status weir_program_save_costs(const weir_program *program,
+                                    char *buffer,
+                                    size_t capacity,
+                                    size_t *out_length);
+weir_status weir_program_load_costs(weir_program *program,
+                                    const char *costs,
+                                    size_t *out_num_known);
 typedef struct weir_threadpool_costs {
   size_t struct_size;
   double submit_ns;
@@ -2037,7 +2020,8 @@ weir_status weir_threadpool_get_broken_clause(const weir_threadpool *pool,
 weir_status weir_threadpool_create_seeded(uint64_t seed,
                                           int32_t num_threads,
                                           weir_threadpool **out_pool);
-weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr, int32_t checking);
+weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr,
+                                              int32_t checking);
 weir_status weir_threadpool_attr_get_checking(const weir_threadpool_attr *attr,
                                               int32_t *out_checking);
 typedef enum weir_conformance_verdict {
