@@ -70,7 +70,9 @@ class Weir:
 
     def _function(self, declared):
         function = self._library[declared["name"]]
-        function.argtypes = [self._type(parameter["type"]) for parameter in declared["parameters"]]
+        # A callback goes as an address, since a CFUNCTYPE as a parameter takes no None.
+        types = [parameter["type"] for parameter in declared["parameters"]]
+        function.argtypes = [ctypes.c_void_p if text in self._callbacks else self._type(text) for text in types]
         function.restype = self._type(declared["returns"])
         if declared["returns"] == "weir_status":
             function.errcheck = self._check
