@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 // How many runs a program serves to clients that wait: `weir_program_run`, beside `weir_program_start` on a stream of
-// the client's and `weir_run_wait`. One program (three layers of four tasks), one pool, threads of the host's as
+// the client's and `weir_run_synchronize`. One program (three layers of four tasks), one pool, threads of the host's as
 // clients. Both ways in turn, for half a second each; medians of all rounds: runs a second, and the time of a run that
 // one in two, and one in a hundred, exceeds.
 //
@@ -79,7 +79,7 @@ figures serve(weir_engine *engine, weir_program *program, int clients, bool star
                 if (started) {
                     weir_run *run = nullptr;
                     OK(weir_program_start(program, stream, nullptr, 0, nullptr, 0, nullptr, &run));
-                    OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+                    OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
                     weir_run_release(run);
                 } else {
                     OK(weir_program_run(program, nullptr, nullptr, 0, nullptr, 0, nullptr));

@@ -22,13 +22,16 @@ const BURST: usize = 128;
 
 #[allow(unsafe_code)]
 mod c {
+    use std::ffi::c_void;
+    use std::ptr::null_mut;
+
     unsafe extern "C" {
-        pub fn weir_sync_devices() -> i32;
+        pub fn weir_sync_devices(timeout_ns: u64, results: *mut c_void, capacity: usize, out_count: *mut usize) -> i32;
     }
     /// As a host calls it.
     pub fn sync_devices() {
-        // SAFETY: a function without arguments.
-        assert_eq!(unsafe { weir_sync_devices() }, 0);
+        // SAFETY: no results are wanted.
+        assert_eq!(unsafe { weir_sync_devices(u64::MAX, null_mut(), 0, null_mut()) }, 0);
     }
 }
 
@@ -174,7 +177,7 @@ fn idle() {
     let engine = each(31, 2000, || bench.streams[0].engine().synchronize(u64::MAX).unwrap());
     let all = each(31, 2000, || bench.streams.iter().for_each(|stream| stream.synchronize(u64::MAX).unwrap()));
     println!("weir_sync_devices           {sync:6.0} ns");
-    println!("weir_sync_devices_status    {status:6.0} ns, without the copy to C");
+    println!("with results                {status:6.0} ns, without the copy to C");
     println!("one engine                  {engine:6.0} ns");
     println!("the {streams} streams by hand      {all:6.0} ns");
 }

@@ -17,7 +17,7 @@
  *   status and errors   weir_status, weir_last_error_message, weir_status_name
  *   library             weir_version, weir_check_version, weir_runtime_get_info, weir_runtime_get_threads
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
- *   task groups         weir_task_group_create, weir_task_group_spawn, weir_task_group_wait, weir_task_group_cancel
+ *   task groups         weir_task_group_create, weir_task_group_spawn, weir_task_group_synchronize, weir_task_group_cancel
  *   conformance         weir_threadpool_conformance, weir_device_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
@@ -28,7 +28,7 @@
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
- *   everything at once  weir_sync_devices, weir_sync_devices_status, weir_async_scope_begin, weir_time_ns
+ *   everything at once  weir_sync_devices, weir_async_scope_begin, weir_time_ns
  *   domain              weir_domain_create, weir_engine_attr_set_domain, weir_sync_domain, weir_engine_get_name
  *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
@@ -53,12 +53,12 @@
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
  *   notices             weir_notice, weir_run_notify, weir_event_notify, weir_run_options_set_notice
- *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
+ *   failures            weir_failure, weir_thread_get_failure, weir_stream_get_failure, weir_run_get_failure
  *   exchange            weir_tensor_to_dlpack, weir_tensor_from_dlpack (weir/dlpack.h)
  *   resources           weir_resource_lookup, _list, _delete, _clear, weir_resource_lookup_or_create
  *   variable            weir_variable_create, weir_kernel_create_variable_{read,assign,assign_add}
  *   lookup table        weir_table_create, weir_table_insert, weir_table_find, weir_table_export
- *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
+ *   figures, costs      weir_program_get_counters, weir_program_get_node_stats, weir_program_save_costs
  *
  * Rules for every call
  *
@@ -69,6 +69,9 @@
  *     consumes an argument.
  *   - _release and _destroy take NULL, never block, and may come in any order: children keep their parents alive.
  *   - Handles carry a tag: a handle of the wrong kind is an error status, as far as that can be seen.
+ *   - A text is copied into `buffer`, with its NUL; *out_length is its length without. With capacity 0 the call only
+ *     tells the length (buffer may be NULL); with a buffer out_length may be NULL. If capacity is too small, the call
+ *     fails with OUT_OF_RANGE, and *out_length is set.
  *   - A struct that begins with struct_size may be older or newer than the library; set it to sizeof the struct,
  *     and zero the rest.
  *   - After fork, the child can do what needs no thread, pool or device: products without a pool, and cpu engines,
@@ -1278,8 +1281,8 @@ typedef void (*weir_notify_fn)(void *ctx, weir_status status, struct weir_run *r
  * weir_run_notify, weir_event_notify and weir_run_options_set_notice.
  *
  * *When.* It is over by then: weir_run_query, or weir_event_query for that record, says 1, and a wait for it returns
- * at once. If the status is not WEIR_OK, weir_last_error_message and weir_last_failure_get describe the failure inside
- * of the function, and so does weir_run_error if there is a run.
+ * at once. If the status is not WEIR_OK, weir_last_error_message and weir_thread_get_failure describe the failure
+ * inside of the function, and so does weir_run_get_failure if there is a run.
  *
  * *Where.* The function is called
  *
@@ -2936,28 +2939,39 @@ typedef struct weir_program_counters {
   uint64_t running;
 } weir_program_counters;
 
-/** How a run failed. Names are NUL-terminated UTF-8, cut if too long; the text of the error has them whole. */
-typedef struct weir_run_failure {
-  /** sizeof(weir_run_failure), set by the caller before the call. */
+/**
+ * A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
+ * they are too long.
+ */
+typedef struct weir_failure {
+  /** sizeof(weir_failure), set by the caller before the call. */
   size_t struct_size;
-  /** The run's code; WEIR_OK if no run has failed, and then the rest is empty. */
+  /** WEIR_OK if there is no failure, and then the rest is empty. */
   weir_status code;
   /** Reserved, 0. */
   int32_t reserved;
-  /** Completed iterations of the innermost loop around the node; -1 if the node is in no loop. */
+  /** Of a run: completed iterations of the innermost loop around the node; -1 if the node is in no loop. */
   int64_t iteration;
-  /**
-   * Number of nodes that were not begun because of the failure. A cond, case or while that was not begun counts as
-   * one node, whatever is inside.
-   */
-  size_t num_not_run;
-  /** The node that failed; "" if the run was cancelled or its deadline has passed. */
+  /** Of a run: the node that failed; "" if the run was cancelled or its deadline has passed. */
   char node[128];
   /** The node of the innermost loop, or "". */
   char loop_node[128];
   /** The engine that the node ran on (its name, "cpu:0"), or "". */
   char engine[64];
-} weir_run_failure;
+  /** What happened to which object, and why. A thread's begins with the function that failed. */
+  char message[1024];
+  /**
+   * Of a run: number of nodes that were not begun because of the failure. A cond, case or while that was not begun
+   * counts as one node, whatever is inside.
+   */
+  size_t num_not_run;
+  /** Bytes that their names take, each with a NUL. */
+  size_t not_run_bytes;
+  /** Set by the caller: NULL, or where the names go, one after the other in the order of the program, those that fit. */
+  char *not_run;
+  /** Bytes at not_run, set by the caller. */
+  size_t not_run_capacity;
+} weir_failure;
 
 /** The kind of a resource: one of enum weir_resource_kind_value. */
 typedef uint32_t weir_resource_kind;
@@ -3141,15 +3155,6 @@ WEIR_API const char *weir_status_name(weir_status status);
 WEIR_API const char *weir_last_error_message(void);
 
 /**
- * Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
- * NUL. capacity 0 only asks for the length (buffer may then be NULL); with a buffer out_length may be NULL.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set, the text kept).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_last_error_copy(char *buffer, size_t capacity, size_t *out_length);
-
-/**
  * Fills *out_info with the library's counters: threads by origin, allocations made, live objects by kind. Copies of
  * attributes inside engines and streams count as attributes.
  *
@@ -3214,10 +3219,10 @@ weir_status weir_threadpool_create_with_attr(const struct weir_threadpool_vtable
                                              struct weir_threadpool **out_pool);
 
 /**
- * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
- * copies it: "H5: parallel_for ran index 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for
- * 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool continues after that. Empty if
- * there is neither, and without checking mode.
+ * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how: "H5: parallel_for ran index
+ * 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for 1 s, and the pool has begun none of 2
+ * calls that it had accepted: ..."; the pool continues after that. Empty if there is neither, and without checking
+ * mode.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -3478,7 +3483,7 @@ weir_status weir_threadpool_attr_get_spin_ns(const struct weir_threadpool_attr *
  * it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns early,
  * threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is still done
  * once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the pool gets no
- * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_wait, and calls on
+ * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_synchronize, and calls on
  * synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A task
  * that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it. Each
  * task costs a few microseconds more; without checking mode there is no cost.
@@ -3523,7 +3528,7 @@ weir_status weir_threadpool_attr_get_costs(const struct weir_threadpool_attr *at
                                            struct weir_threadpool_costs *out_costs);
 
 /**
- * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_wait runs those that have not begun and
+ * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_synchronize runs those that have not begun and
  * waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
  * shared with it. NULL: the tasks run in the threads that spawn and wait.
  *
@@ -3571,7 +3576,7 @@ WEIR_API void weir_task_group_release(struct weir_task_group *group);
  * Adds a task: fn(arg), once, on any thread that may work for the pool, now or later. This call may run it itself:
  * where many tasks are waiting already and tasks of this function have turned out small, and where there is no room.
  * Do not hold a lock during a spawn that the task takes too. A status other than WEIR_OK stops the group: tasks that
- * have not begun are skipped, and weir_task_group_wait returns it. Tasks may spawn into their own group. `destroy`, if
+ * have not begun are skipped, and weir_task_group_synchronize returns it. Tasks may spawn into their own group. `destroy`, if
  * it is not NULL, is called once with `arg` when the task is done or skipped.
  *
  * Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
@@ -3615,7 +3620,7 @@ weir_status weir_task_group_spawn_copy(struct weir_task_group *group,
  * CANCELLED (weir_task_group_cancel); INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one
  * that was made inside of its tasks.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_task_group_wait(struct weir_task_group *group);
+WEIR_API WEIR_NODISCARD weir_status weir_task_group_synchronize(struct weir_task_group *group);
 
 /**
  * Cancels the group: tasks that have not begun, of this group and of groups nested in its tasks, are skipped. Running
@@ -4363,8 +4368,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_trim(struct weir_engine *engine,
  * Writes the contents of the engine's memory as JSON: the figures, the uses of blocks with their shares, and each
  * region with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". For an
  * accelerator's engine also "host_memory", the same for the host memory for copies, and "registered", the memory
- * pinned by weir_buffer_pin. `buffer` and `capacity` are as in weir_last_error_copy; changes between two calls may
- * make the text longer.
+ * pinned by weir_buffer_pin. Changes between two calls may make the text longer.
  *
  * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
  * the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);
@@ -4500,7 +4504,7 @@ weir_status weir_stream_attr_get_priority(const struct weir_stream_attr *attr,
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_name(struct weir_stream_attr *attr, const char *name);
 
 /**
- * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ * Copies the name that was set, "" if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -4599,7 +4603,7 @@ weir_status weir_enqueue_task(struct weir_stream *stream,
 
 /**
  * Waits until all work is done that was queued on the stream before this call. Returns the stream's failure the first
- * time; after that WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until
+ * time; after that WEIR_OK, while the stream stays failed (weir_stream_get_failure) and refuses work until
  * weir_stream_clear_error.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
@@ -4616,21 +4620,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_synchronize(struct weir_stream *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_query(const struct weir_stream *stream, int32_t *out_done);
-
-/**
- * The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading
- * it changes nothing.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_stream_error(const struct weir_stream *stream,
-                              weir_status *out_code,
-                              char *buffer,
-                              size_t capacity,
-                              size_t *out_length);
 
 /**
  * Clears the stream's failure, for device synchronisation too. Work enqueued from now on runs again; work enqueued
@@ -4747,45 +4736,31 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
 /**
  * Waits until all work is done that was queued before this call, on every stream of every engine, but not for later
  * work: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
- * error of each engine that this call, in any of its forms, has not returned yet: the code of the first, and the texts
- * of all. Streams, engines and domains still report their errors themselves. Work of devices for runs of programs is
- * covered too.
+ * error of each engine that this call has not returned yet: the code of the first, and the texts of all. Streams,
+ * engines and domains still report their errors themselves. Work of devices for runs of programs is covered too.
+ *
+ * `results` (NULL, 0 and NULL: none wanted) receives an entry for each engine, in the order of their creation. Set
+ * struct_size of the first: it is the distance between entries. *out_count is the number of engines. The work to wait
+ * for is noted on all engines before the first wait, so all proceed at once, and a late engine does not hide the
+ * results of the others.
  *
  * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as
  * are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
  * may be possible there.
  *
- * Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs, it helps or refuses.
- * Ownership: none. Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker
- * that the work needs; else a late error.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
-
-/**
- * As weir_sync_devices, for at most timeout_ns (0 = poll once).
- *
- * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
- * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
-
-/**
- * As weir_sync_devices_timeout, with a result for each engine, in the order of their creation. The work to wait for on
- * each engine is noted before the first wait, so all engines proceed at once; a late engine does not hide the results
- * of the others. Set struct_size of the first entry: it is the distance between entries. out_count receives the number
- * of engines.
- *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed.
- * Ownership: the caller's array. Errors: the code of the first engine whose status is not WEIR_OK (results are filled
- * all the same); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set,
- * nothing was waited for); INVALID_ARGUMENT (NULL, struct_size).
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
+ * a thread of a pool that the work needs, it helps or refuses. Ownership: the caller's array. Errors:
+ * DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that
+ * the work needs; a late error (results are filled all the same, and the code is that of the first engine whose status
+ * is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for); INVALID_ARGUMENT
+ * (results or out_count NULL where the other is not, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_sync_devices_status(uint64_t timeout_ns,
-                                     struct weir_engine_sync *results,
-                                     size_t capacity,
-                                     size_t *out_count);
+weir_status weir_sync_devices(uint64_t timeout_ns,
+                              struct weir_engine_sync *results,
+                              size_t capacity,
+                              size_t *out_count);
 
 /**
  * Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
@@ -4861,7 +4836,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_domain_retain(struct weir_domain *domai
 WEIR_API void weir_domain_release(struct weir_domain *domain);
 
 /**
- * Copies the domain's name, which is unique among live domains, as weir_last_error_copy copies its text.
+ * Copies the domain's name, which is unique among live domains.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -4908,7 +4883,7 @@ weir_status weir_engine_attr_get_domain(const struct weir_engine_attr *attr,
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_name(struct weir_engine_attr *attr, const char *name);
 
 /**
- * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ * Copies the name that was set, "" if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -4921,9 +4896,9 @@ weir_status weir_engine_attr_get_name(const struct weir_engine_attr *attr,
                                       size_t *out_length);
 
 /**
- * Copies the engine's name as all texts print it, as weir_last_error_copy copies its text: its own name, else its
- * device's, after the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never
- * have the same name; in one domain engines without a name of their own may.
+ * Copies the engine's name as all texts print it: its own name, else its device's, after the domain's: "cpu:0",
+ * "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never have the same name; in one domain engines
+ * without a name of their own may.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -4936,39 +4911,25 @@ weir_status weir_engine_get_name(const struct weir_engine *engine,
                                  size_t *out_length);
 
 /**
- * Waits until all work is done that was queued before this call on the streams of the domain's engines. It does not
- * wait for later work, nor for other domains'. NULL: the default domain. Returns the first late error of each of these
- * engines that this call and weir_sync_domain_status have not returned yet: the code of the first, and the texts of
- * all. Streams, engines and weir_sync_devices still report their errors, and their reports take nothing away from this
- * call.
+ * As weir_sync_devices, for the streams of the domain's engines only. It does not wait for other domains' work. NULL:
+ * the default domain. Returns the first late error of each of these engines that this call has not returned yet: the
+ * code of the first, and the texts of all. Streams, engines and weir_sync_devices still report their errors, and their
+ * reports take nothing away from this call.
  *
  * Work that runs of programs have submitted to these engines so far is covered, no matter which user started them; the
  * rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
  * event, a run over engines of both) is waited for with that.
  *
- * It is refused inside of anything that weir has called, as weir_sync_devices is.
- *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
- * a thread of a pool that the work needs, it helps or refuses. Ownership: none. Errors: INVALID_ARGUMENT;
- * DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_domain(const struct weir_domain *domain, uint64_t timeout_ns);
-
-/**
- * As weir_sync_domain, with a result for each engine of the domain, as of weir_sync_devices_status.
- *
- * Thread safety: any thread. Blocking: as of weir_sync_domain. Ownership: the caller's array.
- * Errors: the code of the first engine whose status is not WEIR_OK (results are filled all the same);
- * FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was
- * waited for); INVALID_ARGUMENT (NULL, struct_size).
+ * Thread safety: any thread. Blocking: as weir_sync_devices. Ownership: the caller's array. Errors: those of
+ * weir_sync_devices; INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_sync_domain_status(const struct weir_domain *domain,
-                                    uint64_t timeout_ns,
-                                    struct weir_engine_sync *results,
-                                    size_t capacity,
-                                    size_t *out_count);
+weir_status weir_sync_domain(const struct weir_domain *domain,
+                             uint64_t timeout_ns,
+                             struct weir_engine_sync *results,
+                             size_t capacity,
+                             size_t *out_count);
 
 /**
  * Begins a scope, as weir_async_scope_begin, for late failures on streams of the domain's engines. NULL: the default
@@ -5321,7 +5282,7 @@ WEIR_API void weir_kernel_attr_destroy(struct weir_kernel_attr *attr);
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_set_name(struct weir_kernel_attr *attr, const char *name);
 
 /**
- * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ * Copies the name that was set, "" if none.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -5453,7 +5414,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_kernel_retain(struct weir_kernel *kerne
 WEIR_API void weir_kernel_release(struct weir_kernel *kernel);
 
 /**
- * Copies the kernel's name, as weir_last_error_copy copies its text.
+ * Copies the kernel's name.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -6444,7 +6405,7 @@ weir_status weir_graph_set_forwarding(struct weir_graph *graph,
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_output(struct weir_graph *graph, const char *name, weir_value value);
 
 /**
- * Copies a drawing of the graph in its current state, in DOT or JSON, as weir_last_error_copy copies its text.
+ * Copies a drawing of the graph in its current state, in DOT or JSON.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -6935,7 +6896,7 @@ weir_status weir_program_get_output_desc(const struct weir_program *program,
                                          struct weir_tensor_desc *out_desc);
 
 /**
- * Copies a drawing of the compiled program, in DOT or JSON, as weir_last_error_copy copies its text.
+ * Copies a drawing of the compiled program, in DOT or JSON.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -6949,10 +6910,9 @@ weir_status weir_program_dump(const struct weir_program *program,
                               size_t *out_length);
 
 /**
- * Copies a report of the compilation, as text or JSON, as weir_last_error_copy copies its text: nodes and edges left
- * out or added, memory that values share, sizes, the effect of the costs known so far on the use of other threads, the
- * parts kept for partial runs, and the figures of the executed nodes, if any. The members of the JSON are stable; more
- * may be added.
+ * Copies a report of the compilation, as text or JSON: nodes and edges left out or added, memory that values share,
+ * sizes, the effect of the costs known so far on the use of other threads, the parts kept for partial runs, and the
+ * figures of the executed nodes, if any. The members of the JSON are stable; more may be added.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -7022,32 +6982,32 @@ weir_status weir_program_get_counters(const struct weir_program *program,
                                       struct weir_program_counters *out_counters);
 
 /**
- * Copies the program's learned costs of nodes and iterations of loops, as text, as weir_last_error_copy copies its
- * text. Runs change it: ask for the length and copy while no run is active, or repeat if the buffer was too small.
+ * Copies the program's learned costs of nodes and iterations of loops, as text. Runs change it: ask for the length and
+ * copy while no run is active, or repeat if the buffer was too small.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_save_profile(const struct weir_program *program,
-                                      char *buffer,
-                                      size_t capacity,
-                                      size_t *out_length);
+weir_status weir_program_save_costs(const struct weir_program *program,
+                                    char *buffer,
+                                    size_t capacity,
+                                    size_t *out_length);
 
 /**
- * Loads the costs and iterations of a profile into the program, so that its first run is scheduled as well as later
- * ones; *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; names known to
- * only one side are ignored. No result changes.
+ * Loads saved costs and iterations into the program, so that its first run is scheduled as well as later ones;
+ * *out_num_known is the number of nodes that they were saved for. Nodes are found by their names; names known to only
+ * one side are ignored. No result changes.
  *
- * Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no
- * profile; the text names the line); then nothing has changed.
+ * Thread safety: any thread. Blocking: never. Ownership: costs is copied. Errors: INVALID_ARGUMENT (NULL, or no saved
+ * costs; the text names the line); then nothing has changed.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_load_profile(struct weir_program *program,
-                                      const char *profile,
-                                      size_t *out_num_known);
+weir_status weir_program_load_costs(struct weir_program *program,
+                                    const char *costs,
+                                    size_t *out_num_known);
 
 /**
  * Whether work on devices is recorded: 1 (the default), 0, or 2. Where at least four nodes of one device have no other
@@ -7269,7 +7229,7 @@ WEIR_API void weir_run_release(struct weir_run *run);
  * that the run needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had
  * failed before it.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_run_wait(struct weir_run *run, uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_run_synchronize(struct weir_run *run, uint64_t timeout_ns);
 
 /**
  * Whether the run is done (1) or not (0), regardless of failure.
@@ -7294,25 +7254,10 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_notify(struct weir_run *run, const 
  * Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
  * is done is left alone. The program can be run again at once.
  *
- * Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors:
+ * Thread safety: any thread. Blocking: never (weir_run_synchronize waits for the end). Ownership: none. Errors:
  * INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_cancel(struct weir_run *run);
-
-/**
- * The status of the run (WEIR_OK until it is done, and if it succeeded) and, as weir_last_error_copy copies it, the
- * error text, which names the node. Reading it changes nothing.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_error(const struct weir_run *run,
-                           weir_status *out_code,
-                           char *buffer,
-                           size_t capacity,
-                           size_t *out_length);
 
 /**
  * Time limit of the run, in nanoseconds from the call of weir_program_run or weir_program_start, including time in the
@@ -7482,7 +7427,7 @@ weir_status weir_compile_options_get_partial_runs(const struct weir_compile_opti
  * effects.
  *
  * Such runs count in the program's counters and node figures. The costs that the program learns
- * (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+ * (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
  * learns its own.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:
@@ -7561,54 +7506,35 @@ weir_status weir_run_options_get_no_wait(const struct weir_run_options *options,
                                          int32_t *out_no_wait);
 
 /**
- * Fills *out_failure with the failed run behind the calling thread's last failed weir call: weir_program_run,
- * weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
- * has failed, code is WEIR_OK and the rest empty. Successful calls leave it unchanged.
+ * Describes the calling thread's last failed weir call: the code that it returned and the text of
+ * weir_last_error_message. Node, engine, iteration and the nodes that were not begun are there if a run failed:
+ * weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave it
+ * unchanged.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
-WEIR_API WEIR_NODISCARD weir_status weir_last_failure_get(struct weir_run_failure *out_failure);
+WEIR_API WEIR_NODISCARD weir_status weir_thread_get_failure(struct weir_failure *failure);
 
 /**
- * Copies the name of a node that was not begun because of the failure that weir_last_failure_get describes, as
- * weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
+ * The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_last_failure_copy_not_run(size_t index,
-                                           char *buffer,
-                                           size_t capacity,
-                                           size_t *out_length);
+weir_status weir_stream_get_failure(const struct weir_stream *stream,
+                                    struct weir_failure *failure);
 
 /**
- * As weir_last_failure_get, for a run that was started with weir_program_start. Its code is WEIR_OK until it is done,
- * and if it succeeded.
+ * The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
+ * it is done, and if it succeeded. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_get_failure(const struct weir_run *run,
-                                 struct weir_run_failure *out_failure);
-
-/**
- * As weir_last_failure_copy_not_run, for a run that was started with weir_program_start.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_copy_not_run(const struct weir_run *run,
-                                  size_t index,
-                                  char *buffer,
-                                  size_t capacity,
-                                  size_t *out_length);
+WEIR_API WEIR_NODISCARD weir_status weir_run_get_failure(const struct weir_run *run, struct weir_failure *failure);
 
 
 /* ---- Exchange ----------------------------------------------------------------------------------------------------
@@ -7849,8 +7775,7 @@ weir_status weir_resource_from_id(struct weir_engine *engine,
 
 /**
  * Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for
- * each, "engine cpu:0: variable 'x' of container 'default' (1 references)", as weir_last_error_copy copies its text.
- * "" if there are none.
+ * each, "engine cpu:0: variable 'x' of container 'default' (1 references)". "" if there are none.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -164,7 +164,7 @@ static double weir_all(void *with) {
     for (int i = 0; i < 20; i++) {
         for (int s = 0; s < c->dirty; s++) launch_weir(c, c->weir_streams[s]);
         const double start = now_ns();
-        OK(weir_sync_devices());
+        OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         took += now_ns() - start;
     }
     return took / 20;

@@ -34,7 +34,7 @@ struct by_weir {
         weir::task_group tasks = weir::task_group::of(pool);
         template <class F>
         void run(F f) { tasks.run(f); }
-        void wait() { tasks.wait(); }
+        void wait() { tasks.synchronize(); }
     };
 };
 weir_threadpool *by_weir::pool = nullptr;

@@ -196,7 +196,7 @@ static void run_stream(weir_threadpool *pool, const network *net, const float *e
     CHECK_EQ(o.next, 128);
     run_network(net, stream, expected);
     queue_in_order(stream, &o, 32);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     CHECK_EQ(o.next, 160);
     weir_stream_release(stream);
 }
@@ -263,7 +263,7 @@ void exercise_together(weir_threadpool *const *pools, int num_pools) {
         for (int i = 0; i < num_pools; i++) run_network(&nets[i], streams[i], expected);
         for (int i = 0; i < num_pools; i++) queue_in_order(streams[i], &orders[i], 32);
     }
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     for (int i = 0; i < num_pools; i++) {
         CHECK_EQ(orders[i].next, scale(20) * 96);
         weir_stream_release(streams[i]);

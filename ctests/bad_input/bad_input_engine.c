@@ -137,9 +137,9 @@ static void rows_of_engines(void) {
     ROW(weir_engine_synchronize, (WRONG(event), WEIR_TIMEOUT_INFINITE),
         INVALID, "engine: expected an engine, got an event");
     weir_engine_sync synced = {.struct_size = sizeof synced}, short_synced = {.struct_size = 8};
-    ROW(weir_sync_devices_status, (0, &synced, 1, NULL), INVALID, "out_count is NULL");
-    ROW(weir_sync_devices_status, (0, NULL, 1, &out.size), INVALID, "results is NULL");
-    ROW(weir_sync_devices_status, (0, &short_synced, 1, &out.size), INVALID, "results->struct_size is 8");
+    ROW(weir_sync_devices, (0, &synced, 1, NULL), INVALID, "out_count is NULL");
+    ROW(weir_sync_devices, (0, NULL, 1, &out.size), INVALID, "results is NULL");
+    ROW(weir_sync_devices, (0, &short_synced, 1, &out.size), INVALID, "results->struct_size is 8");
     ROW(weir_async_scope_begin, (NULL), INVALID, "out_scope is NULL");
     ROW(weir_async_scope_end, (0, 0), WEIR_OK, NULL);
     ROW(weir_async_scope_end, (UINT64_MAX, WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
@@ -148,9 +148,9 @@ static void rows_of_engines(void) {
     ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 1, NULL), INVALID, "out_times is NULL");
     ROW(weir_time_ns, (WRONG(tensor), fail_with_data_loss, NULL, 1, &out.u64), INVALID, "stream: expected a stream");
     ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 1, &out.u64), WEIR_DATA_LOSS, "fn failed with DATA_LOSS");
-    ROW(weir_sync_devices, (), WEIR_OK, NULL);
-    ROW(weir_sync_devices_timeout, (0), WEIR_OK, NULL);
-    ROW(weir_sync_devices_timeout, (WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
+    ROW(weir_sync_devices, (WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_OK, NULL);
+    ROW(weir_sync_devices, (0, NULL, 0, NULL), WEIR_OK, NULL);
+    ROW(weir_sync_devices, (0, &synced, 0, NULL), INVALID, "out_count is NULL");
 }
 
 static void rows_of_domains(void) {
@@ -196,12 +196,12 @@ static void rows_of_domains(void) {
     ROW(weir_engine_get_name, (NULL, buffer, 8, &out.size), INVALID, "engine is NULL");
     ROW(weir_engine_get_name, (engine, NULL, 8, &out.size), INVALID, "buffer is NULL, but capacity is 8");
     ROW(weir_engine_get_name, (WRONG(domain), buffer, 8, &out.size), INVALID, "engine: expected an engine, got a domain");
-    ROW(weir_sync_domain, (NULL, WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
-    ROW(weir_sync_domain, (WRONG(engine), 0), INVALID, "domain: expected a domain, got an engine");
-    ROW(weir_sync_domain_status, (NULL, 0, &synced, 1, NULL), INVALID, "out_count is NULL");
-    ROW(weir_sync_domain_status, (good.domain, 0, NULL, 1, &out.size), INVALID, "results is NULL");
-    ROW(weir_sync_domain_status, (good.domain, 0, &short_synced, 1, &out.size), INVALID, "results->struct_size is 8");
-    ROW(weir_sync_domain_status, (WRONG(engine), 0, &synced, 1, &out.size), INVALID, "domain: expected a domain, got an engine");
+    ROW(weir_sync_domain, (NULL, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_OK, NULL);
+    ROW(weir_sync_domain, (WRONG(engine), 0, NULL, 0, NULL), INVALID, "domain: expected a domain, got an engine");
+    ROW(weir_sync_domain, (NULL, 0, &synced, 1, NULL), INVALID, "out_count is NULL");
+    ROW(weir_sync_domain, (good.domain, 0, NULL, 1, &out.size), INVALID, "results is NULL");
+    ROW(weir_sync_domain, (good.domain, 0, &short_synced, 1, &out.size), INVALID, "results->struct_size is 8");
+    ROW(weir_sync_domain, (WRONG(engine), 0, &synced, 1, &out.size), INVALID, "domain: expected a domain, got an engine");
     ROW(weir_async_scope_begin_in, (good.domain, NULL), INVALID, "out_scope is NULL");
     ROW(weir_async_scope_begin_in, (WRONG(kernel), &out.u64), INVALID, "domain: expected a domain, got a kernel");
     weir_engine_release(engine);

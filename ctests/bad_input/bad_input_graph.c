@@ -269,18 +269,18 @@ static void rows_of_statistics(void) {
     ROW(weir_program_get_counters, (WRONG(graph), &counters), INVALID, "program: expected a program, got a graph");
     ROW(weir_program_get_counters, (program, NULL), INVALID, "out_counters is NULL");
     ROW(weir_program_get_counters, (program, &small), INVALID, "out_counters->struct_size is 8");
-    ROW(weir_program_save_profile, (NULL, buffer, 4, &out.size), INVALID, "program is NULL");
-    ROW(weir_program_save_profile, (WRONG(graph), buffer, 4, &out.size), INVALID, "program: expected a program");
-    ROW(weir_program_save_profile, (program, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
-    ROW(weir_program_save_profile, (program, NULL, 0, NULL), INVALID, "out_length is NULL");
-    ROW(weir_program_save_profile, (program, buffer, 4, NULL), RANGE, "capacity is 4");
-    ROW(weir_program_load_profile, (NULL, "weir profile 1", &out.size), INVALID, "program is NULL");
-    ROW(weir_program_load_profile, (WRONG(graph), "weir profile 1", &out.size), INVALID, "program: expected a program");
-    ROW(weir_program_load_profile, (program, NULL, &out.size), INVALID, "profile is NULL");
-    ROW(weir_program_load_profile, (program, BAD_UTF8, &out.size), INVALID, "profile");
-    ROW(weir_program_load_profile, (program, "profile", &out.size), INVALID, "the text is no profile");
-    ROW(weir_program_load_profile, (program, "weir profile 1\nx", &out.size), INVALID, "line 2");
-    ROW(weir_program_load_profile, (program, "weir profile 1", NULL), INVALID, "out_num_known is NULL");
+    ROW(weir_program_save_costs, (NULL, buffer, 4, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_save_costs, (WRONG(graph), buffer, 4, &out.size), INVALID, "program: expected a program");
+    ROW(weir_program_save_costs, (program, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_program_save_costs, (program, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_program_save_costs, (program, buffer, 4, NULL), RANGE, "capacity is 4");
+    ROW(weir_program_load_costs, (NULL, "weir costs 1", &out.size), INVALID, "program is NULL");
+    ROW(weir_program_load_costs, (WRONG(graph), "weir costs 1", &out.size), INVALID, "program: expected a program");
+    ROW(weir_program_load_costs, (program, NULL, &out.size), INVALID, "costs is NULL");
+    ROW(weir_program_load_costs, (program, BAD_UTF8, &out.size), INVALID, "costs");
+    ROW(weir_program_load_costs, (program, "costs", &out.size), INVALID, "the text is no saved costs");
+    ROW(weir_program_load_costs, (program, "weir costs 1\nx", &out.size), INVALID, "line 2");
+    ROW(weir_program_load_costs, (program, "weir costs 1", NULL), INVALID, "out_num_known is NULL");
 }
 
 static void rows_of_programs(void) {

@@ -55,25 +55,22 @@ static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
 }
 
 static void rows_of_failures(void) {
-    weir_run_failure failure, small;
-    char buffer[4];
-    memset(&failure, 0, sizeof failure);
-    failure.struct_size = sizeof failure;
-    memset(&small, 0, sizeof small);
-    small.struct_size = 8;
+    weir_failure failure = {.struct_size = sizeof failure}, small = {.struct_size = 8};
+    weir_failure nowhere = {.struct_size = sizeof nowhere, .not_run_capacity = 8};
 
-    ROW(weir_last_failure_get, (NULL), INVALID, "out_failure is NULL");
-    ROW(weir_last_failure_get, (&small), INVALID, "out_failure->struct_size is 8");
-    ROW(weir_last_failure_get, (UNALIGNED), INVALID, "out_failure is not aligned");
-    ROW(weir_last_failure_copy_not_run, (0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
-    ROW(weir_last_failure_copy_not_run, (SIZE_MAX, buffer, 4, &out.size), RANGE, "index is 18446744073709551615");
+    ROW(weir_thread_get_failure, (NULL), INVALID, "failure is NULL");
+    ROW(weir_thread_get_failure, (&small), INVALID, "failure->struct_size is 8");
+    ROW(weir_thread_get_failure, (UNALIGNED), INVALID, "failure is not aligned");
+    ROW(weir_thread_get_failure, (&nowhere), INVALID, "failure->not_run is NULL");
+    ROW(weir_stream_get_failure, (NULL, &failure), INVALID, "stream is NULL");
+    ROW(weir_stream_get_failure, (WRONG(engine), &failure), INVALID, "stream: expected a stream, got an engine");
+    ROW(weir_stream_get_failure, (good.stream, NULL), INVALID, "failure is NULL");
+    ROW(weir_stream_get_failure, (good.stream, &nowhere), INVALID, "failure->not_run is NULL");
     ROW(weir_run_get_failure, (NULL, &failure), INVALID, "run is NULL");
     ROW(weir_run_get_failure, (WRONG(program), &failure), INVALID, "run: expected a run, got a program");
-    ROW(weir_run_get_failure, (good.run, NULL), INVALID, "out_failure is NULL");
-    ROW(weir_run_get_failure, (good.run, &small), INVALID, "out_failure->struct_size is 8");
-    ROW(weir_run_copy_not_run, (NULL, 0, buffer, 4, &out.size), INVALID, "run is NULL");
-    ROW(weir_run_copy_not_run, (WRONG(graph), 0, buffer, 4, &out.size), INVALID, "run: expected a run, got a graph");
-    ROW(weir_run_copy_not_run, (good.run, 0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
+    ROW(weir_run_get_failure, (good.run, NULL), INVALID, "failure is NULL");
+    ROW(weir_run_get_failure, (good.run, &small), INVALID, "failure->struct_size is 8");
+    ROW(weir_run_get_failure, (good.run, &nowhere), INVALID, "failure->not_run is NULL");
 }
 
 static void hear(void *ctx, weir_status status, weir_run *run) {
@@ -126,7 +123,6 @@ static void rows_of_run_options(void) {
 }
 
 static void rows_of_runs(void) {
-    char buffer[4];
     weir_run_options *options = good.run_options;
 
     ROW(weir_run_options_create, (NULL), INVALID, "out_options is NULL");
@@ -141,18 +137,13 @@ static void rows_of_runs(void) {
         INVALID, "options: expected run_options, got a run");
     ROW(weir_run_retain, (NULL), INVALID, "run is NULL");
     ROW(weir_run_retain, (WRONG(program)), INVALID, "run: expected a run, got a program");
-    ROW(weir_run_wait, (NULL, 0), INVALID, "run is NULL");
-    ROW(weir_run_wait, (WRONG(run_options), 0), INVALID, "run: expected a run, got run_options");
+    ROW(weir_run_synchronize, (NULL, 0), INVALID, "run is NULL");
+    ROW(weir_run_synchronize, (WRONG(run_options), 0), INVALID, "run: expected a run, got run_options");
     ROW(weir_run_query, (NULL, &out.i32), INVALID, "run is NULL");
     ROW(weir_run_query, (good.run, NULL), INVALID, "out_done is NULL");
     ROW(weir_run_query, (WRONG(event), &out.i32), INVALID, "run: expected a run, got an event");
     ROW(weir_run_cancel, (NULL), INVALID, "run is NULL");
     ROW(weir_run_cancel, (NO_OBJECT), INVALID, "run: expected a run, got no weir object");
-    ROW(weir_run_error, (NULL, &out.status, buffer, 4, &out.size), INVALID, "run is NULL");
-    ROW(weir_run_error, (good.run, NULL, buffer, 4, &out.size), INVALID, "out_code is NULL");
-    ROW(weir_run_error, (good.run, &out.status, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
-    ROW(weir_run_error, (WRONG(stream), &out.status, buffer, 4, &out.size),
-        INVALID, "run: expected a run, got a stream");
 }
 
 void bad_input_run(void) {

@@ -110,11 +110,6 @@ static void rows_of_work(void) {
     ROW(weir_enqueue_fill, (good.stream, NULL, 0), INVALID, "tensor is NULL");
     ROW(weir_enqueue_fill, (good.stream, WRONG(engine), 0), INVALID, "tensor: expected a tensor, got an engine");
     ROW(weir_enqueue_fill, (good.stream, good.tensor, 256), INVALID, "value is 256, expected 0 to 255");
-    ROW(weir_stream_error, (NULL, &out.status, buffer, 8, &out.size), INVALID, "stream is NULL");
-    ROW(weir_stream_error, (good.stream, NULL, buffer, 8, &out.size), INVALID, "out_code is NULL");
-    ROW(weir_stream_error, (WRONG(engine), &out.status, buffer, 8, &out.size), INVALID, "stream: expected a stream");
-    ROW(weir_stream_error, (good.stream, &out.status, NULL, 8, &out.size),
-        INVALID, "buffer is NULL, but capacity is 8");
     ROW(weir_stream_wait_event, (NULL, good.event), INVALID, "stream is NULL");
     ROW(weir_stream_wait_event, (good.stream, NULL), INVALID, "event is NULL");
     ROW(weir_stream_wait_event, (WRONG(event), good.event), INVALID, "stream: expected a stream, got an event");

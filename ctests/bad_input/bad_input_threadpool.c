@@ -278,8 +278,8 @@ static void rows_of_task_groups(void) {
     ROW(weir_task_group_spawn_copy, (good.task_group, NULL, bytes, 8), INVALID, "fn is NULL");
     ROW(weir_task_group_spawn_copy, (good.task_group, never_run, NULL, 8), INVALID, "data is NULL");
     ROW(weir_task_group_spawn_copy, (good.task_group, never_run, bytes, 41), RANGE, "size is 41, expected 40 or less");
-    ROW(weir_task_group_wait, (NULL), INVALID, "group is NULL");
-    ROW(weir_task_group_wait, (NO_OBJECT), INVALID, "group: expected a task_group");
+    ROW(weir_task_group_synchronize, (NULL), INVALID, "group is NULL");
+    ROW(weir_task_group_synchronize, (NO_OBJECT), INVALID, "group: expected a task_group");
     ROW(weir_task_group_cancel, (NULL), INVALID, "group is NULL");
     ROW(weir_task_group_cancel, (WRONG(run)), INVALID, "group: expected a task_group, got a run");
     ROW(weir_task_group_is_stopped, (NULL, &out.i32), INVALID, "group is NULL");

@@ -40,7 +40,7 @@ int main(void) {
         CHECK(weir_tensor_create_from(engine, &desc, data[i], NULL, NULL, &tensors[i]));
     }
     CHECK(weir_enqueue(stream, add, tensors, 2, &tensors[2], 1));
-    CHECK(weir_sync_devices());
+    CHECK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     for (int i = 0; i < 3; i++) {
         weir_tensor_release(tensors[i]);
     }

@@ -190,7 +190,7 @@ void test_graph_tasks(const weir::engine &engine) {
         EXPECT_THROWS(program.run({}, {}), codes[kind], "'thrower'");
         const weir::stream stream(engine, WEIR_STREAM_ASYNCHRONOUS);
         const auto run = program.start(stream, {}, {});
-        EXPECT_THROWS(run.wait(), codes[kind], "'thrower'");
+        EXPECT_THROWS(run.synchronize(), codes[kind], "'thrower'");
         const auto error = run.error();
         EXPECT(error && error->code() == codes[kind] && std::strstr(error->what(), "'thrower'"));
     }

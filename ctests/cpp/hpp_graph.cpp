@@ -77,10 +77,10 @@ void test_runs(const weir::threadpool &pool) {
     later.synchronize();
     f.check();
     auto run = net.program.start(later, {f.x}, {f.scores, f.classes});
-    run.wait();
+    run.synchronize();
     EXPECT(run.done() && !run.error());
     run.cancel();
-    run.wait();
+    run.synchronize();
     f.check();
     EXPECT(*net.notified == 4);
 
@@ -160,13 +160,13 @@ void test_failures() {
     const auto program = graph.compile({engine});
     const weir::stream stream(engine, WEIR_STREAM_ASYNCHRONOUS);
     const auto run = program.start(stream, {}, {});
-    EXPECT_THROWS(run.wait(0), WEIR_DEADLINE_EXCEEDED, "weir_run_wait");
+    EXPECT_THROWS(run.synchronize(0), WEIR_DEADLINE_EXCEEDED, "weir_run_synchronize");
     eventually([&] { return begun == 1; });
     run.cancel();
     hold = false;
-    EXPECT_THROWS(run.wait(), WEIR_CANCELLED, "");
+    EXPECT_THROWS(run.synchronize(), WEIR_CANCELLED, "");
     EXPECT(run.error() && run.error()->code() == WEIR_CANCELLED);
-    program.start(stream, {}, {}).wait();
+    program.start(stream, {}, {}).synchronize();
 
     weir::graph moved = std::move(graph);
     const auto program_of_moved = moved.compile({engine});

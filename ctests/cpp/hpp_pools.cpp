@@ -273,7 +273,7 @@ long fib(const weir::threadpool &pool, int n) {
     const weir::task_group group(pool);
     group.run([&pool, &one, n] { one = fib(pool, n - 1); });
     const long two = fib(pool, n - 2);
-    group.wait();
+    group.synchronize();
     return one + two;
 }
 
@@ -287,17 +287,17 @@ void test_task_groups() {
     const auto kept = std::make_shared<std::atomic<int>>(0);
     group.run([&number] { number = 7; });
     group.run([kept, text = std::string("a text that is not small")] { *kept = static_cast<int>(text.size()); });
-    group.wait();
+    group.synchronize();
     EXPECT(number == 7 && *kept == 24 && kept.use_count() == 1);
     group.run([] { throw weir::error(WEIR_DATA_LOSS, "as planned"); });
-    EXPECT_THROWS(group.wait(), WEIR_DATA_LOSS, "a task of the group");
+    EXPECT_THROWS(group.synchronize(), WEIR_DATA_LOSS, "a task of the group");
     group.run([&group]() -> weir_status {
         EXPECT(!group.is_stopped());
         group.cancel();
         EXPECT(group.is_stopped());
         return WEIR_OK;
     });
-    EXPECT_THROWS(group.wait(), WEIR_CANCELLED, "cancelled");
+    EXPECT_THROWS(group.synchronize(), WEIR_CANCELLED, "cancelled");
     std::atomic<int> told{-1};
     group.run([kept] { *kept = 1; });
     group.notify([&told](weir_status status) { told = status; });

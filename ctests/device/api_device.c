@@ -106,13 +106,11 @@ static weir_status run_once(const board *on, char *text, size_t capacity) {
     if (status == WEIR_FAILED_PRECONDITION || status == WEIR_ABORTED) {
         weir_stream *const streams[2] = {o.stream, o.other};
         for (int i = 0; i < 2; i++) {
-            weir_status code = WEIR_OK;
-            char own[1024];
-            size_t length = 0;
+            weir_failure failure = {.struct_size = sizeof failure};
             if (streams[i] == NULL) continue;
-            CHECK_OK(weir_stream_error(streams[i], &code, own, sizeof own, &length));
-            if (code == WEIR_OK || code == WEIR_ABORTED) continue;
-            status = code;
+            CHECK_OK(weir_stream_get_failure(streams[i], &failure));
+            if (failure.code == WEIR_OK || failure.code == WEIR_ABORTED) continue;
+            status = failure.code;
             break;
         }
     }
@@ -217,7 +215,7 @@ static void test_waits(void) {
     CHECK_EQ(reached, 0);
     CHECK_CODE(weir_event_synchronize(end, 1000000), WEIR_DEADLINE_EXCEEDED, NULL);
     CHECK_CODE(weir_stream_synchronize(stream, 1000000), WEIR_DEADLINE_EXCEEDED, NULL);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     CHECK_OK(weir_event_query(end, &reached));
     CHECK_EQ(reached, 1);
     CHECK_OK(weir_event_elapsed_ns(start, end, &elapsed));

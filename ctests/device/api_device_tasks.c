@@ -118,7 +118,7 @@ static void test_places(board b, int kind, int own_pool) {
         else if (round == 1) sleep_ms(2);
         /* Not by the calls that queue them; the waits below do what has not begun. */
         for (int i = 0; i < n && kind != POOL_INLINE; i++) CHECK_EQ(looks[i].by_queuer, 0);
-        if (round == 2) CHECK_OK(weir_sync_devices());
+        if (round == 2) CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
         for (int i = 0; i < n; i++) {
             CHECK_EQ(looks[i].ran, 1);
@@ -170,7 +170,7 @@ static void test_failure(board b, weir_threadpool *pool, const test_pool *host) 
         CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
         CHECK_EQ(l.ran, 1);
     }
-    CHECK_OK(weir_sync_devices()); /* what was cleared is forgotten */
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL)); /* what was cleared is forgotten */
     /* A stream that is released goes on. */
     look last = {.data = floats(here), .expected = all_bytes(99), .pool = host, .queued_by = pthread_self()};
     CHECK_OK(weir_enqueue_fill(stream, there, 99));
@@ -198,7 +198,7 @@ static int32_t wait_here(void *arg) {
     CHECK(status == WEIR_OK || (w->may_refuse && status == WEIR_FAILED_PRECONDITION));
     status = weir_stream_synchronize(w->other, WEIR_TIMEOUT_INFINITE);
     CHECK(status == WEIR_OK || (w->may_refuse && status == WEIR_FAILED_PRECONDITION));
-    CHECK_CODE(weir_sync_devices(), WEIR_FAILED_PRECONDITION, "would wait for itself");
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_FAILED_PRECONDITION, "would wait for itself");
     atomic_fetch_add(&w->finished, 1);
     return WEIR_OK;
 }

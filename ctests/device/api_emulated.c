@@ -139,7 +139,7 @@ static void test_work(uint64_t seed) {
     for (int round = 0; round < 5; round++) {
         work(r, 1);
         if (round % 2 == 0) CHECK_OK(weir_stream_synchronize(r->t, WEIR_TIMEOUT_INFINITE));
-        if (round % 2 == 1) CHECK_OK(weir_sync_devices());
+        if (round % 2 == 1) CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         check_result(r);
         memset(r->target, 0, sizeof r->target);
     }
@@ -203,7 +203,7 @@ static void test_missing_wait(void) {
     CHECK(strcmp(races[1].first_name, "fill") == 0);
     CHECK_OK(weir_emulated_clear_races(r->engine));
     work(r, 1);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     CHECK_OK(weir_emulated_get_races(r->engine, NULL, 0, &count));
     CHECK_EQ(count, 0);
     check_result(r);
@@ -282,7 +282,7 @@ static void test_time(void) {
     CHECK_OK(weir_event_synchronize(end, WEIR_TIMEOUT_INFINITE));
     CHECK_OK(weir_event_elapsed_ns(r->event, end, &elapsed));
     CHECK(elapsed >= 20000000);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     weir_event_release(end);
     free_rig(r);
 }

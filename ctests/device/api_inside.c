@@ -28,17 +28,16 @@ static void be_refused(void) {
     weir_engine_sync results[ENGINES] = {{.struct_size = sizeof results[0]}};
     size_t count = 0;
     uint64_t time = 7, scope = 0;
-    CHECK_CODE(weir_sync_devices(), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_FAILED_PRECONDITION, text);
     CHECK_TEXT(weir_last_error_message(), "weir_sync_devices: ");
-    CHECK_CODE(weir_sync_devices_timeout(0), WEIR_FAILED_PRECONDITION, text);
-    CHECK_CODE(weir_sync_devices_timeout(WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
-    CHECK_CODE(weir_sync_devices_status(WEIR_TIMEOUT_INFINITE, results, ENGINES, &count), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_devices(0, NULL, 0, NULL), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, results, ENGINES, &count), WEIR_FAILED_PRECONDITION, text);
     CHECK_CODE(weir_engine_synchronize(synced, 0), WEIR_FAILED_PRECONDITION, text);
     CHECK_CODE(weir_engine_synchronize(synced, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
-    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
-    CHECK_CODE(weir_sync_domain(empty, 0), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_domain(empty, 0, NULL, 0, NULL), WEIR_FAILED_PRECONDITION, text);
     CHECK_TEXT(weir_last_error_message(), "weir_sync_domain: synchronising a domain would wait for itself here");
-    CHECK_CODE(weir_sync_domain_status(empty, WEIR_TIMEOUT_INFINITE, results, ENGINES, &count), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_domain(empty, WEIR_TIMEOUT_INFINITE, results, ENGINES, &count), WEIR_FAILED_PRECONDITION, text);
     CHECK_OK(weir_async_scope_begin_in(empty, &scope));
     CHECK_CODE(weir_async_scope_end(scope, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
     CHECK_OK(weir_async_scope_begin(&scope));
@@ -51,7 +50,7 @@ static void be_refused(void) {
 /* So many rounds since the last call: who lets go of something last may do so a moment later. And outside all is
  * well. */
 static void expect(int rounds) {
-    EVENTUALLY(weir_sync_devices() == WEIR_OK && atomic_load(&refusals) >= rounds);
+    EVENTUALLY(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL) == WEIR_OK && atomic_load(&refusals) >= rounds);
     CHECK_OK(weir_engine_synchronize(synced, WEIR_TIMEOUT_INFINITE));
     CHECK_EQ(atomic_exchange(&refusals, 0), rounds);
 }
@@ -192,7 +191,7 @@ static void test_completion(weir_engine *engine) {
     CHECK_OK(weir_enqueue_task(stream, task, NULL, NULL));
     EVENTUALLY(atomic_load(&done) != NULL);
     /* The thread that completes it is the host's own: there it waits, until its time is over. */
-    CHECK_CODE(weir_sync_devices_timeout(1000000), WEIR_DEADLINE_EXCEEDED, NULL);
+    CHECK_CODE(weir_sync_devices(1000000, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, NULL);
     CHECK_OK(weir_completion_done(atomic_load(&done), WEIR_OK, NULL));
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
     expect(2);

@@ -104,7 +104,7 @@ static void a_state_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
     CHECK_OK(weir_program_start(program, stream, inputs, 2, &states[0], 1, NULL, &run));
     weir_tensor_release(inputs[0]);
     weir_tensor_release(inputs[1]);
-    CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     weir_run_release(run);
     CHECK(first_of(stream, states[0], cpu) == 7);
 
@@ -153,7 +153,7 @@ static void a_stream_that_has_failed_begins_no_run(weir_engine *cpu) {
     CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
     CHECK_OK(weir_enqueue_fill(stream, state, 0));
     CHECK_OK(weir_program_start(program, stream, inputs, 2, &next, 1, NULL, &run));
-    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_ABORTED, "its stream had failed");
+    CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_ABORTED, "its stream had failed");
     CHECK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE) != WEIR_OK);
     weir_run_release(run);
     weir_tensor_release(inputs[1]);

@@ -196,13 +196,13 @@ static void test_streams_in_line(void) {
     CHECK_OK(weir_run_cancel(second));
     CHECK_EQ(atomic_load(&w.begun), 1);
     atomic_store(&w.held, 0);
-    CHECK_OK(weir_run_wait(first, WEIR_TIMEOUT_INFINITE));
-    CHECK_CODE(weir_run_wait(second, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
-    CHECK_OK(weir_run_wait(third, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(first, WEIR_TIMEOUT_INFINITE));
+    CHECK_CODE(weir_run_synchronize(second, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
+    CHECK_OK(weir_run_synchronize(third, WEIR_TIMEOUT_INFINITE));
     CHECK_EQ(atomic_load(&w.begun), 2);
     weir_run_release(first);
     CHECK_OK(weir_program_start(w.program, b, NULL, 0, NULL, 0, hasty, &first));
-    CHECK_OK(weir_run_wait(first, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(first, WEIR_TIMEOUT_INFINITE));
     weir_run_release(first);
     weir_run_release(second);
     weir_run_release(third);

@@ -226,7 +226,7 @@ static void test_cancel(world *w, weir_threadpool *pool, int depth) {
     weir_stream *lane = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     CHECK_OK(weir_program_start(program, lane, &w->in, 1, &w->out, 1, options, &started));
     CHECK(pthread_create(&thread, NULL, cancel_later, started) == 0);
-    CHECK_CODE(weir_run_wait(started, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
+    CHECK_CODE(weir_run_synchronize(started, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(atomic_load(&w->leaf.calls) < 200);
     atomic_store(&w->leaf.holds, 0);

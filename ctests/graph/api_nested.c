@@ -269,7 +269,7 @@ static void test_stops(weir_threadpool *pool) {
             CHECK_OK(weir_program_start(outer, stream, NULL, 0, NULL, 0, on_pool, &run));
             EVENTUALLY(atomic_load(&w.begun) > 0);
             CHECK_OK(weir_run_cancel(run));
-            CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
+            CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
             weir_run_release(run);
             CHECK_CODE(weir_program_run(outer, NULL, NULL, 0, NULL, 0, soon), WEIR_DEADLINE_EXCEEDED, "3000000 ns");
             CHECK_EQ(atomic_load(&w.behind), 0);

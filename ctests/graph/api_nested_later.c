@@ -218,7 +218,7 @@ static void test_stops(weir_threadpool *pool) {
         CHECK_OK(weir_program_start(top, stream, &f.in, 1, &f.out, 1, late ? soon : NULL, &run));
         if (late) {
             /* The run may have been too late to begin anything. */
-            while (atomic_load(&l.done) == NULL && weir_run_wait(run, 100000) == WEIR_DEADLINE_EXCEEDED) {
+            while (atomic_load(&l.done) == NULL && weir_run_synchronize(run, 100000) == WEIR_DEADLINE_EXCEEDED) {
                 CHECK_OK(weir_run_query(run, &done));
                 if (done) break;
             }
@@ -237,7 +237,7 @@ static void test_stops(weir_threadpool *pool) {
             CHECK_OK(weir_completion_done(atomic_load(&l.done), WEIR_OK, NULL));
             CHECK_CODE(weir_completion_done(atomic_load(&l.done), WEIR_OK, NULL), WEIR_FAILED_PRECONDITION, "before");
         }
-        CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), late ? WEIR_DEADLINE_EXCEEDED : WEIR_CANCELLED,
+        CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), late ? WEIR_DEADLINE_EXCEEDED : WEIR_CANCELLED,
                    late ? "5000000 ns" : "cancelled");
         CHECK_EQ(atomic_load(&l.begun), begun);
         weir_run_release(run);
@@ -246,7 +246,7 @@ static void test_stops(weir_threadpool *pool) {
     weir_run *run = NULL;
     l.how = ELSEWHERE;
     CHECK_OK(weir_program_start(top, stream, &f.in, 1, &f.out, 1, NULL, &run));
-    CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     check_result(&f, 1, 2);
     weir_run_release(run);
     weir_run_options_destroy(soon);

@@ -173,7 +173,7 @@ static void test_fetches(weir_threadpool *pool) {
     /* With a handle. */
     weir_run *run = NULL;
     CHECK_OK(weir_program_start(m.program, streams[2], no_labels, 2, pair, 2, two, &run));
-    CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     weir_run_release(run);
     check_output(&m, NORM);
     check_counts(&m, 1, 1, 0, 1, 0, 1);
@@ -229,8 +229,8 @@ static void test_errors(void) {
     /* A failure names the node, and what was not run is of the part. */
     atomic_store(&m.fails, 1);
     CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, m.outs, 1, predict), WEIR_DATA_LOSS, "node 'features'");
-    weir_run_failure failure = {.struct_size = sizeof failure};
-    CHECK_OK(weir_last_failure_get(&failure));
+    weir_failure failure = {.struct_size = sizeof failure};
+    CHECK_OK(weir_thread_get_failure(&failure));
     CHECK_EQ(failure.num_not_run, 1);
     atomic_store(&m.fails, 0);
     CHECK_OK(weir_program_run(m.program, NULL, no_labels, 2, m.outs, 1, predict));

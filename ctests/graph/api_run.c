@@ -158,13 +158,14 @@ static void test_many_started(weir_threadpool *pool) {
     }
     for (int i = 0; i < RUNS; i++) {
         int32_t done = 0;
-        weir_status code = -1;
-        CHECK_OK(weir_run_wait(runs[i], WEIR_TIMEOUT_INFINITE));
+        weir_failure failure = {.struct_size = sizeof failure};
+        CHECK_OK(weir_run_synchronize(runs[i], WEIR_TIMEOUT_INFINITE));
         CHECK_OK(weir_run_query(runs[i], &done));
         CHECK_EQ(done, 1);
-        CHECK_OK(weir_run_error(runs[i], &code, NULL, 0, NULL));
-        CHECK_EQ(code, WEIR_OK);
-        CHECK_OK(weir_run_wait(runs[i], 0));
+        CHECK_OK(weir_run_get_failure(runs[i], &failure));
+        CHECK_EQ(failure.code, WEIR_OK);
+        CHECK_EQ(strlen(failure.message), 0);
+        CHECK_OK(weir_run_synchronize(runs[i], 0));
         check_result(&feeds[i]);
         weir_run_release(runs[i]);
         feed_destroy(&feeds[i]);
@@ -174,13 +175,10 @@ static void test_many_started(weir_threadpool *pool) {
 }
 
 static void check_run_error(const weir_run *run, int code, const char *part) {
-    char text[512] = "?";
-    weir_status seen = -1;
-    size_t length = 0;
-    CHECK_OK(weir_run_error(run, &seen, text, sizeof text, &length));
-    CHECK_EQ(seen, code);
-    CHECK_EQ(length, strlen(text));
-    CHECK_TEXT(text, part);
+    weir_failure failure = {.struct_size = sizeof failure};
+    CHECK_OK(weir_run_get_failure(run, &failure));
+    CHECK_EQ(failure.code, code);
+    CHECK_TEXT(failure.message, part);
 }
 
 /* The first failure ends the run and names the node; nothing behind it runs, and the program is free at once. */
@@ -197,8 +195,8 @@ static void test_failure(weir_threadpool *pool) {
         CHECK_EQ(atomic_load(&net.quiet.entered), entered + 1); /* "first", and not "last" */
 
         CHECK_OK(weir_program_start(net.program, stream, &f.in, 1, &f.out, 1, NULL, &run));
-        CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "'second'");
-        CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "'second'"); /* each time */
+        CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "'second'");
+        CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "'second'"); /* each time */
         check_run_error(run, WEIR_DATA_LOSS, "'second'");
         weir_run_release(run);
         CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE)); /* the failure is the run's own */
@@ -238,7 +236,7 @@ static void test_aborted(void) {
     CHECK_OK(weir_run_query(run, &done));
     CHECK_EQ(done, 0);
     open_gate(&held);
-    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_ABORTED, "DATA_LOSS");
+    CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_ABORTED, "DATA_LOSS");
     check_run_error(run, WEIR_ABORTED, "runs");
     CHECK_EQ(atomic_load(&net.quiet.entered), 0);
     weir_run_release(run);
@@ -256,14 +254,14 @@ static void test_deadline_and_cancel(weir_threadpool *pool) {
     weir_stream *stream = make_stream(net.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     atomic_store(&net.control.hold, 1);
     CHECK_OK(weir_program_start(net.program, stream, &f.in, 1, &f.out, 1, NULL, &run));
-    CHECK_CODE(weir_run_wait(run, 0), WEIR_DEADLINE_EXCEEDED, "weir_run_wait: ");
-    CHECK_CODE(weir_run_wait(run, 2000000), WEIR_DEADLINE_EXCEEDED, "weir_run_wait: ");
+    CHECK_CODE(weir_run_synchronize(run, 0), WEIR_DEADLINE_EXCEEDED, "weir_run_synchronize: ");
+    CHECK_CODE(weir_run_synchronize(run, 2000000), WEIR_DEADLINE_EXCEEDED, "weir_run_synchronize: ");
     check_run_error(run, WEIR_OK, "");
     atomic_store(&net.control.hold, 0);
-    CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     check_result(&f);
     CHECK_OK(weir_run_cancel(run)); /* it is done, so it is left alone */
-    CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     weir_run_release(run);
 
     int first_and_last = atomic_load(&net.quiet.entered);
@@ -273,7 +271,7 @@ static void test_deadline_and_cancel(weir_threadpool *pool) {
     EVENTUALLY(atomic_load(&net.control.entered) == 1);
     CHECK_OK(weir_run_retain(run));
     CHECK_OK(weir_run_cancel(run));
-    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "weir_run_wait: ");
+    CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "weir_run_synchronize: ");
     check_run_error(run, WEIR_CANCELLED, "");
     CHECK_EQ(atomic_load(&net.control.saw_cancel), 1);
     CHECK_EQ(atomic_load(&net.quiet.entered), first_and_last + 1);
@@ -301,7 +299,7 @@ static void test_cancel_before_it_begins(void) {
     CHECK_OK(weir_program_start(net.program, stream, &f.in, 1, &f.out, 1, NULL, &run));
     CHECK_OK(weir_run_cancel(run));
     open_gate(&held);
-    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "weir_run_wait: ");
+    CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "weir_run_synchronize: ");
     CHECK_EQ(atomic_load(&net.quiet.entered), 0);
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
     weir_run_release(run);
@@ -346,7 +344,7 @@ static void *start_runs(void *arg) {
         CHECK_OK(weir_run_retain(run));
         weir_run *unseen = atomic_exchange(&c.run, run);
         if (unseen != NULL) weir_run_release(unseen);
-        weir_status status = weir_run_wait(run, WEIR_TIMEOUT_INFINITE);
+        weir_status status = weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE);
         CHECK(status == WEIR_OK || status == WEIR_CANCELLED);
         if (status == WEIR_OK) check_result(&f);
         weir_run_release(run);

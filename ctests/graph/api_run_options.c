@@ -118,7 +118,7 @@ static void absent_outputs_are_told(weir_threadpool *pool) {
         if (round & 2) {
             weir_run *run = NULL;
             CHECK_OK(weir_program_start(program, stream, in, 2, out, 3, options, &run));
-            CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+            CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
             weir_run_release(run);
         } else {
             CHECK_OK(weir_program_run(program, NULL, in, 2, out, 3, options));
@@ -292,44 +292,44 @@ static void waits_are_counted(weir_threadpool *pool) {
 
 static char *save(weir_program *program) {
     size_t length = 0;
-    CHECK_OK(weir_program_save_profile(program, NULL, 0, &length));
+    CHECK_OK(weir_program_save_costs(program, NULL, 0, &length));
     char *text = malloc(length + 1);
     CHECK(text != NULL);
-    CHECK_OK(weir_program_save_profile(program, text, length + 1, &length));
+    CHECK_OK(weir_program_save_costs(program, text, length + 1, &length));
     CHECK_EQ(strlen(text), length);
     return text;
 }
 
 /* A fresh program knows what the old one has measured, says the same, and computes the same. */
-static void profiles_are_handed_on(weir_threadpool *pool) {
+static void costs_are_handed_on(weir_threadpool *pool) {
     uint64_t slow_ns = 300000;
     weir_engine *engine = make_engine(pool);
     weir_program *old = make_loop(engine, 0, &slow_ns), *fresh = make_loop(engine, 0, &slow_ns);
     size_t known = 0;
     run_loop(engine, old, 4);
-    char *profile = save(old), *before = save(fresh);
-    CHECK(strcmp(profile, before) != 0);
-    CHECK_TEXT(profile, "weir profile 1\n");
-    CHECK_TEXT(profile, " - slow \\\\ and\\nsteady\n");
-    CHECK_TEXT(profile, " 4 loop\n");
-    unsigned long cost = strtoul(strchr(profile, '\n') + 1, NULL, 10);
+    char *costs = save(old), *before = save(fresh);
+    CHECK(strcmp(costs, before) != 0);
+    CHECK_TEXT(costs, "weir costs 1\n");
+    CHECK_TEXT(costs, " - slow \\\\ and\\nsteady\n");
+    CHECK_TEXT(costs, " 4 loop\n");
+    unsigned long cost = strtoul(strchr(costs, '\n') + 1, NULL, 10);
     CHECK(cost > slow_ns / 2);
-    CHECK_OK(weir_program_load_profile(fresh, profile, &known));
+    CHECK_OK(weir_program_load_costs(fresh, costs, &known));
     CHECK_EQ(known, 4);
     char *after = save(fresh);
-    CHECK(strcmp(profile, after) == 0);
+    CHECK(strcmp(costs, after) == 0);
     run_loop(engine, fresh, 4);
 
     /* What is unknown is left alone, and what is broken changes nothing. */
-    CHECK_OK(weir_program_load_profile(fresh, "weir profile 1\n10 - nobody\n12345 - loop/body/plus\n", &known));
+    CHECK_OK(weir_program_load_costs(fresh, "weir costs 1\n10 - nobody\n12345 - loop/body/plus\n", &known));
     CHECK_EQ(known, 1);
     char *mixed = save(fresh);
     CHECK_TEXT(mixed, "12345 - loop/body/plus\n");
-    CHECK_CODE(weir_program_load_profile(fresh, "weir profile 1\n7 - loop/body/plus\nx\n", &known), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_program_load_costs(fresh, "weir costs 1\n7 - loop/body/plus\nx\n", &known), WEIR_INVALID_ARGUMENT,
                "line 3");
     char *kept = save(fresh);
     CHECK(strcmp(mixed, kept) == 0);
-    free(profile), free(before), free(after), free(mixed), free(kept);
+    free(costs), free(before), free(after), free(mixed), free(kept);
     weir_program_release(old);
     weir_program_release(fresh);
     weir_engine_release(engine);
@@ -337,35 +337,39 @@ static void profiles_are_handed_on(weir_threadpool *pool) {
 
 /* The failure belongs to the last failed call of this thread, and to no other. */
 static void the_last_failure_is_the_last(void) {
+    static const char all[] = "slow \\ and\nsteady\0loop";
     weir_engine *engine = make_engine(NULL);
     weir_program *program = make_loop(engine, 0, NULL);
     weir_tensor *in = make_tensor(engine, integer()), *out = make_tensor(engine, integer());
     weir_run_options *options = NULL;
-    weir_run_failure failure;
-    char name[8];
-    size_t length = 0;
-    memset(&failure, 0, sizeof failure);
-    failure.struct_size = sizeof failure;
+    weir_failure failure = {.struct_size = sizeof failure};
+    char names[64];
+    memset(names, '?', sizeof names);
     CHECK_OK(weir_run_options_create(&options));
     CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
     CHECK_CODE(weir_program_run(program, NULL, &in, 1, &out, 1, options), WEIR_DEADLINE_EXCEEDED, "1 ns");
-    CHECK_OK(weir_last_failure_get(&failure));
+    CHECK_OK(weir_thread_get_failure(&failure));
     CHECK_EQ(failure.code, WEIR_DEADLINE_EXCEEDED);
+    CHECK(strcmp(failure.message, weir_last_error_message()) == 0);
     CHECK_EQ(failure.num_not_run, 2);
-    /* Asking in a wrong way does not lose it. */
-    CHECK_CODE(weir_last_failure_copy_not_run(0, name, sizeof name, &length), WEIR_OUT_OF_RANGE, "capacity is 8");
-    CHECK_EQ(length, strlen("slow \\ and\nsteady"));
-    CHECK_CODE(weir_last_failure_copy_not_run(2, name, sizeof name, &length), WEIR_OUT_OF_RANGE, "2 nodes were not run");
-    CHECK_CODE(weir_last_failure_get(NULL), WEIR_INVALID_ARGUMENT, NULL);
-    CHECK_OK(weir_last_failure_copy_not_run(1, name, sizeof name, &length));
-    CHECK(strcmp(name, "loop") == 0);
-    CHECK_OK(weir_last_failure_get(&failure));
-    CHECK_EQ(failure.num_not_run, 2);
+    CHECK_EQ(failure.not_run_bytes, sizeof all);
+    /* Names that do not fit are left out, and those that fit are whole. */
+    failure.not_run = names;
+    failure.not_run_capacity = sizeof all - 1;
+    CHECK_OK(weir_thread_get_failure(&failure));
+    CHECK_EQ(strlen(names), strlen(all));
+    CHECK(names[strlen(all) + 1] == '?');
+    failure.not_run_capacity = sizeof names;
+    CHECK_OK(weir_thread_get_failure(&failure));
+    CHECK_EQ(failure.not_run_bytes, sizeof all);
+    CHECK(memcmp(names, all, sizeof all) == 0 && names[sizeof all] == '?');
     /* Another failure takes its place. */
     CHECK_CODE(weir_program_run(program, NULL, NULL, 0, &out, 1, NULL), WEIR_INVALID_ARGUMENT, "input");
-    CHECK_OK(weir_last_failure_get(&failure));
-    CHECK_EQ(failure.code, WEIR_OK);
+    CHECK_OK(weir_thread_get_failure(&failure));
+    CHECK_EQ(failure.code, WEIR_INVALID_ARGUMENT);
+    CHECK_TEXT(failure.message, "weir_program_run: ");
     CHECK_EQ(failure.num_not_run, 0);
+    CHECK_EQ(failure.not_run_bytes, 0);
     CHECK_EQ(failure.iteration, -1);
     weir_run_options_destroy(options);
     weir_tensor_release(in);
@@ -382,11 +386,9 @@ static void waiting_counts(void) {
     weir_tensor *in = make_tensor(engine, integer()), *out = make_tensor(engine, integer());
     weir_run_options *options = NULL;
     weir_run *run = NULL;
-    weir_run_failure failure;
+    weir_failure failure = {.struct_size = sizeof failure};
     gate g;
     memset(&g, 0, sizeof g);
-    memset(&failure, 0, sizeof failure);
-    failure.struct_size = sizeof failure;
     CHECK_OK(weir_run_options_create(&options));
     CHECK_OK(weir_run_options_set_deadline_ns(options, 1000000));
     CHECK_OK(weir_enqueue_task(stream, pass_gate, &g, NULL));
@@ -395,7 +397,7 @@ static void waiting_counts(void) {
     CHECK_EQ(failure.code, WEIR_OK);
     sleep_ns(2000000);
     open_gate(&g);
-    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_DEADLINE_EXCEEDED, "1000000 ns");
+    CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_DEADLINE_EXCEEDED, "1000000 ns");
     CHECK_OK(weir_run_get_failure(run, &failure));
     CHECK_EQ(failure.num_not_run, 2);
     CHECK_EQ(stats_of(program, "loop/body/plus").count, 0);
@@ -425,7 +427,7 @@ int main(void) {
         test_pool *host = test_pool_create(i == 0 ? POOL_FIFO : POOL_INLINE, 2, &pool);
         absent_outputs_are_told(pool);
         nodes_are_timed(pool);
-        profiles_are_handed_on(pool);
+        costs_are_handed_on(pool);
         weir_threadpool_release(pool);
         test_pool_destroy(host);
     }

@@ -196,7 +196,7 @@ typedef struct sweep {
 
 /* How a run failed, and the names of what was not run. */
 typedef struct outcome {
-    weir_run_failure failure;
+    weir_failure failure;
     char *names[MAX_NODES];
 } outcome;
 
@@ -204,13 +204,15 @@ static outcome outcome_of(weir_run *run) {
     outcome o;
     memset(&o, 0, sizeof o);
     o.failure.struct_size = sizeof o.failure;
-    CHECK_OK(run ? weir_run_get_failure(run, &o.failure) : weir_last_failure_get(&o.failure));
-    CHECK(o.failure.num_not_run <= MAX_NODES);
+    char names[MAX_NODES * 64];
+    o.failure.not_run = names;
+    o.failure.not_run_capacity = sizeof names;
+    CHECK_OK(run ? weir_run_get_failure(run, &o.failure) : weir_thread_get_failure(&o.failure));
+    CHECK(o.failure.num_not_run <= MAX_NODES && o.failure.not_run_bytes <= sizeof names);
+    const char *name = names;
     for (size_t i = 0; i < o.failure.num_not_run; i++) {
-        char buffer[64];
-        CHECK_OK(run ? weir_run_copy_not_run(run, i, buffer, sizeof buffer, NULL)
-                     : weir_last_failure_copy_not_run(i, buffer, sizeof buffer, NULL));
-        o.names[i] = strdup(buffer);
+        o.names[i] = strdup(name);
+        name += strlen(name) + 1;
     }
     return o;
 }
@@ -444,7 +446,7 @@ static void sweep_cancels(sweep *s, weir_threadpool *pool, deed what) {
             while (!atomic_load(&current.here)) sched_yield();
             CHECK_OK(weir_run_cancel(handle));
         }
-        CHECK_CODE(weir_run_wait(handle, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "cancelled");
+        CHECK_CODE(weir_run_synchronize(handle, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "cancelled");
         outcome o = outcome_of(handle), last = outcome_of(NULL);
         CHECK_EQ(o.failure.code, WEIR_CANCELLED);
         CHECK(o.failure.node[0] == 0);

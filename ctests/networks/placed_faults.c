@@ -80,9 +80,11 @@ static int fails(weir_engine *cpu, enum fault fault, uint64_t at) {
     weir_program *program = network_compile(&digits, cpu, BATCH, NULL);
     const weir_status status = read_digits(program, cpu, logits);
     if (status != WEIR_OK) {
-        char text[1024], engine[32];
-        size_t length = 0;
-        CHECK_OK(weir_last_error_copy(text, sizeof text, &length));
+        char engine[32];
+        weir_failure failure = {.struct_size = sizeof failure};
+        CHECK_OK(weir_thread_get_failure(&failure));
+        const char *text = failure.message;
+        CHECK_EQ(failure.code, status);
         snprintf(engine, sizeof engine, "emulated:%d", (int)(at % 8));
         if (status != codes[fault] || strstr(text, engine) == NULL ||
             (strstr(text, "node '") == NULL && strstr(text, "program 'digits'") == NULL)) {

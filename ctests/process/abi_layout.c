@@ -141,15 +141,19 @@ OFFSET(weir_thread_info, os_id, 24);
 OFFSET(weir_thread_info, name, 32);
 OFFSET(weir_thread_info, owner, 64);
 
-SIZE(weir_run_failure, 352);
-OFFSET(weir_run_failure, struct_size, 0);
-OFFSET(weir_run_failure, code, 8);
-OFFSET(weir_run_failure, reserved, 12);
-OFFSET(weir_run_failure, iteration, 16);
-OFFSET(weir_run_failure, num_not_run, 24);
-OFFSET(weir_run_failure, node, 32);
-OFFSET(weir_run_failure, loop_node, 160);
-OFFSET(weir_run_failure, engine, 288);
+SIZE(weir_failure, 1400);
+OFFSET(weir_failure, struct_size, 0);
+OFFSET(weir_failure, code, 8);
+OFFSET(weir_failure, reserved, 12);
+OFFSET(weir_failure, iteration, 16);
+OFFSET(weir_failure, node, 24);
+OFFSET(weir_failure, loop_node, 152);
+OFFSET(weir_failure, engine, 280);
+OFFSET(weir_failure, message, 344);
+OFFSET(weir_failure, num_not_run, 1368);
+OFFSET(weir_failure, not_run_bytes, 1376);
+OFFSET(weir_failure, not_run, 1384);
+OFFSET(weir_failure, not_run_capacity, 1392);
 
 SIZE(weir_program_counters, 48);
 OFFSET(weir_program_counters, struct_size, 0);

@@ -130,7 +130,7 @@ int main(void) {
     check_child(&i); /* while the stream is at work */
     open_gate(&held);
     check_parent_goes_on(&i);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     release_all(&i);
     check_released(&before);
     return 0;

@@ -95,7 +95,7 @@ static void *be_busy(void *arg) {
         weir_engine *engine = make_engine(number == 1 ? pool : NULL);
         weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
         CHECK_OK(weir_enqueue_task(stream, count_run, &runs, NULL));
-        if (number == 2) CHECK_OK(weir_sync_devices());
+        if (number == 2) CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
         weir_stream_release(stream);
         weir_engine_release(engine);
@@ -117,7 +117,7 @@ static void child(void) {
     weir_tensor *tensor = NULL;
     check_product();
     for (int round = 0; round < 2; round++) make_and_run(NULL);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     CHECK_CODE(weir_tensor_create(inherited, &(weir_tensor_desc){.dtype = WEIR_F32}, &tensor), WEIR_FAILED_PRECONDITION,
                "engine is of the process that this one was forked from");
     CHECK_CODE(weir_threadpool_create_builtin(NULL, &pool), WEIR_FAILED_PRECONDITION, "was forked");

@@ -190,12 +190,12 @@ static weir_status run_program(cast *c) {
     TRY(weir_program_run(c->program, c->stream, &c->tensors[0], 1, &c->tensors[3], 1, c->options));
     TRY(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, NULL, &c->run));
     TRY(taken(weir_run_notify(c->run, &counted), 1));
-    TRY(weir_run_wait(c->run, WEIR_TIMEOUT_INFINITE));
+    TRY(weir_run_synchronize(c->run, WEIR_TIMEOUT_INFINITE));
     TRY(taken(weir_run_options_set_notice(c->options, &counted), 0));
     TRY(told(weir_program_run(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, c->options)));
     TRY(told(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, c->options, &c->other)));
-    TRY(weir_sync_devices());
-    TRY(weir_sync_domain(c->domain, WEIR_TIMEOUT_INFINITE));
+    TRY(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    TRY(weir_sync_domain(c->domain, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
 out:
     return status;
 }

@@ -129,7 +129,7 @@ static int work(rig *r) {
     TRY(weir_program_run(r->placed, NULL, &r->x, 1, &r->y, 1, NULL));
     check_sums(r->x, r->y);
     TRY(weir_program_start(r->placed, r->stream, &r->x, 1, &r->z, 1, NULL, &r->run));
-    TRY(weir_run_wait(r->run, WEIR_TIMEOUT_INFINITE));
+    TRY(weir_run_synchronize(r->run, WEIR_TIMEOUT_INFINITE));
     check_sums(r->x, r->z);
     weir_run_release(r->run);
     r->run = NULL;

@@ -270,9 +270,9 @@ static void step_start(member *m, place *p) {
     CHECK_OK(weir_program_start(p->program, stream, &in, 1, &out, 1, NULL, &run));
     uint64_t end = draw(m, 4);
     if (end == 0) CHECK_OK(weir_run_cancel(run));
-    weir_status status = weir_run_wait(run, some_timeout(m));
+    weir_status status = weir_run_synchronize(run, some_timeout(m));
     if (status == WEIR_DEADLINE_EXCEEDED && end == 1) CHECK_OK(weir_run_cancel(run));
-    if (status == WEIR_DEADLINE_EXCEEDED && end != 2) status = weir_run_wait(run, WEIR_TIMEOUT_INFINITE);
+    if (status == WEIR_DEADLINE_EXCEEDED && end != 2) status = weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE);
     if (status == WEIR_OK) check_output(in, out);
     else CHECK(status == (end == 2 ? WEIR_DEADLINE_EXCEEDED : WEIR_CANCELLED));
     weir_run_release(run);
@@ -346,7 +346,7 @@ typedef struct inner_wait {
 /* Help, or an answer; but no worker that hangs. */
 static int32_t wait_in_task(void *arg) {
     inner_wait *w = arg;
-    weir_status status = w->stream == NULL ? weir_sync_devices_timeout(w->timeout_ns)
+    weir_status status = w->stream == NULL ? weir_sync_devices(w->timeout_ns, NULL, 0, NULL)
                                            : weir_stream_synchronize(w->stream, w->timeout_ns);
     CHECK(status == WEIR_OK || status == WEIR_DEADLINE_EXCEEDED || status == WEIR_FAILED_PRECONDITION);
     return WEIR_OK;
@@ -362,7 +362,7 @@ static void step_wait_in_task(member *m, place *p) {
 }
 
 static void step_sync(member *m, place *p) {
-    weir_status status = draw(m, 3) ? weir_sync_devices_timeout(some_timeout(m))
+    weir_status status = draw(m, 3) ? weir_sync_devices(some_timeout(m), NULL, 0, NULL)
                                     : weir_engine_synchronize(p->engine, some_timeout(m));
     CHECK(status == WEIR_OK || status == WEIR_DEADLINE_EXCEEDED);
 }

@@ -207,9 +207,9 @@ static void test_cancel(weir_threadpool *pool) {
         CHECK_OK(weir_run_cancel(run));
         CHECK_OK(weir_kernel_context_is_cancelled(atomic_load(&l.context), &cancelled));
         CHECK_EQ(cancelled, 1);
-        CHECK_CODE(weir_run_wait(run, 1000000), WEIR_DEADLINE_EXCEEDED, "");
+        CHECK_CODE(weir_run_synchronize(run, 1000000), WEIR_DEADLINE_EXCEEDED, "");
         CHECK_OK(weir_completion_done(atomic_load(&l.done), WEIR_OK, NULL));
-        CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "cancelled");
+        CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "cancelled");
         CHECK_EQ(atomic_load(&l.begun), i + 1);
         CHECK_CODE(weir_completion_done(atomic_load(&l.done), WEIR_OK, NULL), WEIR_FAILED_PRECONDITION,
                    "completed before");
@@ -219,7 +219,7 @@ static void test_cancel(weir_threadpool *pool) {
     weir_run *run = NULL;
     l.how = ELSEWHERE;
     CHECK_OK(weir_program_start(program, stream, &f.in, 1, &f.out, 1, NULL, &run));
-    CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     check_result(&f, 1, 2);
     weir_run_release(run);
     weir_completion *late = atomic_load(&l.done);

@@ -30,7 +30,7 @@ static void test_order(weir_engine *engine, uint64_t flags) {
                 CHECK_OK(weir_enqueue(stream, kernel, &tensors[k % 2], 1, &tensors[(k + 1) % 2], 1));
                 if (k % 5 == 0) CHECK_OK(weir_enqueue_task(stream, count_run, &between, NULL));
             }
-            CHECK_OK(i % 2 ? weir_sync_devices() : weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+            CHECK_OK(i % 2 ? weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL) : weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
             CHECK_OK(weir_stream_query(stream, &idle));
             CHECK_EQ(idle, 1);
             CHECK_EQ(atomic_load(&between), (LENGTH + 4) / 5);
@@ -67,14 +67,14 @@ static void test_pending(weir_engine *engine) {
         CHECK_OK(weir_event_query(event, &reached));
         CHECK_EQ(reached, 0);
         CHECK_CODE(weir_stream_synchronize(stream, 1000000), WEIR_DEADLINE_EXCEEDED, "'pending'");
-        CHECK_CODE(weir_sync_devices_timeout(1000000), WEIR_DEADLINE_EXCEEDED, "");
+        CHECK_CODE(weir_sync_devices(1000000, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "");
         CHECK_EQ(atomic_load(&behind) + atomic_load(&beyond), 0);
         /* Tensors and kernel are the stream's meanwhile. */
         add_one(atomic_load(&l.context));
         CHECK_OK(weir_completion_done(atomic_load(&l.done), WEIR_OK, NULL));
         CHECK_CODE(weir_completion_done(atomic_load(&l.done), WEIR_OK, NULL), WEIR_FAILED_PRECONDITION,
                    "completed before");
-        CHECK_OK(weir_sync_devices());
+        CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         CHECK_EQ(atomic_load(&behind), 1);
         CHECK_EQ(atomic_load(&beyond), 1);
         for (int k = 0; k < WIDTH; k++) CHECK_EQ(floats(out)[k], floats(in)[k] + 1);

@@ -27,19 +27,19 @@ typedef struct ear {
 
 static void hear(void *ctx, weir_status status, weir_run *run) {
     ear *e = ctx;
-    weir_run_failure failure = {.struct_size = sizeof failure};
+    weir_failure failure = {.struct_size = sizeof failure};
     int32_t done = -1;
     if (status != WEIR_OK) {
         snprintf(e->text, sizeof e->text, "%.255s", weir_last_error_message());
-        CHECK_OK(weir_last_failure_get(&failure));
+        CHECK_OK(weir_thread_get_failure(&failure));
         snprintf(e->node, sizeof e->node, "%s", failure.node);
     }
     if (run != NULL) {
-        weir_status code = -1;
+        weir_failure of_run = {.struct_size = sizeof of_run};
         CHECK_OK(weir_run_query(run, &done));
-        CHECK_EQ(weir_run_wait(run, 0), status);
-        CHECK_OK(weir_run_error(run, &code, NULL, 0, NULL));
-        CHECK_EQ(code, status);
+        CHECK_EQ(weir_run_synchronize(run, 0), status);
+        CHECK_OK(weir_run_get_failure(run, &of_run));
+        CHECK_EQ(of_run.code, status);
     }
     if (e->event != NULL) CHECK_OK(weir_event_query(e->event, &done));
     CHECK_EQ(atomic_load(&e->releases), 0);
@@ -245,7 +245,7 @@ static void test_at_once(void) {
     CHECK_EQ(reached.calls, 1);
     atomic_store(&net->body.fail_with, WEIR_DATA_LOSS);
     weir_run *run = start(net, stream, NULL);
-    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "body");
+    CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "body");
     CHECK_CODE(weir_event_record(NULL, stream), WEIR_INVALID_ARGUMENT, "event is NULL");
     notice = notice_of(&over);
     CHECK_OK(weir_run_notify(run, &notice));
@@ -561,10 +561,10 @@ static void look_around(void *ctx, weir_status status, weir_run *run) {
     int32_t done = 0;
     CHECK_EQ(status, WEIR_OK);
     CHECK(run == i->run);
-    CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     CHECK_OK(weir_run_query(run, &done));
     CHECK_EQ(done, 1);
-    CHECK_CODE(weir_sync_devices(), WEIR_FAILED_PRECONDITION, "synchronising all engines");
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_FAILED_PRECONDITION, "synchronising all engines");
     /* Something behind this notice on its own stream, which cannot go on before it returns. */
     CHECK_OK(weir_event_record(i->event, i->stream));
     CHECK_CODE(weir_event_synchronize(i->event, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION,
@@ -764,7 +764,7 @@ static void test_device_program(int with_cpu) {
     weir_run_options_destroy(options[0]);
     weir_run_options_destroy(options[1]);
     EVENTUALLY(atomic_load(&runs.releases) == 1 && atomic_load(&started.releases) == 1);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     weir_tensor_release(a);
     weir_tensor_release(b);
     weir_program_release(program);

@@ -392,10 +392,8 @@ static void test_synchronous(void) {
     weir_engine *engine = make_engine(NULL);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_DEFAULT, NULL, "ingest");
     atomic_int runs = 0, destroyed = 0;
-    weir_status code = WEIR_OK;
+    weir_failure failure = {.struct_size = sizeof failure};
     int32_t done = 0;
-    char text[256];
-    size_t length = 0;
     journal j = {.home = NULL};
     enqueue_entries(stream, &j, 10);
     CHECK_EQ(j.next, 10);
@@ -404,9 +402,9 @@ static void test_synchronous(void) {
 
     CHECK_CODE(weir_enqueue_task(stream, fail_with_data_loss, &destroyed, count_destroy), WEIR_DATA_LOSS, "ingest");
     CHECK_EQ(atomic_load(&destroyed), 1); /* before the call returned, so the caller knows who owns arg */
-    CHECK_OK(weir_stream_error(stream, &code, text, sizeof text, &length));
-    CHECK_EQ(code, WEIR_OK); /* the call has told it: nothing is left to come late */
-    CHECK_EQ(length, 0);
+    CHECK_OK(weir_stream_get_failure(stream, &failure));
+    CHECK_EQ(failure.code, WEIR_OK); /* the call has told it: nothing is left to come late */
+    CHECK_EQ(strlen(failure.message), 0);
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
     CHECK_OK(weir_enqueue_task(stream, count_run, &runs, NULL));

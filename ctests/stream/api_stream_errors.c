@@ -7,19 +7,11 @@
 #include "test_pools.h"
 
 static void check_error(const weir_stream *stream, int code, const char *part) {
-    char text[512] = "?";
-    weir_status seen = -1;
-    size_t length = 0;
-    CHECK_OK(weir_stream_error(stream, &seen, text, sizeof text, &length));
-    CHECK_EQ(seen, code);
-    CHECK_EQ(length, strlen(text));
-    CHECK_TEXT(text, part);
-    if (length > 0) {
-        seen = -1;
-        CHECK_CODE(weir_stream_error(stream, &seen, text, 3, &length), WEIR_OUT_OF_RANGE, "capacity");
-        CHECK_EQ(seen, code);
-        CHECK(length > 3);
-    }
+    weir_failure failure = {.struct_size = sizeof failure};
+    CHECK_OK(weir_stream_get_failure(stream, &failure));
+    CHECK_EQ(failure.code, code);
+    CHECK_TEXT(failure.message, part);
+    if (code == WEIR_OK) CHECK_EQ(strlen(failure.message), 0);
 }
 
 /* An asynchronous failure: kept, skips what is behind it, reported once to each kind of wait, refused until cleared. */
@@ -47,8 +39,8 @@ static void check_late_error(weir_threadpool *pool) {
 
     CHECK_CODE(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "upload");
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "engine cpu:0: stream 'upload'"); /* each reporter tells it once */
-    CHECK_OK(weir_sync_devices());
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "engine cpu:0: stream 'upload'"); /* each reporter tells it once */
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     check_error(healthy, WEIR_OK, "");
     CHECK_EQ(atomic_load(&healthy_runs), 10);
 
@@ -59,7 +51,7 @@ static void check_late_error(weir_threadpool *pool) {
     CHECK_EQ(atomic_load(&runs), 1);
 
     CHECK_OK(weir_enqueue_task(stream, fail_with_data_loss, NULL, NULL)); /* a second failure is a new one */
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "upload");
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "upload");
     CHECK_CODE(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "upload");
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
     CHECK_CODE(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "upload");
@@ -91,9 +83,9 @@ static void test_error_of_released_stream(void) {
     test_pool_let_go(host);
     CHECK_CODE(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "gone");
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
-    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "gone");
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "gone");
-    CHECK_OK(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE));
+    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "gone");
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "gone");
+    CHECK_OK(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     weir_engine_release(engine);
     weir_threadpool_release(pool);
     test_pool_destroy(host);

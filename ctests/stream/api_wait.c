@@ -86,7 +86,7 @@ static int32_t wait_for_run(void *arg) {
     waiter *w = arg;
     w->thread = pthread_self();
     atomic_store(&w->begun, 1);
-    atomic_store(&w->status, weir_run_wait(w->run, WEIR_TIMEOUT_INFINITE));
+    atomic_store(&w->status, weir_run_synchronize(w->run, WEIR_TIMEOUT_INFINITE));
     return WEIR_OK;
 }
 

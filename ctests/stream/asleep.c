@@ -68,7 +68,7 @@ static weir_program *one_long_node(weir_engine *cpu) {
 }
 
 static void *wait_for_run(void *run) {
-    CHECK_OK(weir_run_wait((weir_run *)run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_run_synchronize((weir_run *)run, WEIR_TIMEOUT_INFINITE));
     return NULL;
 }
 
@@ -102,7 +102,7 @@ static void in_a_group(weir_threadpool *pool, const char *where) {
     for (int i = 0; i < 2; i++) {
         CHECK_OK(weir_task_group_spawn(group, take_long, NULL, NULL));
         for (int n = 0; n < 20; n++) CHECK_OK(weir_task_group_spawn(group, nothing, NULL, NULL));
-        CHECK_OK(weir_task_group_wait(group));
+        CHECK_OK(weir_task_group_synchronize(group));
         check_asleep(where, "a task group", i);
     }
     weir_task_group_release(group);

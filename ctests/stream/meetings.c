@@ -75,12 +75,12 @@ static weir_status by_event(meeting *m) {
 
 static weir_status by_run_wait(meeting *m) {
     CHECK_OK(weir_program_start(m->plain, m->stream, NULL, 0, NULL, 0, NULL, &m->run));
-    return weir_run_wait(m->run, WEIR_TIMEOUT_INFINITE);
+    return weir_run_synchronize(m->run, WEIR_TIMEOUT_INFINITE);
 }
 
 static weir_status by_late_run_wait(meeting *m) {
     CHECK_OK(weir_program_start(m->late, m->stream, NULL, 0, NULL, 0, NULL, &m->run));
-    return weir_run_wait(m->run, WEIR_TIMEOUT_INFINITE);
+    return weir_run_synchronize(m->run, WEIR_TIMEOUT_INFINITE);
 }
 
 static weir_status by_run(meeting *m) {
@@ -98,12 +98,12 @@ static weir_status by_engine(meeting *m) {
 
 static weir_status by_domain(meeting *m) {
     CHECK_OK(weir_enqueue_task(m->stream, count_run, &m->ran, NULL));
-    return weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE);
+    return weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL);
 }
 
 static weir_status by_devices(meeting *m) {
     CHECK_OK(weir_enqueue_task(m->stream, count_run, &m->ran, NULL));
-    return weir_sync_devices();
+    return weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL);
 }
 
 static weir_status by_scope(meeting *m) {
@@ -149,7 +149,7 @@ static const struct wait {
     {"the same, the stream whose work calls", by_own_stream, 1},
     {"the same, a stream that waits for that one", by_circle, 0},
     {"weir_event_synchronize", by_event, 1},
-    {"weir_run_wait", by_run_wait, 3},
+    {"weir_run_synchronize", by_run_wait, 3},
     {"the same, a kernel that completes later", by_late_run_wait, 0},
     {"weir_program_run", by_run, 3},
     {"the same, a kernel that completes later", by_late_run, 0},
@@ -440,8 +440,8 @@ static void run_cell(int wait, place place) {
     if (has_thread) CHECK_EQ(pthread_join(thread, NULL), 0);
     has_thread = false;
     /* What was refused is done all the same. */
-    if (m->run != NULL) CHECK_OK(weir_run_wait(m->run, WEIR_TIMEOUT_INFINITE));
-    CHECK_OK(weir_sync_devices());
+    if (m->run != NULL) CHECK_OK(weir_run_synchronize(m->run, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     if (m->status == WEIR_OK) CHECK_EQ(atomic_load(&m->ran), waits[wait].tasks);
     weir_run_release(m->run);
     weir_program_release(program.program);

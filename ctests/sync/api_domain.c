@@ -73,8 +73,8 @@ static weir_status ask(const library *l, reporter who) {
     switch (who) {
     case STREAM: return weir_stream_synchronize(l->stream, WEIR_TIMEOUT_INFINITE);
     case ENGINE: return weir_engine_synchronize(l->engine, WEIR_TIMEOUT_INFINITE);
-    case DOMAIN: return weir_sync_domain(l->domain, WEIR_TIMEOUT_INFINITE);
-    default: return weir_sync_devices_status(WEIR_TIMEOUT_INFINITE, results, MOST_ENGINES, &count);
+    case DOMAIN: return weir_sync_domain(l->domain, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL);
+    default: return weir_sync_devices(WEIR_TIMEOUT_INFINITE, results, MOST_ENGINES, &count);
     }
 }
 
@@ -116,7 +116,7 @@ static void test_failures(manner how, weir_threadpool *pool) {
     /* Both fail. */
     CHECK_OK(weir_enqueue_task(left.stream, fail_with_data_loss, NULL, NULL));
     CHECK_OK(weir_enqueue_task(right.stream, fail_with_data_loss, NULL, NULL));
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "engine left/");
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "engine left/");
     CHECK_TEXT(weir_last_error_message(), "engine right/");
     CHECK_CODE(ask(&left, DOMAIN), WEIR_DATA_LOSS, "engine left/");
     CHECK(strstr(weir_last_error_message(), "right") == NULL);
@@ -134,7 +134,7 @@ static void test_failed_event(void) {
     CHECK_OK(weir_enqueue_task(left.stream, pass_gate, &g, NULL));
     CHECK_OK(weir_event_record(event, left.stream));
     CHECK_OK(weir_stream_wait_event(right.stream, event));
-    CHECK_CODE(weir_sync_domain(right.domain, 1000000), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
+    CHECK_CODE(weir_sync_domain(right.domain, 1000000, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
     open_gate(&g);
     CHECK_CODE(ask(&right, DOMAIN), WEIR_ABORTED, "engine right/cpu:0: stream 'right': waited for an event of a failed stream");
     CHECK_CODE(ask(&left, DOMAIN), WEIR_DATA_LOSS, "engine left/cpu:0: stream 'left'");
@@ -152,9 +152,9 @@ static weir_engine_sync *status_of(const library *l, uint64_t timeout_ns, weir_s
     size_t count = 0;
     memset(results, 0, sizeof results);
     results[0].struct_size = sizeof results[0];
-    CHECK_CODE(weir_sync_domain_status(l->domain, timeout_ns, results, 0, &count), WEIR_OUT_OF_RANGE, "there are 1 engines");
+    CHECK_CODE(weir_sync_domain(l->domain, timeout_ns, results, 0, &count), WEIR_OUT_OF_RANGE, "there are 1 engines");
     CHECK_EQ(count, 1);
-    CHECK_EQ(weir_sync_domain_status(l->domain, timeout_ns, results, MOST_ENGINES, &count), expected);
+    CHECK_EQ(weir_sync_domain(l->domain, timeout_ns, results, MOST_ENGINES, &count), expected);
     CHECK_EQ(count, 1);
     char name[64];
     CHECK_OK(weir_engine_get_name(l->engine, name, sizeof name, NULL));
@@ -177,15 +177,15 @@ static void check_wait(library *held, library *free_one) {
     CHECK_OK(ask(free_one, ENGINE));
     CHECK_OK(weir_async_scope_end(scope, WEIR_TIMEOUT_INFINITE));
     CHECK_OK(weir_time_ns(free_one->stream, count_run, &runs, 2, times));
-    CHECK_CODE(weir_sync_domain(held->domain, 0), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
-    CHECK_CODE(weir_sync_domain(held->domain, 2000000), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
+    CHECK_CODE(weir_sync_domain(held->domain, 0, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
+    CHECK_CODE(weir_sync_domain(held->domain, 2000000, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
     CHECK_EQ(status_of(held, 2000000, WEIR_DEADLINE_EXCEEDED)->status, WEIR_DEADLINE_EXCEEDED);
-    CHECK_CODE(weir_sync_devices_timeout(2000000), WEIR_DEADLINE_EXCEEDED, "");
+    CHECK_CODE(weir_sync_devices(2000000, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "");
     open_gate(&g);
     CHECK_EQ(status_of(held, WEIR_TIMEOUT_INFINITE, WEIR_DATA_LOSS)->status, WEIR_DATA_LOSS);
     CHECK_EQ(status_of(held, WEIR_TIMEOUT_INFINITE, WEIR_OK)->status, WEIR_OK);
     CHECK_OK(ask(free_one, DOMAIN));
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, held->name);
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, held->name);
     CHECK_OK(weir_stream_clear_error(held->stream));
 }
 
@@ -223,7 +223,7 @@ static void test_time(void) {
     CHECK_CODE(weir_time_ns(left.stream, queue_both, &t, 1, &time), WEIR_FAILED_PRECONDITION, "stream 'second' meanwhile");
     open_gate(&g);
     open_gate(&own);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     weir_stream_release(second);
     close_library(&left);
     close_library(&right);
@@ -244,7 +244,7 @@ static void test_scopes(void) {
     CHECK_CODE(ask(&left, ENGINE), WEIR_DATA_LOSS, "left");
     CHECK_CODE(weir_async_scope_end(all, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "engine left/cpu:0");
     CHECK_TEXT(weir_last_error_message(), "engine right/cpu:0");
-    CHECK_OK(weir_sync_devices()); /* told by its scope */
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL)); /* told by its scope */
     CHECK_CODE(ask(&right, DOMAIN), WEIR_DATA_LOSS, "right");
     weir_stream_release(left.stream);
     left.stream = stream_on(left.engine, "next");
@@ -274,8 +274,8 @@ static void test_default(void) {
     check_wait(&own, &plain);
     check_wait(&plain, &own);
     CHECK_OK(weir_enqueue_task(plain.stream, fail_with_data_loss, NULL, NULL));
-    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "engine cpu:0: stream 'plain'");
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "engine cpu:0: stream 'plain'");
+    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "engine cpu:0: stream 'plain'");
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "engine cpu:0: stream 'plain'");
     hears_nothing(&own);
     close_library(&plain);
     close_library(&own);
@@ -298,7 +298,7 @@ int main(void) {
     test_time();
     test_scopes();
     test_default();
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     CHECK_OK(weir_device_unregister("board", 0));
     EVENTUALLY(runtime_info().engines <= before.engines && test_device_alive(device) == 0 && test_device_releases(device) == 1);
     test_device_destroy(device);

@@ -119,16 +119,16 @@ static void test_run_on_a_stream(void) {
         CHECK_OK(weir_program_start(program, p.stream, &p.in, 1, &p.out, 1, NULL, &run));
         EVENTUALLY(atomic_load(&first.begun));
         /* The device has been given nothing yet that it could not do: its domain waits for no more than it has. */
-        CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE));
+        CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         CHECK_OK(weir_engine_synchronize(p.device, WEIR_TIMEOUT_INFINITE));
         CHECK_OK(weir_run_query(run, &done));
         CHECK_EQ(done, 0);
-        CHECK_CODE(weir_sync_domain(p.framework, 1000000), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
+        CHECK_CODE(weir_sync_domain(p.framework, 1000000, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "weir_sync_domain: ");
         open_gate(&first);
-        CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE));
+        CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         CHECK_OK(weir_run_query(run, &done));
         CHECK_EQ(done, 1);
-        CHECK_OK(weir_run_wait(run, 0));
+        CHECK_OK(weir_run_synchronize(run, 0));
         weir_run_release(run);
         for (int i = 0; i < WIDTH; i++) CHECK(floats(p.out)[i] == floats(p.in)[i] * (1 << LENGTH));
     }
@@ -156,8 +156,8 @@ static void test_run_in_a_thread(void) {
         uint64_t wanted = counters_of(p.device).operations + 1 + LENGTH;
         CHECK(pthread_create(&thread, NULL, run_here, &r) == 0);
         EVENTUALLY(counters_of(p.device).operations >= wanted);
-        CHECK_OK(weir_sync_domain(p.framework, 0)); /* which has no part in it: nothing of it lies in its streams */
-        CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE));
+        CHECK_OK(weir_sync_domain(p.framework, 0, NULL, 0, NULL)); /* which has no part in it: nothing of it lies in its streams */
+        CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         CHECK(counters_of(p.device).completed >= wanted);
         CHECK(pthread_join(thread, NULL) == 0);
     }
@@ -172,18 +172,18 @@ static void test_failure(void) {
     weir_program *program = make_program(p.cpu, p.device, &first);
     weir_run *run = NULL;
     CHECK_CODE(weir_program_run(program, NULL, &p.in, 1, &p.out, 1, NULL), WEIR_DATA_LOSS, "gate");
-    CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE));
-    CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     CHECK_OK(weir_program_run(program, p.stream, &p.in, 1, &p.out, 1, NULL));
-    CHECK_CODE(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "engine framework/host: stream 'runs': ");
-    CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE));
-    CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE));
+    CHECK_CODE(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "engine framework/host: stream 'runs': ");
+    CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    CHECK_OK(weir_sync_domain(p.plugin, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     CHECK_OK(weir_engine_synchronize(p.device, WEIR_TIMEOUT_INFINITE));
     CHECK_OK(weir_stream_clear_error(p.stream));
     CHECK_OK(weir_program_start(program, p.stream, &p.in, 1, &p.out, 1, NULL, &run)); /* its failure is the handle's */
-    CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE));
-    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "gate");
-    weir_run_failure failure = {.struct_size = sizeof failure};
+    CHECK_OK(weir_sync_domain(p.framework, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "gate");
+    weir_failure failure = {.struct_size = sizeof failure};
     CHECK_OK(weir_run_get_failure(run, &failure));
     CHECK(strcmp(failure.engine, "framework/host") == 0);
     weir_run_release(run);

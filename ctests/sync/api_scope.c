@@ -19,7 +19,7 @@ static weir_engine_sync *sync_all(uint64_t timeout, weir_status expected) {
     size_t count = 0;
     memset(results, 0, sizeof results);
     results[0].struct_size = sizeof results[0];
-    CHECK_EQ(weir_sync_devices_status(timeout, results, ENGINES + 1, &count), expected);
+    CHECK_EQ(weir_sync_devices(timeout, results, ENGINES + 1, &count), expected);
     CHECK_EQ(count, ENGINES);
     for (int i = 0; i < ENGINES; i++) CHECK(strcmp(results[i].engine, "engine cpu:0") == 0);
     return results;
@@ -30,7 +30,7 @@ static int32_t sync_inside(void *arg) {
     size_t count = 0;
     uint64_t time = 0;
     (void)arg;
-    CHECK_CODE(weir_sync_devices_status(WEIR_TIMEOUT_INFINITE, results, ENGINES + 1, &count), WEIR_FAILED_PRECONDITION,
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, results, ENGINES + 1, &count), WEIR_FAILED_PRECONDITION,
                "would wait for itself here");
     CHECK_CODE(weir_async_scope_end(0, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, "inside of a kernel, a task or a callback");
     CHECK_CODE(weir_time_ns(NULL, count_run, NULL, 1, &time), WEIR_FAILED_PRECONDITION, "timing would wait for itself");
@@ -54,7 +54,7 @@ static void test_each(weir_engine **engines, weir_stream **streams) {
     results = sync_all(WEIR_TIMEOUT_INFINITE, WEIR_OK); /* what was told is not told again */
     CHECK_OK(weir_stream_clear_error(streams[1]));
     size_t count = 0;
-    CHECK_CODE(weir_sync_devices_status(0, results, ENGINES - 1, &count), WEIR_OUT_OF_RANGE, "there are 3 engines");
+    CHECK_CODE(weir_sync_devices(0, results, ENGINES - 1, &count), WEIR_OUT_OF_RANGE, "there are 3 engines");
     CHECK_EQ(count, ENGINES);
     CHECK_OK(weir_enqueue_task(streams[2], sync_inside, NULL, NULL));
     CHECK_OK(weir_stream_synchronize(streams[2], WEIR_TIMEOUT_INFINITE));
@@ -75,7 +75,7 @@ static void test_scope(weir_stream **streams) {
     open_gate(&g);
     CHECK_CODE(weir_async_scope_end(outer, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "engine cpu:0: stream 's1'");
     CHECK_OK(weir_async_scope_end(outer, WEIR_TIMEOUT_INFINITE)); /* told once */
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "stream 's0'"); /* and that one is still there */
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, "stream 's0'"); /* and that one is still there */
     CHECK_OK(weir_stream_clear_error(streams[0]));
     CHECK_OK(weir_stream_clear_error(streams[1]));
 }
@@ -106,7 +106,7 @@ static void test_time(weir_stream **streams) {
     CHECK_CODE(weir_time_ns(streams[1], queue_a_nap, &w, 1, &left), WEIR_FAILED_PRECONDITION, "work was queued on stream 's0' meanwhile");
     CHECK_EQ(left, 77);
     CHECK_CODE(weir_time_ns(streams[1], fail_with_data_loss, NULL, 1, &left), WEIR_DATA_LOSS, "fn failed with DATA_LOSS");
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
 }
 
 int main(void) {

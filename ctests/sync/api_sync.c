@@ -60,8 +60,7 @@ static void test_snapshot(pool_kind kind, int width) {
             for (int i = 0; i < 3; i++) CHECK_OK(weir_enqueue_task(own[s], count_long, &ran[s], NULL));
         }
         for (int i = 0; i < SUBMITTERS; i++) before[i] = atomic_load(&others[i].queued);
-        if (round % 2) CHECK_OK(weir_sync_devices());
-        else CHECK_OK(weir_sync_devices_timeout(WEIR_TIMEOUT_INFINITE));
+        CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         for (int i = 0; i < SUBMITTERS; i++) CHECK(atomic_load(&others[i].ran) >= before[i]);
         for (int s = 0; s < 2; s++) CHECK_EQ(atomic_load(&ran[s]), 3 * round);
     }
@@ -88,17 +87,17 @@ static void test_timeout(void) {
     weir_engine *engine = make_engine(pool), *idle = make_engine(pool);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     gate held = {.result = WEIR_OK};
-    CHECK_OK(weir_sync_devices_timeout(0));
+    CHECK_OK(weir_sync_devices(0, NULL, 0, NULL));
     CHECK_OK(weir_enqueue_task(stream, pass_gate, &held, NULL));
     EVENTUALLY(atomic_load(&held.begun));
-    CHECK_CODE(weir_sync_devices_timeout(0), WEIR_DEADLINE_EXCEEDED, "weir_sync_devices_timeout: ");
+    CHECK_CODE(weir_sync_devices(0, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "weir_sync_devices: ");
     uint64_t begun = now_ns();
-    CHECK_CODE(weir_sync_devices_timeout(5000000), WEIR_DEADLINE_EXCEEDED, "weir_sync_devices_timeout: ");
+    CHECK_CODE(weir_sync_devices(5000000, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED, "weir_sync_devices: ");
     CHECK(now_ns() - begun >= 5000000);
     CHECK_CODE(weir_engine_synchronize(engine, 1000000), WEIR_DEADLINE_EXCEEDED, "weir_engine_synchronize: ");
     CHECK_OK(weir_engine_synchronize(idle, 0)); /* another engine's work is not its own */
     open_gate(&held);
-    CHECK_OK(weir_sync_devices_timeout(WEIR_TIMEOUT_INFINITE - 1)); /* a deadline that overflows is none */
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE - 1, NULL, 0, NULL)); /* a deadline that overflows is none */
     weir_stream_release(stream);
     weir_engine_release(engine);
     weir_engine_release(idle);
@@ -116,9 +115,9 @@ static void test_errors_of_several_engines(void) {
         streams[i] = make_stream(engines[i], WEIR_STREAM_ASYNCHRONOUS, NULL, names[i]);
         CHECK_OK(weir_enqueue_task(streams[i], fail_with_data_loss, NULL, NULL));
     }
-    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, names[0]);
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, names[0]);
     CHECK_TEXT(weir_last_error_message(), names[1]);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     for (int i = 0; i < 2; i++) {
         CHECK_CODE(weir_stream_synchronize(streams[i], WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, names[i]);
         weir_stream_release(streams[i]);
@@ -148,7 +147,7 @@ static weir_status wait_inside(const waiter *w) {
     case WAIT_ENGINE:
         return weir_engine_synchronize(w->engine, WEIR_TIMEOUT_INFINITE);
     case WAIT_DEVICES:
-        return weir_sync_devices();
+        return weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL);
     case WAIT_KINDS:
         break;
     }
@@ -306,7 +305,7 @@ static void keep_busy(weir_stream *stream) {
 
 static void *sync_on_and_on(void *arg) {
     (void)arg;
-    while (!atomic_load(&enough)) CHECK_OK(weir_sync_devices());
+    while (!atomic_load(&enough)) CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     return NULL;
 }
 

@@ -167,8 +167,8 @@ static void test_runs_under_way(weir_engine *cpu, weir_threadpool *pool) {
         for (int i = 0; i < 3; i++) start(&own, &runs[i]);
         long long before = atomic_load(&other.queued);
         switch (round % 3) {
-        case 0: CHECK_OK(weir_sync_devices()); break;
-        case 1: CHECK_OK(weir_sync_devices_status(WEIR_TIMEOUT_INFINITE, results, 8, &count)); break;
+        case 0: CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL)); break;
+        case 1: CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, results, 8, &count)); break;
         default:
             CHECK_OK(weir_async_scope_begin(&scope));
             CHECK_OK(weir_async_scope_end(scope, WEIR_TIMEOUT_INFINITE));
@@ -186,7 +186,7 @@ static void test_runs_under_way(weir_engine *cpu, weir_threadpool *pool) {
     for (int i = 0; i < WIDTH; i++) CHECK(floats(own.out)[i] == floats(own.in)[i] * (1 << LENGTH));
     atomic_store(&other.stop, 1);
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     for (int i = 0; i < 2; i++) CHECK_EQ(counters_of(devices[i]).races, 0);
     release_place(&own);
     release_place(&other);
@@ -203,7 +203,7 @@ typedef struct syncer {
 static void *synchronize(void *arg) {
     syncer *s = arg;
     atomic_store(&s->begun, 1);
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     atomic_store(&s->ended, 1);
     return NULL;
 }
@@ -234,7 +234,7 @@ static void test_later_runs(weir_engine *cpu) {
         CHECK_EQ(atomic_load(&p.ran), 0);
         open_gate(&later);
         CHECK(pthread_join(thread, NULL) == 0);
-        CHECK_OK(weir_sync_devices());
+        CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
         CHECK_EQ(atomic_load(&p.ran), 1);
         weir_stream_release(held);
         release_place(&p);
@@ -268,7 +268,7 @@ static void test_left_behind(weir_engine *cpu) {
                 if (status != WEIR_OK) CHECK_TEXT(weir_last_error_message(), "program 'chain'");
                 CHECK(status == WEIR_DEADLINE_EXCEEDED || counters_of(device).completed == counters.operations);
             }
-            CHECK_OK(round == 0 ? weir_sync_devices() : weir_sync_devices_timeout(WEIR_TIMEOUT_INFINITE));
+            CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
             if (round == 0) CHECK_EQ(counters_of(device).completed, counters.operations);
         }
         if (round % 2 == 0) weir_program_release(program);

@@ -171,7 +171,7 @@ static void use(task *t) {
         weir_program *program = three(engine, &t->ran);
         weir_run *run = NULL;
         CHECK_OK(weir_program_start(program, streams[0], NULL, 0, NULL, 0, NULL, &run));
-        t->status = weir_run_wait(run, t->timeout_ns);
+        t->status = weir_run_synchronize(run, t->timeout_ns);
         weir_run_release(run);
         weir_program_release(program);
         break;
@@ -190,7 +190,7 @@ static void use(task *t) {
         t->status = t->how == BY_STREAM   ? weir_stream_synchronize(streams[0], t->timeout_ns)
                     : t->how == BY_EVENT  ? weir_event_synchronize(events[0], t->timeout_ns)
                     : t->how == BY_ENGINE ? weir_engine_synchronize(engine, t->timeout_ns)
-                                          : weir_sync_devices_timeout(t->timeout_ns);
+                                          : weir_sync_devices(t->timeout_ns, NULL, 0, NULL);
     }
     CHECK(t->status != WEIR_OK || atomic_load(&t->ran) == expected);
     for (int i = 0; i < LINKS; i++) {
@@ -222,7 +222,7 @@ static void all_threads_wait(how how, int width, bool knows, uint64_t timeout_ns
     for (int i = 0; i < JOBS; i++) {
         if (!(may_refuse && tasks[i].status == WEIR_FAILED_PRECONDITION)) CHECK_EQ(tasks[i].status, WEIR_OK);
     }
-    CHECK_OK(weir_sync_devices());
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     plain_destroy(&p, pool);
 }
 

@@ -33,7 +33,7 @@ static long fib(int n) {
     weir_task_group *group = make_group(pool);
     CHECK_OK(weir_task_group_spawn(group, fib_task, &one, NULL));
     const long two = fib(n - 2);
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     weir_task_group_release(group);
     CHECK(one.result >= 0);
     return one.result + two;
@@ -72,10 +72,10 @@ static void into_the_own_group(void) {
         atomic_long count = 0;
         spread s = {group, &count, 9};
         CHECK_OK(weir_task_group_spawn_copy(group, spread_out, &s, sizeof s));
-        CHECK_OK(weir_task_group_wait(group));
+        CHECK_OK(weir_task_group_synchronize(group));
         CHECK_EQ(count, 1023);
     }
-    CHECK_OK(weir_task_group_wait(group)); /* nothing */
+    CHECK_OK(weir_task_group_synchronize(group)); /* nothing */
     weir_task_group_release(group);
 }
 
@@ -86,7 +86,7 @@ static int32_t dive(void *arg) {
     if (c->n > 0) {
         weir_task_group *group = make_group(pool);
         CHECK_OK(weir_task_group_spawn(group, dive, &below, NULL));
-        CHECK_OK(weir_task_group_wait(group));
+        CHECK_OK(weir_task_group_synchronize(group));
         weir_task_group_release(group);
     }
     ((call *)arg)->result = below.result + 1;
@@ -144,17 +144,17 @@ static void first_error(void) {
     counted failing = {.group = group, .status = WEIR_DATA_LOSS};
     counted good = {.group = group};
     CHECK_OK(weir_task_group_spawn(group, count_task, &failing, count_end));
-    CHECK_CODE(weir_task_group_wait(group), WEIR_DATA_LOSS, "a task of the group");
+    CHECK_CODE(weir_task_group_synchronize(group), WEIR_DATA_LOSS, "a task of the group");
     CHECK_EQ(failing.ran + failing.destroyed, 2);
     /* As new. */
     CHECK_OK(weir_task_group_spawn(group, count_task, &good, count_end));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     CHECK_EQ(good.ran + good.destroyed, 2);
     /* What comes behind a failure is skipped, and destroyed. */
     for (int i = 0; i < 100; i++) {
         CHECK_OK(weir_task_group_spawn(group, count_task, i == 50 ? &failing : &good, count_end));
     }
-    CHECK_CODE(weir_task_group_wait(group), WEIR_DATA_LOSS, "a task of the group");
+    CHECK_CODE(weir_task_group_synchronize(group), WEIR_DATA_LOSS, "a task of the group");
     CHECK_EQ(failing.destroyed + good.destroyed, 102);
     CHECK(failing.ran == 2 && good.ran <= 100);
     weir_task_group_release(group);
@@ -166,22 +166,22 @@ static void cancelled(void) {
     /* Before the first task. */
     CHECK_OK(weir_task_group_cancel(group));
     for (int i = 0; i < 10; i++) CHECK_OK(weir_task_group_spawn(group, count_task, &c, count_end));
-    CHECK_CODE(weir_task_group_wait(group), WEIR_CANCELLED, "cancelled");
+    CHECK_CODE(weir_task_group_synchronize(group), WEIR_CANCELLED, "cancelled");
     CHECK(c.ran == 0 && c.destroyed == 10);
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     /* While there are tasks. */
     for (int i = 0; i < 10; i++) CHECK_OK(weir_task_group_spawn(group, count_task, &c, count_end));
     CHECK_OK(weir_task_group_cancel(group));
-    CHECK_CODE(weir_task_group_wait(group), WEIR_CANCELLED, "cancelled");
+    CHECK_CODE(weir_task_group_synchronize(group), WEIR_CANCELLED, "cancelled");
     CHECK_EQ(c.destroyed, 20);
     /* By a task. */
     CHECK_OK(weir_task_group_spawn(group, cancel_own, &c, NULL));
-    CHECK_CODE(weir_task_group_wait(group), WEIR_CANCELLED, "cancelled");
+    CHECK_CODE(weir_task_group_synchronize(group), WEIR_CANCELLED, "cancelled");
     /* When it is over. */
     CHECK_OK(weir_task_group_spawn(group, count_task, &c, count_end));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     CHECK_OK(weir_task_group_cancel(group));
-    CHECK_CODE(weir_task_group_wait(group), WEIR_CANCELLED, "cancelled");
+    CHECK_CODE(weir_task_group_synchronize(group), WEIR_CANCELLED, "cancelled");
     weir_task_group_release(group);
 }
 
@@ -194,7 +194,7 @@ static int32_t inner_is_cancelled(void *arg) {
     CHECK_OK(weir_task_group_is_stopped(inner, &stopped));
     CHECK_EQ(stopped, 1);
     CHECK_OK(weir_task_group_spawn(inner, count_task, c, count_end));
-    CHECK_CODE(weir_task_group_wait(inner), WEIR_CANCELLED, "cancelled");
+    CHECK_CODE(weir_task_group_synchronize(inner), WEIR_CANCELLED, "cancelled");
     weir_task_group_release(inner);
     return WEIR_OK;
 }
@@ -203,15 +203,15 @@ static void cancelled_below(void) {
     weir_task_group *group = make_group(pool);
     counted c = {.group = group};
     CHECK_OK(weir_task_group_spawn(group, inner_is_cancelled, &c, NULL));
-    CHECK_CODE(weir_task_group_wait(group), WEIR_CANCELLED, "cancelled");
+    CHECK_CODE(weir_task_group_synchronize(group), WEIR_CANCELLED, "cancelled");
     CHECK(c.ran == 0 && c.destroyed == 1);
     weir_task_group_release(group);
 }
 
 static int32_t wait_for_own(void *arg) {
-    CHECK_CODE(weir_task_group_wait(((counted *)arg)->group), WEIR_FAILED_PRECONDITION, "waits for the group");
+    CHECK_CODE(weir_task_group_synchronize(((counted *)arg)->group), WEIR_FAILED_PRECONDITION, "waits for the group");
     weir_task_group *inner = make_group(pool);
-    CHECK_OK(weir_task_group_wait(inner));
+    CHECK_OK(weir_task_group_synchronize(inner));
     weir_task_group_release(inner);
     return WEIR_OK;
 }
@@ -220,7 +220,7 @@ static void a_task_cannot_wait_for_itself(void) {
     weir_task_group *group = make_group(pool);
     counted c = {.group = group};
     CHECK_OK(weir_task_group_spawn(group, wait_for_own, &c, NULL));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     weir_task_group_release(group);
 }
 
@@ -234,9 +234,9 @@ static void strangers_are_left_alone(void) {
         if (a.ran + b.ran > 0) break; /* run at once: nothing lies about */
     }
     const int before = b.ran;
-    CHECK_OK(weir_task_group_wait(one));
+    CHECK_OK(weir_task_group_synchronize(one));
     CHECK_EQ(b.ran, before);
-    CHECK_OK(weir_task_group_wait(two));
+    CHECK_OK(weir_task_group_synchronize(two));
     weir_task_group_release(one);
     weir_task_group_release(two);
 }
@@ -302,9 +302,9 @@ static void handed_on(void) {
     weir_task_group *group = make_group(pool);
     counted c = {0};
     CHECK_OK(weir_task_group_spawn(group, leave_a_group, &c, NULL));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     weir_task_group_release(group);
-    CHECK_OK(weir_task_group_wait(c.group));
+    CHECK_OK(weir_task_group_synchronize(c.group));
     CHECK(c.ran == 1 && c.destroyed == 1);
     weir_task_group_release(c.group);
 }
@@ -322,7 +322,7 @@ static void many(void) {
     const int n = scale(1000000);
     const uint64_t before = runtime_info().allocations;
     for (int i = 0; i < n; i++) CHECK_OK(weir_task_group_spawn_copy(group, next_to_nothing, &at, sizeof at));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     CHECK_EQ(count, n);
     /* Some for each thread that comes for the first time, and for its pool's queue. */
     CHECK(runtime_info().allocations - before < 100);
@@ -333,12 +333,12 @@ static void without_memory(void) {
     weir_task_group *group = make_group(NULL);
     counted c = {0};
     CHECK_OK(weir_task_group_spawn(group, count_task, &c, NULL));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     const uint64_t before = runtime_info().allocations;
     for (int round = 0; round < 100; round++) {
         weir_task_group *inner = make_group(NULL);
         for (int i = 0; i < 300; i++) CHECK_OK(weir_task_group_spawn(inner, count_task, &c, NULL));
-        CHECK_OK(weir_task_group_wait(inner));
+        CHECK_OK(weir_task_group_synchronize(inner));
         weir_task_group_release(inner);
     }
     CHECK_EQ(runtime_info().allocations, before);
@@ -358,9 +358,9 @@ static void *spawn_and_wait(void *arg) {
     spread root = {s->group, &s->count, 7};
     for (int i = 0; i < scale(40); i++) {
         CHECK_OK(weir_task_group_spawn_copy(s->group, spread_out, &root, sizeof root));
-        if (i % 4 == 0) CHECK_OK(weir_task_group_wait(s->group));
+        if (i % 4 == 0) CHECK_OK(weir_task_group_synchronize(s->group));
     }
-    CHECK_OK(weir_task_group_wait(s->group));
+    CHECK_OK(weir_task_group_synchronize(s->group));
     return NULL;
 }
 
@@ -380,7 +380,7 @@ static int32_t spawn_in_kernel(void *user, weir_kernel_context *context) {
     CHECK_OK(weir_kernel_context_create_task_group(context, &group));
     spread s = {group, user, 6};
     CHECK_OK(weir_task_group_spawn_copy(group, spread_out, &s, sizeof s));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     weir_task_group_release(group);
     return WEIR_OK;
 }
@@ -444,7 +444,7 @@ static void helpers_come(void) {
         atomic_int here = 0;
         CHECK_OK(weir_task_group_spawn(group, meet, &here, NULL));
         CHECK_OK(meet(&here));
-        CHECK_OK(weir_task_group_wait(group));
+        CHECK_OK(weir_task_group_synchronize(group));
     }
     weir_task_group_release(group);
 }
@@ -480,7 +480,7 @@ static void only_own_threads(void) {
     weir_task_group *group = make_group(pool);
     counted c = {.group = group};
     for (int i = 0; i < 600; i++) CHECK_OK(weir_task_group_spawn(group, not_on_the_waiter, &c, count_end));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     CHECK(c.ran == 600 && c.destroyed == 600);
     weir_task_group_release(group);
     weir_threadpool_release(pool);
@@ -496,7 +496,7 @@ static void on_a_closed_pool(void) {
     CHECK_OK(weir_threadpool_close(pool, WEIR_TIMEOUT_INFINITE));
     CHECK_CODE(weir_task_group_create(pool, &refused), WEIR_FAILED_PRECONDITION, "closed");
     for (int i = 0; i < 10; i++) CHECK_OK(weir_task_group_spawn(group, count_task, &c, NULL));
-    CHECK_OK(weir_task_group_wait(group));
+    CHECK_OK(weir_task_group_synchronize(group));
     CHECK_EQ(c.ran, 10);
     weir_threadpool_release(pool);
     weir_task_group_release(group); /* which holds the pool */

@@ -145,7 +145,7 @@ static void queue_all(struct demo *demo) {
 /* The first run, which may allocate. */
 static void run_once(struct demo *demo) {
     queue_run(demo, 0);
-    CHECK(weir_sync_devices());
+    CHECK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
 }
 
 /* Times all further runs, and counts what is allocated meanwhile. */
@@ -157,7 +157,7 @@ static struct timing read_again_and_again(struct demo *demo) {
         double begin = now_s();
         queue_all(demo);
         double queued = now_s();
-        CHECK(weir_sync_devices()); /* without it the clock would stop while the stream still works */
+        CHECK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL)); /* without it the clock would stop while the stream still works */
         double done = now_s();
         timing.queued_s += queued - begin;
         timing.done_s += done - begin;

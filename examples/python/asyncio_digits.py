@@ -54,7 +54,7 @@ digits.STATUS_FUNCTIONS.update(
             POINTER(c_void_p),
         ],
         "weir_run_query": [c_void_p, POINTER(c_int32)],
-        "weir_run_wait": [c_void_p, c_uint64],
+        "weir_run_synchronize": [c_void_p, c_uint64],
         "weir_run_cancel": [c_void_p],
     }
 )
@@ -91,7 +91,7 @@ class Runs:
         self.under_way[run.value] = asyncio.get_running_loop().create_future()
         try:
             await self.under_way[run.value]
-            self.weir.weir_run_wait(run, 0)  # it is over: this only raises its failure, if it has one
+            self.weir.weir_run_synchronize(run, 0)  # it is over: this only raises its failure, if it has one
         finally:
             self.weir.weir_run_release(run)
 

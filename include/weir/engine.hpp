@@ -66,7 +66,7 @@ public:
     /// No other domain alive has this name.
     std::string name() const { return detail::text(weir_domain_get_name, get()); }
     /// Waits for everything that was queued before this call on streams of the domain's engines.
-    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_sync_domain(get(), timeout_ns)); }
+    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_sync_domain(get(), timeout_ns, nullptr, 0, nullptr)); }
 };
 
 /// Settings for an engine of one kind.
@@ -335,12 +335,9 @@ public:
     }
     bool done() const { return detail::value<std::int32_t>(weir_stream_query, get()) != 0; }
     /// The failure that the stream keeps, if it has failed.
-    std::optional<weir::error> error() const {
-        weir_status code = WEIR_OK;
-        auto text = detail::text(weir_stream_error, get(), &code);
-        if (code == WEIR_OK) return std::nullopt;
-        return weir::error(code, text);
-    }
+    std::optional<weir::error> error() const { return failure().as_error(); }
+    /// The same, with the node and the engine if a run failed.
+    weir::failure failure() const { return detail::failure_of(weir_stream_get_failure, get()); }
     void clear_error() const { check(weir_stream_clear_error(*this)); }
 
     weir::engine engine() const { return detail::lent<weir::engine>(weir_stream_get_engine, get()); }
@@ -351,7 +348,7 @@ public:
 
 /// Waits for everything that was queued before this call, on every stream of every engine.
 inline void sync_devices(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) {
-    check(weir_sync_devices_timeout(timeout_ns));
+    check(weir_sync_devices(timeout_ns, nullptr, 0, nullptr));
 }
 
 /// The library's counters in this process.

@@ -59,28 +59,14 @@ public:
     run_options &clear_notice() { return check(weir_run_options_set_notice(*this, nullptr)), *this; }
 };
 
-/// What is known of the run behind the calling thread's last failed call; code is WEIR_OK if that call was no run.
-inline weir_run_failure last_failure() {
-    auto failure = sized<weir_run_failure>();
-    check(weir_last_failure_get(&failure));
-    return failure;
-}
-
-/// The names of the nodes that were not begun because of it.
-inline std::vector<std::string> last_failure_not_run() {
-    std::vector<std::string> names(last_failure().num_not_run);
-    for (std::size_t i = 0; i < names.size(); i++) names[i] = detail::text(weir_last_failure_copy_not_run, i);
-    return names;
-}
-
 /// A run that was started with program::start. Letting go of it does not end it.
 class run : public shared<weir_run> {
 public:
     using shared::shared;
     run() noexcept = default;
     /// Throws the run's failure, if it has one, and DEADLINE_EXCEEDED if it goes on after timeout_ns.
-    void wait(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
-        check(weir_run_wait(*this, timeout_ns));
+    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_run_synchronize(*this, timeout_ns));
     }
     bool done() const { return detail::value<std::int32_t>(weir_run_query, get()) != 0; }
     void cancel() const { check(weir_run_cancel(*this)); }
@@ -95,24 +81,9 @@ public:
         detail::notify_fd(event_fd, [this](const weir_notice *notice) { return weir_run_notify(*this, notice); });
     }
     /// How the run failed, if it has.
-    std::optional<weir::error> error() const {
-        weir_status code = WEIR_OK;
-        auto text = detail::text(weir_run_error, get(), &code);
-        if (code == WEIR_OK) return std::nullopt;
-        return weir::error(code, text);
-    }
-    /// Where it failed; code is WEIR_OK if it has not.
-    weir_run_failure failure() const {
-        auto failure = sized<weir_run_failure>();
-        check(weir_run_get_failure(*this, &failure));
-        return failure;
-    }
-    /// The names of the nodes that were not begun because of it.
-    std::vector<std::string> not_run() const {
-        std::vector<std::string> names(failure().num_not_run);
-        for (std::size_t i = 0; i < names.size(); i++) names[i] = detail::text(weir_run_copy_not_run, get(), i);
-        return names;
-    }
+    std::optional<weir::error> error() const { return failure().as_error(); }
+    /// Where it failed, and what was not begun; code is WEIR_OK if it has not.
+    weir::failure failure() const { return detail::failure_of(weir_run_get_failure, get()); }
 };
 
 /// A compiled graph: immutable, any number of runs at once.

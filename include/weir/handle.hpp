@@ -4,8 +4,10 @@
 #ifndef WEIR_HANDLE_HPP
 #define WEIR_HANDLE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -102,6 +104,43 @@ T value(Call call, Args... args) {
 }
 
 } // namespace detail
+
+/// A failure, with the names of the nodes that were not begun because of it.
+struct failure : weir_failure {
+    std::vector<std::string> nodes_not_run;
+    /// As what could be thrown; empty if there is none.
+    std::optional<error> as_error() const {
+        if (code == WEIR_OK) return std::nullopt;
+        return error(code, message);
+    }
+};
+
+namespace detail {
+
+// What is known of a failure: failure_of(weir_run_get_failure, run).
+template <class Call, class... Args>
+failure failure_of(Call call, Args... args) {
+    failure found{};
+    found.struct_size = sizeof(weir_failure);
+    check(call(args..., &found));
+    std::vector<char> names(found.not_run_bytes);
+    if (names.empty()) return found;
+    found.not_run = names.data();
+    found.not_run_capacity = names.size();
+    check(call(args..., &found));
+    found.not_run = nullptr;
+    found.not_run_capacity = 0;
+    const auto filled = std::min(names.size(), found.not_run_bytes);
+    for (std::size_t at = 0; at < filled; at += found.nodes_not_run.back().size() + 1) {
+        found.nodes_not_run.emplace_back(names.data() + at);
+    }
+    return found;
+}
+
+} // namespace detail
+
+/// What is known of the calling thread's last failed call.
+inline failure thread_failure() { return detail::failure_of(weir_thread_get_failure); }
 
 /// What all handles are: a pointer to a C object, given up at the end. Attributes, options and graphs are this and no
 /// more, so they only move.

@@ -34,7 +34,7 @@ weir_status call_small(void *f) noexcept {
 ///     weir::task_group group(pool);
 ///     group.run([&] { left = sum(first, middle); });
 ///     right = sum(middle, last);
-///     group.wait();
+///     group.synchronize();
 ///
 /// A task is called as f(), which returns nothing or a weir_status. What it throws stops the group as a status.
 class task_group : public shared<weir_task_group> {
@@ -69,7 +69,7 @@ public:
     }
 
     /// Does what has not begun, and waits for the rest. Throws what stopped the group.
-    void wait() const { check(weir_task_group_wait(*this)); }
+    void synchronize() const { check(weir_task_group_synchronize(*this)); }
     void cancel() const { check(weir_task_group_cancel(*this)); }
     bool is_stopped() const { return detail::value<std::int32_t>(weir_task_group_is_stopped, get()) != 0; }
 

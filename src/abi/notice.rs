@@ -12,8 +12,8 @@ pub type weir_notify_fn = Option<unsafe extern "C" fn(ctx: *mut c_void, status: 
 /// weir_run_notify, weir_event_notify and weir_run_options_set_notice.
 ///
 /// *When.* It is over by then: weir_run_query, or weir_event_query for that record, says 1, and a wait for it returns
-/// at once. If the status is not WEIR_OK, weir_last_error_message and weir_last_failure_get describe the failure inside
-/// of the function, and so does weir_run_error if there is a run.
+/// at once. If the status is not WEIR_OK, weir_last_error_message and weir_thread_get_failure describe the failure
+/// inside of the function, and so does weir_run_get_failure if there is a run.
 ///
 /// *Where.* The function is called
 ///

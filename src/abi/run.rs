@@ -3,27 +3,36 @@
 
 use super::weir_status;
 
-/// How a run failed. Names are NUL-terminated UTF-8, cut if too long; the text of the error has them whole.
+/// A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
+/// they are too long.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct weir_run_failure {
-    /// sizeof(weir_run_failure), set by the caller before the call.
+pub struct weir_failure {
+    /// sizeof(weir_failure), set by the caller before the call.
     pub struct_size: usize,
-    /// The run's code; WEIR_OK if no run has failed, and then the rest is empty.
+    /// WEIR_OK if there is no failure, and then the rest is empty.
     pub code: weir_status,
     /// Reserved, 0.
     pub reserved: i32,
-    /// Completed iterations of the innermost loop around the node; -1 if the node is in no loop.
+    /// Of a run: completed iterations of the innermost loop around the node; -1 if the node is in no loop.
     pub iteration: i64,
-    /// Number of nodes that were not begun because of the failure. A cond, case or while that was not begun counts as
-    /// one node, whatever is inside.
-    pub num_not_run: usize,
-    /// The node that failed; "" if the run was cancelled or its deadline has passed.
+    /// Of a run: the node that failed; "" if the run was cancelled or its deadline has passed.
     pub node: [std::ffi::c_char; 128],
     /// The node of the innermost loop, or "".
     pub loop_node: [std::ffi::c_char; 128],
     /// The engine that the node ran on (its name, "cpu:0"), or "".
     pub engine: [std::ffi::c_char; 64],
+    /// What happened to which object, and why. A thread's begins with the function that failed.
+    pub message: [std::ffi::c_char; 1024],
+    /// Of a run: number of nodes that were not begun because of the failure. A cond, case or while that was not begun
+    /// counts as one node, whatever is inside.
+    pub num_not_run: usize,
+    /// Bytes that their names take, each with a NUL.
+    pub not_run_bytes: usize,
+    /// Set by the caller: NULL, or where the names go, one after the other in the order of the program, those that fit.
+    pub not_run: *mut std::ffi::c_char,
+    /// Bytes at not_run, set by the caller.
+    pub not_run_capacity: usize,
 }
 
 /// Counters of the runs of a program since it was compiled.

@@ -255,7 +255,7 @@ fn ask(init: unsafe extern "C" fn(*const weir_device_plugin_api) -> i32) -> Resu
         };
     }
     // The plug-in's own text, else that of the call that failed in it.
-    let text = done.text.or_else(|| last_error::with_text(|text| (!text.is_empty()).then(|| text.to_owned())));
+    let text = done.text.or_else(|| last_error::with(|_, text| (!text.is_empty()).then(|| text.to_owned())));
     let name = INIT.to_string_lossy();
     Err(match (Code::from_status(status), text) {
         (Some(code), Some(text)) => Error::new(code, format!("{name}: {text}")),

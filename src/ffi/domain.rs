@@ -5,7 +5,7 @@ use super::guard::{guard, guard_release};
 use super::{handle, sync, text};
 use crate::abi::*;
 use crate::base::Result;
-use crate::engine::{self, Domain, DomainId, Extent, Scope};
+use crate::engine::{Domain, DomainId, Extent, Scope};
 use std::ffi::c_char;
 
 /// Creates a domain. `name` is for texts: 1 to 24 letters, digits, '.', '_' and '-'. Two users need not know of each
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn weir_domain_release(domain: *mut weir_domain) {
     guard_release("weir_domain_release", || unsafe { handle::release(domain) });
 }
 
-/// Copies the domain's name, which is unique among live domains, as weir_last_error_copy copies its text.
+/// Copies the domain's name, which is unique among live domains.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_name(attr: *mut weir_engine_attr, 
     })
 }
 
-/// Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+/// Copies the name that was set, "" if none.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -133,9 +133,9 @@ pub unsafe extern "C" fn weir_engine_attr_get_name(
     })
 }
 
-/// Copies the engine's name as all texts print it, as weir_last_error_copy copies its text: its own name, else its
-/// device's, after the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never
-/// have the same name; in one domain engines without a name of their own may.
+/// Copies the engine's name as all texts print it: its own name, else its device's, after the domain's: "cpu:0",
+/// "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never have the same name; in one domain engines
+/// without a name of their own may.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
@@ -153,48 +153,29 @@ pub unsafe extern "C" fn weir_engine_get_name(
     })
 }
 
-/// Waits until all work is done that was queued before this call on the streams of the domain's engines. It does not
-/// wait for later work, nor for other domains'. NULL: the default domain. Returns the first late error of each of these
-/// engines that this call and weir_sync_domain_status have not returned yet: the code of the first, and the texts of
-/// all. Streams, engines and weir_sync_devices still report their errors, and their reports take nothing away from this
-/// call.
+/// As weir_sync_devices, for the streams of the domain's engines only. It does not wait for other domains' work. NULL:
+/// the default domain. Returns the first late error of each of these engines that this call has not returned yet: the
+/// code of the first, and the texts of all. Streams, engines and weir_sync_devices still report their errors, and their
+/// reports take nothing away from this call.
 ///
 /// Work that runs of programs have submitted to these engines so far is covered, no matter which user started them; the
 /// rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
 /// event, a run over engines of both) is waited for with that.
 ///
-/// It is refused inside of anything that weir has called, as weir_sync_devices is.
-///
-/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
-/// a thread of a pool that the work needs, it helps or refuses. Ownership: none. Errors: INVALID_ARGUMENT;
-/// DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+/// Thread safety: any thread. Blocking: as weir_sync_devices. Ownership: the caller's array. Errors: those of
+/// weir_sync_devices; INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_sync_domain(domain: *const weir_domain, timeout_ns: u64) -> weir_status {
-    guard("weir_sync_domain", || {
-        // SAFETY: the caller's handle, as documented.
-        engine::sync_all(unsafe { extent(domain) }?, timeout_ns)
-    })
-}
-
-/// As weir_sync_domain, with a result for each engine of the domain, as of weir_sync_devices_status.
-///
-/// Thread safety: any thread. Blocking: as of weir_sync_domain. Ownership: the caller's array.
-/// Errors: the code of the first engine whose status is not WEIR_OK (results are filled all the same);
-/// FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was
-/// waited for); INVALID_ARGUMENT (NULL, struct_size).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_sync_domain_status(
+pub unsafe extern "C" fn weir_sync_domain(
     domain: *const weir_domain,
     timeout_ns: u64,
     results: *mut weir_engine_sync,
     capacity: usize,
     out_count: *mut usize,
 ) -> weir_status {
-    guard("weir_sync_domain_status", || {
+    guard("weir_sync_domain", || {
         // SAFETY: the caller's handle and pointers, as documented.
-        unsafe { sync::sync_each(extent(domain)?, timeout_ns, results, capacity, out_count) }
+        unsafe { sync::sync(extent(domain)?, timeout_ns, results, capacity, out_count) }
     })
 }
 

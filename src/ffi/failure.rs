@@ -1,117 +1,100 @@
-//! The failed run behind the calling thread's last error, or behind a run handle.
+//! Failures: of the calling thread's last failed call, of a stream, of a run.
 
-use super::guard::{guard, guard_value};
-use super::{handle, last_error, text, versioned};
+use super::argument::array_mut;
+use super::guard::guard;
+use super::{handle, last_error, versioned};
 use crate::abi::*;
 use crate::base::text::fixed;
 use crate::base::{Error, Result, RunFailure};
 use std::ffi::c_char;
 
-/// Fills *out_failure with the failed run behind the calling thread's last failed weir call: weir_program_run,
-/// weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
-/// has failed, code is WEIR_OK and the rest empty. Successful calls leave it unchanged.
+/// Describes the calling thread's last failed weir call: the code that it returned and the text of
+/// weir_last_error_message. Node, engine, iteration and the nodes that were not begun are there if a run failed:
+/// weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave it
+/// unchanged.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_last_failure_get(out_failure: *mut weir_run_failure) -> weir_status {
-    keeping("weir_last_failure_get", || {
-        let failure = describe(last_error::failure().as_ref());
+pub unsafe extern "C" fn weir_thread_get_failure(failure: *mut weir_failure) -> weir_status {
+    guard("weir_thread_get_failure", || {
+        let run = last_error::failure();
         // SAFETY: the caller's pointer, as documented.
-        unsafe { versioned::write(out_failure, &failure, "out_failure") }
+        last_error::with(|code, message| unsafe { write(failure, code, message, run.as_ref().and_then(Error::run)) })
     })
 }
 
-/// Copies the name of a node that was not begun because of the failure that weir_last_failure_get describes, as
-/// weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
+/// The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_last_failure_copy_not_run(
-    index: usize,
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
+pub unsafe extern "C" fn weir_stream_get_failure(
+    stream: *const weir_stream,
+    failure: *mut weir_failure,
 ) -> weir_status {
-    keeping("weir_last_failure_copy_not_run", || {
-        let error = last_error::failure();
-        let name = not_run(error.as_ref(), index)?;
-        // SAFETY: the caller's buffer, as documented.
-        unsafe { text::copy(name, buffer, capacity, out_length) }
+    guard("weir_stream_get_failure", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { describe(failure, handle::borrow(stream, "stream")?.error().as_ref()) }
     })
 }
 
-/// As weir_last_failure_get, for a run that was started with weir_program_start. Its code is WEIR_OK until it is done,
-/// and if it succeeded.
+/// The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
+/// it is done, and if it succeeded. Reading it changes nothing.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_get_failure(run: *const weir_run, out_failure: *mut weir_run_failure) -> weir_status {
+pub unsafe extern "C" fn weir_run_get_failure(run: *const weir_run, failure: *mut weir_failure) -> weir_status {
     guard("weir_run_get_failure", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe {
-            let failure = describe(handle::borrow(run, "run")?.error().as_ref());
-            versioned::write(out_failure, &failure, "out_failure")
-        }
+        unsafe { describe(failure, handle::borrow(run, "run")?.error().as_ref()) }
     })
 }
 
-/// As weir_last_failure_copy_not_run, for a run that was started with weir_program_start.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_copy_not_run(
-    run: *const weir_run,
-    index: usize,
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
-) -> weir_status {
-    guard("weir_run_copy_not_run", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe {
-            let error = handle::borrow(run, "run")?.error();
-            text::copy(not_run(error.as_ref(), index)?, buffer, capacity, out_length)
-        }
-    })
+/// # Safety
+/// As `write`.
+unsafe fn describe(failure: *mut weir_failure, error: Option<&Error>) -> Result<()> {
+    let code = error.map_or(0, |error| error.code().status());
+    // SAFETY: as demanded of the caller.
+    unsafe { write(failure, code, error.map_or("", Error::message), error.and_then(Error::run)) }
 }
 
-/// Runs the body of a call that queries the last failure, and must not replace it when it fails itself.
-fn keeping(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_status {
-    match guard_value(Err(Error::internal("panic")), body) {
-        Ok(()) => 0,
-        Err(error) => {
-            last_error::set_message(function, error.message());
-            error.code().status()
-        }
-    }
-}
-
-fn describe(error: Option<&Error>) -> weir_run_failure {
+/// # Safety
+/// `failure` is NULL or points to a struct of the caller's that is as its documentation demands.
+unsafe fn write(failure: *mut weir_failure, code: weir_status, message: &str, run: Option<&RunFailure>) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let asked = unsafe { versioned::read(failure.cast_const(), "failure") }?;
+    // SAFETY: as demanded of the caller.
+    let names = unsafe { array_mut(asked.not_run, asked.not_run_capacity, "failure->not_run") }?;
     let nothing = RunFailure::default();
-    let run = error.and_then(Error::run).unwrap_or(&nothing);
+    let run = run.unwrap_or(&nothing);
     let iteration = run.iteration.as_ref();
-    weir_run_failure {
+    let described = weir_failure {
         struct_size: 0,
-        code: error.map_or(0, |error| error.code().status()),
+        code,
         reserved: 0,
         iteration: iteration.map_or(-1, |&(_, n)| i64::try_from(n).unwrap_or(i64::MAX)),
-        num_not_run: run.left_out.len(),
         node: fixed(run.node.as_deref().unwrap_or_default()),
         loop_node: fixed(iteration.map_or("", |(name, _)| name)),
         engine: fixed(run.engine.as_deref().unwrap_or_default()),
+        message: fixed(message),
+        num_not_run: run.left_out.len(),
+        not_run_bytes: run.left_out.iter().map(|name| name.len() + 1).sum(),
+        not_run: asked.not_run,
+        not_run_capacity: asked.not_run_capacity,
+    };
+    let mut room = &mut names[..];
+    for name in &run.left_out {
+        let Some((place, rest)) = std::mem::take(&mut room).split_at_mut_checked(name.len() + 1) else { break };
+        for (to, from) in place.iter_mut().zip(name.bytes().chain([0])) {
+            *to = from as c_char;
+        }
+        room = rest;
     }
-}
-
-fn not_run(error: Option<&Error>, index: usize) -> Result<&str> {
-    let left_out = error.and_then(Error::run).map_or(&[][..], |run| &run.left_out);
-    let name = left_out.get(index).map(|name| &**name);
-    name.ok_or_else(|| Error::out_of_range(format!("index is {index}, {} nodes were not run", left_out.len())))
+    // SAFETY: as demanded of the caller.
+    unsafe { versioned::write(failure, &described, "failure") }
 }

@@ -289,7 +289,7 @@ pub unsafe extern "C" fn weir_graph_add_output(
     })
 }
 
-/// Copies a drawing of the graph in its current state, in DOT or JSON, as weir_last_error_copy copies its text.
+/// Copies a drawing of the graph in its current state, in DOT or JSON.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -220,7 +220,7 @@ pub unsafe extern "C" fn weir_kernel_release(kernel: *mut weir_kernel) {
     guard_release("weir_kernel_release", || unsafe { handle::release(kernel) });
 }
 
-/// Copies the kernel's name, as weir_last_error_copy copies its text.
+/// Copies the kernel's name.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).

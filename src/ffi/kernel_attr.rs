@@ -44,7 +44,7 @@ pub unsafe extern "C" fn weir_kernel_attr_set_name(attr: *mut weir_kernel_attr, 
     })
 }
 
-/// Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+/// Copies the name that was set, "" if none.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -1,5 +1,6 @@
-//! The calling thread's last error: its message, and the run that failed.
+//! The calling thread's last error: its code and message, and the run that failed.
 
+use crate::abi::weir_status;
 use crate::base::Error;
 use crate::sync::Keepsake;
 use std::cell::UnsafeCell;
@@ -10,21 +11,29 @@ const CAPACITY: usize = 1024;
 
 /// A plain array, so that the thread-local needs no destructor and no allocation: it works while memory is short and
 /// while the thread is ending.
-struct Message {
+#[derive(Clone, Copy)]
+struct Last {
+    code: weir_status,
     len: usize,
     bytes: [u8; CAPACITY],
 }
 
 thread_local! {
-    static LAST: UnsafeCell<Message> = const { UnsafeCell::new(Message { len: 0, bytes: [0; CAPACITY] }) };
+    static LAST: UnsafeCell<Last> = const { UnsafeCell::new(Last { code: 0, len: 0, bytes: [0; CAPACITY] }) };
 }
 
 /// The thread's last error, if it was a run's.
 static FAILURE: Keepsake<Error> = Keepsake::new();
 
-/// Keeps "function: message" for this thread, and the failure of the run.
+/// Keeps code and "function: message" for this thread, and the failure of the run.
 pub(super) fn set(function: &str, error: &Error) {
-    set_message(function, error.message());
+    update(|last| {
+        (last.code, last.len) = (error.code().status(), 0);
+        for part in [function, ": ", error.message()] {
+            last.push(part);
+        }
+        last.bytes[last.len] = 0;
+    });
     FAILURE.set(error.run().map(|_| error.clone()));
 }
 
@@ -32,58 +41,44 @@ pub(super) fn failure() -> Option<Error> {
     FAILURE.get()
 }
 
-/// Keeps the message only: the failure of the last run stays.
-pub(super) fn set_message(function: &str, message: &str) {
-    with(|last| {
-        last.len = 0;
-        for part in [function, ": ", message] {
-            last.push(part);
-        }
-        last.bytes[last.len] = 0;
-    });
-}
-
 /// Runs `f` with this as the thread's last error, and restores the previous one.
 pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) -> T {
-    let (failure, before) = (FAILURE.get(), with(|last| Message { len: last.len, bytes: last.bytes }));
+    let (failure, before) = (FAILURE.get(), update(|last| *last));
     set(function, error);
     let result = f();
     FAILURE.set(failure);
     if let Some(before) = before {
-        with(|last| *last = before);
+        update(|last| *last = before);
     }
     result
 }
 
-/// Clears the message.
+/// Clears code and message.
 pub(super) fn clear() {
-    with(|last| {
-        last.len = 0;
+    update(|last| {
+        (last.code, last.len) = (0, 0);
         last.bytes[0] = 0;
     });
 }
 
 /// The NUL-terminated message, "" when there is none. It stays valid until this thread's next failing weir call.
 pub(super) fn pointer() -> *const c_char {
-    with(|last| last.bytes.as_ptr().cast()).unwrap_or(c"".as_ptr())
+    update(|last| last.bytes.as_ptr().cast()).unwrap_or(c"".as_ptr())
 }
 
-/// Runs `f` with the message as text.
-pub(super) fn with_text<T>(f: impl FnOnce(&str) -> T) -> T {
-    let mut copy = [0u8; CAPACITY];
-    let len = with(|last| {
-        copy[..last.len].copy_from_slice(&last.bytes[..last.len]);
-        last.len
-    });
-    f(std::str::from_utf8(&copy[..len.unwrap_or(0)]).unwrap_or(""))
+/// Runs `f` with the code and the message.
+pub(super) fn with<T>(f: impl FnOnce(weir_status, &str) -> T) -> T {
+    let nothing = Last { code: 0, len: 0, bytes: [0; CAPACITY] };
+    let last = update(|last| *last).unwrap_or(nothing);
+    f(last.code, std::str::from_utf8(&last.bytes[..last.len]).unwrap_or(""))
 }
 
-fn with<T>(f: impl FnOnce(&mut Message) -> T) -> Option<T> {
+fn update<T>(f: impl FnOnce(&mut Last) -> T) -> Option<T> {
     // SAFETY: the cell belongs to this thread, `f` calls nothing that comes back here, and no reference leaves it.
     LAST.try_with(|cell| f(unsafe { &mut *cell.get() })).ok()
 }
 
-impl Message {
+impl Last {
     fn push(&mut self, part: &str) {
         const DOTS: &str = "...";
         let room = CAPACITY - 1 - self.len;

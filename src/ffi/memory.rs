@@ -212,8 +212,7 @@ pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_kee
 /// Writes the contents of the engine's memory as JSON: the figures, the uses of blocks with their shares, and each
 /// region with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". For an
 /// accelerator's engine also "host_memory", the same for the host memory for copies, and "registered", the memory
-/// pinned by weir_buffer_pin. `buffer` and `capacity` are as in weir_last_error_copy; changes between two calls may
-/// make the text longer.
+/// pinned by weir_buffer_pin. Changes between two calls may make the text longer.
 ///
 /// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
 /// the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);

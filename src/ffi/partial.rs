@@ -60,7 +60,7 @@ pub unsafe extern "C" fn weir_compile_options_get_partial_runs(
 /// effects.
 ///
 /// Such runs count in the program's counters and node figures. The costs that the program learns
-/// (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+/// (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
 /// learns its own.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:

@@ -277,7 +277,7 @@ pub unsafe extern "C" fn weir_program_get_output_desc(
     })
 }
 
-/// Copies a drawing of the compiled program, in DOT or JSON, as weir_last_error_copy copies its text.
+/// Copies a drawing of the compiled program, in DOT or JSON.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -299,10 +299,9 @@ pub unsafe extern "C" fn weir_program_dump(
     })
 }
 
-/// Copies a report of the compilation, as text or JSON, as weir_last_error_copy copies its text: nodes and edges left
-/// out or added, memory that values share, sizes, the effect of the costs known so far on the use of other threads, the
-/// parts kept for partial runs, and the figures of the executed nodes, if any. The members of the JSON are stable; more
-/// may be added.
+/// Copies a report of the compilation, as text or JSON: nodes and edges left out or added, memory that values share,
+/// sizes, the effect of the costs known so far on the use of other threads, the parts kept for partial runs, and the
+/// figures of the executed nodes, if any. The members of the JSON are stable; more may be added.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -118,48 +118,48 @@ pub unsafe extern "C" fn weir_program_get_counters(
     })
 }
 
-/// Copies the program's learned costs of nodes and iterations of loops, as text, as weir_last_error_copy copies its
-/// text. Runs change it: ask for the length and copy while no run is active, or repeat if the buffer was too small.
+/// Copies the program's learned costs of nodes and iterations of loops, as text. Runs change it: ask for the length and
+/// copy while no run is active, or repeat if the buffer was too small.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_save_profile(
+pub unsafe extern "C" fn weir_program_save_costs(
     program: *const weir_program,
     buffer: *mut c_char,
     capacity: usize,
     out_length: *mut usize,
 ) -> weir_status {
-    guard("weir_program_save_profile", || {
+    guard("weir_program_save_costs", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let program = handle::borrow(program, "program")?;
-            text::copy(&program.save_profile(), buffer, capacity, out_length)
+            text::copy(&program.save_costs(), buffer, capacity, out_length)
         }
     })
 }
 
-/// Loads the costs and iterations of a profile into the program, so that its first run is scheduled as well as later
-/// ones; *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; names known to
-/// only one side are ignored. No result changes.
+/// Loads saved costs and iterations into the program, so that its first run is scheduled as well as later ones;
+/// *out_num_known is the number of nodes that they were saved for. Nodes are found by their names; names known to only
+/// one side are ignored. No result changes.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no
-/// profile; the text names the line); then nothing has changed.
+/// Thread safety: any thread. Blocking: never. Ownership: costs is copied. Errors: INVALID_ARGUMENT (NULL, or no saved
+/// costs; the text names the line); then nothing has changed.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_load_profile(
+pub unsafe extern "C" fn weir_program_load_costs(
     program: *mut weir_program,
-    profile: *const c_char,
+    costs: *const c_char,
     out_num_known: *mut usize,
 ) -> weir_status {
-    guard("weir_program_load_profile", || {
+    guard("weir_program_load_costs", || {
         // SAFETY: the caller's pointers, as documented.
-        let (program, profile) =
-            unsafe { (handle::borrow(program.cast_const(), "program")?, string(profile, "profile")?) };
+        let (program, costs) =
+            unsafe { (handle::borrow(program.cast_const(), "program")?, string(costs, "costs")?) };
         // SAFETY: as above.
         let out = unsafe { out_value(out_num_known, "out_num_known") }?;
-        out.set(program.load_profile(profile)?);
+        out.set(program.load_costs(costs)?);
         Ok(())
     })
 }

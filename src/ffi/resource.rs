@@ -354,8 +354,7 @@ pub unsafe extern "C" fn weir_resource_from_id(
 }
 
 /// Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for
-/// each, "engine cpu:0: variable 'x' of container 'default' (1 references)", as weir_last_error_copy copies its text.
-/// "" if there are none.
+/// each, "engine cpu:0: variable 'x' of container 'default' (1 references)". "" if there are none.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).

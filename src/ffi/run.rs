@@ -2,13 +2,12 @@
 
 use super::argument::{array, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::{handle, notice, text};
+use super::{handle, notice};
 use crate::abi::*;
-use crate::base::{Code, Error, Ref, Result};
+use crate::base::{Error, Ref, Result};
 use crate::engine::{LaunchKey, Tensor};
 use crate::graph::{Program, Run, RunOptions};
 use crate::sync::ambient;
-use std::ffi::c_char;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
@@ -301,8 +300,8 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
 /// failed before it.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_wait(run: *mut weir_run, timeout_ns: u64) -> weir_status {
-    guard("weir_run_wait", || {
+pub unsafe extern "C" fn weir_run_synchronize(run: *mut weir_run, timeout_ns: u64) -> weir_status {
+    guard("weir_run_synchronize", || {
         // SAFETY: the caller's handle, as documented.
         unsafe { handle::borrow(run, "run") }?.wait(timeout_ns)
     })
@@ -343,7 +342,7 @@ pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir
 /// Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
 /// is done is left alone. The program can be run again at once.
 ///
-/// Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors:
+/// Thread safety: any thread. Blocking: never (weir_run_synchronize waits for the end). Ownership: none. Errors:
 /// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -352,39 +351,5 @@ pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {
         // SAFETY: the caller's handle, as documented.
         unsafe { handle::borrow(run, "run") }?.cancel();
         Ok(())
-    })
-}
-
-/// The status of the run (WEIR_OK until it is done, and if it succeeded) and, as weir_last_error_copy copies it, the
-/// error text, which names the node. Reading it changes nothing.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_error(
-    run: *const weir_run,
-    out_code: *mut weir_status,
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
-) -> weir_status {
-    guard("weir_run_error", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, run) = unsafe { (out_value(out_code, "out_code")?, handle::borrow(run, "run")?) };
-        let error = run.error();
-        let code = error.as_ref().map_or(0, |error| error.code().status());
-        if capacity == 0 && buffer.is_null() && out_length.is_null() {
-            out.set(code);
-            return Ok(());
-        }
-        let text = error.as_ref().map_or("", |error| error.message());
-        // SAFETY: the caller's buffer, as documented.
-        let copied = unsafe { text::copy(text, buffer, capacity, out_length) };
-        // A buffer that is too small does not withhold the code.
-        if copied.as_ref().err().is_none_or(|error| error.code() == Code::OutOfRange) {
-            out.set(code);
-        }
-        copied
     })
 }

@@ -4,7 +4,7 @@ use super::argument::{boolean, flags, out_const, out_ptr, out_value, string};
 use super::guard::{guard, guard_release};
 use super::{handle, task, text};
 use crate::abi::*;
-use crate::base::{Code, Error};
+use crate::base::Error;
 use crate::engine::{self, Stream, StreamAttr};
 use std::ffi::{c_char, c_void};
 
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn weir_stream_attr_set_name(attr: *mut weir_stream_attr, 
     })
 }
 
-/// Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+/// Copies the name that was set, "" if none.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -355,7 +355,7 @@ pub unsafe extern "C" fn weir_enqueue_task(
 }
 
 /// Waits until all work is done that was queued on the stream before this call. Returns the stream's failure the first
-/// time; after that WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until
+/// time; after that WEIR_OK, while the stream stays failed (weir_stream_get_failure) and refuses work until
 /// weir_stream_clear_error.
 ///
 /// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
@@ -383,40 +383,6 @@ pub unsafe extern "C" fn weir_stream_query(stream: *const weir_stream, out_done:
         let (out, stream) = unsafe { (out_value(out_done, "out_done")?, handle::borrow(stream, "stream")?) };
         out.set(i32::from(stream.is_idle()));
         Ok(())
-    })
-}
-
-/// The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading
-/// it changes nothing.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_stream_error(
-    stream: *const weir_stream,
-    out_code: *mut weir_status,
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
-) -> weir_status {
-    guard("weir_stream_error", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, stream) = unsafe { (out_value(out_code, "out_code")?, handle::borrow(stream, "stream")?) };
-        let error = stream.error();
-        let code = error.as_ref().map_or(0, |error| error.code().status());
-        if capacity == 0 && buffer.is_null() && out_length.is_null() {
-            out.set(code);
-            return Ok(());
-        }
-        let text = error.as_ref().map_or("", |error| error.message());
-        // SAFETY: the caller's buffer, as documented.
-        let copied = unsafe { text::copy(text, buffer, capacity, out_length) };
-        // A buffer that is too small does not withhold the code.
-        if copied.as_ref().err().is_none_or(|error| error.code() == Code::OutOfRange) {
-            out.set(code);
-        }
-        copied
     })
 }
 

@@ -10,68 +10,53 @@ use std::ffi::c_void;
 
 /// Waits until all work is done that was queued before this call, on every stream of every engine, but not for later
 /// work: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
-/// error of each engine that this call, in any of its forms, has not returned yet: the code of the first, and the texts
-/// of all. Streams, engines and domains still report their errors themselves. Work of devices for runs of programs is
-/// covered too.
+/// error of each engine that this call has not returned yet: the code of the first, and the texts of all. Streams,
+/// engines and domains still report their errors themselves. Work of devices for runs of programs is covered too.
+///
+/// `results` (NULL, 0 and NULL: none wanted) receives an entry for each engine, in the order of their creation. Set
+/// struct_size of the first: it is the distance between entries. *out_count is the number of engines. The work to wait
+/// for is noted on all engines before the first wait, so all proceed at once, and a late engine does not hide the
+/// results of the others.
 ///
 /// Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as
 /// are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
 /// may be possible there.
 ///
-/// Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs, it helps or refuses.
-/// Ownership: none. Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker
-/// that the work needs; else a late error.
+/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
+/// a thread of a pool that the work needs, it helps or refuses. Ownership: the caller's array. Errors:
+/// DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that
+/// the work needs; a late error (results are filled all the same, and the code is that of the first engine whose status
+/// is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for); INVALID_ARGUMENT
+/// (results or out_count NULL where the other is not, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn weir_sync_devices() -> weir_status {
-    guard("weir_sync_devices", || engine::sync_all(Extent::Everything, WEIR_TIMEOUT_INFINITE))
-}
-
-/// As weir_sync_devices, for at most timeout_ns (0 = poll once).
-///
-/// Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
-/// Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn weir_sync_devices_timeout(timeout_ns: u64) -> weir_status {
-    guard("weir_sync_devices_timeout", || engine::sync_all(Extent::Everything, timeout_ns))
-}
-
-/// As weir_sync_devices_timeout, with a result for each engine, in the order of their creation. The work to wait for on
-/// each engine is noted before the first wait, so all engines proceed at once; a late engine does not hide the results
-/// of the others. Set struct_size of the first entry: it is the distance between entries. out_count receives the number
-/// of engines.
-///
-/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed.
-/// Ownership: the caller's array. Errors: the code of the first engine whose status is not WEIR_OK (results are filled
-/// all the same); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set,
-/// nothing was waited for); INVALID_ARGUMENT (NULL, struct_size).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_sync_devices_status(
+pub unsafe extern "C" fn weir_sync_devices(
     timeout_ns: u64,
     results: *mut weir_engine_sync,
     capacity: usize,
     out_count: *mut usize,
 ) -> weir_status {
-    guard("weir_sync_devices_status", || {
+    guard("weir_sync_devices", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { sync_each(Extent::Everything, timeout_ns, results, capacity, out_count) }
+        unsafe { sync(Extent::Everything, timeout_ns, results, capacity, out_count) }
     })
 }
 
-/// Waits for these engines, with a result for each.
+/// Waits for these engines, with a result for each if the caller wants them.
 ///
 /// # Safety
 /// `results` is NULL or has `capacity` writable entries, with the distance given in the first of them; `out_count` is
 /// NULL or writable.
-pub(super) unsafe fn sync_each(
+pub(super) unsafe fn sync(
     extent: Extent,
     timeout_ns: u64,
     results: *mut weir_engine_sync,
     capacity: usize,
     out_count: *mut usize,
 ) -> Result<()> {
+    if results.is_null() && capacity == 0 && out_count.is_null() {
+        return engine::sync_all(extent, timeout_ns);
+    }
     // SAFETY: as demanded of the caller.
     let out = unsafe {
         let out = out_value(out_count, "out_count")?;

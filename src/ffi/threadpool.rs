@@ -84,10 +84,10 @@ pub unsafe extern "C" fn weir_threadpool_create_with_attr(
     })
 }
 
-/// The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
-/// copies it: "H5: parallel_for ran index 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for
-/// 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool continues after that. Empty if
-/// there is neither, and without checking mode.
+/// The first clause of docs/threadpool.md that a pool in checking mode has broken, and how: "H5: parallel_for ran index
+/// 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for 1 s, and the pool has begun none of 2
+/// calls that it had accepted: ..."; the pool continues after that. Empty if there is neither, and without checking
+/// mode.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).

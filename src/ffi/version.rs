@@ -2,7 +2,7 @@
 
 use super::argument::out_value;
 use super::guard::{guard, guard_value, release_ended_pools};
-use super::{last_error, text, versioned};
+use super::{last_error, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, live};
 use crate::memory::heap;
@@ -81,33 +81,6 @@ pub extern "C" fn weir_status_name(status: weir_status) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_last_error_message() -> *const c_char {
     guard_value(c"".as_ptr(), last_error::pointer)
-}
-
-/// Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
-/// NUL. capacity 0 only asks for the length (buffer may then be NULL); with a buffer out_length may be NULL.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set, the text kept).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_last_error_copy(
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
-) -> weir_status {
-    let mut code = 0;
-    let copied = guard_value(Err(Error::internal("panic")), || {
-        // SAFETY: the caller's buffer, as documented.
-        last_error::with_text(|message| unsafe { text::copy(message, buffer, capacity, out_length) })
-    });
-    if let Err(error) = copied {
-        // The text must survive a buffer that is too small.
-        code = error.code().status();
-        if error.code() != Code::OutOfRange {
-            last_error::set_message("weir_last_error_copy", error.message());
-        }
-    }
-    code
 }
 
 /// Fills *out_info with the library's counters: threads by origin, allocations made, live objects by kind. Copies of

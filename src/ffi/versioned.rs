@@ -60,7 +60,7 @@ versioned! {
     weir_allocator_vtable: release: usize,
     weir_memory_info: fragmentation: f64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
-    weir_run_failure: engine: [std::ffi::c_char; 64],
+    weir_failure: not_run_capacity: usize,
     weir_program_counters: running: u64,
     weir_notice: reserved: u32,
     weir_node_stats: name: [std::ffi::c_char; 128],

@@ -16,7 +16,7 @@ use super::compile::facts::CompileFacts;
 use super::compile::layout::{BYTES_PER_NODE, compile, folded};
 use super::compile::place;
 use super::compile::raise;
-use super::observe::profile;
+use super::observe::saved_costs;
 use super::plan::effects;
 use super::run::partial::PartialPrograms;
 use super::run::program::Program;
@@ -135,8 +135,8 @@ fn compile_part(
             (compiled, facts, placed.into_devices())
         }
     };
-    let numbers = profile::numbers(&compiled.plan, &whole.plan);
-    profile::learn(&compiled, whole, &numbers);
+    let numbers = saved_costs::numbers(&compiled.plan, &whole.plan);
+    saved_costs::learn(&compiled, whole, &numbers);
     compiled.figures = whole.figures.as_ref().map(|figures| figures.shared(&numbers));
     compiled.tallies = Arc::clone(&whole.tallies);
     compiled.admission = whole.admission.clone();

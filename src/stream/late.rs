@@ -6,8 +6,8 @@
 //! |-----------------------|-------------------------------------------|--------------------------------------------|
 //! | the queue's own latch | `weir_stream_synchronize`                 | its failure, once (`latch`)                |
 //! | the engine            | `weir_engine_synchronize`                 | the first failure that it has not told     |
-//! | the domain            | `weir_sync_domain*`, scopes of the domain | per engine, the first that it has not told |
-//! | everything            | `weir_sync_devices*`, scopes              | per engine, the first that it has not told |
+//! | the domain            | `weir_sync_domain`, scopes of the domain  | per engine, the first that it has not told |
+//! | everything            | `weir_sync_devices`, scopes               | per engine, the first that it has not told |
 //!
 //! Each has its own mark on each failure, so that none takes a failure away from another. Reporting a failure marks all
 //! of that engine's as reported: they usually follow from it, and their streams keep their own.

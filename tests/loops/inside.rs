@@ -154,7 +154,7 @@ fn figures_of_all_slots_are_one_node_s() {
         let counts: Vec<u64> = figures.iter().filter(|f| f.name == name).map(|f| f.count).collect();
         assert_eq!((counts.len(), counts[0], counts[1..].iter().sum::<u64>()), (4, calls * POOLS as u64, 0), "{name}");
     }
-    let profile = program.save_profile();
+    let profile = program.save_costs();
     assert_eq!(profile.lines().filter(|line| line.ends_with("loop/body/late")).count(), 1, "{profile}");
     assert!(profile.lines().any(|line| line.ends_with(" 10 loop")), "{profile}");
 }

@@ -78,7 +78,7 @@ int32_t body_task(void *arg) {
 
 /* Inside of anything of weir's the waits for everything are refused, always. */
 static void try_sync_inside(void) {
-    weir_status status = weir_sync_devices_timeout(1000);
+    weir_status status = weir_sync_devices(1000, NULL, 0, NULL);
     if (status != WEIR_FAILED_PRECONDITION) finding("sync-inside", "weir_sync_devices in a kernel says %s", weir_status_name(status));
 }
 
@@ -103,7 +103,7 @@ static weir_status call_program(body *b, weir_kernel_context *context, const val
         weir_run *run = NULL;
         MUST(weir_stream_create(b->world->cpu, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream));
         MUST(weir_program_start(b->program, stream, inputs, num_in, outputs, num_out, NULL, &run));
-        status = weir_run_wait(run, WEIR_TIMEOUT_INFINITE);
+        status = weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE);
         weir_run_release(run);
         weir_stream_release(stream);
     }

@@ -115,7 +115,7 @@ static void act_start(caller *c, pending *p) {
         weir_run_release(p->run);
         p->run = NULL;
     } else if (a->then != WAIT_LATER) {
-        status = weir_run_wait(p->run, a->count == 1 ? 100000 : WEIR_TIMEOUT_INFINITE);
+        status = weir_run_synchronize(p->run, a->count == 1 ? 100000 : WEIR_TIMEOUT_INFINITE);
         bool later = (status == WEIR_DEADLINE_EXCEEDED && a->count == 1) || (status == WEIR_FAILED_PRECONDITION && c->inside);
         if (status == WEIR_FAILED_PRECONDITION && c->inside) count_refusal();
         if (!later) judge(p, status);
@@ -307,7 +307,7 @@ static void perform(caller *c, int i) {
         check_wait_for_all(c, "weir_engine_synchronize", weir_engine_synchronize(e, WEIR_TIMEOUT_INFINITE));
         break;
     }
-    case ACT_SYNC_ALL: check_wait_for_all(c, "weir_sync_devices", weir_sync_devices()); break;
+    case ACT_SYNC_ALL: check_wait_for_all(c, "weir_sync_devices", weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL)); break;
     default: break;
     }
     watch_progress();
@@ -378,7 +378,7 @@ static void finish_caller(caller *c) {
     for (int i = 0; i < c->plan->num_acts; i++) {
         pending *p = &c->pendings[i];
         if (p->run == NULL) continue;
-        if (!p->settled) judge(p, weir_run_wait(p->run, WEIR_TIMEOUT_INFINITE));
+        if (!p->settled) judge(p, weir_run_synchronize(p->run, WEIR_TIMEOUT_INFINITE));
         weir_run_release(p->run);
         p->run = NULL;
     }

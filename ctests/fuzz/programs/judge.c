@@ -179,7 +179,7 @@ static void told_of_end(void *ctx, weir_status status, weir_run *run) {
     if (run != NULL && done == 0) finding("notice", "a%d: told before the run is over", p->act->id);
     bool can_end = status == WEIR_OK || is_late_failure(status) || status == WEIR_FAILED_PRECONDITION;
     if (!can_end) finding("notice", "a%d: told of %s", p->act->id, weir_status_name(status));
-    status = weir_sync_devices_timeout(1000);
+    status = weir_sync_devices(1000, NULL, 0, NULL);
     /* In the call that asks, of what is over already, the caller may be a thread of the host's own. */
     bool legal = status == WEIR_FAILED_PRECONDITION;
     if (!legal) finding("sync-inside", "weir_sync_devices in a notice says %s", weir_status_name(status));

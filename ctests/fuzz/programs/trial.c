@@ -21,7 +21,7 @@ static void check_synced(world *w) {
     weir_status status = WEIR_OK;
     watch_phase("weir_sync_devices at the end");
     for (int i = 0; i < 3; i++) {
-        status = weir_sync_devices_timeout(limit);
+        status = weir_sync_devices(limit, NULL, 0, NULL);
         if (status == WEIR_OK) break;
         bool late = status == WEIR_DATA_LOSS || status == WEIR_DEADLINE_EXCEEDED || status == WEIR_UNAVAILABLE || status == WEIR_ABORTED;
         if (!late || !atomic_load(&w->late_errors)) break;

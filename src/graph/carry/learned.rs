@@ -28,7 +28,7 @@ pub(in crate::graph) struct Learned {
     pub all_ns: AtomicU64,
     /// The costs of some nodes are unknown until a run has measured them.
     pub is_unknown: AtomicBool,
-    /// The costs come from a profile: the first measurement is averaged like any other.
+    /// The costs were loaded: the first measurement is averaged like any other.
     pub primed: AtomicBool,
     /// Runs that were measured.
     pub runs: AtomicU64,

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub(in crate::graph) mod dump;
-pub(in crate::graph) mod profile;
 pub(in crate::graph) mod report;
+pub(in crate::graph) mod saved_costs;
 
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::compile::facts::CompileFacts;

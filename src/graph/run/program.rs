@@ -15,7 +15,7 @@ use crate::graph::carry::figures::{NodeStats, ProgramCounters};
 use crate::graph::carry::state::RunState;
 use crate::graph::compile::facts::CompileFacts;
 use crate::graph::observe::dump::{self, DumpFormat};
-use crate::graph::observe::profile;
+use crate::graph::observe::saved_costs;
 use crate::graph::observe::report::{ReportFormat, report};
 use crate::graph::observe::{KeptPart, Subject};
 use crate::graph::plan::{Plan, Port};
@@ -156,14 +156,14 @@ impl Program {
     }
 
     /// The costs that runs have learned, as text.
-    pub fn save_profile(&self) -> String {
-        profile::save(&self.runs.compiled)
+    pub fn save_costs(&self) -> String {
+        saved_costs::save(&self.runs.compiled)
     }
 
-    /// Takes costs and iterations from a profile, and returns how many of its nodes were known. A text that is not a
-    /// profile changes nothing.
-    pub fn load_profile(&self, text: &str) -> Result<usize> {
-        profile::load(&self.runs.compiled, text)
+    /// Takes costs and iterations from saved costs, and returns how many of the nodes were known. Any other text
+    /// changes nothing.
+    pub fn load_costs(&self, text: &str) -> Result<usize> {
+        saved_costs::load(&self.runs.compiled, text)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A line for each node, in the program's order: its cost in nanoseconds, the iterations of a loop or `-`, its name.
 //! Nodes are found by name; nodes of the same name are matched in their order. Nodes that are not found are left alone:
-//! a profile affects only where and when nodes run, never their results.
+//! costs affect only where and when nodes run, never their results.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-const HEADER: &str = "weir profile 1";
+const HEADER: &str = "weir costs 1";
 
 /// The indices of the nodes of each name.
 type Places<'a> = HashMap<&'a str, Vec<usize>>;
@@ -34,8 +34,8 @@ pub(in crate::graph) fn save(Compiled { plan, learned, .. }: &Compiled) -> Strin
     text
 }
 
-/// Takes costs and iterations from a profile, and returns how many of its nodes were known. A text that is not a
-/// profile changes nothing.
+/// Takes costs and iterations from saved costs, and returns how many of the nodes were known. Any other text changes
+/// nothing.
 pub(in crate::graph) fn load(Compiled { plan, learned, .. }: &Compiled, text: &str) -> Result<usize> {
     let lines = parse(text)?;
     let places = places(plan);
@@ -92,7 +92,7 @@ pub(in crate::graph) fn learn(part: &Compiled, whole: &Compiled, numbers: &[u32]
     learned.weigh(&part.plan);
 }
 
-/// The nodes that a profile lists; of copies the first.
+/// The nodes that saved costs list; of copies the first.
 fn nodes(plan: &Plan) -> impl Iterator<Item = usize> {
     let is_told = |&node: &u32| plan.is_step(node) && plan.origin(node) == node;
     (0..plan.len() as u32).filter(is_told).map(|node| node as usize)
@@ -118,10 +118,10 @@ struct Line {
 fn parse(text: &str) -> Result<Vec<Line>> {
     let mut lines = text.lines();
     if lines.next() != Some(HEADER) {
-        return Err(Error::invalid(format!("the text is no profile: its first line is not '{HEADER}'")));
+        return Err(Error::invalid(format!("the text is no saved costs: its first line is not '{HEADER}'")));
     }
     lines.enumerate().map(|(i, line)| parse_line(line).ok_or(i + 2)).collect::<Result<_, usize>>().map_err(|number| {
-        Error::invalid(format!("the profile's line {number} is not: nanoseconds, iterations or '-', name"))
+        Error::invalid(format!("line {number} is not: nanoseconds, iterations or '-', name"))
     })
 }
 
@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn a_broken_line_is_named() {
         let message = |text: &str| parse(text).err().map(|error| error.message().to_owned());
-        assert_eq!(message("weir profile 1\n10 - a\n7 3 loop\n"), None);
-        assert!(message("").unwrap().contains("no profile"));
-        assert!(message("weir profile 2\n").unwrap().contains("no profile"));
-        assert!(message("weir profile 1\n10 - a\n10 a\n").unwrap().contains("line 3"));
-        assert!(message("weir profile 1\n-1 - a\n").unwrap().contains("line 2"));
-        assert!(message("weir profile 1\n1 - a\\x\n").unwrap().contains("line 2"));
+        assert_eq!(message("weir costs 1\n10 - a\n7 3 loop\n"), None);
+        assert!(message("").unwrap().contains("no saved costs"));
+        assert!(message("weir costs 2\n").unwrap().contains("no saved costs"));
+        assert!(message("weir costs 1\n10 - a\n10 a\n").unwrap().contains("line 3"));
+        assert!(message("weir costs 1\n-1 - a\n").unwrap().contains("line 2"));
+        assert!(message("weir costs 1\n1 - a\\x\n").unwrap().contains("line 2"));
     }
 }
