@@ -1,4 +1,6 @@
 //! An engine's memory: host-provided allocators, and figures.
+//!
+//! Chapter: Memory.
 use std::ffi::c_void;
 
 /// A host-provided allocator for the memory of engines: host memory on CPU engines, device memory on other engines.
@@ -47,6 +49,8 @@ pub enum weir_memory_mode_value {
 }
 
 /// Figures of an engine's memory at one moment. Sizes are in bytes.
+///
+/// Chapter: Memory figures.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_memory_info {
@@ -92,6 +96,8 @@ pub struct weir_memory_info {
 }
 
 /// The host memory that a device copies directly from and to.
+///
+/// Chapter: Memory figures.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_pinning {

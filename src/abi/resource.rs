@@ -1,4 +1,6 @@
 //! Resources: kinds, flags, information, tables.
+//!
+//! Chapter: Resources.
 use super::{weir_resource, weir_status, weir_tensor_desc};
 use std::ffi::{c_char, c_void};
 
@@ -54,6 +56,8 @@ pub struct weir_resource_info {
 }
 
 /// Flags of weir_variable_create.
+///
+/// Chapter: Variable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_variable_flags {
@@ -65,9 +69,13 @@ pub enum weir_variable_flags {
 }
 
 /// The key type of a table: one of enum weir_table_key_value.
+///
+/// Chapter: Lookup table.
 pub type weir_table_key = u32;
 
 /// Key types of tables.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_table_key_value {
@@ -78,6 +86,8 @@ pub enum weir_table_key_value {
 }
 
 /// Descriptor of a table.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_desc {
@@ -92,6 +102,8 @@ pub struct weir_table_desc {
 }
 
 /// Keys of one call: `integers`, or `bytes` with `lengths`, according to the table's key type; the others are NULL.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_keys {
@@ -108,6 +120,8 @@ pub struct weir_table_keys {
 }
 
 /// Output arrays of weir_table_export. Arrays that are NULL with a capacity of 0 are left out.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_contents {

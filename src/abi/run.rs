@@ -1,4 +1,6 @@
 //! Failures and figures of runs.
+//!
+//! Chapter: Failures.
 #![forbid(unsafe_code)]
 
 use super::weir_status;
@@ -36,6 +38,8 @@ pub struct weir_failure {
 }
 
 /// Counters of the runs of a program since it was compiled.
+///
+/// Chapter: Statistics.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_program_counters {
@@ -54,6 +58,8 @@ pub struct weir_program_counters {
 }
 
 /// Time that a node has taken, over all runs since the program was compiled.
+///
+/// Chapter: Statistics.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_node_stats {

@@ -1,4 +1,6 @@
 //! Tensors: element types, descriptors and views.
+//!
+//! Chapter: Tensor.
 #![forbid(unsafe_code)]
 use std::ffi::c_void;
 

@@ -1,4 +1,6 @@
 //! Compiling a graph, and the compiled program.
+//!
+//! Chapter: Program.
 
 use super::argument::{array, flags, out_ptr, out_value};
 use super::graph::dump_format;
@@ -247,6 +249,8 @@ pub unsafe extern "C" fn weir_program_get_output_desc(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_dump(
@@ -271,6 +275,8 @@ pub unsafe extern "C" fn weir_program_dump(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_report(

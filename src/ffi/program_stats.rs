@@ -1,4 +1,6 @@
 //! Counters and learned costs of a program: runs, times of nodes, profiles.
+//!
+//! Chapter: Statistics.
 
 use super::argument::{out_value, string};
 use super::guard::guard;
@@ -120,8 +122,7 @@ pub unsafe extern "C" fn weir_program_load_costs(
 ) -> weir_status {
     guard("weir_program_load_costs", || {
         // SAFETY: the caller's pointers, as documented.
-        let (program, costs) =
-            unsafe { (handle::borrow(program.cast_const(), "program")?, string(costs, "costs")?) };
+        let (program, costs) = unsafe { (handle::borrow(program.cast_const(), "program")?, string(costs, "costs")?) };
         // SAFETY: as above.
         let out = unsafe { out_value(out_num_known, "out_num_known") }?;
         out.set(program.load_costs(costs)?);

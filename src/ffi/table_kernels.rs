@@ -1,4 +1,6 @@
 //! Kernels on tables.
+//!
+//! Chapter: Lookup table.
 
 use super::argument::out_ptr;
 use super::guard::guard;

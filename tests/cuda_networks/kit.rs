@@ -55,7 +55,7 @@ unsafe extern "C" {
     fn weir_graph_add_cond(
         graph: *mut RawGraph,
         name: *const c_char,
-        desc: *const weir_cond_desc,
+        desc: *const c_void,
         outputs: *mut u64,
         num_outputs: usize,
         node: *mut u64,
@@ -227,8 +227,9 @@ impl<'a> Graph<'a> {
             inputs: inputs.as_ptr(),
             num_inputs: inputs.len(),
         };
+        let desc = (&raw const desc).cast();
         // SAFETY: as above.
-        ok(unsafe { weir_graph_add_cond(self.graph, name.as_ptr(), &desc, outputs.as_mut_ptr(), N, null_mut()) });
+        ok(unsafe { weir_graph_add_cond(self.graph, name.as_ptr(), desc, outputs.as_mut_ptr(), N, null_mut()) });
         outputs
     }
 
