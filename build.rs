@@ -177,7 +177,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "Who creates a built-in kernel that was created before, for the same device and with the same settings, is given the same kernel in a handle of its own: name, cost and engine are the handle's. The cache keeps no engine, pool or packed weights alive, and is empty when the last engine is released. Kernels of the host are not in it. The environment variable WEIR_KERNEL_CACHE_CAPACITY, 0 to 1048576, says how many kernels are kept if weir_kernel_cache_set_capacity does not; it is read once per process, and any other value is INVALID_ARGUMENT where a built-in kernel is created.",
     ),
     (
-        "weir_tensor_create_dynamic",
+        "weir_kernel_context_allocate_output",
         "Shapes that a run decides",
         "An output may have a shape that only its kernel knows, when it runs: what a tokenizer, a filter or a search finds. Such dimensions are WEIR_DIM_DYNAMIC in every description; the kernel says what they are and gets memory, those behind it see them in their views, and the host reads them from a dynamic tensor.",
     ),

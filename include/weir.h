@@ -30,8 +30,8 @@
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices, weir_async_scope_begin, weir_time_ns
  *   domain              weir_domain_create, weir_engine_attr_set_domain, weir_sync_domain, weir_engine_get_name
- *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
- *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
+ *   buffer              weir_buffer_create, weir_buffer_pin, weir_memory
+ *   tensor              weir_tensor_desc, weir_tensor_create, weir_memory
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
  *   moving elements     weir_kernel_create_transpose, _concat, _slice, _pad, _reshape, _gather
@@ -39,7 +39,7 @@
  *   kernel of a device  weir_kernel_create_named
  *   kernel cache        weir_kernel_cache_set_capacity, weir_kernel_cache_get_info
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
- *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
+ *   shapes of a run     weir_tensor_create, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   convolution         weir_kernel_create_conv, weir_kernel_create_pooling
  *   recurrent cells     weir_kernel_create_lstm, weir_kernel_create_gru
@@ -437,6 +437,16 @@ typedef enum weir_memory_mode_value {
    */
   WEIR_MEMORY_MODE_DIRECT = 2,
 } weir_memory_mode_value;
+
+/** Where the memory of a tensor or a buffer comes from, if it is not new memory of its engine's. */
+typedef enum weir_memory_source_value {
+  /** Memory of the caller's that the engine's kernels can reach. */
+  WEIR_MEMORY_FOREIGN = 0,
+  /** A part of a buffer, for a tensor. */
+  WEIR_MEMORY_BUFFER = 1,
+  /** New host memory that a device copies directly from and to, for an object of a CPU engine. */
+  WEIR_MEMORY_PINNED = 2,
+} weir_memory_source_value;
 
 /** Reasons for which weir starts a thread. There are no others. */
 typedef enum weir_thread_origin_value {
@@ -894,7 +904,7 @@ typedef enum weir_variable_flags {
 
 /** The host memory that a device copies directly from and to. */
 typedef enum weir_pinning {
-  /** Memory that weir allocates for it: weir_tensor_create_pinned, weir_buffer_create_pinned. */
+  /** Memory that weir allocates for it: WEIR_MEMORY_PINNED. */
   WEIR_PINNING_ALLOCATES = 1,
   /** Memory allocated elsewhere, too: weir_buffer_pin. */
   WEIR_PINNING_REGISTERS = 2,
@@ -2094,7 +2104,7 @@ typedef struct weir_emulated_race {
  * them.
  *
  * On an engine of another kind `allocate` returns an address that the engine's device can use, as
- * weir_tensor_create_from takes one; the host may be unable to access it. Tensors, scratch and the values of runs lie
+ * weir_memory takes one (`data`); the host may be unable to access it. Tensors, scratch and the values of runs lie
  * there; the device's own needs (libraries, recordings) and pinned host memory do not. Memory is given back only when
  * no work submitted to a stream before uses it any more.
  */
@@ -2183,6 +2193,49 @@ typedef struct weir_engine_sync {
   /** The text of the failure, cut if too long. */
   char message[256];
 } weir_engine_sync;
+
+/** Where memory comes from: one of enum weir_memory_source_value. */
+typedef uint32_t weir_memory_source;
+
+/** Memory for weir_tensor_create and weir_buffer_create. */
+typedef struct weir_memory {
+  /** sizeof(weir_memory), set by the caller. */
+  size_t struct_size;
+  /** Which of the members below count; those of other sources are 0. */
+  weir_memory_source source;
+  /** 0. */
+  uint32_t reserved;
+  /** FOREIGN: the elements, dense and row-major, aligned to the element size. NULL only for no bytes. */
+  void *data;
+  /**
+   * FOREIGN: size of the memory at data; 0 = as large as the object. For a tensor whose shape a run decides it is the
+   * most that a run may store.
+   */
+  size_t bytes;
+  /**
+   * FOREIGN, may be NULL: called with release_ctx exactly once, when nothing uses the memory any more: no reference
+   * to the object, no tensor on the buffer, no queued work with such a tensor. It is called in the thread that drops
+   * the last use: one that releases a handle, or one that works for a stream or a run. Not called if the creation
+   * fails. Without it the memory must live until nothing uses it any more.
+   */
+  weir_destroy_fn release;
+  /** Argument of release. */
+  void *release_ctx;
+  /**
+   * BUFFER: a buffer of the same engine, which the tensor keeps. Any number of tensors may lie on a buffer and
+   * overlap; a call of a kernel still refuses an output that shares memory with its other tensors.
+   */
+  struct weir_buffer *buffer;
+  /** BUFFER: byte of the buffer that the tensor begins at. */
+  size_t offset;
+  /**
+   * PINNED: an engine. Copies between the object and this engine's memory proceed by themselves, while copies of
+   * other memory may be staged, or block the submitting thread. If its device pins no memory (`pinning` of
+   * weir_memory_info is 0), or is the host, the memory is ordinary, so the same program works everywhere. It is
+   * counted in weir_memory_info of this engine, under its limit, and returns to it; the object may outlive both.
+   */
+  struct weir_engine *device;
+} weir_memory;
 
 /**
  * The body of a host kernel. Inputs, outputs, scratch and the pool come from `context`, which is valid until the
@@ -4945,35 +4998,19 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const struct weir_
  */
 
 /**
- * Creates a buffer of `bytes` bytes in the engine's memory, with the engine's alignment and any contents. 0 bytes are
- * legal.
+ * Creates a buffer of `bytes` bytes: memory without a shape, with any contents; 0 bytes are legal. `from` NULL: new
+ * memory of the engine's, with its alignment; else FOREIGN or PINNED memory.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
- * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: never; as long as the device takes to pin memory, when another region of it is
+ * needed. Ownership: the caller owns one reference to *out_buffer; from is copied. Errors: INVALID_ARGUMENT (NULL; of
+ * from: its source, members that do not belong to it, NULL data unless bytes is 0, PINNED for an engine that is no CPU
+ * engine); OUT_OF_RANGE (no memory at this address is that large, or the memory is too small); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_buffer_create(struct weir_engine *engine,
                                size_t bytes,
-                               struct weir_buffer **out_buffer);
-
-/**
- * Creates a buffer over memory of the caller's that the engine's kernels can reach. `release` (may be NULL) is called
- * with `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it,
- * no queued work with such a tensor. It is called in the thread that drops the last use: one that releases a handle,
- * or one that works for a stream or a run. It is not called if this call fails.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must
- * live until release is called, or, without release, until nothing uses it any more. Errors: INVALID_ARGUMENT (NULL
- * data unless bytes is 0); OUT_OF_RANGE (no memory at this address is that large).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_buffer_import(struct weir_engine *engine,
-                               void *data,
-                               size_t bytes,
-                               weir_destroy_fn release,
-                               void *release_ctx,
+                               const struct weir_memory *from,
                                struct weir_buffer **out_buffer);
 
 /**
@@ -5006,7 +5043,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_data(const struct weir_buffe
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_size(const struct weir_buffer *buffer, size_t *out_bytes);
 
 /**
- * The engine whose memory the buffer is in, or that it was imported for.
+ * The engine whose memory the buffer is in, or whose kernels reach it.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the buffer.
  * Errors: INVALID_ARGUMENT.
@@ -5015,21 +5052,6 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_buffer_get_engine(const struct weir_buffer *buffer,
                                    struct weir_engine **out_engine);
-
-/**
- * Creates a tensor over the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer
- * and overlap; a call of a kernel still refuses an output that shares memory with its other tensors.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied,
- * and the tensor keeps the buffer. Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not
- * aligned to the element size); OUT_OF_RANGE if the tensor reaches beyond the buffer's end.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_on_buffer(struct weir_buffer *buffer,
-                                         const struct weir_tensor_desc *desc,
-                                         size_t offset,
-                                         struct weir_tensor **out_tensor);
 
 
 /* ---- Tensor ------------------------------------------------------------------------------------------------------
@@ -5051,36 +5073,29 @@ WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
- * Creates a tensor in the engine's memory: zeros on a CPU engine, any contents on others (weir_enqueue_fill).
+ * Creates a tensor. `from` NULL: in new memory of the engine's, zeros on a CPU engine, any contents on others
+ * (weir_enqueue_fill); else in the memory that it names, as it is, or zeros in pinned memory.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
- * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
- * RESOURCE_EXHAUSTED.
+ * A `desc` with dimensions of WEIR_DIM_DYNAMIC makes a tensor whose shape is decided by the run that writes it: it is
+ * passed to runs as an output whose shape is open, and may be an input of such a shape. A run whose output shape does
+ * not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows, or
+ * is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and
+ * addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
+ * fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
+ *
+ * Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device
+ * takes to pin memory, when another region of it is needed. Ownership: the caller owns one reference to *out_tensor;
+ * desc and from are copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, negative dimension; of from: its
+ * source, members that do not belong to it, NULL or misaligned data, a buffer of another engine, PINNED for an engine
+ * that is no CPU engine, open dimensions in a buffer or pinned memory); OUT_OF_RANGE if the size overflows, or the
+ * memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's engine); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_create(struct weir_engine *engine,
                                const struct weir_tensor_desc *desc,
+                               const struct weir_memory *from,
                                struct weir_tensor **out_tensor);
-
-/**
- * Creates a tensor over memory of the caller's that the engine's device can use: `data` holds the elements, dense and
- * row-major, aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when
- * nothing uses the memory any more; not if this call fails.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
- * must live until release is called, or, without release, until the tensor and all work on it are gone.
- * Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension);
- * OUT_OF_RANGE.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_from(struct weir_engine *engine,
-                                    const struct weir_tensor_desc *desc,
-                                    void *data,
-                                    weir_destroy_fn release,
-                                    void *release_ctx,
-                                    struct weir_tensor **out_tensor);
 
 /**
  * Takes one more reference.
@@ -5134,41 +5149,9 @@ weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
 
 /**
- * Creates a tensor of zeros in host memory that `device` copies directly from and to: such copies proceed by
- * themselves, while copies of other memory may be staged, or block the submitting thread. `engine` is a CPU engine:
- * for it, and for programs, this is a tensor like any other. `device` is any engine; if its device pins no memory
- * (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program works
- * everywhere. The memory is counted in weir_memory_info of `device`, under its limit, and returns to it.
- *
- * Thread safety: any thread. Blocking: as long as the device takes to pin memory, when another region is needed.
- * Ownership: the caller owns one reference to *out_tensor, which may outlive both engines; desc is copied. Errors:
- * INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if
- * the size overflows; RESOURCE_EXHAUSTED.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_pinned(struct weir_engine *engine,
-                                      const struct weir_tensor_desc *desc,
-                                      struct weir_engine *device,
-                                      struct weir_tensor **out_tensor);
-
-/**
- * As weir_tensor_create_pinned, without a shape: `bytes` bytes with any contents. 0 bytes are legal.
- *
- * Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to
- * *out_buffer. Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_buffer_create_pinned(struct weir_engine *engine,
-                                      size_t bytes,
-                                      struct weir_engine *device,
-                                      struct weir_buffer **out_buffer);
-
-/**
- * Pins existing memory, above all that of weir_buffer_import, for copies by `device`, until the buffer ends: before
- * its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be pinned for
- * several engines, one after the other.
+ * Pins existing memory, above all that of the caller (WEIR_MEMORY_FOREIGN), for copies by `device`, until the buffer
+ * ends: before its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be
+ * pinned for several engines, one after the other.
  *
  * Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
  * buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED
@@ -6086,43 +6069,6 @@ weir_status weir_kernel_context_run_program(const struct weir_kernel_context *co
  * finds. Such dimensions are WEIR_DIM_DYNAMIC in every description; the kernel says what they are and gets
  * memory, those behind it see them in their views, and the host reads them from a dynamic tensor.
  */
-
-/**
- * Creates a tensor whose shape is decided by the run that writes it: it is passed to runs as an output whose shape is
- * open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run whose output shape does not match `desc` fails.
- * Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc,
- * weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and addresses obtained before are no
- * longer valid. It can be an input whose shape is open too.
- *
- * Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
- * one reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open
- * dimension).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_dynamic(struct weir_engine *engine,
-                                       const struct weir_tensor_desc *desc,
-                                       struct weir_tensor **out_tensor);
-
-/**
- * As weir_tensor_create_dynamic, over `capacity` bytes of the caller's at `data`, aligned to the element size; the
- * address stays. A run whose output does not fit fails with OUT_OF_RANGE and both sizes in its text, and leaves all
- * its dynamic outputs unchanged. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses
- * the memory any more; not if this call fails.
- *
- * Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
- * one reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor
- * and all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_dynamic_from(struct weir_engine *engine,
-                                            const struct weir_tensor_desc *desc,
-                                            void *data,
-                                            size_t capacity,
-                                            weir_destroy_fn release,
-                                            void *release_ctx,
-                                            struct weir_tensor **out_tensor);
 
 /**
  * Sets the shape of an open output (WEIR_KERNEL_DYNAMIC), and returns its memory, aligned to 64, contents undefined:

@@ -57,7 +57,7 @@ static weir_status make_scale(const void *source, weir_cuda_source kind, const c
 
 static weir_tensor *tensor_on(weir_engine *engine) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create(engine, &like, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &like, NULL, &tensor));
     return tensor;
 }
 

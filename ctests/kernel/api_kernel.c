@@ -218,9 +218,9 @@ static void test_overlap(void) {
     weir_tensor_desc four = vector_desc(4);
     float memory[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     weir_tensor *low = NULL, *middle = NULL, *high = NULL;
-    CHECK_OK(weir_tensor_create_from(engine, &four, memory, NULL, NULL, &low));
-    CHECK_OK(weir_tensor_create_from(engine, &four, memory + 2, NULL, NULL, &middle));
-    CHECK_OK(weir_tensor_create_from(engine, &four, memory + 4, NULL, NULL, &high));
+    CHECK_OK(weir_tensor_create(engine, &four, OVER(memory), &low));
+    CHECK_OK(weir_tensor_create(engine, &four, OVER(memory + 2), &middle));
+    CHECK_OK(weir_tensor_create(engine, &four, OVER(memory + 4), &high));
     weir_host_kernel_desc desc = make_kernel_desc("copy", copy_compute, NULL);
     weir_kernel *plain = NULL, *in_place = NULL;
     desc.num_inputs = desc.num_outputs = 1;

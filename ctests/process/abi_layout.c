@@ -56,6 +56,17 @@ OFFSET(weir_allocator_vtable, allocate, 24);
 OFFSET(weir_allocator_vtable, deallocate, 32);
 OFFSET(weir_allocator_vtable, release, 40);
 
+SIZE(weir_memory, 72);
+OFFSET(weir_memory, struct_size, 0);
+OFFSET(weir_memory, source, 8);
+OFFSET(weir_memory, reserved, 12);
+OFFSET(weir_memory, data, 16);
+OFFSET(weir_memory, bytes, 24);
+OFFSET(weir_memory, release, 32);
+OFFSET(weir_memory, release_ctx, 40);
+OFFSET(weir_memory, buffer, 48);
+OFFSET(weir_memory, offset, 56);
+OFFSET(weir_memory, device, 64);
 SIZE(weir_memory_info, 144);
 OFFSET(weir_memory_info, struct_size, 0);
 OFFSET(weir_memory_info, limit, 8);

@@ -48,7 +48,7 @@ static scene scene_create(pool_kind kind, atomic_int *destroyed, float *result) 
     s.event = make_event(s.engine, WEIR_EVENT_DEFAULT);
     s.in = make_tensor(s.engine, desc);
     fill(s.in, 3);
-    CHECK_OK(weir_tensor_create_from(s.engine, &desc, result, count_destroy, destroyed, &s.out));
+    CHECK_OK(weir_tensor_create(s.engine, &desc, OVER_UNTIL(result, count_destroy, destroyed), &s.out));
     weir_host_kernel_desc kernel = make_kernel_desc("negate", negate_compute, destroyed);
     kernel.destroy = count_destroy;
     kernel.num_inputs = kernel.num_outputs = 1;

@@ -19,7 +19,7 @@ from ctypes import POINTER, Structure, byref
 from ctypes import c_float, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 import digits
-from digits import GOAL, WEIR_F32, WEIR_S32, Dataset, Network, WeirError, builtin_pool, create, desc, open_library
+from digits import GOAL, WEIR_F32, WEIR_S32, Dataset, Network, WeirError, builtin_pool, create, desc, open_library, over
 
 WEIR_STREAM_ASYNCHRONOUS = 1
 CLIENTS, ROUNDS = 4, 5
@@ -111,7 +111,7 @@ class Client:
         width = data.sizes[-1]
         self.logits, self.classes = (c_float * (data.count * width))(), (c_int32 * data.count)()
         self.tensors = [
-            create(weir.weir_tensor_create_from, engine, byref(shape), array, None, None)
+            create(weir.weir_tensor_create, engine, byref(shape), byref(over(array)))
             for shape, array in [
                 (desc(WEIR_F32, data.count, data.sizes[0]), data.pixels),
                 (desc(WEIR_F32, data.count, width), self.logits),

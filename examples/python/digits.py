@@ -14,7 +14,7 @@ import os
 import pathlib
 import struct
 import sys
-from ctypes import CFUNCTYPE, POINTER, Structure, byref
+from ctypes import CFUNCTYPE, POINTER, Structure, addressof, byref, sizeof
 from ctypes import c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 VERSION = (0, 1)  # the weir.h that the declarations below were written after
@@ -27,6 +27,23 @@ WEIR_MATMUL_BIAS, WEIR_MATMUL_RELU = 4, 8
 
 class TensorDesc(Structure):
     _fields_ = [("dtype", c_uint32), ("rank", c_uint32), ("dims", c_int64 * 8)]
+
+
+class Memory(Structure):
+    """weir_memory; members that stay zero make it the caller's memory at `data`."""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("source", c_uint32),
+        ("reserved", c_uint32),
+        ("data", c_void_p),
+        ("bytes", c_size_t),
+        ("release", c_void_p),
+        ("release_ctx", c_void_p),
+        ("buffer", c_void_p),
+        ("offset", c_size_t),
+        ("device", c_void_p),
+    ]
 
 
 class MatmulDesc(Structure):
@@ -67,7 +84,7 @@ STATUS_FUNCTIONS = {
     "weir_engine_attr_create": [c_uint32, OUT],
     "weir_engine_attr_set_threadpool": [HANDLE, HANDLE],
     "weir_engine_create": [c_uint32, c_uint32, HANDLE, OUT],
-    "weir_tensor_create_from": [HANDLE, POINTER(TensorDesc), c_void_p, c_void_p, c_void_p, OUT],
+    "weir_tensor_create": [HANDLE, POINTER(TensorDesc), POINTER(Memory), OUT],
     "weir_kernel_create_matmul": [HANDLE, POINTER(MatmulDesc), HANDLE, OUT],
     "weir_kernel_create_softmax": [HANDLE, c_void_p, HANDLE, OUT],
     "weir_kernel_create_argmax": [HANDLE, c_void_p, HANDLE, OUT],
@@ -143,6 +160,11 @@ def desc(dtype, *dims):
     return TensorDesc(dtype, len(dims), (c_int64 * 8)(*dims))
 
 
+def over(array):
+    """The memory of an array, which must live as long as the tensor on it."""
+    return Memory(struct_size=sizeof(Memory), data=addressof(array))
+
+
 class Dataset:
     """The held-out scans and the network, see train.py for the formats."""
 
@@ -212,7 +234,7 @@ class Network:
         self.program = self._compile()
 
     def _tensor(self, shape, array):
-        return create(self.weir.weir_tensor_create_from, self.engine, byref(shape), array, None, None)
+        return create(self.weir.weir_tensor_create, self.engine, byref(shape), byref(over(array)))
 
     def _constant(self, name, shape, array):
         tensor, value = self._tensor(shape, array), c_uint64()

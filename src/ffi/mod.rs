@@ -57,6 +57,7 @@ mod resource;
 mod run;
 mod run_options;
 mod segments;
+mod source;
 mod stream;
 mod sync;
 mod table;

@@ -155,8 +155,7 @@ pub unsafe extern "C" fn weir_program_load_costs(
 ) -> weir_status {
     guard("weir_program_load_costs", || {
         // SAFETY: the caller's pointers, as documented.
-        let (program, costs) =
-            unsafe { (handle::borrow(program.cast_const(), "program")?, string(costs, "costs")?) };
+        let (program, costs) = unsafe { (handle::borrow(program.cast_const(), "program")?, string(costs, "costs")?) };
         // SAFETY: as above.
         let out = unsafe { out_value(out_num_known, "out_num_known") }?;
         out.set(program.load_costs(costs)?);

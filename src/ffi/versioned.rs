@@ -58,6 +58,7 @@ versioned! {
     weir_kernel_cache_info: evictions: u64,
     weir_runtime_info: attrs: u64,
     weir_allocator_vtable: release: usize,
+    weir_memory: device: *mut crate::abi::weir_engine,
     weir_memory_info: fragmentation: f64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_failure: not_run_capacity: usize,
