@@ -87,7 +87,6 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/resource.rs",
     "src/ffi/variable.rs",
     "src/ffi/table.rs",
-    "src/ffi/table_kernels.rs",
 ];
 
 /// The number in the soname: libweir.so.0.<ABI>. The same as WEIR_ABI_VERSION.

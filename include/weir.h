@@ -56,9 +56,9 @@
  *   failures            weir_failure, weir_thread_get_failure, weir_stream_get_failure, weir_run_get_failure
  *   exchange            weir_tensor_to_dlpack, weir_tensor_from_dlpack (weir/dlpack.h)
  *   resources           weir_resource_lookup, _list, _delete, _clear, weir_resource_lookup_or_create
- *   variable            weir_variable_create, weir_kernel_create_variable_{read,assign,assign_add}
+ *   variable            weir_variable_create, weir_kernel_create_variable
  *   lookup table        weir_table_create, weir_table_insert, weir_table_find, weir_table_export
- *   figures, costs      weir_program_get_counters, weir_program_get_node_stats, weir_program_save_costs
+ *   figures, costs      weir_program_get_info, weir_program_get_node_stats, weir_program_save_costs
  *
  * Rules for every call
  *
@@ -901,6 +901,45 @@ typedef enum weir_variable_flags {
    */
   WEIR_VARIABLE_OPTIMISTIC = 1,
 } weir_variable_flags;
+
+/** Operations of weir_kernel_create_variable. */
+typedef enum weir_variable_op_value {
+  /** No input; one output, the value as it is when the kernel runs. */
+  WEIR_VARIABLE_READ = 1,
+  /**
+   * One input like the variable, its new value; no output. A write that has begun is completed, even if the run is
+   * cancelled.
+   */
+  WEIR_VARIABLE_ASSIGN = 2,
+  /**
+   * As ASSIGN, and the input is added to the value: f32, bf16, f16, s32, s8, u8, with the sums of
+   * weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which may show
+   * in floating point.
+   */
+  WEIR_VARIABLE_ASSIGN_ADD = 3,
+} weir_variable_op_value;
+
+/** Operations of weir_kernel_create_table. */
+typedef enum weir_table_op_value {
+  /**
+   * Inputs: keys, s64 of any shape; the row for missing keys. Outputs: the rows, of the keys' shape followed by the
+   * row's; and bool of the keys' shape, whether each key was found. It sees all of an insert or nothing of it.
+   */
+  WEIR_TABLE_FIND = 1,
+  /**
+   * Inputs: keys, s64 of any shape; rows, of the keys' shape followed by the row's. No output. As weir_table_insert:
+   * in the order of the keys, all or none.
+   */
+  WEIR_TABLE_INSERT = 2,
+  /** No input; one output, a scalar of s64, the number of keys. */
+  WEIR_TABLE_SIZE = 3,
+} weir_table_op_value;
+
+/** Inputs or outputs of a program. */
+typedef enum weir_port_kind_value {
+  WEIR_PORT_INPUT = 1,
+  WEIR_PORT_OUTPUT = 2,
+} weir_port_kind_value;
 
 /** The host memory that a device copies directly from and to. */
 typedef enum weir_pinning {
@@ -2369,6 +2408,18 @@ typedef struct weir_argmax_desc {
   int32_t reserved;
 } weir_argmax_desc;
 
+/** A kernel. */
+typedef struct weir_kernel_info {
+  /** sizeof(weir_kernel_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Number of inputs. */
+  size_t num_inputs;
+  /** Number of outputs. */
+  size_t num_outputs;
+  /** Its name, NUL-terminated UTF-8, cut if too long. */
+  char name[128];
+} weir_kernel_info;
+
 /** A kernel that only the device of an engine knows, by its name. */
 typedef struct weir_named_kernel_desc {
   /** sizeof(weir_named_kernel_desc) of the caller's header. */
@@ -2952,6 +3003,46 @@ typedef uint32_t weir_dump_format;
 /** Where a node runs: one of enum weir_placement_value. */
 typedef uint32_t weir_placement;
 
+/** A program, and the runs that it has had since it was compiled. */
+typedef struct weir_program_info {
+  /** sizeof(weir_program_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Number of inputs of a run. */
+  size_t num_inputs;
+  /** Number of outputs of a run. */
+  size_t num_outputs;
+  /**
+   * Number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
+   * inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
+   */
+  size_t num_nodes;
+  /** Runs that have begun. A run cancelled before its turn in a stream never begins. */
+  uint64_t begun;
+  /** Runs that have ended. */
+  uint64_t ended;
+  /** Of these, the ones that failed, deadlines included, but were not cancelled. */
+  uint64_t failed;
+  /** Of these, the ones that were cancelled. */
+  uint64_t cancelled;
+  /** Runs that have begun and not ended. */
+  uint64_t running;
+} weir_program_info;
+
+/** Inputs or outputs of a program: one of enum weir_port_kind_value. */
+typedef uint32_t weir_port_kind;
+
+/** An input or output of a program. */
+typedef struct weir_port_info {
+  /** sizeof(weir_port_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Element type and shape. */
+  struct weir_tensor_desc desc;
+  /** The engine in whose memory runs receive it; borrowed, it lives as long as the program. */
+  struct weir_engine *engine;
+  /** Its name, NUL-terminated UTF-8, cut if too long. */
+  char name[128];
+} weir_port_info;
+
 /** A text format of reports: one of enum weir_report_format_value. */
 typedef uint32_t weir_report_format;
 
@@ -2975,22 +3066,6 @@ typedef struct weir_node_stats {
    */
   uint64_t waited_ns;
 } weir_node_stats;
-
-/** Counters of the runs of a program since it was compiled. */
-typedef struct weir_program_counters {
-  /** sizeof(weir_program_counters), set by the caller before the call. */
-  size_t struct_size;
-  /** Runs that have begun. A run cancelled before its turn in a stream never begins. */
-  uint64_t begun;
-  /** Runs that have ended. */
-  uint64_t ended;
-  /** Of these, the ones that failed, deadlines included, but were not cancelled. */
-  uint64_t failed;
-  /** Of these, the ones that were cancelled. */
-  uint64_t cancelled;
-  /** Runs that have begun and not ended. */
-  uint64_t running;
-} weir_program_counters;
 
 /**
  * A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
@@ -3062,6 +3137,9 @@ typedef struct weir_resource_info {
   struct weir_tensor_desc desc;
 } weir_resource_info;
 
+/** An operation of a kernel on a variable: one of enum weir_variable_op_value. */
+typedef uint32_t weir_variable_op;
+
 /** The key type of a table: one of enum weir_table_key_value. */
 typedef uint32_t weir_table_key;
 
@@ -3116,6 +3194,9 @@ typedef struct weir_table_contents {
   /** Out: total bytes of all rows. */
   size_t rows_size;
 } weir_table_contents;
+
+/** An operation of a kernel on a table: one of enum weir_table_op_value. */
+typedef uint32_t weir_table_op;
 
 
 /* ---- Library -----------------------------------------------------------------------------------------------------
@@ -5397,28 +5478,15 @@ WEIR_API WEIR_NODISCARD weir_status weir_kernel_retain(struct weir_kernel *kerne
 WEIR_API void weir_kernel_release(struct weir_kernel *kernel);
 
 /**
- * Copies the kernel's name.
+ * Describes the kernel.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_kernel_get_name(const struct weir_kernel *kernel,
-                                 char *buffer,
-                                 size_t capacity,
-                                 size_t *out_length);
-
-/**
- * The number of inputs and outputs of the kernel.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_get_arity(const struct weir_kernel *kernel,
-                                  size_t *out_num_inputs,
-                                  size_t *out_num_outputs);
+weir_status weir_kernel_get_info(const struct weir_kernel *kernel,
+                                 struct weir_kernel_info *out_info);
 
 /**
  * Computes the descriptors of the kernel's outputs for inputs of these types and shapes.
@@ -6649,30 +6717,6 @@ WEIR_NODISCARD
 weir_status weir_compile_options_get_placement(const struct weir_compile_options *options,
                                                weir_placement *out_placement);
 
-/**
- * The engine in whose memory runs receive input `index`.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_input_engine(const struct weir_program *program,
-                                          size_t index,
-                                          struct weir_engine **out_engine);
-
-/**
- * The engine in whose memory runs receive output `index`.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_output_engine(const struct weir_program *program,
-                                           size_t index,
-                                           struct weir_engine **out_engine);
-
 
 /* ---- Program -----------------------------------------------------------------------------------------------------
  * A program is a compiled graph: immutable, shared, and re-entrant.
@@ -6809,37 +6853,28 @@ WEIR_API WEIR_NODISCARD weir_status weir_program_retain(struct weir_program *pro
 WEIR_API void weir_program_release(struct weir_program *program);
 
 /**
- * The number of inputs and outputs of a run.
+ * Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_get_arity(const struct weir_program *program,
-                                   size_t *out_num_inputs,
-                                   size_t *out_num_outputs);
+weir_status weir_program_get_info(const struct weir_program *program,
+                                  struct weir_program_info *out_info);
 
 /**
- * Element type and shape of input `index`.
+ * Describes input or output `index` of the program.
  *
- * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its engine is borrowed.
+ * Errors: INVALID_ARGUMENT (NULL, unknown kind, struct_size); OUT_OF_RANGE (index).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_get_input_desc(const struct weir_program *program,
-                                        size_t index,
-                                        struct weir_tensor_desc *out_desc);
-
-/**
- * Element type and shape of output `index`.
- *
- * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_output_desc(const struct weir_program *program,
-                                         size_t index,
-                                         struct weir_tensor_desc *out_desc);
+weir_status weir_program_get_port(const struct weir_program *program,
+                                  weir_port_kind kind,
+                                  size_t index,
+                                  struct weir_port_info *out_info);
 
 /**
  * Copies a drawing of the compiled program, in DOT or JSON.
@@ -6893,17 +6928,6 @@ weir_status weir_compile_options_get_statistics(const struct weir_compile_option
                                                 int32_t *out_statistics);
 
 /**
- * The number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
- * inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_num_nodes(const struct weir_program *program,
-                                       size_t *out_num_nodes);
-
-/**
  * Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
@@ -6915,17 +6939,6 @@ WEIR_NODISCARD
 weir_status weir_program_get_node_stats(const struct weir_program *program,
                                         size_t index,
                                         struct weir_node_stats *out_stats);
-
-/**
- * Fills *out_counters with the numbers of runs that have begun, ended, failed, and are active.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
- * INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_counters(const struct weir_program *program,
-                                      struct weir_program_counters *out_counters);
 
 /**
  * Copies the program's learned costs of nodes and iterations of loops, as text. Runs change it: ask for the length and
@@ -7786,52 +7799,25 @@ weir_status weir_variable_assign(struct weir_resource *variable,
                                  const struct weir_tensor *tensor);
 
 /**
- * Creates a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
- * refers to the variable by its id and does not keep it alive; a program compiled with the kernel does.
+ * Creates a kernel that reads or writes a variable. The kernel refers to the variable by its id and does not keep it
+ * alive; a program compiled with the kernel does.
  *
  * Kernels of an exclusive variable complete later while another node holds it, so synchronous streams and runs inside
  * of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
  * anywhere. They run in every run of a program, whether or not their outputs are used.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Calls of the kernel, and weir_graph_compile:
- * NOT_FOUND (the variable was destroyed).
+ * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine, unknown op, a sum of elements that are no
+ * numbers). Calls of the kernel, and weir_graph_compile: NOT_FOUND (the variable was destroyed); of a write
+ * RESOURCE_EXHAUSTED, too.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_kernel_create_variable_read(struct weir_engine *engine,
-                                             const struct weir_resource *variable,
-                                             const struct weir_kernel_attr *attr,
-                                             struct weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that assigns a value to a variable: one input like the variable, no output. Otherwise as
- * weir_kernel_create_variable_read. A write that has begun is completed, even if the run is cancelled.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_variable_read.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_variable_assign(struct weir_engine *engine,
-                                               const struct weir_resource *variable,
-                                               const struct weir_kernel_attr *attr,
-                                               struct weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
- * the sums of weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which
- * may show in floating point. Otherwise as weir_kernel_create_variable_assign.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_variable_assign_add(struct weir_engine *engine,
-                                                   const struct weir_resource *variable,
-                                                   const struct weir_kernel_attr *attr,
-                                                   struct weir_kernel **out_kernel);
+weir_status weir_kernel_create_variable(struct weir_engine *engine,
+                                        const struct weir_resource *variable,
+                                        weir_variable_op op,
+                                        const struct weir_kernel_attr *attr,
+                                        struct weir_kernel **out_kernel);
 
 
 /* ---- Lookup table ------------------------------------------------------------------------------------------------
@@ -7906,53 +7892,24 @@ weir_status weir_table_export(const struct weir_resource *table,
                               struct weir_table_contents *contents);
 
 /**
- * Creates a kernel that looks up keys in a table with integer keys. Inputs: keys, s64 of any shape; the row for
- * missing keys. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each
- * key was found. It sees all of an insert or nothing of it. The kernel refers to the table by its id and does not keep
- * it alive; a program compiled with the kernel does.
+ * Creates a kernel that looks into a table with integer keys, or inserts. The kernel refers to the table by its id and
+ * does not keep it alive; a program compiled with the kernel does.
  *
  * A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
  * (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an
- * accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
+ * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings, unknown op);
+ * UNIMPLEMENTED (an accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
+ * destroyed); of an insert RESOURCE_EXHAUSTED, too.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_kernel_create_table_find(struct weir_engine *engine,
-                                          const struct weir_resource *table,
-                                          const struct weir_kernel_attr *attr,
-                                          struct weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that inserts into a table with integer keys. Inputs: keys, s64 of any shape; rows, of the keys'
- * shape followed by the row's. No output. As weir_table_insert: in the order of the keys, all or none. Otherwise as
- * weir_kernel_create_table_find.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_table_find; of its calls RESOURCE_EXHAUSTED, too.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_table_insert(struct weir_engine *engine,
-                                            const struct weir_resource *table,
-                                            const struct weir_kernel_attr *attr,
-                                            struct weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that returns the number of keys of a table: no input, one output, a scalar of s64. Otherwise as
- * weir_kernel_create_table_find.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_table_find.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_table_size(struct weir_engine *engine,
-                                          const struct weir_resource *table,
-                                          const struct weir_kernel_attr *attr,
-                                          struct weir_kernel **out_kernel);
+weir_status weir_kernel_create_table(struct weir_engine *engine,
+                                     const struct weir_resource *table,
+                                     weir_table_op op,
+                                     const struct weir_kernel_attr *attr,
+                                     struct weir_kernel **out_kernel);
 
 #ifdef __cplusplus
 }  // extern "C"

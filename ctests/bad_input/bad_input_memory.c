@@ -106,6 +106,9 @@ static void rows_of_buffers(void) {
     ROW(weir_tensor_create, (good.engine, &desc, ON_BUFFER(good.buffer, 2), NEW(tensor)), INVALID, "data is not aligned to 4 bytes");
     wrong.dims[0] = -2;
     ROW(weir_tensor_create, (good.engine, &wrong, ON_BUFFER(good.buffer, 0), NEW(tensor)), INVALID, "dims[0] is -2");
+    wrong.dims[0] = WEIR_DIM_DYNAMIC;
+    ROW(weir_tensor_create, (good.engine, &wrong, ON_BUFFER(good.buffer, 0), NEW(tensor)),
+        INVALID, "desc: f32[?] leaves a dimension open");
 }
 
 static void rows_of_pinned(void) {

@@ -222,9 +222,9 @@ static void test_tables(void) {
     weir_kernel *none = NULL;
     CHECK_OK(weir_table_create(gpu, NULL, "rows", &desc, &table));
     const char refused[] = "engine cuda:0 has no kernels of tables, which are in the host's memory";
-    CHECK_CODE(weir_kernel_create_table_find(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_insert(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_size(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(gpu, table, WEIR_TABLE_FIND, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(gpu, table, WEIR_TABLE_INSERT, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(gpu, table, WEIR_TABLE_SIZE, NULL, &none), WEIR_UNIMPLEMENTED, refused);
     CHECK(none == NULL);
     weir_resource_release(table);
 }

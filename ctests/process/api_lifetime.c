@@ -173,7 +173,7 @@ static void test_settings_go_first(void) {
     weir_stream *stream = NULL;
     weir_kernel *kernel = NULL;
     weir_threadpool *pool = NULL;
-    char name[16];
+    weir_kernel_info info = {.struct_size = sizeof info};
     CHECK_OK(weir_threadpool_create_inline(&pool));
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &engine_attr));
     CHECK_OK(weir_engine_attr_set_threadpool(engine_attr, pool));
@@ -194,8 +194,8 @@ static void test_settings_go_first(void) {
     int32_t width = 0;
     CHECK_OK(weir_threadpool_get_num_threads(pool, &width));
     CHECK_EQ(width, 1);
-    CHECK_OK(weir_kernel_get_name(kernel, name, sizeof name, NULL));
-    CHECK(strcmp(name, "clip") == 0);
+    CHECK_OK(weir_kernel_get_info(kernel, &info));
+    CHECK(strcmp(info.name, "clip") == 0);
     weir_stream_release(stream);
     weir_kernel_release(kernel);
     check_released(&before);

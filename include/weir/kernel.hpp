@@ -407,11 +407,14 @@ public:
         return builtin(weir_kernel_create_argmax, on, &desc, attr);
     }
 
-    std::string name() const {
-        return detail::text(weir_kernel_get_name, get());
+    weir_kernel_info info() const {
+        auto info = sized<weir_kernel_info>();
+        check(weir_kernel_get_info(*this, &info));
+        return info;
     }
-    std::size_t num_inputs() const { return arity().first; }
-    std::size_t num_outputs() const { return arity().second; }
+    std::string name() const { return info().name; }
+    std::size_t num_inputs() const { return info().num_inputs; }
+    std::size_t num_outputs() const { return info().num_outputs; }
     /// What the outputs look like for inputs of these types and shapes.
     std::vector<weir_tensor_desc> infer(list<weir_tensor_desc> inputs) const {
         std::vector<weir_tensor_desc> outputs(num_outputs());
@@ -469,11 +472,6 @@ private:
         kernel kernel;
         check(create(on, desc, attr, kernel.out()));
         return kernel;
-    }
-    std::pair<std::size_t, std::size_t> arity() const {
-        std::pair<std::size_t, std::size_t> arity;
-        check(weir_kernel_get_arity(*this, &arity.first, &arity.second));
-        return arity;
     }
 };
 

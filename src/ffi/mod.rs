@@ -61,7 +61,6 @@ mod source;
 mod stream;
 mod sync;
 mod table;
-mod table_kernels;
 mod task;
 mod task_group;
 mod tensor;
