@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 #include <string.h>
+#include <weir/cuda.h>
 
 #include "gpu/bench.h"
 #include "gpu/weir_side.h"

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "weir.h"
+#include "weir/inspect.h"
 
 enum { ROUNDS = 21, SETS = 2 };
 

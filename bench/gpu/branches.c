@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
+#include <weir/control.h>
+
 #include "bench.h"
 #include "kernels.h"
 #include "weir_side.h"

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include <weir/ops.h>
 
 #include "bench.h"
 #include "kernels.h"

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/cuda.h>
 
 #include "bench.h"
 #include "weir_side.h"

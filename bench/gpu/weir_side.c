@@ -2,6 +2,9 @@
 #include "weir_side.h"
 
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/cuda.h>
 
 #include "kernels.h"
 

@@ -3,6 +3,9 @@
  * Bad input for graphs, programs and their settings.
  */
 
+#include <weir/control.h>
+#include <weir/inspect.h>
+
 #include "bad_input.h"
 
 static int32_t never_called(void *arg) {

@@ -3,6 +3,8 @@
  * Bad input for kernels, their settings, and calls of them.
  */
 
+#include <weir/ops.h>
+
 #include "bad_input.h"
 
 static void never_released(void *ctx) {

@@ -3,6 +3,9 @@
  * Bad input for allocators, and for the memory of engines.
  */
 
+#include <weir/memory.h>
+#include <weir/inspect.h>
+
 #include "bad_input.h"
 
 static void *no_memory(void *ctx, size_t bytes, size_t alignment) {

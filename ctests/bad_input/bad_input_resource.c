@@ -3,6 +3,9 @@
  * Bad input for resources, variables and tables.
  */
 
+#include <weir/resource.h>
+#include <weir/dlpack.h>
+
 #include "bad_input.h"
 
 static void never_destroyed(void *object) {

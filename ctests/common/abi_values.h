@@ -7,6 +7,14 @@
 #define WEIR_CTESTS_ABI_VALUES_H
 
 #include "weir.h"
+#include "weir/memory.h"
+#include "weir/ops.h"
+#include "weir/resource.h"
+#include "weir/inspect.h"
+#include "weir/device.h"
+#include "weir/cuda.h"
+#include "weir/dlpack.h"
+#include "weir/testing.h"
 
 #define VALUE(name, number) _Static_assert((name) == (number), "value of " #name)
 

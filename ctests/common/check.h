@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "weir.h"
+#include "weir/inspect.h"
 
 /* True or the end. */
 #define CHECK(condition)                                                                                               \

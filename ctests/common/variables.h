@@ -6,6 +6,8 @@
 #ifndef WEIR_CTESTS_VARIABLES_H
 #define WEIR_CTESTS_VARIABLES_H
 
+#include <weir/resource.h>
+
 #include "make.h"
 
 typedef struct kernels {

@@ -5,6 +5,7 @@
  */
 
 #include <weir.h>
+#include <weir/ops.h>
 
 #include <stdio.h>
 #include <stdlib.h>

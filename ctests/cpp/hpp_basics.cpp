@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <weir/testing.h>
 
 #include "expect.hpp"
 

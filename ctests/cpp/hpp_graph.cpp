@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "expect.hpp"
 

@@ -8,6 +8,10 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+#include <weir/cuda.h>
 
 #include "check.h"
 

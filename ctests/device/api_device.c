@@ -6,6 +6,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
 
 #include "make.h"
 #include "test_device_board.h"

@@ -4,6 +4,12 @@
  * memory, and lends parts of it to an engine of that device.
  */
 
+#include <stdbool.h>
+#include <weir/memory.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 
 enum { ARENA = 4 << 20, MOST = 256, LEN = 1000, RUNS = 4 };

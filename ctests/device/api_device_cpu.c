@@ -3,6 +3,11 @@
  * Plug-ins in the place of the host's own device: they give the memory of its tensors, the host's threads do the work.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
 #include "make.h"
 
 enum { LEN = 1000 };

@@ -5,6 +5,12 @@
  * functions fail.
  */
 
+#include <stdbool.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
 #include "make.h"
 #include "test_device_board.h"
 

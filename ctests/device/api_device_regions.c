@@ -4,6 +4,11 @@
  * nothing, with weights in the device's memory, a kernel that only the device knows, and what the program says of it.
  */
 
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
 #include "make.h"
 #include "test_device_board.h"
 

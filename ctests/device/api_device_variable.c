@@ -6,6 +6,12 @@
  */
 
 #include <pthread.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+#include <weir/testing.h>
 
 #include "test_device.h"
 #include "variables.h"

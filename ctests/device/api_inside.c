@@ -10,6 +10,10 @@
 #include "test_device.h"
 #include "test_pools.h"
 #include "weir/dlpack.h"
+#include <weir/memory.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
 
 enum { WIDTH = 16, ENGINES = 16 };
 

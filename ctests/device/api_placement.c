@@ -5,6 +5,11 @@
  * devices that copy to one another, a loop that the device decides in.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 
 enum { LEN = 64, STEPS = 20, MORE = 30 };

@@ -9,6 +9,9 @@
  */
 
 #include <sys/mman.h>
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "fuzz.h"
 

@@ -4,6 +4,10 @@
  * gathered for the rest; a loop whose variable grows; branches with different row counts; what is refused.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

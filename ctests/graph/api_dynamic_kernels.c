@@ -4,6 +4,10 @@
  * fit.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

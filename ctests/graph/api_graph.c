@@ -4,6 +4,11 @@
  * graphs against a serial evaluation.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 #include "test_pools.h"
 

@@ -4,6 +4,8 @@
  * labels.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

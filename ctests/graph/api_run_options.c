@@ -4,6 +4,9 @@
  * is in failure_sweep.c.
  */
 
+#include <weir/control.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

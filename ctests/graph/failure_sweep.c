@@ -8,6 +8,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <weir/control.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

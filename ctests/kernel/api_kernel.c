@@ -3,6 +3,8 @@
  * Host kernels: what their context gives them, how they fail, and what is checked before they run.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

@@ -5,6 +5,9 @@
  */
 
 #include <pthread.h>
+#include <weir/memory.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

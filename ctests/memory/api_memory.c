@@ -4,6 +4,9 @@
  * memory is out.
  */
 
+#include <weir/memory.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

@@ -4,6 +4,12 @@
  * of the host's own that are pinned, devices that pin nothing, and programs, whose copies go through pinned memory.
  */
 
+#include <weir/memory.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+#include <weir/testing.h>
+
 #include "make.h"
 #include "test_device.h"
 

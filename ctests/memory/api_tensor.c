@@ -3,6 +3,9 @@
  * Tensors: element types, sizes, memory of the engine's and of the caller's.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

@@ -20,6 +20,8 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "check.h"
 #include "dataset.h"

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "alternate.h"
 #include "check.h"

@@ -8,6 +8,13 @@
 
 #include "abi_values.h"
 #include "weir.h"
+#include "weir/memory.h"
+#include "weir/ops.h"
+#include "weir/resource.h"
+#include "weir/inspect.h"
+#include "weir/device.h"
+#include "weir/cuda.h"
+#include "weir/testing.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,6 +7,10 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
+#include <stdbool.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 

@@ -7,6 +7,9 @@
 
 #include "interpose.h"
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 
 #if INTERPOSED

@@ -8,6 +8,8 @@
 #include "interpose.h"
 
 #include <pthread.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 

@@ -4,6 +4,10 @@
  * their keys.
  */
 
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

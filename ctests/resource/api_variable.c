@@ -5,6 +5,10 @@
  */
 
 #include <pthread.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
 
 #include "test_pools.h"
 #include "variables.h"

@@ -3,6 +3,8 @@
  * Copies and fills on streams of the host's: what they do, in which order, and what is refused.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 
 static const weir_tensor_desc FOUR = {.dtype = WEIR_F32, .rank = 1, .dims = {4}};

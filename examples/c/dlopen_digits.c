@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/ops.h>
 
 #include "dataset.h"
 

@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
 
 #include "dataset.h"
 #include "network.h"

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
 
 #include "weir_check.h"
 #include "count_allocations.h"

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <weir/ops.h>
 
 #include "weir_check.h"
 

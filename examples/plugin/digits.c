@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/device.h>
 
 #include "dataset.h"
 #include "weir_check.h"

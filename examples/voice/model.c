@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <weir/control.h>
+#include <weir/ops.h>
 
 #include "weir_check.h"
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "control.h"
+#include "inspect.h"
 #include "kernel.hpp"
 
 namespace weir {

@@ -14,6 +14,10 @@
 #include <vector>
 
 #include "../weir.h"
+#include "memory.h"
+#include "task_group.h"
+#include "ops.h"
+#include "resource.h"
 
 namespace weir {
 

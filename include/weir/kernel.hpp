@@ -13,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "memory.h"
+#include "ops.h"
+#include "cuda.h"
 #include "engine.hpp"
 
 namespace weir {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "resource.h"
 #include "kernel.hpp"
 
 namespace weir {

@@ -1,4 +1,6 @@
 //! Resources: kinds, flags, information, tables.
+//!
+//! Chapter: Resources.
 use super::{weir_resource, weir_status, weir_tensor_desc};
 use std::ffi::{c_char, c_void};
 
@@ -54,6 +56,8 @@ pub struct weir_resource_info {
 }
 
 /// Flags of weir_variable_create.
+///
+/// Chapter: Variable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_variable_flags {
@@ -65,9 +69,13 @@ pub enum weir_variable_flags {
 }
 
 /// An operation of a kernel on a variable: one of enum weir_variable_op_value.
+///
+/// Chapter: Variable.
 pub type weir_variable_op = u32;
 
 /// Operations of weir_kernel_create_variable.
+///
+/// Chapter: Variable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_variable_op_value {
@@ -83,9 +91,13 @@ pub enum weir_variable_op_value {
 }
 
 /// An operation of a kernel on a table: one of enum weir_table_op_value.
+///
+/// Chapter: Lookup table.
 pub type weir_table_op = u32;
 
 /// Operations of weir_kernel_create_table.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_table_op_value {
@@ -100,9 +112,13 @@ pub enum weir_table_op_value {
 }
 
 /// The key type of a table: one of enum weir_table_key_value.
+///
+/// Chapter: Lookup table.
 pub type weir_table_key = u32;
 
 /// Key types of tables.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_table_key_value {
@@ -113,6 +129,8 @@ pub enum weir_table_key_value {
 }
 
 /// Descriptor of a table.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_desc {
@@ -127,6 +145,8 @@ pub struct weir_table_desc {
 }
 
 /// Keys of one call: `integers`, or `bytes` with `lengths`, according to the table's key type; the others are NULL.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_keys {
@@ -143,6 +163,8 @@ pub struct weir_table_keys {
 }
 
 /// Output arrays of weir_table_export. Arrays that are NULL with a capacity of 0 are left out.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_contents {

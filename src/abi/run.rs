@@ -1,4 +1,6 @@
 //! Failures and figures of runs.
+//!
+//! Chapter: Failures.
 #![forbid(unsafe_code)]
 
 use super::{weir_engine, weir_status, weir_tensor_desc};
@@ -36,6 +38,8 @@ pub struct weir_failure {
 }
 
 /// A program, and the runs that it has had since it was compiled.
+///
+/// Chapter: Program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_program_info {
@@ -61,9 +65,13 @@ pub struct weir_program_info {
 }
 
 /// Inputs or outputs of a program: one of enum weir_port_kind_value.
+///
+/// Chapter: Program.
 pub type weir_port_kind = u32;
 
 /// Inputs or outputs of a program.
+///
+/// Chapter: Program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_port_kind_value {
@@ -72,6 +80,8 @@ pub enum weir_port_kind_value {
 }
 
 /// An input or output of a program.
+///
+/// Chapter: Program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_port_info {
@@ -86,6 +96,8 @@ pub struct weir_port_info {
 }
 
 /// Time that a node has taken, over all runs since the program was compiled.
+///
+/// Chapter: Statistics.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_node_stats {

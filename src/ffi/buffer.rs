@@ -1,4 +1,6 @@
 //! Buffers: memory without a shape.
+//!
+//! Chapter: Buffer.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release};

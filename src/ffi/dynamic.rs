@@ -1,4 +1,6 @@
 //! Shapes known only at run time: outputs that kernels allocate.
+//!
+//! Chapter: Shapes that a run decides.
 
 use super::argument::{array, out_ptr};
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! Kernels: creation, queries, enqueuing.
+//!
+//! Chapter: Kernel.
 
 use super::argument::{array, flags, out_ptr};
 use super::attributes::{axis, create};
@@ -58,6 +60,8 @@ pub unsafe extern "C" fn weir_kernel_create_host(
 /// attr are copied, and the kernel keeps desc->weights alive.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
 /// are to be transposed or are of another engine's device, WEIR_MAX_ISA).
+///
+/// Chapter: Products.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_matmul(
@@ -111,6 +115,8 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
+///
+/// Chapter: Elements.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_add(
@@ -133,6 +139,8 @@ pub unsafe extern "C" fn weir_kernel_create_add(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
+///
+/// Chapter: Elements.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_relu(
@@ -155,6 +163,8 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
 /// (axis outside -8..7).
+///
+/// Chapter: Rows and columns.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_softmax(
@@ -181,6 +191,8 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+///
+/// Chapter: Rows and columns.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_argmax(

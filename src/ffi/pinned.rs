@@ -1,4 +1,6 @@
 //! Host memory that is pinned for the copies of a device.
+//!
+//! Chapter: Pinned memory.
 
 use super::argument::out_value;
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! Placement: the memory of a program's inputs and outputs, and the engines of its nodes.
+//!
+//! Chapter: Program.
 
 use super::argument::out_value;
 use super::guard::guard;

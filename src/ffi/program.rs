@@ -1,4 +1,6 @@
 //! Compiling a graph, and the compiled program.
+//!
+//! Chapter: Program.
 
 use super::argument::{array, boolean, out_ptr, out_value};
 use super::graph::dump_format;
@@ -286,6 +288,8 @@ pub unsafe extern "C" fn weir_program_get_port(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_dump(
@@ -310,6 +314,8 @@ pub unsafe extern "C" fn weir_program_dump(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_report(

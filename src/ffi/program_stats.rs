@@ -1,4 +1,6 @@
 //! Times of the nodes of a program, and its learned costs.
+//!
+//! Chapter: Statistics.
 
 use super::argument::{boolean, out_value, string};
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! Lookup tables, and their kernels.
+//!
+//! Chapter: Lookup table.
 
 use super::argument::{array, array_mut, out_ptr, out_value};
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! Tensors.
+//!
+//! Chapter: Tensor.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release, guard_value};

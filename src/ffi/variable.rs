@@ -1,4 +1,6 @@
 //! Variables, and their kernels.
+//!
+//! Chapter: Variable.
 
 use super::argument::{flags, out_ptr};
 use super::guard::guard;

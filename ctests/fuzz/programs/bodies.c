@@ -3,6 +3,7 @@
  * The bodies of kernels and tasks, and the threads that complete kernels later.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

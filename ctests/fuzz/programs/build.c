@@ -4,9 +4,14 @@
  */
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "world.h"
 
