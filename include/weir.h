@@ -44,11 +44,12 @@
  *         const weir_host_kernel_desc desc = {.struct_size = sizeof desc, .name = "twice", .compute = twice,
  *             .num_inputs = 1, .num_outputs = 1, .outputs = &four};
  *         float numbers[] = {1, 2, 3, 4}, result[4];
+ *         const weir_memory from = {.struct_size = sizeof from, .data = numbers};
+ *         const weir_memory into = {.struct_size = sizeof into, .data = result};
  *         weir_engine *cpu; weir_stream *stream; weir_kernel *kernel; weir_tensor *in, *out;
  *         if (weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu) ||
  *             weir_stream_create(cpu, WEIR_STREAM_DEFAULT, NULL, &stream) || weir_kernel_create_host(cpu, &desc, &kernel) ||
- *             weir_tensor_create_from(cpu, &four, numbers, NULL, NULL, &in) ||
- *             weir_tensor_create_from(cpu, &four, result, NULL, NULL, &out) ||
+ *             weir_tensor_create(cpu, &four, &from, &in) || weir_tensor_create(cpu, &four, &into, &out) ||
  *             weir_enqueue(stream, kernel, &in, 1, &out, 1)) return puts(weir_last_error_message()), 1;
  *         printf("%g %g %g %g\n", result[0], result[1], result[2], result[3]);
  *         return 0; // a longer program releases what it has created
@@ -177,6 +178,9 @@ extern "C" {
 /* ---- Objects ------------------------------------------------------------------------------------------------------
  * What the calls are about. Each is a pointer to something that only the library can see.
  */
+
+/** A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
+typedef struct weir_buffer weir_buffer;
 
 /**
  * A call of an asynchronous kernel, until weir_completion_done is called for it. Not an object: it is neither retained
@@ -1183,6 +1187,16 @@ typedef enum weir_limit {
   WEIR_MAX_ARGS = 64
 } weir_limit;
 
+/** Where the memory of a tensor or a buffer comes from, if it is not new memory of its engine's. */
+typedef enum weir_memory_source_value {
+  /** Memory of the caller's that the engine's kernels can reach. */
+  WEIR_MEMORY_FOREIGN = 0,
+  /** A part of a buffer, for a tensor. */
+  WEIR_MEMORY_BUFFER = 1,
+  /** New host memory that a device copies directly from and to, for an object of a CPU engine. */
+  WEIR_MEMORY_PINNED = 2
+} weir_memory_source_value;
+
 /** An element type: one of enum weir_dtype_value. */
 typedef uint32_t weir_dtype;
 
@@ -1201,6 +1215,49 @@ typedef struct weir_tensor_desc {
   /** Dimensions, the slowest first; those from `rank` on are ignored. */
   int64_t dims[8];
 } weir_tensor_desc;
+
+/** Where memory comes from: one of enum weir_memory_source_value. */
+typedef uint32_t weir_memory_source;
+
+/** Memory for weir_tensor_create and weir_buffer_create. */
+typedef struct weir_memory {
+  /** sizeof(weir_memory), set by the caller. */
+  size_t struct_size;
+  /** Which of the members below count; those of other sources are 0. */
+  weir_memory_source source;
+  /** 0. */
+  uint32_t reserved;
+  /** FOREIGN: the elements, dense and row-major, aligned to the element size. NULL only for no bytes. */
+  void *data;
+  /**
+   * FOREIGN: size of the memory at data; 0 = as large as the object. For a tensor whose shape a run decides it is the
+   * most that a run may store.
+   */
+  size_t bytes;
+  /**
+   * FOREIGN, may be NULL: called with release_ctx exactly once, when nothing uses the memory any more: no reference
+   * to the object, no tensor on the buffer, no queued work with such a tensor. It is called in the thread that drops
+   * the last use: one that releases a handle, or one that works for a stream or a run. Not called if the creation
+   * fails. Without it the memory must live until nothing uses it any more.
+   */
+  weir_destroy_fn release;
+  /** Argument of release. */
+  void *release_ctx;
+  /**
+   * BUFFER: a buffer of the same engine, which the tensor keeps. Any number of tensors may lie on a buffer and
+   * overlap; a call of a kernel still refuses an output that shares memory with its other tensors.
+   */
+  weir_buffer *buffer;
+  /** BUFFER: byte of the buffer that the tensor begins at. */
+  size_t offset;
+  /**
+   * PINNED: an engine. Copies between the object and this engine's memory proceed by themselves, while copies of
+   * other memory may be staged, or block the submitting thread. If its device pins no memory (`pinning` of
+   * weir_memory_info is 0), or is the host, the memory is ordinary, so the same program works everywhere. It is
+   * counted in weir_memory_info of this engine, under its limit, and returns to it; the object may outlive both.
+   */
+  weir_engine *device;
+} weir_memory;
 
 /** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
@@ -1227,36 +1284,29 @@ WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
- * Creates a tensor in the engine's memory: zeros on a CPU engine, any contents on others (weir_enqueue_fill).
+ * Creates a tensor. `from` NULL: in new memory of the engine's, zeros on a CPU engine, any contents on others
+ * (weir_enqueue_fill); else in the memory that it names, as it is, or zeros in pinned memory.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
- * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
- * RESOURCE_EXHAUSTED.
+ * A `desc` with dimensions of WEIR_DIM_DYNAMIC makes a tensor whose shape is decided by the run that writes it: it is
+ * passed to runs as an output whose shape is open, and may be an input of such a shape. A run whose output shape does
+ * not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows, or
+ * is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and
+ * addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
+ * fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
+ *
+ * Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device
+ * takes to pin memory, when another region of it is needed. Ownership: the caller owns one reference to *out_tensor;
+ * desc and from are copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, negative dimension; of from: its
+ * source, members that do not belong to it, NULL or misaligned data, a buffer of another engine, PINNED for an engine
+ * that is no CPU engine, open dimensions in a buffer or pinned memory); OUT_OF_RANGE if the size overflows, or the
+ * memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's engine); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_create(weir_engine *engine,
                                const weir_tensor_desc *desc,
+                               const weir_memory *from,
                                weir_tensor **out_tensor);
-
-/**
- * Creates a tensor over memory of the caller's that the engine's device can use: `data` holds the elements, dense and
- * row-major, aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when
- * nothing uses the memory any more; not if this call fails.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
- * must live until release is called, or, without release, until the tensor and all work on it are gone.
- * Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension);
- * OUT_OF_RANGE.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_from(weir_engine *engine,
-                                    const weir_tensor_desc *desc,
-                                    void *data,
-                                    weir_destroy_fn release,
-                                    void *release_ctx,
-                                    weir_tensor **out_tensor);
 
 /**
  * Takes one more reference.
@@ -2031,6 +2081,18 @@ typedef struct weir_host_kernel_desc {
   weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
 
+/** A kernel. */
+typedef struct weir_kernel_info {
+  /** sizeof(weir_kernel_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Number of inputs. */
+  size_t num_inputs;
+  /** Number of outputs. */
+  size_t num_outputs;
+  /** Its name, NUL-terminated UTF-8, cut if too long. */
+  char name[128];
+} weir_kernel_info;
+
 /** A kernel that only the device of an engine knows, by its name. */
 typedef struct weir_named_kernel_desc {
   /** sizeof(weir_named_kernel_desc) of the caller's header. */
@@ -2087,28 +2149,12 @@ WEIR_API WEIR_NODISCARD weir_status weir_kernel_retain(weir_kernel *kernel);
 WEIR_API void weir_kernel_release(weir_kernel *kernel);
 
 /**
- * Copies the kernel's name.
+ * Describes the kernel.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+ * INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_get_name(const weir_kernel *kernel,
-                                 char *buffer,
-                                 size_t capacity,
-                                 size_t *out_length);
-
-/**
- * The number of inputs and outputs of the kernel.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_get_arity(const weir_kernel *kernel,
-                                  size_t *out_num_inputs,
-                                  size_t *out_num_outputs);
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_get_info(const weir_kernel *kernel, weir_kernel_info *out_info);
 
 /**
  * Computes the descriptors of the kernel's outputs for inputs of these types and shapes.
@@ -2360,43 +2406,6 @@ weir_status weir_kernel_create_named(weir_engine *engine,
  * Such dimensions are WEIR_DIM_DYNAMIC in every description; the kernel says what they are and gets memory, those
  * behind it see them in their views, and the host reads them from a dynamic tensor.
  */
-
-/**
- * Creates a tensor whose shape is decided by the run that writes it: it is passed to runs as an output whose shape is
- * open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run whose output shape does not match `desc` fails.
- * Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc,
- * weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and addresses obtained before are no
- * longer valid. It can be an input whose shape is open too.
- *
- * Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
- * one reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open
- * dimension).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_dynamic(weir_engine *engine,
-                                       const weir_tensor_desc *desc,
-                                       weir_tensor **out_tensor);
-
-/**
- * As weir_tensor_create_dynamic, over `capacity` bytes of the caller's at `data`, aligned to the element size; the
- * address stays. A run whose output does not fit fails with OUT_OF_RANGE and both sizes in its text, and leaves all
- * its dynamic outputs unchanged. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses
- * the memory any more; not if this call fails.
- *
- * Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
- * one reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor
- * and all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_dynamic_from(weir_engine *engine,
-                                            const weir_tensor_desc *desc,
-                                            void *data,
-                                            size_t capacity,
-                                            weir_destroy_fn release,
-                                            void *release_ctx,
-                                            weir_tensor **out_tensor);
 
 /**
  * Sets the shape of an open output (WEIR_KERNEL_DYNAMIC), and returns its memory, aligned to 64, contents undefined:
@@ -2662,6 +2671,12 @@ typedef enum weir_segments_value {
   WEIR_SEGMENTS_ALWAYS = 2
 } weir_segments_value;
 
+/** Inputs or outputs of a program. */
+typedef enum weir_port_kind_value {
+  WEIR_PORT_INPUT = 1,
+  WEIR_PORT_OUTPUT = 2
+} weir_port_kind_value;
+
 /** Whether work on devices is recorded: one of enum weir_segments_value. */
 typedef uint32_t weir_segments;
 
@@ -2722,6 +2737,46 @@ typedef struct weir_compile_options {
   uint32_t reserved;
 } weir_compile_options;
 
+/** A program, and the runs that it has had since it was compiled. */
+typedef struct weir_program_info {
+  /** sizeof(weir_program_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Number of inputs of a run. */
+  size_t num_inputs;
+  /** Number of outputs of a run. */
+  size_t num_outputs;
+  /**
+   * Number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
+   * inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
+   */
+  size_t num_nodes;
+  /** Runs that have begun. A run cancelled before its turn in a stream never begins. */
+  uint64_t begun;
+  /** Runs that have ended. */
+  uint64_t ended;
+  /** Of these, the ones that failed, deadlines included, but were not cancelled. */
+  uint64_t failed;
+  /** Of these, the ones that were cancelled. */
+  uint64_t cancelled;
+  /** Runs that have begun and not ended. */
+  uint64_t running;
+} weir_program_info;
+
+/** Inputs or outputs of a program: one of enum weir_port_kind_value. */
+typedef uint32_t weir_port_kind;
+
+/** An input or output of a program. */
+typedef struct weir_port_info {
+  /** sizeof(weir_port_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Element type and shape. */
+  weir_tensor_desc desc;
+  /** The engine in whose memory runs receive it; borrowed, it lives as long as the program. */
+  weir_engine *engine;
+  /** Its name, NUL-terminated UTF-8, cut if too long. */
+  char name[128];
+} weir_port_info;
+
 /**
  * Declares that runs receive input `input`, by index in the order in which inputs were added, in memory of `engine`:
  * nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
@@ -2757,30 +2812,6 @@ WEIR_NODISCARD
 weir_status weir_graph_set_placement(weir_graph *graph,
                                      weir_node node,
                                      weir_placement placement);
-
-/**
- * The engine in whose memory runs receive input `index`.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_input_engine(const weir_program *program,
-                                          size_t index,
-                                          weir_engine **out_engine);
-
-/**
- * The engine in whose memory runs receive output `index`.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_output_engine(const weir_program *program,
-                                           size_t index,
-                                           weir_engine **out_engine);
 
 /**
  * Compiles a graph for engines: verifies it, and lays it out for runs. Kernels on which no output, no task and no
@@ -2840,37 +2871,28 @@ WEIR_API WEIR_NODISCARD weir_status weir_program_retain(weir_program *program);
 WEIR_API void weir_program_release(weir_program *program);
 
 /**
- * The number of inputs and outputs of a run.
+ * Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_get_arity(const weir_program *program,
-                                   size_t *out_num_inputs,
-                                   size_t *out_num_outputs);
+weir_status weir_program_get_info(const weir_program *program,
+                                  weir_program_info *out_info);
 
 /**
- * Element type and shape of input `index`.
+ * Describes input or output `index` of the program.
  *
- * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its engine is borrowed.
+ * Errors: INVALID_ARGUMENT (NULL, unknown kind, struct_size); OUT_OF_RANGE (index).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_program_get_input_desc(const weir_program *program,
-                                        size_t index,
-                                        weir_tensor_desc *out_desc);
-
-/**
- * Element type and shape of output `index`.
- *
- * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_output_desc(const weir_program *program,
-                                         size_t index,
-                                         weir_tensor_desc *out_desc);
+weir_status weir_program_get_port(const weir_program *program,
+                                  weir_port_kind kind,
+                                  size_t index,
+                                  weir_port_info *out_info);
 
 /* ---- Run ----------------------------------------------------------------------------------------------------------
  * A run reads the program's inputs and writes its outputs. It allocates nothing from the second time on.

@@ -17,7 +17,7 @@ import sys
 from ctypes import byref, c_float, c_int32, c_void_p, pointer
 
 import weir_ctypes
-from digits import GOAL, Dataset, Network, builtin_pool, desc
+from digits import GOAL, Dataset, Network, builtin_pool, desc, over
 from weir_ctypes import WeirError, create, sized
 
 CLIENTS, ROUNDS = 4, 5
@@ -70,7 +70,7 @@ class Client:
         width = data.sizes[-1]
         self.logits, self.classes = (c_float * (data.count * width))(), (c_int32 * data.count)()
         self.tensors = [
-            create(weir.weir_tensor_create_from, engine, byref(shape), array, None, None)
+            create(weir.weir_tensor_create, engine, byref(shape), over(weir, array))
             for shape, array in [
                 (desc(weir, weir.WEIR_F32, data.count, data.sizes[0]), data.pixels),
                 (desc(weir, weir.WEIR_F32, data.count, width), self.logits),

@@ -50,8 +50,6 @@ pub struct weir_event {
     _opaque: [u8; 0],
 }
 /// A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release.
-///
-/// Chapter: Buffer.
 pub struct weir_buffer {
     _opaque: [u8; 0],
 }

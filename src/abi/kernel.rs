@@ -279,3 +279,17 @@ pub enum weir_dump_format_value {
     /// JSON (RFC 8259).
     WEIR_DUMP_JSON = 2,
 }
+
+/// A kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_kernel_info {
+    /// sizeof(weir_kernel_info), set by the caller before the call.
+    pub struct_size: usize,
+    /// Number of inputs.
+    pub num_inputs: usize,
+    /// Number of outputs.
+    pub num_outputs: usize,
+    /// Its name, NUL-terminated UTF-8, cut if too long.
+    pub name: [std::ffi::c_char; 128],
+}
