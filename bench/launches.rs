@@ -15,7 +15,7 @@ use weir::abi::{
 };
 use weir::base::{Desc, Kind, Object, Ref, Result, dtype};
 use weir::device::{CUDA_KERNEL, DeviceKind};
-use weir::engine::{BoundKernel, Engine, KernelOptions, KernelIdentity, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 

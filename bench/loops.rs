@@ -115,7 +115,8 @@ fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(41);
     let engine = Engine::create(DeviceKind::CPU, 0, None).unwrap();
     // The caller and one thread of the pool.
-    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
+    let pool =
+        ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
     let (shared, alone) = (RunOptions { threadpool: Some(pool), ..RunOptions::default() }, RunOptions::default());
     let (input, output) = (tensor(&engine, ITERATIONS), tensor(&engine, 0));
     println!(

@@ -96,9 +96,12 @@ endfunction()
 
 # weir_tests(<folder> <program>... [RACE <program>...]): programs of one source of their name each, and of what
 # <program>_sources names besides; <program>_arguments are their arguments. Those after RACE use threads: they are
-# also built with ThreadSanitizer.
+# also built with ThreadSanitizer. The folder is a second label, and a target that builds its programs.
 function(weir_tests folder)
     cmake_parse_arguments(PARSE_ARGV 1 tests "" "" RACE)
+    if(NOT TARGET "tests_${folder}")
+        add_custom_target("tests_${folder}")
+    endif()
     set(programs ${tests_RACE})
     if(NOT WEIR_SANITIZE STREQUAL "thread")
         list(PREPEND programs ${tests_UNPARSED_ARGUMENTS})
@@ -106,6 +109,8 @@ function(weir_tests folder)
     foreach(program IN LISTS programs)
         file(GLOB source RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "${folder}/${program}.c" "${folder}/${program}.cpp")
         weir_suite_test("${program}" ${source} ${${program}_sources} ARGUMENTS ${${program}_arguments})
+        weir_set(LABELS "${folder}" "suite.${program}" "valgrind.${program}")
+        add_dependencies("tests_${folder}" "${program}")
     endforeach()
 endfunction()
 

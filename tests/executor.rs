@@ -91,7 +91,8 @@ fn nodes_are_measured_by_whoever_runs_them() {
         graph.add_task(&format!("n{i}"), Arc::new(Slow), 1_000_000).unwrap();
     }
     let program = Program::compile(&graph, vec![engine], &CompileOptions::default()).unwrap();
-    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
+    let pool =
+        ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
     let options = RunOptions { threadpool: Some(pool), ..RunOptions::default() };
     let none = |_: usize| Err(Error::internal("no tensors"));
     for _ in 0..3 {

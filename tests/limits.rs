@@ -136,7 +136,8 @@ fn an_idle_pool_uses_no_processor() {
         assert!(status.success());
         return;
     }
-    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(4), ..ThreadPoolOptions::default() }).unwrap();
+    let pool =
+        ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(4), ..ThreadPoolOptions::default() }).unwrap();
     let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
     let lane = Stream::create(cpu(), attr).unwrap();

@@ -7,7 +7,6 @@
 
 void bad_input_placement(void) {
     weir_graph *graph = good.graph;
-    weir_program *program = good.program;
 
     ROW(weir_graph_set_input_engine, (NULL, 0, good.engine), INVALID, "graph is NULL");
     ROW(weir_graph_set_input_engine, (WRONG(tensor), 0, good.engine), INVALID, "graph: expected a graph, got a tensor");
@@ -21,12 +20,4 @@ void bad_input_placement(void) {
     ROW(weir_graph_set_placement, (WRONG(tensor), 0, WEIR_PLACEMENT_ANY), INVALID, "graph: expected a graph, got a tensor");
     ROW(weir_graph_set_placement, (graph, UINT64_MAX, WEIR_PLACEMENT_ANY), INVALID, "node: 0xffffffffffffffff is no node");
     ROW(weir_graph_set_placement, (graph, 0, 3), INVALID, "placement is 3, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)");
-    ROW(weir_program_get_input_engine, (NULL, 0, NEW(engine)), INVALID, "program is NULL");
-    ROW(weir_program_get_input_engine, (WRONG(graph), 0, NEW(engine)), INVALID, "program: expected a program");
-    ROW(weir_program_get_input_engine, (program, 0, NULL), INVALID, "out_engine is NULL");
-    ROW(weir_program_get_input_engine, (program, SIZE_MAX, NEW(engine)), RANGE, "index is");
-    ROW(weir_program_get_output_engine, (NULL, 0, NEW(engine)), INVALID, "program is NULL");
-    ROW(weir_program_get_output_engine, (WRONG(kernel), 0, NEW(engine)), INVALID, "program: expected a program");
-    ROW(weir_program_get_output_engine, (program, 0, NULL), INVALID, "out_engine is NULL");
-    ROW(weir_program_get_output_engine, (program, SIZE_MAX, NEW(engine)), RANGE, "index is");
 }

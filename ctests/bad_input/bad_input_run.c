@@ -134,12 +134,10 @@ static void rows_of_run_options(weir_tensor *result) {
 }
 
 static void rows_of_runs(void) {
-    char buffer[4];
-
     ROW(weir_run_retain, (NULL), INVALID, "run is NULL");
     ROW(weir_run_retain, (WRONG(program)), INVALID, "run: expected a run, got a program");
-    ROW(weir_run_wait, (NULL, 0), INVALID, "run is NULL");
-    ROW(weir_run_wait, (WRONG(packed_weights), 0), INVALID, "run: expected a run, got packed_weights");
+    ROW(weir_run_synchronize, (NULL, 0), INVALID, "run is NULL");
+    ROW(weir_run_synchronize, (WRONG(engine_attr), 0), INVALID, "run: expected a run, got an engine_attr");
     ROW(weir_run_query, (NULL, &out.i32), INVALID, "run is NULL");
     ROW(weir_run_query, (good.run, NULL), INVALID, "out_done is NULL");
     ROW(weir_run_query, (WRONG(event), &out.i32), INVALID, "run: expected a run, got an event");

@@ -4,6 +4,10 @@
  * without, the report.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 
 enum { LEN = 64, CHAINS = 3, LENGTH = 6, RUNS = 5, NODES = CHAINS * LENGTH + CHAINS - 1 };
@@ -65,7 +69,7 @@ int main(void) {
 
     static const weir_segments all[] = {WEIR_SEGMENTS_ALWAYS, WEIR_SEGMENTS_TIMED, WEIR_SEGMENTS_NEVER};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const bool recorded = all[i] != WEIR_SEGMENTS_NEVER;
+        const int recorded = all[i] != WEIR_SEGMENTS_NEVER;
         weir_compile_options options = {.struct_size = sizeof options, .segments = all[i]};
         weir_program *program = make_program(cpu, device, &options);
         options.segments = 7;

@@ -5,6 +5,7 @@
  */
 
 #include <pthread.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -274,7 +275,7 @@ static void test_from_outside(world *w, weir_threadpool *pool) {
     options.deadline_ns = 0;
     options.absent = &flag, options.num_absent = 1;
     CHECK_CODE(weir_program_run_many(w->leaves, 1, s->ins, 1, s->outs, 1, &options), WEIR_INVALID_ARGUMENT,
-               "flags for absent outputs");
+               "options->absent is given, which is for one run");
 }
 
 static void test_all(weir_threadpool *pool) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "resource.h"
 #include "kernel.hpp"
 
 namespace weir {
@@ -121,20 +122,19 @@ public:
     // Kernels of this variable.
 
     kernel reader(const engine &on, const kernel_options &options = {}) const {
-        return make(weir_kernel_create_variable_read, on, options);
+        return make(WEIR_VARIABLE_READ, on, options);
     }
     kernel assigner(const engine &on, const kernel_options &options = {}) const {
-        return make(weir_kernel_create_variable_assign, on, options);
+        return make(WEIR_VARIABLE_ASSIGN, on, options);
     }
     kernel adder(const engine &on, const kernel_options &options = {}) const {
-        return make(weir_kernel_create_variable_assign_add, on, options);
+        return make(WEIR_VARIABLE_ASSIGN_ADD, on, options);
     }
 
 private:
-    template <class Create>
-    kernel make(Create create, const engine &on, const kernel_options &options) const {
+    kernel make(weir_variable_op op, const engine &on, const kernel_options &options) const {
         weir_kernel *raw = nullptr;
-        check(create(on, get(), &options, &raw));
+        check(weir_kernel_create_variable(on, get(), op, &options, &raw));
         return kernel(raw);
     }
 };

@@ -1,4 +1,6 @@
 //! Branches and loops of a graph.
+//!
+//! Chapter: Control flow.
 #![forbid(unsafe_code)]
 
 use super::{weir_graph, weir_value};

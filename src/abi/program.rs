@@ -1,4 +1,6 @@
 //! What one compilation and one run take.
+//!
+//! Chapter: Program.
 #![forbid(unsafe_code)]
 
 use super::{weir_notice, weir_placement, weir_threadpool};
@@ -98,6 +100,8 @@ pub struct weir_compile_options {
 }
 
 /// How a run goes. A bit that is not here is refused.
+///
+/// Chapter: Run.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_run_flags {
@@ -121,6 +125,8 @@ pub enum weir_run_flags {
 
 /// What one run takes besides its tensors. All-zero, and NULL, is the default. It is read during the call: only the
 /// bytes of `absent` must stay.
+///
+/// Chapter: Run.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_run_options {

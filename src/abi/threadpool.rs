@@ -1,4 +1,6 @@
 //! The host's thread pool, as a vtable of C functions.
+//!
+//! Chapter: Thread pool.
 use std::ffi::c_void;
 
 /// One closure of weir's: call it as fn(arg, i). It never unwinds, never blocks on another closure of weir's, and may

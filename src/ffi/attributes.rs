@@ -1,12 +1,12 @@
 //! The descriptors of the built-in operations as a device receives them: named, complete, as this version knows them.
 
 use super::argument::out_ptr;
-use super::kernel::kernel_options;
 use super::handle;
+use super::kernel::kernel_options;
 use super::versioned::Versioned;
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
-use crate::engine::{BoundKernel, Engine, KernelOptions, KernelIdentity};
+use crate::engine::{BoundKernel, Engine, KernelIdentity};
 use crate::kernel::cache::{self, KernelSettings};
 
 /// The descriptor of a built-in operation.

@@ -1,15 +1,17 @@
 //! CUDA devices: their properties, and the host's own contexts, streams, events and kernels on them.
+//!
+//! Chapter: CUDA.
 
 use super::argument::{flags, out_ptr, string};
 use super::context::HostKernel;
 use super::guard::guard;
-use super::kernel_named::{Named, signature};
 use super::kernel::kernel_options;
+use super::kernel_named::{Named, signature};
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, Result};
 use crate::device::{CUDA_KERNEL, DeviceKind};
-use crate::engine::{BoundKernel, Engine, KernelOptions, KernelIdentity, Stream, StreamAttr};
+use crate::engine::{BoundKernel, Engine, KernelIdentity, Stream, StreamAttr};
 use std::ffi::c_void;
 use std::sync::Arc;
 

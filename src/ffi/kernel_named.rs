@@ -1,4 +1,6 @@
 //! Named kernels, which only the device of an engine knows.
+//!
+//! Chapter: Kernel.
 
 use super::argument::{array, out_ptr, string};
 use super::context::HostKernel;
@@ -8,7 +10,7 @@ use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device;
-use crate::engine::{BoundKernel, KernelOptions, KernelIdentity};
+use crate::engine::{BoundKernel, KernelIdentity};
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Running a program.
+//!
+//! Chapter: Run.
 
 use super::argument::{array, flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};
@@ -345,7 +347,8 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
 pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir_notice) -> weir_status {
     guard("weir_run_notify", || {
         // SAFETY: the caller's pointers, as documented.
-        let (run, listener) = unsafe { (handle::share(run, "run")?, notice::read("weir_run_notify", notice, "notice")?) };
+        let (run, listener) =
+            unsafe { (handle::share(run, "run")?, notice::read("weir_run_notify", notice, "notice")?) };
         Run::notify(&run, listener)
     })
 }

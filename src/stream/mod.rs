@@ -43,13 +43,13 @@ mod inbox;
 mod issue;
 mod latch;
 mod late;
+mod listener;
 mod look;
 mod mark;
 #[cfg(all(test, loom))]
 mod models_of_fences;
 #[cfg(all(test, loom))]
 mod models_of_resubmitting;
-mod listener;
 mod notice;
 mod queue;
 mod resubmit_table;

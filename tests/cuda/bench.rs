@@ -6,7 +6,7 @@ use weir::abi::weir_cuda_argument_kind_value as A;
 use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
 use weir::base::{Desc, Ref, Result, dtype};
 use weir::device::{CUDA_KERNEL, DeviceKind};
-use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelOptions, KernelIdentity, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 
 pub const LEN: usize = 1000;

@@ -62,7 +62,7 @@ fn arguments_that_are_not_the_entrys_are_refused() {
 #[test]
 fn functions_of_the_host_and_unknown_operations_are_refused() {
     with_driver(&[], || {
-        use weir::engine::{BoundKernel, KernelOptions, KernelIdentity};
+        use weir::engine::{BoundKernel, KernelIdentity, KernelOptions};
         use weir::kernel::builtin::Eltwise;
         use weir::kernel::vector::eltwise::Op;
         let bench = Bench::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir::abi::{weir_argmax_desc, weir_matmul_desc, weir_softmax_desc};
 use weir::base::{Desc, Ref, dtype};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, EngineAttr, KernelOptions, KernelIdentity, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, EngineAttr, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions};
 use weir::kernel::Kernel;
 use weir::kernel::builtin::{Argmax, Matmul, Softmax};

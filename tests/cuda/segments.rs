@@ -272,7 +272,7 @@ fn any_order_that_the_edges_allow_is_right() {
 fn built_in_kernels_are_recorded_as_they_are_launched() {
     on_driver(&[("SEED", "2")], || {
         use weir::abi::{weir_eltwise_desc, weir_eltwise_op_value::WEIR_ELTWISE_SQUARE};
-        use weir::engine::{KernelOptions, KernelIdentity};
+        use weir::engine::{KernelIdentity, KernelOptions};
         use weir::kernel::builtin::Eltwise;
         use weir::kernel::vector::eltwise::Op;
         let bench = Bench::new();
@@ -287,7 +287,8 @@ fn built_in_kernels_are_recorded_as_they_are_launched() {
         let attributes = unsafe { std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc)) };
         let kernel = Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
         let operation = KernelIdentity { name: "eltwise", attributes, ..KernelIdentity::default() };
-        let square = BoundKernel::create_as(bench.engine.clone(), kernel, operation, &KernelOptions::default()).unwrap();
+        let square =
+            BoundKernel::create_as(bench.engine.clone(), kernel, operation, &KernelOptions::default()).unwrap();
         let f32s = Desc::new(dtype::F32, &[LEN as i64]);
         let mut graph = Graph::new("squares");
         let x = graph.add_input("x", f32s).unwrap();

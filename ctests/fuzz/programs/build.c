@@ -4,9 +4,14 @@
  */
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "world.h"
 
@@ -33,7 +38,7 @@ static weir_value constant_of(building *b, const char *name, type t, const float
     weir_tensor *tensor = NULL;
     weir_value value;
     void *data = NULL;
-    MUST(weir_tensor_create(b->w->cpu, &desc, &tensor));
+    MUST(weir_tensor_create(b->w->cpu, &desc, NULL, &tensor));
     MUST(weir_tensor_get_data(tensor, &data));
     if (t == VEC) memcpy(data, v, WIDTH * sizeof(float));
     else *(int32_t *)data = (int32_t)v[0];
@@ -203,7 +208,7 @@ static weir_graph *build_graph(world *w, const graph_plan *g, const char *name) 
 
 static bool compile(world *w, weir_graph *graph, const graph_plan *g, bool whole, weir_program **out) {
     const plan *p = w->plan;
-    weir_compile_options o = {.struct_size = sizeof o, .segments = p->segments};
+    weir_compile_options o = {.struct_size = sizeof o, .segments = (weir_segments)p->segments};
     weir_engine *engines[1 + MAX_DEVICES] = {w->cpu};
     size_t count = 1;
     if (p->hop >= 0) o.hop_ns = p->hop == 0 ? WEIR_HOP_NONE : (uint64_t)p->hop;

@@ -5,6 +5,7 @@
 
 #include "callers.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +124,8 @@ static void act_many(caller *c, pending *p) {
     for (int i = 0; i < p->copies; i++) {
         for (int k = 0; k < num_in; k++) inputs[i * num_in + k] = w->inputs[p->act->set][k];
     }
-    judge(p, weir_program_run_many(w->program, (size_t)p->copies, inputs, (size_t)num_in, p->outs, (size_t)p->num_out, p->options));
+    judge(p, weir_program_run_many(w->program, (size_t)p->copies, inputs, (size_t)num_in, p->outs, (size_t)p->num_out,
+                                   &p->options));
 }
 
 static int32_t empty_task(void *arg) {

@@ -2,6 +2,7 @@
 
 #include "plan.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -382,7 +383,7 @@ plan *plan_draw(uint64_t number, const drops *dropped) {
     p->hop = chance(&d, 50) ? -1 : chance(&d, 50) ? 0 : roll(&d, 100, 20000);
     p->partial_lists = chance(&d, 25) ? roll(&d, 1, 2) : 0;
     p->max_runs = chance(&d, 15) ? roll(&d, 1, 2) : 0;
-    p->segments = (weir_segments)roll(&d, 0, 2);
+    p->segments = roll(&d, 0, 2);
     p->device_control = roll(&d, 0, 1);
     p->statistics = chance(&d, 15);
     p->any_placement = chance(&d, 10);

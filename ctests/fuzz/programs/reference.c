@@ -5,6 +5,7 @@
  */
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -326,7 +327,7 @@ static void print_act(FILE *to, const act *a) {
 
 void plan_print(FILE *to, const plan *p) {
     static const char *const places[] = {"outside", "job of", "task of its stream 0"};
-    fprintf(to, "program %llu: %d inputs (v0...), hop %d, partial lists %d, max runs %d, segments %u, device control %d\n",
+    fprintf(to, "program %llu: %d inputs (v0...), hop %d, partial lists %d, max runs %d, segments %d, device control %d\n",
             (unsigned long long)p->number, p->graph->num_inputs, p->hop, p->partial_lists, p->max_runs, p->segments,
             p->device_control);
     for (int i = 0; i < p->num_devices; i++) {

@@ -120,9 +120,11 @@ fn parse(text: &str) -> Result<Vec<Line>> {
     if lines.next() != Some(HEADER) {
         return Err(Error::invalid(format!("the text is no saved costs: its first line is not '{HEADER}'")));
     }
-    lines.enumerate().map(|(i, line)| parse_line(line).ok_or(i + 2)).collect::<Result<_, usize>>().map_err(|number| {
-        Error::invalid(format!("line {number} is not: nanoseconds, iterations or '-', name"))
-    })
+    lines
+        .enumerate()
+        .map(|(i, line)| parse_line(line).ok_or(i + 2))
+        .collect::<Result<_, usize>>()
+        .map_err(|number| Error::invalid(format!("line {number} is not: nanoseconds, iterations or '-', name")))
 }
 
 fn parse_line(line: &str) -> Option<Line> {

@@ -10,7 +10,7 @@
 
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::engine::{BoundKernel, KernelOptions, KernelIdentity, scratch_slots};
+use crate::engine::{BoundKernel, KernelIdentity, KernelOptions, scratch_slots};
 use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::host::execute::Outer;
 use crate::graph::plan::NO_BIT;

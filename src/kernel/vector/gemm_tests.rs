@@ -95,6 +95,7 @@ impl GemmCase {
 fn sets() -> Vec<MicroKernels> {
     let mut sets: Vec<_> = Isa::available().map(MicroKernels::of).collect();
     sets.dedup_by_key(|set| set.lanes);
+    sets.push(MicroKernels::plain());
     sets.into_iter()
         .flat_map(|set| {
             [false, true].map(|packs_a| {

@@ -29,8 +29,6 @@ pub trait SimdNumber: Copy {
 pub trait Vector: SimdNumber {
     /// Floats in a register.
     const LANES: usize;
-    /// Partial sums in f64.
-    type Sums: Copy;
 
     unsafe fn load(from: *const f32) -> Self;
     /// `count` floats, at most LANES; -inf in the other lanes.
@@ -40,6 +38,16 @@ pub trait Vector: SimdNumber {
     unsafe fn store(self, to: *mut f32);
     /// Stores the first `count` lanes.
     unsafe fn store_part(self, to: *mut f32, count: usize);
+}
+
+/// A vector register whose lanes can be reduced to one number.
+///
+/// # Safety
+/// As of `SimdNumber`.
+pub trait Reduced: Vector {
+    /// Partial sums in f64.
+    type Sums: Copy;
+
     /// Itself in the last `count` lanes, 0 in the others.
     unsafe fn last_lanes(self, count: usize) -> Self;
     /// The greatest lane, if none is NaN.
@@ -100,9 +108,163 @@ macro_rules! methods {
     };
 }
 
+/// The register that every processor of the target has, for which no instructions need to be asked for.
+#[cfg(target_arch = "x86_64")]
+pub type Baseline = std::arch::x86_64::__m128;
+#[cfg(not(target_arch = "x86_64"))]
+pub type Baseline = four::Four;
+
+#[cfg(target_arch = "x86_64")]
+mod sse2 {
+    use super::{SimdNumber, Vector};
+    use std::arch::x86_64::*;
+
+    type V = __m128;
+
+    impl SimdNumber for V {
+        methods! {
+            fn splat(x: f32) -> V { _mm_set1_ps(x) }
+            fn add(self: V, other: V) -> V { _mm_add_ps(self, other) }
+            fn sub(self: V, other: V) -> V { _mm_sub_ps(self, other) }
+            fn mul(self: V, other: V) -> V { _mm_mul_ps(self, other) }
+            fn mul_add(self: V, factor: V, summand: V) -> V { _mm_add_ps(_mm_mul_ps(self, factor), summand) }
+            fn max(self: V, other: V) -> V { _mm_max_ps(self, other) }
+            fn where_greater(self: V, a: V, b: V) -> V { _mm_and_ps(self, _mm_cmpgt_ps(a, b)) }
+            fn low_bits_as_exponent(self: V) -> V { _mm_castsi128_ps(_mm_slli_epi32::<23>(_mm_castps_si128(self))) }
+        }
+    }
+
+    impl Vector for V {
+        const LANES: usize = 4;
+
+        methods! {
+            fn load(from: *const f32) -> V { _mm_loadu_ps(from) }
+            fn load_part(from: *const f32, count: usize) -> V {
+                std::mem::transmute(super::first_of(from, count, f32::NEG_INFINITY))
+            }
+            fn load_first(from: *const f32, count: usize) -> V {
+                if count == Self::LANES { Self::load(from) } else { std::mem::transmute(super::first_of(from, count, 0.0)) }
+            }
+            fn store(self: V, to: *mut f32) { _mm_storeu_ps(to, self) }
+            fn store_part(self: V, to: *mut f32, count: usize) {
+                super::store_first(std::mem::transmute(self), to, count)
+            }
+        }
+    }
+}
+
+/// Four floats in plain Rust. With optimisation they are one vector register.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub mod four {
+    use super::{SimdNumber, Vector};
+    use std::array::from_fn;
+
+    #[derive(Clone, Copy)]
+    pub struct Four([f32; 4]);
+
+    impl Four {
+        #[inline(always)]
+        fn each(self, other: Four, of: impl Fn(f32, f32) -> f32) -> Four {
+            Four(from_fn(|i| of(self.0[i], other.0[i])))
+        }
+    }
+
+    impl SimdNumber for Four {
+        #[inline(always)]
+        unsafe fn splat(x: f32) -> Four {
+            Four([x; 4])
+        }
+        #[inline(always)]
+        unsafe fn add(self, other: Four) -> Four {
+            self.each(other, |x, y| x + y)
+        }
+        #[inline(always)]
+        unsafe fn sub(self, other: Four) -> Four {
+            self.each(other, |x, y| x - y)
+        }
+        #[inline(always)]
+        unsafe fn mul(self, other: Four) -> Four {
+            self.each(other, |x, y| x * y)
+        }
+        #[inline(always)]
+        unsafe fn mul_add(self, factor: Four, summand: Four) -> Four {
+            // Without the instruction f32::mul_add calls the C library.
+            let one = |i: usize| match cfg!(target_arch = "aarch64") {
+                true => self.0[i].mul_add(factor.0[i], summand.0[i]),
+                false => self.0[i] * factor.0[i] + summand.0[i],
+            };
+            Four(from_fn(one))
+        }
+        #[inline(always)]
+        unsafe fn max(self, other: Four) -> Four {
+            self.each(other, |x, y| if x > y { x } else { y })
+        }
+        #[inline(always)]
+        unsafe fn where_greater(self, a: Four, b: Four) -> Four {
+            Four(from_fn(|i| if a.0[i] > b.0[i] { self.0[i] } else { 0.0 }))
+        }
+        #[inline(always)]
+        unsafe fn low_bits_as_exponent(self) -> Four {
+            Four(self.0.map(|x| f32::from_bits(x.to_bits() << 23)))
+        }
+    }
+
+    impl Vector for Four {
+        const LANES: usize = 4;
+
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Four {
+            // SAFETY: as demanded of the caller.
+            Four(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
+        }
+        #[inline(always)]
+        unsafe fn load_part(from: *const f32, count: usize) -> Four {
+            // SAFETY: as demanded of the caller.
+            Four(unsafe { super::first_of(from, count, f32::NEG_INFINITY) })
+        }
+        #[inline(always)]
+        unsafe fn load_first(from: *const f32, count: usize) -> Four {
+            // SAFETY: as demanded of the caller.
+            unsafe { if count == 4 { Self::load(from) } else { Four(super::first_of(from, count, 0.0)) } }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f32) {
+            // SAFETY: as demanded of the caller.
+            unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
+        }
+        #[inline(always)]
+        unsafe fn store_part(self, to: *mut f32, count: usize) {
+            // SAFETY: as demanded of the caller.
+            unsafe { super::store_first(self.0, to, count) }
+        }
+    }
+}
+
+/// The first `count` floats, at most four, and `rest` behind them.
+///
+/// # Safety
+/// So many floats are readable.
+#[inline(always)]
+unsafe fn first_of(from: *const f32, count: usize, rest: f32) -> [f32; 4] {
+    // SAFETY: as demanded of the caller.
+    std::array::from_fn(|i| if i < count { unsafe { *from.add(i) } } else { rest })
+}
+
+/// Stores the first `count` floats, at most four.
+///
+/// # Safety
+/// So many floats are writable.
+#[inline(always)]
+unsafe fn store_first(floats: [f32; 4], to: *mut f32, count: usize) {
+    for (i, float) in floats.into_iter().take(count).enumerate() {
+        // SAFETY: as demanded of the caller.
+        unsafe { *to.add(i) = float };
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{SimdNumber, Vector};
+    use super::{Reduced, SimdNumber, Vector};
     use std::arch::x86_64::*;
 
     type V = __m256;
@@ -131,7 +293,6 @@ mod avx2 {
 
     impl Vector for V {
         const LANES: usize = 8;
-        type Sums = __m256d;
 
         methods! {
             fn load(from: *const f32) -> V { _mm256_loadu_ps(from) }
@@ -145,6 +306,13 @@ mod avx2 {
             fn load_first(from: *const f32, count: usize) -> V { _mm256_maskload_ps(from, first(count)) }
             fn store(self: V, to: *mut f32) { _mm256_storeu_ps(to, self) }
             fn store_part(self: V, to: *mut f32, count: usize) { _mm256_maskstore_ps(to, first(count), self) }
+        }
+    }
+
+    impl Reduced for V {
+        type Sums = __m256d;
+
+        methods! {
             fn last_lanes(self: V, count: usize) -> V {
                 _mm256_andnot_ps(_mm256_castsi256_ps(first(Self::LANES - count)), self)
             }
@@ -168,7 +336,7 @@ mod avx2 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::{SimdNumber, Vector};
+    use super::{Reduced, SimdNumber, Vector};
     use std::arch::x86_64::*;
 
     type V = __m512;
@@ -198,7 +366,6 @@ mod avx512 {
 
     impl Vector for V {
         const LANES: usize = 16;
-        type Sums = __m512d;
 
         methods! {
             fn load(from: *const f32) -> V { _mm512_loadu_ps(from) }
@@ -208,6 +375,13 @@ mod avx512 {
             fn load_first(from: *const f32, count: usize) -> V { _mm512_maskz_loadu_ps(first(count), from) }
             fn store(self: V, to: *mut f32) { _mm512_storeu_ps(to, self) }
             fn store_part(self: V, to: *mut f32, count: usize) { _mm512_mask_storeu_ps(to, first(count), self) }
+        }
+    }
+
+    impl Reduced for V {
+        type Sums = __m512d;
+
+        methods! {
             fn last_lanes(self: V, count: usize) -> V { _mm512_maskz_mov_ps(!first(Self::LANES - count), self) }
             fn greatest(self: V) -> f32 { _mm512_reduce_max_ps(self) }
             fn no_sums() -> __m512d { _mm512_setzero_pd() }

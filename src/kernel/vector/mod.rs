@@ -64,7 +64,6 @@ pub mod standalone;
 mod step;
 mod thin;
 mod thin_turned;
-#[cfg(target_arch = "x86_64")]
 mod tile;
 mod wide;
 pub mod window;

@@ -109,8 +109,7 @@ impl GemmPiece<'_> {
         let rows = rows.len();
         // Tiles multiply faster, if short runs are no worse, and if they are wide enough.
         let cached = self.shape.k.saturating_mul(b.stride()) <= CACHED_B && !self.shape.transpose_b;
-        let tile =
-            self.micro.reads_in_place() && cached && rows >= LEAST_ROWS && self.micro.columns_of(rows) >= WIDE_RUN;
+        let tile = cached && rows >= LEAST_ROWS && self.micro.columns_of(rows) >= WIDE_RUN;
         let plain = self.scale == (Scale { alpha: 1.0, beta: 0.0 });
         (rows <= thin::ROWS && !tile && plain && thin::is_there(self.micro.isa)).then_some(b)
     }
@@ -178,7 +177,7 @@ impl GemmPiece<'_> {
     }
 
     /// How these rows read B; `kept` tells that others come after them.
-    fn way(&self, rows: usize, columns: usize, kept: bool) -> ReadB {
+    fn way(&self, rows: usize, kept: bool) -> ReadB {
         match self.operands.b {
             OperandB::Panels(_) => ReadB::Panels,
             OperandB::Matrix(b) if !self.shape.transpose_b => {
@@ -189,12 +188,10 @@ impl GemmPiece<'_> {
                 let aligned = unsafe { b.at(0, 0) as usize }.is_multiple_of(register)
                     && b.stride().is_multiple_of(self.micro.lanes);
                 let near = aligned && self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
-                match self.micro.reads_in_place() {
-                    true if once >= LEAST_RUN && !kept => ReadB::Place(once),
-                    true if near => ReadB::Place(self.micro.width),
-                    true => ReadB::Copy,
-                    false if near && columns.is_multiple_of(self.micro.lanes) => ReadB::Place(self.micro.width),
-                    false => ReadB::Pack,
+                match once >= LEAST_RUN && !kept {
+                    true => ReadB::Place(once),
+                    false if near => ReadB::Place(self.micro.width),
+                    false => ReadB::Copy,
                 }
             }
             _ => ReadB::Pack,
@@ -204,7 +201,7 @@ impl GemmPiece<'_> {
     /// Rows of one block of columns. The panels of one K block replace the previous ones, or, if the block has a number
     /// to be `kept` by, those of all are there in the end, and may be there already.
     unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
-        let way = self.way(rows.len(), columns.len(), kept.is_some());
+        let way = self.way(rows.len(), kept.is_some());
         let kept = kept.filter(|_| [ReadB::Pack, ReadB::Copy].contains(&way));
         let room = kept.map_or(0, |_| self.cut.depth * columns.len().next_multiple_of(self.micro.width));
         let held = self.held.replace(kept);

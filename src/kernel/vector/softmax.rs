@@ -16,7 +16,7 @@
 
 use super::columns::{Stripe, StripeRows, WIDTH};
 use super::isa::Isa;
-use super::lanes::{SimdNumber, Vector};
+use super::lanes::{Reduced, SimdNumber};
 use super::levels::{self, LevelLoop};
 
 /// Partial sums of a row and vectors of a step: constant, so that a row's bits depend on nothing else.
@@ -165,7 +165,7 @@ fn rows_avx2<const LOG: bool>(x: &[f32], out: &mut [f32], len: usize) {
 /// # Safety
 /// The processor has the instructions of V.
 #[inline(always)]
-unsafe fn vector_row<V: Vector, const LOG: bool>(x: &[f32], out: &mut [f32]) {
+unsafe fn vector_row<V: Reduced, const LOG: bool>(x: &[f32], out: &mut [f32]) {
     let len = x.len().min(out.len());
     let (x, out) = (x.as_ptr(), out.as_mut_ptr());
     let (steps, whole) = (len - len % (STEP * V::LANES), len - len % V::LANES);

@@ -38,8 +38,7 @@ pub struct MicroTile {
 pub enum From {
     /// From a panel, in whole registers.
     Panel,
-    /// In place: rows of a matrix that end with the tile's columns; these are whole registers where micro-kernels do
-    /// not read in place.
+    /// In place: rows of a matrix that end with the tile's columns.
     Place,
     /// In place, and copied to a panel with this distance between rows; partial registers are padded with zeros.
     Copy(*mut f32, usize),

@@ -9,9 +9,10 @@
 //! In all of them an element is the chain defined in `micro`.
 
 use super::isa::Isa;
-use super::lanes::Vector;
+use super::lanes::{Baseline, Vector};
 use super::step::{From, MicroTile};
-use std::arch::x86_64::{__m256, __m512, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__m256, __m512};
 
 /// Floats of a cache line.
 const LINE: usize = 16;
@@ -26,82 +27,134 @@ const COPY: u8 = 2;
 
 type Function = unsafe fn(&MicroTile);
 
-/// Maximum rows of a tile, by registers of columns: the accumulators that fit beside B's registers and one of A's.
-const ROWS_AVX512: [usize; 4] = [12, 12, 8, 6];
-const ROWS_AVX2: [usize; 2] = [12, 6];
-
-/// Floats in a register of a level, and maximum registers of columns of a tile.
-pub fn registers(isa: Isa) -> (usize, usize) {
-    if isa >= Isa::Avx512 { (16, ROWS_AVX512.len()) } else { (8, ROWS_AVX2.len()) }
-}
-
-/// Maximum rows of a tile with this many registers of columns.
-pub fn most_rows(isa: Isa, registers: usize) -> usize {
-    if isa >= Isa::Avx512 { ROWS_AVX512[registers - 1] } else { ROWS_AVX2[registers - 1] }
-}
-
-/// Maximum registers of columns of a tile with this many rows.
-pub fn most_registers(isa: Isa, rows: usize) -> usize {
-    let all: &[usize] = if isa >= Isa::Avx512 { &ROWS_AVX512 } else { &ROWS_AVX2 };
-    all.iter().filter(|&&most| most >= rows).count()
-}
-
 macro_rules! table {
     ($name:ident, $from:expr, [$($registers:literal: $($rows:literal)*;)*]) => {
         [$([$($name::<$rows, $registers, $from> as Function),*]),*]
     };
 }
 
-static AVX512: [[[Function; 12]; 4]; 3] = {
-    macro_rules! rows {
-        ($from:expr) => {
-            table!(avx512, $from, [
-                1: 1 2 3 4 5 6 7 8 9 10 11 12;
-                2: 1 2 3 4 5 6 7 8 9 10 11 12;
-                3: 1 2 3 4 5 6 7 8 8 8 8 8;
-                4: 1 2 3 4 5 6 6 6 6 6 6 6;
-            ])
-        };
-    }
-    [rows!(PANEL), rows!(PLACE), rows!(COPY)]
-};
-
-static AVX2: [[[Function; 12]; 2]; 3] = {
-    macro_rules! rows {
-        ($from:expr) => {
-            table!(avx2, $from, [
-                1: 1 2 3 4 5 6 7 8 9 10 11 12;
-                2: 1 2 3 4 5 6 6 6 6 6 6 6;
-            ])
-        };
-    }
-    [rows!(PANEL), rows!(PLACE), rows!(COPY)]
-};
-
-/// Computes a tile.
-///
-/// # Safety
-/// As `MicroKernels::multiply`.
-pub unsafe fn compute(isa: Isa, tile: &MicroTile) {
-    let registers = tile.columns.div_ceil(registers(isa).0);
-    assert!(isa <= Isa::detected() && (1..=most_rows(isa, registers)).contains(&tile.rows), "{isa:?}");
-    let from = match tile.from {
-        From::Panel => PANEL,
-        From::Place => PLACE,
-        From::Copy(..) => COPY,
+/// The functions for as many vector registers as there are.
+macro_rules! functions {
+    ($name:ident, 32) => {
+        functions!($name: [
+            1: 1 2 3 4 5 6 7 8 9 10 11 12;
+            2: 1 2 3 4 5 6 7 8 9 10 11 12;
+            3: 1 2 3 4 5 6 7 8 8 8 8 8;
+            4: 1 2 3 4 5 6 6 6 6 6 6 6;
+        ])
     };
-    // SAFETY: passed on; the level, the rows and the columns were compared.
-    unsafe {
-        if isa >= Isa::Avx512 {
-            AVX512[from as usize][registers - 1][tile.rows - 1](tile);
-        } else {
-            AVX2[from as usize][registers - 1][tile.rows - 1](tile);
+    ($name:ident, 16) => {
+        functions!($name: [
+            1: 1 2 3 4 5 6 7 8 9 10 11 12;
+            2: 1 2 3 4 5 6 6 6 6 6 6 6;
+        ])
+    };
+    ($name:ident: $rows:tt) => {
+        [table!($name, PANEL, $rows), table!($name, PLACE, $rows), table!($name, COPY, $rows)]
+    };
+}
+
+/// The tiles of an instruction set.
+#[derive(Clone, Copy)]
+pub struct Tiles {
+    /// Floats in a register.
+    pub lanes: usize,
+    /// Maximum rows of a tile, by registers of columns: the accumulators that fit beside B's registers and one of A's.
+    rows: &'static [usize],
+    /// By how B is read, registers of columns, and rows.
+    functions: [&'static [[Function; MOST_ROWS]]; 3],
+}
+
+/// With 32 registers, and with 16.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const ROWS_OF_32: [usize; 4] = [12, 12, 8, 6];
+#[cfg(any(test, not(target_arch = "aarch64")))]
+const ROWS_OF_16: [usize; 2] = [12, 6];
+
+const MOST_ROWS: usize = 12;
+
+impl Tiles {
+    /// Those of a level that the processor has.
+    pub fn of(isa: Isa) -> Tiles {
+        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
+                Tiles { lanes: 16, rows: &ROWS_OF_32, functions: AVX512.each_ref().map(|f| &f[..]) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Tiles { lanes: 8, rows: &ROWS_OF_16, functions: AVX2.each_ref().map(|f| &f[..]) },
+            _ => Tiles { lanes: Baseline::LANES, rows: &BASELINE_ROWS, functions: BASELINE.each_ref().map(|f| &f[..]) },
         }
     }
+
+    /// Those in plain Rust, which other targets than this one have as their baseline.
+    #[cfg(test)]
+    pub fn plain() -> Tiles {
+        unsafe fn plain<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
+            // SAFETY: passed on.
+            unsafe { run::<Four, R, W, FROM>(tile, finish::<Four>) }
+        }
+        use super::lanes::four::Four;
+        static PLAIN: [[[Function; MOST_ROWS]; 2]; 3] = functions!(plain, 16);
+        Tiles { lanes: Four::LANES, rows: &ROWS_OF_16, functions: PLAIN.each_ref().map(|f| &f[..]) }
+    }
+
+    /// Maximum registers of columns of a tile.
+    pub fn registers(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Maximum rows of a tile with this many registers of columns.
+    pub fn most_rows(&self, registers: usize) -> usize {
+        self.rows[registers - 1]
+    }
+
+    /// Maximum registers of columns of a tile with this many rows.
+    pub fn most_registers(&self, rows: usize) -> usize {
+        self.rows.iter().filter(|&&most| most >= rows).count()
+    }
+
+    /// Computes a tile.
+    ///
+    /// # Safety
+    /// As `MicroKernels::multiply`.
+    pub unsafe fn compute(&self, tile: &MicroTile) {
+        let registers = tile.columns.div_ceil(self.lanes);
+        assert!((1..=self.most_rows(registers)).contains(&tile.rows), "{} rows", tile.rows);
+        let from = match tile.from {
+            From::Panel => PANEL,
+            From::Place => PLACE,
+            From::Copy(..) => COPY,
+        };
+        // SAFETY: passed on; the processor has the level, and the rows and the columns were compared.
+        unsafe { self.functions[from as usize][registers - 1][tile.rows - 1](tile) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+static AVX512: [[[Function; MOST_ROWS]; 4]; 3] = functions!(avx512, 32);
+#[cfg(target_arch = "x86_64")]
+static AVX2: [[[Function; MOST_ROWS]; 2]; 3] = functions!(avx2, 16);
+#[cfg(target_arch = "aarch64")]
+const BASELINE_ROWS: [usize; 4] = ROWS_OF_32;
+#[cfg(target_arch = "aarch64")]
+static BASELINE: [[[Function; MOST_ROWS]; 4]; 3] = functions!(baseline, 32);
+#[cfg(not(target_arch = "aarch64"))]
+const BASELINE_ROWS: [usize; 2] = ROWS_OF_16;
+#[cfg(not(target_arch = "aarch64"))]
+static BASELINE: [[[Function; MOST_ROWS]; 2]; 3] = functions!(baseline, 16);
+
+/// # Safety
+/// As `compute`, with R rows and W registers of columns.
+unsafe fn baseline<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
+    // SAFETY: passed on.
+    unsafe { run::<Baseline, R, W, FROM>(tile, finish::<Baseline>) }
 }
 
 /// # Safety
 /// As `compute`, with R rows and W registers of columns.
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
     // SAFETY: passed on.
@@ -110,6 +163,7 @@ unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTil
 
 /// # Safety
 /// As `compute`, with R rows and W registers of columns.
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
     // SAFETY: passed on.
@@ -126,13 +180,13 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         _ => (std::ptr::null_mut(), 0),
     };
     let last = columns - (W - 1) * V::LANES;
-    // SAFETY: rows, columns and steps of the tile; a prefetch may use any address.
+    // SAFETY: rows, columns and steps of the tile.
     unsafe {
         let mut sums = [[V::splat(0.0); W]; R];
         if scale.beta != 0.0 {
             for r in 0..R {
                 for column in (0..W * V::LANES).step_by(LINE) {
-                    _mm_prefetch::<_MM_HINT_ET0>(c.wrapping_add(r * c_stride + column).cast());
+                    ask_to_write(c.wrapping_add(r * c_stride + column));
                 }
             }
         }
@@ -195,7 +249,7 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
     unsafe {
         if FROM == COPY {
             for column in (0..W * V::LANES).step_by(LINE) {
-                _mm_prefetch::<_MM_HINT_T0>(of_b.wrapping_add(AHEAD * tile.b.depth + column).cast());
+                ask_to_read(of_b.wrapping_add(AHEAD * tile.b.depth + column));
             }
         }
         let mut row = [V::splat(0.0); W];
@@ -222,6 +276,7 @@ type Finish = unsafe fn(&MicroTile, *const f32);
 
 /// # Safety
 /// As `compute`.
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn finish_avx512(tile: &MicroTile, sums: *const f32) {
     // SAFETY: passed on.
@@ -230,6 +285,7 @@ unsafe fn finish_avx512(tile: &MicroTile, sums: *const f32) {
 
 /// # Safety
 /// As `compute`.
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn finish_avx2(tile: &MicroTile, sums: *const f32) {
     // SAFETY: passed on.
@@ -255,4 +311,28 @@ unsafe fn finish<V: Vector>(tile: &MicroTile, sums: *const f32) {
             all.store_part(c, count);
         }
     }
+}
+
+/// Prefetches a line that will be written.
+#[inline(always)]
+fn ask_to_write(to: *mut f32) {
+    // SAFETY: a prefetch may use any address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(to.cast());
+    }
+    let _ = to;
+}
+
+/// Prefetches a line that will be read.
+#[inline(always)]
+fn ask_to_read(from: *const f32) {
+    // SAFETY: a prefetch may use any address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(from.cast());
+    }
+    let _ = from;
 }

@@ -18,7 +18,7 @@ use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::cuda::CudaDevice;
 use weir::device::{Accelerator, DeviceStream, DeviceStreamAttr, Launch};
-use weir::engine::{BoundKernel, EngineAttr, KernelOptions, KernelIdentity, Stream, Tensor};
+use weir::engine::{BoundKernel, EngineAttr, KernelIdentity, KernelOptions, Stream, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::builtin::Matmul;
 use weir::kernel::vector::activation::Activation;

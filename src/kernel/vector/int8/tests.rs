@@ -269,7 +269,8 @@ fn the_products_of_four_numbers_do_not_saturate() {
 
 #[test]
 fn small_numbers_alone_and_almost_alone_are_exact() {
-    let pool = ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(3), ..ThreadPoolOptions::default() }).unwrap();
+    let pool =
+        ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(3), ..ThreadPoolOptions::default() }).unwrap();
     // Bounds of A and B, and whether no two products exceed 16 bits.
     let ends: [(&[u8], &[u8], bool); 6] = [
         (&[0, 127], &[127, 128], true),
