@@ -94,7 +94,7 @@ pub fn default_threads(function: &ItemFn) -> &'static str {
 
 /// Objects that one thread at a time builds or sets: they have _create and _destroy.
 pub fn is_builder(name: &str) -> bool {
-    name == "weir_graph" || (name.starts_with("weir_") && (name.ends_with("_attr") || name.ends_with("_options")))
+    name == "weir_graph" || (name.starts_with("weir_") && name.ends_with("_attr"))
 }
 
 pub fn parameters(function: &ItemFn) -> Vec<(String, &Type)> {

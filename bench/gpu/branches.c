@@ -72,7 +72,6 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
     weir_engine *const engines[] = {cpu, engine};
     weir_kernel *less = less_kernel(engine), *add = add_one_kernel(engine, 1), *copy = spin_kernel(engine, 0, 1, 1);
     weir_graph *taken = one_kernel(add), *not_taken = one_kernel(copy), *graph = NULL;
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value values[2], value, predicate;
     OK(weir_graph_create("branches", &graph));
@@ -84,14 +83,15 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
     for (int i = 0; i < IFS; i++) {
         char name[32];
         snprintf(name, sizeof name, "cond %d", i);
-        OK(weir_graph_add_cond(graph, name, predicate, taken, not_taken, &value, 1, &value, 1, NULL));
+        OK(weir_graph_add_cond(graph, name, &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+            .predicate = predicate, .then_graph = taken, .else_graph = not_taken, .inputs = &value, .num_inputs = 1},
+            &value, 1, NULL));
     }
     OK(weir_graph_add_output(graph, "y", value));
     OK(weir_graph_set_output_engine(graph, 0, engine));
-    OK(weir_compile_options_create(&options));
-    OK(weir_compile_options_set_device_control(options, by_device));
-    OK(weir_graph_compile(graph, engines, 2, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .flags = by_device ? 0 : WEIR_COMPILE_NO_DEVICE_CONTROL};
+    OK(weir_graph_compile(graph, engines, 2, &options, &program));
     weir_graph *const graphs[] = {graph, taken, not_taken};
     weir_kernel *const kernels[] = {less, add, copy};
     for (int i = 0; i < 3; i++) {
@@ -111,7 +111,7 @@ static void weir_conds(void) {
         for (int taken = 0; taken < 2; taken++) {
             float values[] = {0, taken ? 1.0f : -1.0f, -1};
             weir_tensor *host[3];
-            for (int i = 0; i < 3; i++) OK(weir_tensor_create_from(cpu, &desc, &values[i], NULL, NULL, &host[i]));
+            for (int i = 0; i < 3; i++) OK(weir_tensor_create(cpu, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = &values[i]}, &host[i]));
             for (int i = 0; i < 2; i++) OK(weir_enqueue_copy(c.stream, host[i], c.inputs[i]));
             /* A program's second run records, and the third is as all others. */
             for (int i = 0; i < 2; i++) run_conds(&c);

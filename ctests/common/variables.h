@@ -16,9 +16,9 @@ typedef struct kernels {
 
 static inline kernels make_kernels(weir_engine *engine, weir_resource *variable) {
     kernels k;
-    CHECK_OK(weir_kernel_create_variable_read(engine, variable, NULL, &k.read));
-    CHECK_OK(weir_kernel_create_variable_assign(engine, variable, NULL, &k.assign));
-    CHECK_OK(weir_kernel_create_variable_assign_add(engine, variable, NULL, &k.add));
+    CHECK_OK(weir_kernel_create_variable(engine, variable, WEIR_VARIABLE_READ, NULL, &k.read));
+    CHECK_OK(weir_kernel_create_variable(engine, variable, WEIR_VARIABLE_ASSIGN, NULL, &k.assign));
+    CHECK_OK(weir_kernel_create_variable(engine, variable, WEIR_VARIABLE_ASSIGN_ADD, NULL, &k.add));
     return k;
 }
 

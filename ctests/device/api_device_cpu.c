@@ -142,7 +142,7 @@ int main(void) {
     work(engine);
     weir_tensor *tensor = NULL;
     const weir_tensor_desc large = vector_desc(1 << 20);
-    CHECK_CODE(weir_tensor_create(engine, &large, &tensor), WEIR_RESOURCE_EXHAUSTED, "needs 4194304 bytes");
+    CHECK_CODE(weir_tensor_create(engine, &large, NULL, &tensor), WEIR_RESOURCE_EXHAUSTED, "needs 4194304 bytes");
     CHECK_OK(weir_device_unregister("cpu", 70));
     work(engine);
     CHECK(seventy.released == 0);

@@ -96,7 +96,7 @@ static void streams(weir_engine *device, uint64_t flags) {
     weir_tensor *small = make_tensor(cpu, vector_desc(7));
     weir_kernel *refused = NULL;
     CHECK_CODE(weir_variable_read(x, small), WEIR_INVALID_ARGUMENT, "tensor: expected f32[100], got f32[7]");
-    CHECK_CODE(weir_kernel_create_variable_read(cpu, x, NULL, &refused), WEIR_INVALID_ARGUMENT, "of another engine");
+    CHECK_CODE(weir_kernel_create_variable(cpu, x, WEIR_VARIABLE_READ, NULL, &refused), WEIR_INVALID_ARGUMENT, "of another engine");
     weir_resource *of_host = make_variable(cpu, "x", flags, NULL);
     CHECK_CODE(weir_variable_read(of_host, there), WEIR_INVALID_ARGUMENT, "expected cpu:0");
     CHECK_CODE(weir_variable_assign(of_host, there), WEIR_INVALID_ARGUMENT, "expected cpu:0");
@@ -268,7 +268,9 @@ static void loop(weir_engine *device, int32_t trips) {
     CHECK_OK(weir_graph_add_kernel(body, "more", sum, stepped, 2, &more, 1, NULL));
     CHECK_OK(weir_graph_add_kernel(body, "put", k.assign, &more, 1, NULL, 0, &put));
     CHECK_OK(weir_graph_add_output(body, "i", next));
-    CHECK_OK(weir_graph_add_while(graph, "loop", condition, body, in, 1, in + 1, 3, 4, out, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = in, .num_variables = 1, .invariants = in + 1,
+        .num_invariants = 3, .parallel_iterations = 4}, out, NULL));
     CHECK_OK(weir_graph_add_output(graph, "i", out[0]));
     weir_program *program = NULL;
     CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));

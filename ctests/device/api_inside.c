@@ -133,7 +133,6 @@ static void test_graph(weir_engine *engine, int nodes, int shared) {
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_kernel *kernel = make_kernel(engine, 0);
     weir_graph *graph = make_graph("inside");
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value x, y;
     weir_tensor *in = make_tensor(engine, desc), *outs[8];
@@ -146,10 +145,9 @@ static void test_graph(weir_engine *engine, int nodes, int shared) {
         CHECK_OK(weir_graph_add_output(graph, name, y));
         outs[i] = make_tensor(engine, desc);
     }
-    CHECK_OK(weir_compile_options_create(&options));
-    if (shared) CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &program));
-    weir_compile_options_destroy(options);
+    weir_compile_options options = {.struct_size = sizeof options};
+    if (shared) options.hop_ns = WEIR_HOP_NONE;
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &program));
     fill(in, 1);
     CHECK_OK(weir_program_run(program, NULL, &in, 1, outs, (size_t)nodes, NULL));
     expect(nodes);
@@ -240,12 +238,12 @@ static void test_memory(weir_engine *engine) {
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_tensor *tensor = NULL;
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
-    CHECK_OK(weir_tensor_create_from(engine, &desc, data, destroy, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER_UNTIL(data, destroy, NULL), &tensor));
     weir_tensor_release(tensor);
     expect(1);
     /* The last one to hold it is the stream. */
     gate held = {0};
-    CHECK_OK(weir_tensor_create_from(engine, &desc, data, destroy, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER_UNTIL(data, destroy, NULL), &tensor));
     CHECK_OK(weir_enqueue_task(stream, pass_gate, &held, NULL));
     CHECK_OK(weir_enqueue_fill(stream, tensor, 1));
     weir_tensor_release(tensor);
@@ -345,12 +343,12 @@ static void test_device_stream(weir_engine *engine, weir_engine *host, int runs_
     /* Memory of the host's that the device's work was the last to hold. */
     static float data[WIDTH];
     weir_tensor *lent = NULL;
-    CHECK_OK(weir_tensor_create_from(host, &desc, data, destroy, NULL, &lent));
+    CHECK_OK(weir_tensor_create(host, &desc, OVER_UNTIL(data, destroy, NULL), &lent));
     CHECK_OK(weir_enqueue_copy(stream, out, lent));
     weir_tensor_release(lent);
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
     expect(1);
-    CHECK_OK(weir_tensor_create_from(host, &desc, data, destroy, NULL, &lent));
+    CHECK_OK(weir_tensor_create(host, &desc, OVER_UNTIL(data, destroy, NULL), &lent));
     CHECK_OK(weir_enqueue_copy(stream, out, lent));
     weir_tensor_release(lent);
     expect(1);

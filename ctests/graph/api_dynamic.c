@@ -138,7 +138,7 @@ static weir_program *make_embedding(weir_engine *engine) {
 
 static weir_tensor *dynamic_tensor(weir_engine *engine, weir_tensor_desc desc) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create_dynamic(engine, &desc, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     return tensor;
 }
 
@@ -298,7 +298,9 @@ static void test_loop(weir_threadpool *pool) {
     weir_value in[2], out = 0;
     CHECK_OK(weir_graph_add_input(graph, "first", &first, &in[0]));
     CHECK_OK(weir_graph_add_input(graph, "limit", &both[1], &in[1]));
-    CHECK_OK(weir_graph_add_while(graph, "loop", parts[0], parts[1], &in[0], 1, &in[1], 1, 1, &out, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = parts[0], .body_graph = parts[1], .variables = &in[0], .num_variables = 1, .invariants = &in[1],
+        .num_invariants = 1}, &out, NULL));
     CHECK_OK(weir_graph_add_output(graph, "rows", out));
     weir_program *program = compile(graph, engine);
     weir_tensor *given[2] = {make_tensor(engine, first), make_tensor(engine, both[1])};
@@ -354,7 +356,7 @@ static void test_refusals(void) {
     weir_program *program = compile(graph, engine);
     weir_tensor *rows = dynamic_tensor(engine, open), *fixed = make_tensor(engine, matrix_desc(2, 4)), *room = NULL;
     float memory[8];
-    CHECK_OK(weir_tensor_create_dynamic_from(engine, &open, memory, sizeof memory, NULL, NULL, &room));
+    CHECK_OK(weir_tensor_create(engine, &open, OVER_BYTES(memory, sizeof memory), &room));
 
     CHECK_OK(weir_program_run(program, NULL, NULL, 0, &rows, 1, NULL));
     CHECK_EQ(rows_of(rows), 2);

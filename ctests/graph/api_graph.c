@@ -236,14 +236,16 @@ static void test_odd_outputs(void) {
     weir_program *program = compile(graph, engine);
     weir_graph_destroy(graph);
     weir_tensor_release(constant); /* the program keeps it */
-    size_t num_inputs = 0, num_outputs = 0;
-    weir_tensor_desc desc;
-    CHECK_OK(weir_program_get_arity(program, &num_inputs, &num_outputs));
-    CHECK(num_inputs == 1 && num_outputs == OUTPUTS);
-    CHECK_OK(weir_program_get_input_desc(program, 0, &desc));
-    CHECK(desc.dtype == WEIR_F32 && desc.rank == 1 && desc.dims[0] == 1);
-    CHECK_OK(weir_program_get_output_desc(program, OUTPUTS - 1, &desc));
-    CHECK(desc.dtype == WEIR_F32 && desc.rank == 1 && desc.dims[0] == 1);
+    weir_program_info info = {.struct_size = sizeof info};
+    weir_port_info port = {.struct_size = sizeof port};
+    CHECK_OK(weir_program_get_info(program, &info));
+    CHECK(info.num_inputs == 1 && info.num_outputs == OUTPUTS);
+    CHECK_OK(weir_program_get_port(program, WEIR_PORT_INPUT, 0, &port));
+    CHECK(port.desc.dtype == WEIR_F32 && port.desc.rank == 1 && port.desc.dims[0] == 1);
+    CHECK(port.engine == engine);
+    CHECK_OK(weir_program_get_port(program, WEIR_PORT_OUTPUT, OUTPUTS - 1, &port));
+    CHECK(port.desc.dtype == WEIR_F32 && port.desc.rank == 1 && port.desc.dims[0] == 1);
+    CHECK(strcmp(port.name, names[OUTPUTS - 1]) == 0);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < OUTPUTS; i++) floats(out[i])[0] = -1;
         CHECK_OK(weir_program_run(program, NULL, &in, 1, out, OUTPUTS, NULL));
@@ -262,20 +264,15 @@ static void test_compile_again(void) {
     weir_engine *engine = make_engine(NULL);
     weir_kernel *kernel = sum_kernel(engine, 1, 1);
     weir_graph *graph = make_graph(NULL);
-    weir_compile_options *options = NULL;
-    uint64_t hop = 0;
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_get_hop_ns(options, &hop));
-    CHECK(hop == UINT64_MAX); /* what the pool costs */
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    CHECK_OK(weir_compile_options_get_hop_ns(options, &hop));
-    CHECK_EQ(hop, 0);
+    weir_compile_options options = {.struct_size = sizeof options, .hop_ns = 5};
     weir_value y = add_unary(graph, "one", kernel, add_input(graph, "x", vector_desc(1)), NULL);
     CHECK_OK(weir_graph_add_output(graph, "a", y));
     weir_program *small = compile(graph, engine), *large = NULL;
     CHECK_OK(weir_graph_add_output(graph, "b", add_unary(graph, "two", kernel, y, NULL)));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &large));
-    weir_compile_options_destroy(options);
+    CHECK_OK(weir_program_get_options(small, &options));
+    CHECK_EQ(options.hop_ns, 0); /* what the pool costs */
+    options.hop_ns = WEIR_HOP_NONE;
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &large));
     weir_tensor *in = make_tensor(engine, vector_desc(1));
     weir_tensor *out[2] = {make_tensor(engine, vector_desc(1)), make_tensor(engine, vector_desc(1))};
     CHECK_OK(weir_program_run(small, NULL, &in, 1, out, 1, NULL));

@@ -8,6 +8,7 @@
 
 #include "abi_values.h"
 #include "weir.h"
+#include "weir/control.h"
 #include "weir/memory.h"
 #include "weir/ops.h"
 #include "weir/resource.h"
@@ -63,6 +64,17 @@ OFFSET(weir_allocator_vtable, allocate, 24);
 OFFSET(weir_allocator_vtable, deallocate, 32);
 OFFSET(weir_allocator_vtable, release, 40);
 
+SIZE(weir_memory, 72);
+OFFSET(weir_memory, struct_size, 0);
+OFFSET(weir_memory, source, 8);
+OFFSET(weir_memory, reserved, 12);
+OFFSET(weir_memory, data, 16);
+OFFSET(weir_memory, bytes, 24);
+OFFSET(weir_memory, release, 32);
+OFFSET(weir_memory, release_ctx, 40);
+OFFSET(weir_memory, buffer, 48);
+OFFSET(weir_memory, offset, 56);
+OFFSET(weir_memory, device, 64);
 SIZE(weir_memory_info, 144);
 OFFSET(weir_memory_info, struct_size, 0);
 OFFSET(weir_memory_info, limit, 8);
@@ -162,13 +174,26 @@ OFFSET(weir_failure, not_run_bytes, 1376);
 OFFSET(weir_failure, not_run, 1384);
 OFFSET(weir_failure, not_run_capacity, 1392);
 
-SIZE(weir_program_counters, 48);
-OFFSET(weir_program_counters, struct_size, 0);
-OFFSET(weir_program_counters, begun, 8);
-OFFSET(weir_program_counters, ended, 16);
-OFFSET(weir_program_counters, failed, 24);
-OFFSET(weir_program_counters, cancelled, 32);
-OFFSET(weir_program_counters, running, 40);
+SIZE(weir_program_info, 72);
+OFFSET(weir_program_info, struct_size, 0);
+OFFSET(weir_program_info, num_inputs, 8);
+OFFSET(weir_program_info, num_outputs, 16);
+OFFSET(weir_program_info, num_nodes, 24);
+OFFSET(weir_program_info, begun, 32);
+OFFSET(weir_program_info, ended, 40);
+OFFSET(weir_program_info, failed, 48);
+OFFSET(weir_program_info, cancelled, 56);
+OFFSET(weir_program_info, running, 64);
+SIZE(weir_port_info, 216);
+OFFSET(weir_port_info, struct_size, 0);
+OFFSET(weir_port_info, desc, 8);
+OFFSET(weir_port_info, engine, 80);
+OFFSET(weir_port_info, name, 88);
+SIZE(weir_kernel_info, 152);
+OFFSET(weir_kernel_info, struct_size, 0);
+OFFSET(weir_kernel_info, num_inputs, 8);
+OFFSET(weir_kernel_info, num_outputs, 16);
+OFFSET(weir_kernel_info, name, 24);
 
 SIZE(weir_notice, 40);
 OFFSET(weir_notice, struct_size, 0);
@@ -177,6 +202,55 @@ OFFSET(weir_notice, ctx, 16);
 OFFSET(weir_notice, release, 24);
 OFFSET(weir_notice, event_fd, 32);
 OFFSET(weir_notice, reserved, 36);
+
+SIZE(weir_cond_desc, 48);
+OFFSET(weir_cond_desc, struct_size, 0);
+OFFSET(weir_cond_desc, predicate, 8);
+OFFSET(weir_cond_desc, then_graph, 16);
+OFFSET(weir_cond_desc, else_graph, 24);
+OFFSET(weir_cond_desc, inputs, 32);
+OFFSET(weir_cond_desc, num_inputs, 40);
+
+SIZE(weir_case_desc, 48);
+OFFSET(weir_case_desc, struct_size, 0);
+OFFSET(weir_case_desc, index, 8);
+OFFSET(weir_case_desc, branches, 16);
+OFFSET(weir_case_desc, num_branches, 24);
+OFFSET(weir_case_desc, inputs, 32);
+OFFSET(weir_case_desc, num_inputs, 40);
+
+SIZE(weir_while_desc, 64);
+OFFSET(weir_while_desc, struct_size, 0);
+OFFSET(weir_while_desc, cond_graph, 8);
+OFFSET(weir_while_desc, body_graph, 16);
+OFFSET(weir_while_desc, variables, 24);
+OFFSET(weir_while_desc, num_variables, 32);
+OFFSET(weir_while_desc, invariants, 40);
+OFFSET(weir_while_desc, num_invariants, 48);
+OFFSET(weir_while_desc, parallel_iterations, 56);
+OFFSET(weir_while_desc, reserved, 60);
+
+SIZE(weir_compile_options, 56);
+OFFSET(weir_compile_options, struct_size, 0);
+OFFSET(weir_compile_options, flags, 8);
+OFFSET(weir_compile_options, hop_ns, 16);
+OFFSET(weir_compile_options, blocking_threadpool, 24);
+OFFSET(weir_compile_options, partial_runs, 32);
+OFFSET(weir_compile_options, max_concurrent_runs, 40);
+OFFSET(weir_compile_options, placement, 44);
+OFFSET(weir_compile_options, segments, 48);
+OFFSET(weir_compile_options, reserved, 52);
+
+SIZE(weir_run_options, 72);
+OFFSET(weir_run_options, struct_size, 0);
+OFFSET(weir_run_options, flags, 8);
+OFFSET(weir_run_options, deadline_ns, 16);
+OFFSET(weir_run_options, threadpool, 24);
+OFFSET(weir_run_options, outputs, 32);
+OFFSET(weir_run_options, num_outputs, 40);
+OFFSET(weir_run_options, absent, 48);
+OFFSET(weir_run_options, num_absent, 56);
+OFFSET(weir_run_options, notice, 64);
 
 SIZE(weir_node_stats, 176);
 OFFSET(weir_node_stats, struct_size, 0);

@@ -57,7 +57,7 @@ static void test_streams(weir_threadpool *pool, uint64_t flags, uint64_t stream_
     CHECK_CODE(weir_enqueue(stream, k.assign, &small, 1, NULL, 0), WEIR_INVALID_ARGUMENT,
                "kernel 'variable_assign': input 0: expected s32[1000], got s32[7]");
     CHECK_CODE(weir_variable_read(variable, small), WEIR_INVALID_ARGUMENT, "tensor: expected s32[1000], got s32[7]");
-    CHECK_CODE(weir_kernel_create_variable_read(other, variable, NULL, &refused), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_kernel_create_variable(other, variable, WEIR_VARIABLE_READ, NULL, &refused), WEIR_INVALID_ARGUMENT,
                "variable is variable 'x' of container 'state', of another engine");
     /* The kernel does not keep it. */
     CHECK_OK(weir_resource_delete(engine, "state", "x"));
@@ -233,7 +233,9 @@ static void test_order(void) {
     CHECK_OK(weir_graph_add_input(else_graph, "in", &desc, &else_in));
     CHECK_OK(weir_graph_add_kernel(else_graph, "more", k.add, &else_in, 1, NULL, 0, NULL));
     CHECK_OK(weir_graph_add_output(else_graph, "out", else_in));
-    CHECK_OK(weir_graph_add_cond(graph, "cond", predicate, then_graph, else_graph, &value, 1, &branch_out, 1, &cond));
+    CHECK_OK(weir_graph_add_cond(graph, "cond", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = predicate, .then_graph = then_graph, .else_graph = else_graph, .inputs = &value, .num_inputs = 1},
+        &branch_out, 1, &cond));
     CHECK_CODE(weir_graph_compile(graph, &engine, 1, NULL, &program), WEIR_INVALID_ARGUMENT, "'cond/");
     CHECK_OK(weir_graph_add_control_edge(graph, write2, cond));
     CHECK_OK(weir_graph_compile(graph, &engine, 1, NULL, &program));
@@ -347,7 +349,9 @@ static void test_loop(weir_threadpool *pool, int32_t trips, int known) {
     }
     CHECK_OK(weir_graph_add_input(graph, "value", &desc, &in[1]));
     CHECK_OK(weir_graph_add_input(graph, "step", &desc, &in[3]));
-    CHECK_OK(weir_graph_add_while(graph, "loop", condition, body, in, 2, in + 2, 3, 8, out, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = in, .num_variables = 2, .invariants = in + 2,
+        .num_invariants = 3, .parallel_iterations = 8}, out, NULL));
     CHECK_OK(weir_graph_add_output(graph, "value", out[1]));
     weir_program *program = compile(graph, engine);
     weir_tensor *step = constant_integers(engine, 2), *value = constant_integers(engine, 0), *result = constant_integers(engine, 0);
@@ -406,7 +410,7 @@ static void test_types(void) {
     }
     weir_tensor_desc truth = make_desc(WEIR_BOOL, 1, 3, 0, 0);
     weir_resource *flags = make_variable(engine, "flags", truth, WEIR_VARIABLE_EXCLUSIVE);
-    CHECK_CODE(weir_kernel_create_variable_assign_add(engine, flags, NULL, &refused), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_kernel_create_variable(engine, flags, WEIR_VARIABLE_ASSIGN_ADD, NULL, &refused), WEIR_INVALID_ARGUMENT,
                "variable 'flags' of container 'default': input 0: expected elements that are numbers, got bool[3]");
     weir_resource_release(flags);
     weir_kernel_release(sum);

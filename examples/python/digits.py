@@ -13,7 +13,7 @@ import os
 import pathlib
 import struct
 import sys
-from ctypes import byref, c_float, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import addressof, byref, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 import weir_ctypes
 from weir_ctypes import create, sized
@@ -23,6 +23,11 @@ GOAL = 0.975
 
 def desc(weir, dtype, *dims):
     return weir.weir_tensor_desc(dtype, len(dims), (c_int64 * 8)(*dims))
+
+
+def over(weir, array):
+    """The memory of an array, which must live as long as the tensor on it."""
+    return byref(sized(weir.weir_memory, data=addressof(array)))
 
 
 class Dataset:
@@ -95,7 +100,7 @@ class Network:
         self.program = self._compile()
 
     def _tensor(self, shape, array):
-        return create(self.weir.weir_tensor_create_from, self.engine, byref(shape), array, None, None)
+        return create(self.weir.weir_tensor_create, self.engine, byref(shape), over(self.weir, array))
 
     def _constant(self, name, shape, array):
         tensor, value = self._tensor(shape, array), c_uint64()
@@ -127,11 +132,8 @@ class Network:
         value = self._call("softmax", create(weir.weir_kernel_create_softmax, self.engine, None, None), value)
         value = self._call("argmax", create(weir.weir_kernel_create_argmax, self.engine, None, None), value)
         weir.weir_graph_add_output(self.graph, b"classes", value)
-        options = create(weir.weir_compile_options_create)
-        weir.weir_compile_options_set_hop_ns(options, 0)  # let small work go to the pool too
-        program = create(weir.weir_graph_compile, self.graph, (c_void_p * 1)(self.engine), 1, options)
-        weir.weir_compile_options_destroy(options)
-        return program
+        options = sized(weir.weir_compile_options, hop_ns=weir.WEIR_HOP_NONE)  # let small work go to the pool too
+        return create(weir.weir_graph_compile, self.graph, (c_void_p * 1)(self.engine), 1, byref(options))
 
     def run(self):
         """Reads all scans: the logits as bytes, and the classes as a list."""

@@ -111,74 +111,18 @@ typedef struct weir_node_stats {
   uint64_t waited_ns;
 } weir_node_stats;
 
-/** Counters of the runs of a program since it was compiled. */
-typedef struct weir_program_counters {
-  /** sizeof(weir_program_counters), set by the caller before the call. */
-  size_t struct_size;
-  /** Runs that have begun. A run cancelled before its turn in a stream never begins. */
-  uint64_t begun;
-  /** Runs that have ended. */
-  uint64_t ended;
-  /** Of these, the ones that failed, deadlines included, but were not cancelled. */
-  uint64_t failed;
-  /** Of these, the ones that were cancelled. */
-  uint64_t cancelled;
-  /** Runs that have begun and not ended. */
-  uint64_t running;
-} weir_program_counters;
-
-/**
- * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each
- * run reads the clock twice for each node; without, there is no cost.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_statistics(weir_compile_options *options,
-                                                int32_t statistics);
-
-/**
- * The value set by weir_compile_options_set_statistics.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_statistics(const weir_compile_options *options,
-                                                int32_t *out_statistics);
-
-/**
- * The number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
- * inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_program_get_num_nodes(const weir_program *program, size_t *out_num_nodes);
-
 /**
  * Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
- * weir_compile_options_set_statistics.
+ * WEIR_COMPILE_STATISTICS.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_get_node_stats(const weir_program *program,
                                         size_t index,
                                         weir_node_stats *out_stats);
-
-/**
- * Fills *out_counters with the numbers of runs that have begun, ended, failed, and are active.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
- * INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_get_counters(const weir_program *program,
-                                      weir_program_counters *out_counters);
 
 /**
  * Copies the program's learned costs of nodes and iterations of loops, as text. Runs change it: ask for the length and
@@ -277,7 +221,7 @@ weir_status weir_threadpool_attr_get_costs(const weir_threadpool_attr *attr,
 
 /** The host memory that a device copies directly from and to. */
 typedef enum weir_pinning {
-  /** Memory that weir allocates for it: weir_tensor_create_pinned, weir_buffer_create_pinned. */
+  /** Memory that weir allocates for it: WEIR_MEMORY_PINNED. */
   WEIR_PINNING_ALLOCATES = 1,
   /** Memory allocated elsewhere, too: weir_buffer_pin. */
   WEIR_PINNING_REGISTERS = 2
@@ -426,7 +370,7 @@ typedef struct weir_runtime_info {
   uint64_t programs;
   /** Live runs: handles of weir_program_start. */
   uint64_t runs;
-  /** Live attributes and options, of all kinds. */
+  /** Live attributes, of all kinds. */
   uint64_t attrs;
   /** Threads running now in built-in pools created by the host. */
   uint64_t threads_of_builtin_pools;

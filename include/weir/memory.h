@@ -49,7 +49,7 @@ typedef struct weir_allocator weir_allocator;
  * them.
  *
  * On an engine of another kind `allocate` returns an address that the engine's device can use, as
- * weir_tensor_create_from takes one; the host may be unable to access it. Tensors, scratch and the values of runs lie
+ * weir_memory takes one (`data`); the host may be unable to access it. Tensors, scratch and the values of runs lie
  * there; the device's own needs (libraries, recordings) and pinned host memory do not. Memory is given back only when
  * no work submitted to a stream before uses it any more.
  */
@@ -186,39 +186,20 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_trim(weir_engine *engine, uint64
  * lie in it where you say.
  */
 
-/** A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
-typedef struct weir_buffer weir_buffer;
-
 /**
- * Creates a buffer of `bytes` bytes in the engine's memory, with the engine's alignment and any contents. 0 bytes are
- * legal.
+ * Creates a buffer of `bytes` bytes: memory without a shape, with any contents; 0 bytes are legal. `from` NULL: new
+ * memory of the engine's, with its alignment; else FOREIGN or PINNED memory.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
- * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: never; as long as the device takes to pin memory, when another region of it is
+ * needed. Ownership: the caller owns one reference to *out_buffer; from is copied. Errors: INVALID_ARGUMENT (NULL; of
+ * from: its source, members that do not belong to it, NULL data unless bytes is 0, PINNED for an engine that is no CPU
+ * engine); OUT_OF_RANGE (no memory at this address is that large, or the memory is too small); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_buffer_create(weir_engine *engine,
                                size_t bytes,
-                               weir_buffer **out_buffer);
-
-/**
- * Creates a buffer over memory of the caller's that the engine's kernels can reach. `release` (may be NULL) is called
- * with `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it,
- * no queued work with such a tensor. It is called in the thread that drops the last use: one that releases a handle,
- * or one that works for a stream or a run. It is not called if this call fails.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must
- * live until release is called, or, without release, until nothing uses it any more. Errors: INVALID_ARGUMENT (NULL
- * data unless bytes is 0); OUT_OF_RANGE (no memory at this address is that large).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_buffer_import(weir_engine *engine,
-                               void *data,
-                               size_t bytes,
-                               weir_destroy_fn release,
-                               void *release_ctx,
+                               const weir_memory *from,
                                weir_buffer **out_buffer);
 
 /**
@@ -251,68 +232,21 @@ WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_data(const weir_buffer *buff
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_size(const weir_buffer *buffer, size_t *out_bytes);
 
 /**
- * The engine whose memory the buffer is in, or that it was imported for.
+ * The engine whose memory the buffer is in, or whose kernels reach it.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the buffer.
  * Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_engine(const weir_buffer *buffer, weir_engine **out_engine);
 
-/**
- * Creates a tensor over the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer
- * and overlap; a call of a kernel still refuses an output that shares memory with its other tensors.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied,
- * and the tensor keeps the buffer. Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not
- * aligned to the element size); OUT_OF_RANGE if the tensor reaches beyond the buffer's end.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_on_buffer(weir_buffer *buffer,
-                                         const weir_tensor_desc *desc,
-                                         size_t offset,
-                                         weir_tensor **out_tensor);
-
 /* ---- Pinned memory ------------------------------------------------------------------------------------------------
  * Host memory that a device copies from and to directly.
  */
 
 /**
- * Creates a tensor of zeros in host memory that `device` copies directly from and to: such copies proceed by
- * themselves, while copies of other memory may be staged, or block the submitting thread. `engine` is a CPU engine:
- * for it, and for programs, this is a tensor like any other. `device` is any engine; if its device pins no memory
- * (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program works
- * everywhere. The memory is counted in weir_memory_info of `device`, under its limit, and returns to it.
- *
- * Thread safety: any thread. Blocking: as long as the device takes to pin memory, when another region is needed.
- * Ownership: the caller owns one reference to *out_tensor, which may outlive both engines; desc is copied. Errors:
- * INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if
- * the size overflows; RESOURCE_EXHAUSTED.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_create_pinned(weir_engine *engine,
-                                      const weir_tensor_desc *desc,
-                                      weir_engine *device,
-                                      weir_tensor **out_tensor);
-
-/**
- * As weir_tensor_create_pinned, without a shape: `bytes` bytes with any contents. 0 bytes are legal.
- *
- * Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to
- * *out_buffer. Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_buffer_create_pinned(weir_engine *engine,
-                                      size_t bytes,
-                                      weir_engine *device,
-                                      weir_buffer **out_buffer);
-
-/**
- * Pins existing memory, above all that of weir_buffer_import, for copies by `device`, until the buffer ends: before
- * its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be pinned for
- * several engines, one after the other.
+ * Pins existing memory, above all that of the caller (WEIR_MEMORY_FOREIGN), for copies by `device`, until the buffer
+ * ends: before its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be
+ * pinned for several engines, one after the other.
  *
  * Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
  * buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED

@@ -247,6 +247,26 @@ typedef enum weir_variable_flags {
   WEIR_VARIABLE_OPTIMISTIC = 1
 } weir_variable_flags;
 
+/** Operations of weir_kernel_create_variable. */
+typedef enum weir_variable_op_value {
+  /** No input; one output, the value as it is when the kernel runs. */
+  WEIR_VARIABLE_READ = 1,
+  /**
+   * One input like the variable, its new value; no output. A write that has begun is completed, even if the run is
+   * cancelled.
+   */
+  WEIR_VARIABLE_ASSIGN = 2,
+  /**
+   * As ASSIGN, and the input is added to the value: f32, bf16, f16, s32, s8, u8, with the sums of
+   * weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which may show
+   * in floating point.
+   */
+  WEIR_VARIABLE_ASSIGN_ADD = 3
+} weir_variable_op_value;
+
+/** An operation of a kernel on a variable: one of enum weir_variable_op_value. */
+typedef uint32_t weir_variable_op;
+
 /**
  * Creates a variable like `desc`, in the engine's memory. Its initial value is that of `initial`, a tensor like `desc`
  * (NULL: zeros). `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name`
@@ -291,56 +311,45 @@ WEIR_API WEIR_NODISCARD weir_status weir_variable_read(const weir_resource *vari
 WEIR_API WEIR_NODISCARD weir_status weir_variable_assign(weir_resource *variable, const weir_tensor *tensor);
 
 /**
- * Creates a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
- * refers to the variable by its id and does not keep it alive; a program compiled with the kernel does.
+ * Creates a kernel that reads or writes a variable. The kernel refers to the variable by its id and does not keep it
+ * alive; a program compiled with the kernel does.
  *
  * Kernels of an exclusive variable complete later while another node holds it, so synchronous streams and runs inside
  * of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
  * anywhere. They run in every run of a program, whether or not their outputs are used.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Calls of the kernel, and weir_graph_compile:
- * NOT_FOUND (the variable was destroyed).
+ * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine, unknown op, a sum of elements that are no
+ * numbers). Calls of the kernel, and weir_graph_compile: NOT_FOUND (the variable was destroyed); of a write
+ * RESOURCE_EXHAUSTED, too.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_kernel_create_variable_read(weir_engine *engine,
-                                             const weir_resource *variable,
-                                             const weir_kernel_attr *attr,
-                                             weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that assigns a value to a variable: one input like the variable, no output. Otherwise as
- * weir_kernel_create_variable_read. A write that has begun is completed, even if the run is cancelled.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_variable_read.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_variable_assign(weir_engine *engine,
-                                               const weir_resource *variable,
-                                               const weir_kernel_attr *attr,
-                                               weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
- * the sums of weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which
- * may show in floating point. Otherwise as weir_kernel_create_variable_assign.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_variable_assign_add(weir_engine *engine,
-                                                   const weir_resource *variable,
-                                                   const weir_kernel_attr *attr,
-                                                   weir_kernel **out_kernel);
+weir_status weir_kernel_create_variable(weir_engine *engine,
+                                        const weir_resource *variable,
+                                        weir_variable_op op,
+                                        const weir_kernel_attr *attr,
+                                        weir_kernel **out_kernel);
 
 /* ---- Lookup table -------------------------------------------------------------------------------------------------
  * 64-bit integers or byte strings to rows of one type and shape.
  */
+
+/** Operations of weir_kernel_create_table. */
+typedef enum weir_table_op_value {
+  /**
+   * Inputs: keys, s64 of any shape; the row for missing keys. Outputs: the rows, of the keys' shape followed by the
+   * row's; and bool of the keys' shape, whether each key was found. It sees all of an insert or nothing of it.
+   */
+  WEIR_TABLE_FIND = 1,
+  /**
+   * Inputs: keys, s64 of any shape; rows, of the keys' shape followed by the row's. No output. As weir_table_insert:
+   * in the order of the keys, all or none.
+   */
+  WEIR_TABLE_INSERT = 2,
+  /** No input; one output, a scalar of s64, the number of keys. */
+  WEIR_TABLE_SIZE = 3
+} weir_table_op_value;
 
 /** Key types of tables. */
 typedef enum weir_table_key_value {
@@ -404,6 +413,9 @@ typedef struct weir_table_contents {
   /** Out: total bytes of all rows. */
   size_t rows_size;
 } weir_table_contents;
+
+/** An operation of a kernel on a table: one of enum weir_table_op_value. */
+typedef uint32_t weir_table_op;
 
 /**
  * Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
@@ -470,53 +482,24 @@ WEIR_API WEIR_NODISCARD weir_status weir_table_size(const weir_resource *table, 
 WEIR_API WEIR_NODISCARD weir_status weir_table_export(const weir_resource *table, weir_table_contents *contents);
 
 /**
- * Creates a kernel that looks up keys in a table with integer keys. Inputs: keys, s64 of any shape; the row for
- * missing keys. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each
- * key was found. It sees all of an insert or nothing of it. The kernel refers to the table by its id and does not keep
- * it alive; a program compiled with the kernel does.
+ * Creates a kernel that looks into a table with integer keys, or inserts. The kernel refers to the table by its id and
+ * does not keep it alive; a program compiled with the kernel does.
  *
  * A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
  * (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an
- * accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
+ * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings, unknown op);
+ * UNIMPLEMENTED (an accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
+ * destroyed); of an insert RESOURCE_EXHAUSTED, too.
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_kernel_create_table_find(weir_engine *engine,
-                                          const weir_resource *table,
-                                          const weir_kernel_attr *attr,
-                                          weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that inserts into a table with integer keys. Inputs: keys, s64 of any shape; rows, of the keys'
- * shape followed by the row's. No output. As weir_table_insert: in the order of the keys, all or none. Otherwise as
- * weir_kernel_create_table_find.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_table_find; of its calls RESOURCE_EXHAUSTED, too.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_table_insert(weir_engine *engine,
-                                            const weir_resource *table,
-                                            const weir_kernel_attr *attr,
-                                            weir_kernel **out_kernel);
-
-/**
- * Creates a kernel that returns the number of keys of a table: no input, one output, a scalar of s64. Otherwise as
- * weir_kernel_create_table_find.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: those of weir_kernel_create_table_find.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_table_size(weir_engine *engine,
-                                          const weir_resource *table,
-                                          const weir_kernel_attr *attr,
-                                          weir_kernel **out_kernel);
+weir_status weir_kernel_create_table(weir_engine *engine,
+                                     const weir_resource *table,
+                                     weir_table_op op,
+                                     const weir_kernel_attr *attr,
+                                     weir_kernel **out_kernel);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@ struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
 /* weir.h */
-typedef struct weir_compile_options weir_compile_options;
+typedef struct weir_buffer weir_buffer;
 typedef struct weir_completion weir_completion;
 typedef struct weir_domain weir_domain;
 typedef struct weir_engine weir_engine;
@@ -19,7 +19,6 @@ typedef struct weir_kernel_attr weir_kernel_attr;
 typedef struct weir_kernel_context weir_kernel_context;
 typedef struct weir_program weir_program;
 typedef struct weir_run weir_run;
-typedef struct weir_run_options weir_run_options;
 typedef struct weir_stream weir_stream;
 typedef struct weir_stream_attr weir_stream_attr;
 typedef struct weir_tensor weir_tensor;
@@ -235,12 +234,30 @@ typedef enum weir_limit {
   WEIR_MAX_RANK = 8,
   WEIR_MAX_ARGS = 64
 } weir_limit;
+typedef enum weir_memory_source_value {
+  WEIR_MEMORY_FOREIGN = 0,
+  WEIR_MEMORY_BUFFER = 1,
+  WEIR_MEMORY_PINNED = 2
+} weir_memory_source_value;
 typedef uint32_t weir_dtype;
 typedef struct weir_tensor_desc {
   weir_dtype dtype;
   uint32_t rank;
   int64_t dims[8];
 } weir_tensor_desc;
+typedef uint32_t weir_memory_source;
+typedef struct weir_memory {
+  size_t struct_size;
+  weir_memory_source source;
+  uint32_t reserved;
+  void *data;
+  size_t bytes;
+  weir_destroy_fn release;
+  void *release_ctx;
+  weir_buffer *buffer;
+  size_t offset;
+  weir_engine *device;
+} weir_memory;
 typedef struct weir_tensor_view {
   void *data;
   size_t bytes;
@@ -250,13 +267,8 @@ const char *weir_dtype_name(weir_dtype dtype);
 weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 weir_status weir_tensor_create(weir_engine *engine,
                                const weir_tensor_desc *desc,
+                               const weir_memory *from,
                                weir_tensor **out_tensor);
-weir_status weir_tensor_create_from(weir_engine *engine,
-                                    const weir_tensor_desc *desc,
-                                    void *data,
-                                    weir_destroy_fn release,
-                                    void *release_ctx,
-                                    weir_tensor **out_tensor);
 weir_status weir_tensor_retain(weir_tensor *tensor);
 void weir_tensor_release(weir_tensor *tensor);
 weir_status weir_tensor_get_desc(const weir_tensor *tensor, weir_tensor_desc *out_desc);
@@ -401,6 +413,12 @@ typedef struct weir_host_kernel_desc {
   uint64_t flags;
   weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
+typedef struct weir_kernel_info {
+  size_t struct_size;
+  size_t num_inputs;
+  size_t num_outputs;
+  char name[128];
+} weir_kernel_info;
 typedef struct weir_named_kernel_desc {
   size_t struct_size;
   const char *operation;
@@ -419,13 +437,7 @@ weir_status weir_kernel_create_host(weir_engine *engine,
                                     weir_kernel **out_kernel);
 weir_status weir_kernel_retain(weir_kernel *kernel);
 void weir_kernel_release(weir_kernel *kernel);
-weir_status weir_kernel_get_name(const weir_kernel *kernel,
-                                 char *buffer,
-                                 size_t capacity,
-                                 size_t *out_length);
-weir_status weir_kernel_get_arity(const weir_kernel *kernel,
-                                  size_t *out_num_inputs,
-                                  size_t *out_num_outputs);
+weir_status weir_kernel_get_info(const weir_kernel *kernel, weir_kernel_info *out_info);
 weir_status weir_kernel_infer(const weir_kernel *kernel,
                               const weir_tensor_desc *inputs,
                               size_t num_inputs,
@@ -486,16 +498,6 @@ weir_status weir_kernel_create_named(weir_engine *engine,
                                      const weir_named_kernel_desc *desc,
                                      const weir_kernel_attr *attr,
                                      weir_kernel **out_kernel);
-weir_status weir_tensor_create_dynamic(weir_engine *engine,
-                                       const weir_tensor_desc *desc,
-                                       weir_tensor **out_tensor);
-weir_status weir_tensor_create_dynamic_from(weir_engine *engine,
-                                            const weir_tensor_desc *desc,
-                                            void *data,
-                                            size_t capacity,
-                                            weir_destroy_fn release,
-                                            void *release_ctx,
-                                            weir_tensor **out_tensor);
 weir_status weir_kernel_context_allocate_output(const weir_kernel_context *context,
                                                 size_t index,
                                                 const int64_t *dims,
@@ -553,80 +555,87 @@ weir_status weir_graph_set_forwarding(weir_graph *graph,
                                       int32_t output,
                                       int32_t input);
 weir_status weir_graph_add_output(weir_graph *graph, const char *name, weir_value value);
-weir_status weir_compile_options_set_max_concurrent_runs(weir_compile_options *options,
-                                                         uint32_t max_runs);
-weir_status weir_compile_options_get_max_concurrent_runs(const weir_compile_options *options,
-                                                         uint32_t *out_max_runs);
-weir_status weir_compile_options_set_partial_runs(weir_compile_options *options,
-                                                  size_t max_lists);
-weir_status weir_compile_options_get_partial_runs(const weir_compile_options *options,
-                                                  size_t *out_max_lists);
+typedef enum weir_compile_flags {
+  WEIR_COMPILE_ALLOW_ABSENT = 1,
+  WEIR_COMPILE_STATISTICS = 2,
+  WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
+  WEIR_COMPILE_NO_REGIONS = 8
+} weir_compile_flags;
+typedef enum weir_segments_value {
+  WEIR_SEGMENTS_TIMED = 0,
+  WEIR_SEGMENTS_NEVER = 1,
+  WEIR_SEGMENTS_ALWAYS = 2
+} weir_segments_value;
+typedef enum weir_port_kind_value {
+  WEIR_PORT_INPUT = 1,
+  WEIR_PORT_OUTPUT = 2
+} weir_port_kind_value;
+typedef uint32_t weir_segments;
+typedef struct weir_compile_options {
+  size_t struct_size;
+  uint64_t flags;
+  uint64_t hop_ns;
+  weir_threadpool *blocking_threadpool;
+  size_t partial_runs;
+  uint32_t max_concurrent_runs;
+  weir_placement placement;
+  weir_segments segments;
+  uint32_t reserved;
+} weir_compile_options;
+typedef struct weir_program_info {
+  size_t struct_size;
+  size_t num_inputs;
+  size_t num_outputs;
+  size_t num_nodes;
+  uint64_t begun;
+  uint64_t ended;
+  uint64_t failed;
+  uint64_t cancelled;
+  uint64_t running;
+} weir_program_info;
+typedef uint32_t weir_port_kind;
+typedef struct weir_port_info {
+  size_t struct_size;
+  weir_tensor_desc desc;
+  weir_engine *engine;
+  char name[128];
+} weir_port_info;
 weir_status weir_graph_set_input_engine(weir_graph *graph, size_t input, weir_engine *engine);
 weir_status weir_graph_set_output_engine(weir_graph *graph, size_t output, weir_engine *engine);
 weir_status weir_graph_set_placement(weir_graph *graph,
                                      weir_node node,
                                      weir_placement placement);
-weir_status weir_compile_options_set_placement(weir_compile_options *options,
-                                               weir_placement placement);
-weir_status weir_compile_options_get_placement(const weir_compile_options *options,
-                                               weir_placement *out_placement);
-weir_status weir_program_get_input_engine(const weir_program *program,
-                                          size_t index,
-                                          weir_engine **out_engine);
-weir_status weir_program_get_output_engine(const weir_program *program,
-                                           size_t index,
-                                           weir_engine **out_engine);
-weir_status weir_compile_options_create(weir_compile_options **out_options);
-void weir_compile_options_destroy(weir_compile_options *options);
-weir_status weir_compile_options_set_hop_ns(weir_compile_options *options, uint64_t hop_ns);
-weir_status weir_compile_options_get_hop_ns(const weir_compile_options *options,
-                                            uint64_t *out_hop_ns);
-weir_status weir_compile_options_set_allow_absent(weir_compile_options *options, int32_t allow);
-weir_status weir_compile_options_get_allow_absent(const weir_compile_options *options,
-                                                  int32_t *out_allow);
-weir_status weir_compile_options_set_blocking_threadpool(weir_compile_options *options,
-                                                         weir_threadpool *pool);
-weir_status weir_compile_options_get_blocking_threadpool(const weir_compile_options *options,
-                                                         weir_threadpool **out_pool);
 weir_status weir_graph_compile(const weir_graph *graph,
                                weir_engine *const *engines,
                                size_t num_engines,
                                const weir_compile_options *options,
                                weir_program **out_program);
+weir_status weir_program_get_options(const weir_program *program,
+                                     weir_compile_options *out_options);
 weir_status weir_program_retain(weir_program *program);
 void weir_program_release(weir_program *program);
-weir_status weir_program_get_arity(const weir_program *program,
-                                   size_t *out_num_inputs,
-                                   size_t *out_num_outputs);
-weir_status weir_program_get_input_desc(const weir_program *program,
-                                        size_t index,
-                                        weir_tensor_desc *out_desc);
-weir_status weir_program_get_output_desc(const weir_program *program,
-                                         size_t index,
-                                         weir_tensor_desc *out_desc);
-weir_status weir_compile_options_set_segments(weir_compile_options *options, int32_t segments);
-weir_status weir_compile_options_get_segments(const weir_compile_options *options,
-                                              int32_t *out_segments);
-weir_status weir_compile_options_set_device_control(weir_compile_options *options,
-                                                    int32_t device_control);
-weir_status weir_compile_options_get_device_control(const weir_compile_options *options,
-                                                    int32_t *out_device_control);
-weir_status weir_compile_options_set_regions(weir_compile_options *options, int32_t regions);
-weir_status weir_compile_options_get_regions(const weir_compile_options *options,
-                                             int32_t *out_regions);
-weir_status weir_run_options_set_no_wait(weir_run_options *options, int32_t no_wait);
-weir_status weir_run_options_get_no_wait(const weir_run_options *options, int32_t *out_no_wait);
-weir_status weir_run_options_set_outputs(weir_run_options *options,
-                                         const size_t *indices,
-                                         size_t count);
-weir_status weir_run_options_get_outputs(const weir_run_options *options,
-                                         const size_t **out_indices,
-                                         size_t *out_count);
-weir_status weir_run_options_create(weir_run_options **out_options);
-void weir_run_options_destroy(weir_run_options *options);
-weir_status weir_run_options_set_threadpool(weir_run_options *options, weir_threadpool *pool);
-weir_status weir_run_options_get_threadpool(const weir_run_options *options,
-                                            weir_threadpool **out_pool);
+weir_status weir_program_get_info(const weir_program *program,
+                                  weir_program_info *out_info);
+weir_status weir_program_get_port(const weir_program *program,
+                                  weir_port_kind kind,
+                                  size_t index,
+                                  weir_port_info *out_info);
+typedef enum weir_run_flags {
+  WEIR_RUN_DETERMINISTIC = 1,
+  WEIR_RUN_FINISH_INDEPENDENT = 2,
+  WEIR_RUN_NO_WAIT = 4
+} weir_run_flags;
+typedef struct weir_run_options {
+  size_t struct_size;
+  uint64_t flags;
+  uint64_t deadline_ns;
+  weir_threadpool *threadpool;
+  const size_t *outputs;
+  size_t num_outputs;
+  uint8_t *absent;
+  size_t num_absent;
+  const weir_notice *notice;
+} weir_run_options;
 weir_status weir_program_run(weir_program *program,
                              weir_stream *stream,
                              weir_tensor *const *inputs,
@@ -655,25 +664,6 @@ weir_status weir_run_synchronize(weir_run *run, uint64_t timeout_ns);
 weir_status weir_run_query(const weir_run *run, int32_t *out_done);
 weir_status weir_run_notify(weir_run *run, const weir_notice *notice);
 weir_status weir_run_cancel(weir_run *run);
-weir_status weir_run_options_set_deadline_ns(weir_run_options *options, uint64_t deadline_ns);
-weir_status weir_run_options_get_deadline_ns(const weir_run_options *options,
-                                             uint64_t *out_deadline_ns);
-weir_status weir_run_options_set_absent(weir_run_options *options,
-                                        uint8_t *flags,
-                                        size_t count);
-weir_status weir_run_options_get_absent(const weir_run_options *options,
-                                        uint8_t **out_flags,
-                                        size_t *out_count);
-weir_status weir_run_options_set_deterministic(weir_run_options *options,
-                                               int32_t deterministic);
-weir_status weir_run_options_get_deterministic(const weir_run_options *options,
-                                               int32_t *out_deterministic);
-weir_status weir_run_options_set_finish_independent(weir_run_options *options, int32_t finish);
-weir_status weir_run_options_get_finish_independent(const weir_run_options *options,
-                                                    int32_t *out_finish);
-weir_status weir_run_options_set_notice(weir_run_options *options, const weir_notice *notice);
-weir_status weir_run_options_get_notice(const weir_run_options *options,
-                                        weir_notice *out_notice);
 
 /* weir/memory.h */
 typedef enum weir_memory_mode_value {
@@ -706,33 +696,15 @@ weir_status weir_engine_attr_set_memory_mode(weir_engine_attr *attr, weir_memory
 weir_status weir_engine_attr_get_memory_mode(const weir_engine_attr *attr,
                                              weir_memory_mode *out_mode);
 weir_status weir_engine_trim(weir_engine *engine, uint64_t bytes_to_keep);
-typedef struct weir_buffer weir_buffer;
 weir_status weir_buffer_create(weir_engine *engine,
                                size_t bytes,
-                               weir_buffer **out_buffer);
-weir_status weir_buffer_import(weir_engine *engine,
-                               void *data,
-                               size_t bytes,
-                               weir_destroy_fn release,
-                               void *release_ctx,
+                               const weir_memory *from,
                                weir_buffer **out_buffer);
 weir_status weir_buffer_retain(weir_buffer *buffer);
 void weir_buffer_release(weir_buffer *buffer);
 weir_status weir_buffer_get_data(const weir_buffer *buffer, void **out_data);
 weir_status weir_buffer_get_size(const weir_buffer *buffer, size_t *out_bytes);
 weir_status weir_buffer_get_engine(const weir_buffer *buffer, weir_engine **out_engine);
-weir_status weir_tensor_create_on_buffer(weir_buffer *buffer,
-                                         const weir_tensor_desc *desc,
-                                         size_t offset,
-                                         weir_tensor **out_tensor);
-weir_status weir_tensor_create_pinned(weir_engine *engine,
-                                      const weir_tensor_desc *desc,
-                                      weir_engine *device,
-                                      weir_tensor **out_tensor);
-weir_status weir_buffer_create_pinned(weir_engine *engine,
-                                      size_t bytes,
-                                      weir_engine *device,
-                                      weir_buffer **out_buffer);
 weir_status weir_buffer_pin(weir_buffer *buffer, weir_engine *device);
 weir_status weir_buffer_is_pinned(const weir_buffer *buffer,
                                   const weir_engine *device,
@@ -767,35 +739,48 @@ weir_status weir_task_group_is_stopped(const weir_task_group *group,
 weir_status weir_task_group_notify(weir_task_group *group, const weir_notice *notice);
 
 /* weir/control.h */
+typedef struct weir_cond_desc {
+  size_t struct_size;
+  weir_value predicate;
+  const weir_graph *then_graph;
+  const weir_graph *else_graph;
+  const weir_value *inputs;
+  size_t num_inputs;
+} weir_cond_desc;
+typedef struct weir_case_desc {
+  size_t struct_size;
+  weir_value index;
+  const weir_graph *const *branches;
+  size_t num_branches;
+  const weir_value *inputs;
+  size_t num_inputs;
+} weir_case_desc;
+typedef struct weir_while_desc {
+  size_t struct_size;
+  const weir_graph *cond_graph;
+  const weir_graph *body_graph;
+  const weir_value *variables;
+  size_t num_variables;
+  const weir_value *invariants;
+  size_t num_invariants;
+  int32_t parallel_iterations;
+  uint32_t reserved;
+} weir_while_desc;
 weir_status weir_graph_add_cond(weir_graph *graph,
                                 const char *name,
-                                weir_value predicate,
-                                const weir_graph *then_graph,
-                                const weir_graph *else_graph,
-                                const weir_value *inputs,
-                                size_t num_inputs,
+                                const weir_cond_desc *desc,
                                 weir_value *out_outputs,
                                 size_t num_outputs,
                                 weir_node *out_node);
 weir_status weir_graph_add_case(weir_graph *graph,
                                 const char *name,
-                                weir_value index,
-                                const weir_graph *const *branches,
-                                size_t num_branches,
-                                const weir_value *inputs,
-                                size_t num_inputs,
+                                const weir_case_desc *desc,
                                 weir_value *out_outputs,
                                 size_t num_outputs,
                                 weir_node *out_node);
 weir_status weir_graph_add_while(weir_graph *graph,
                                  const char *name,
-                                 const weir_graph *cond_graph,
-                                 const weir_graph *body_graph,
-                                 const weir_value *variables,
-                                 size_t num_variables,
-                                 const weir_value *invariants,
-                                 size_t num_invariants,
-                                 int32_t parallel_iterations,
+                                 const weir_while_desc *desc,
                                  weir_value *out_outputs,
                                  weir_node *out_node);
 weir_status weir_graph_add_switch(weir_graph *graph,
@@ -1392,6 +1377,12 @@ typedef enum weir_variable_flags {
   WEIR_VARIABLE_EXCLUSIVE = 0,
   WEIR_VARIABLE_OPTIMISTIC = 1
 } weir_variable_flags;
+typedef enum weir_variable_op_value {
+  WEIR_VARIABLE_READ = 1,
+  WEIR_VARIABLE_ASSIGN = 2,
+  WEIR_VARIABLE_ASSIGN_ADD = 3
+} weir_variable_op_value;
+typedef uint32_t weir_variable_op;
 weir_status weir_variable_create(weir_engine *engine,
                                  const char *container,
                                  const char *name,
@@ -1401,18 +1392,16 @@ weir_status weir_variable_create(weir_engine *engine,
                                  weir_resource **out_variable);
 weir_status weir_variable_read(const weir_resource *variable, weir_tensor *tensor);
 weir_status weir_variable_assign(weir_resource *variable, const weir_tensor *tensor);
-weir_status weir_kernel_create_variable_read(weir_engine *engine,
-                                             const weir_resource *variable,
-                                             const weir_kernel_attr *attr,
-                                             weir_kernel **out_kernel);
-weir_status weir_kernel_create_variable_assign(weir_engine *engine,
-                                               const weir_resource *variable,
-                                               const weir_kernel_attr *attr,
-                                               weir_kernel **out_kernel);
-weir_status weir_kernel_create_variable_assign_add(weir_engine *engine,
-                                                   const weir_resource *variable,
-                                                   const weir_kernel_attr *attr,
-                                                   weir_kernel **out_kernel);
+weir_status weir_kernel_create_variable(weir_engine *engine,
+                                        const weir_resource *variable,
+                                        weir_variable_op op,
+                                        const weir_kernel_attr *attr,
+                                        weir_kernel **out_kernel);
+typedef enum weir_table_op_value {
+  WEIR_TABLE_FIND = 1,
+  WEIR_TABLE_INSERT = 2,
+  WEIR_TABLE_SIZE = 3
+} weir_table_op_value;
 typedef enum weir_table_key_value {
   WEIR_TABLE_KEY_INT64 = 1,
   WEIR_TABLE_KEY_BYTES = 2
@@ -1444,6 +1433,7 @@ typedef struct weir_table_contents {
   size_t rows_capacity;
   size_t rows_size;
 } weir_table_contents;
+typedef uint32_t weir_table_op;
 weir_status weir_table_create(weir_engine *engine,
                               const char *container,
                               const char *name,
@@ -1462,18 +1452,11 @@ weir_status weir_table_find(const weir_resource *table,
                             uint8_t *out_flags);
 weir_status weir_table_size(const weir_resource *table, size_t *out_count);
 weir_status weir_table_export(const weir_resource *table, weir_table_contents *contents);
-weir_status weir_kernel_create_table_find(weir_engine *engine,
-                                          const weir_resource *table,
-                                          const weir_kernel_attr *attr,
-                                          weir_kernel **out_kernel);
-weir_status weir_kernel_create_table_insert(weir_engine *engine,
-                                            const weir_resource *table,
-                                            const weir_kernel_attr *attr,
-                                            weir_kernel **out_kernel);
-weir_status weir_kernel_create_table_size(weir_engine *engine,
-                                          const weir_resource *table,
-                                          const weir_kernel_attr *attr,
-                                          weir_kernel **out_kernel);
+weir_status weir_kernel_create_table(weir_engine *engine,
+                                     const weir_resource *table,
+                                     weir_table_op op,
+                                     const weir_kernel_attr *attr,
+                                     weir_kernel **out_kernel);
 
 /* weir/inspect.h */
 typedef enum weir_report_format_value {
@@ -1510,24 +1493,9 @@ typedef struct weir_node_stats {
   char name[128];
   uint64_t waited_ns;
 } weir_node_stats;
-typedef struct weir_program_counters {
-  size_t struct_size;
-  uint64_t begun;
-  uint64_t ended;
-  uint64_t failed;
-  uint64_t cancelled;
-  uint64_t running;
-} weir_program_counters;
-weir_status weir_compile_options_set_statistics(weir_compile_options *options,
-                                                int32_t statistics);
-weir_status weir_compile_options_get_statistics(const weir_compile_options *options,
-                                                int32_t *out_statistics);
-weir_status weir_program_get_num_nodes(const weir_program *program, size_t *out_num_nodes);
 weir_status weir_program_get_node_stats(const weir_program *program,
                                         size_t index,
                                         weir_node_stats *out_stats);
-weir_status weir_program_get_counters(const weir_program *program,
-                                      weir_program_counters *out_counters);
 weir_status weir_program_save_costs(const weir_program *program,
                                     char *buffer,
                                     size_t capacity,

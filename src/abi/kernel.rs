@@ -78,7 +78,7 @@ pub enum weir_kernel_flags {
     /// outputs.
     WEIR_KERNEL_PURE = 2,
     /// The body may block: wait for a file, a socket, a lock. A graph with such a kernel compiles only with a pool for
-    /// it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker waits
+    /// it (weir_compile_options.blocking_threadpool). A worker of another pool runs it only while that worker waits
     /// for it, and only if the pool has not begun it for 50 ms.
     WEIR_KERNEL_MAY_BLOCK = 4,
     /// Shapes may be known only when the body runs. In a graph, inputs may leave dimensions open (WEIR_DIM_DYNAMIC) as
@@ -278,4 +278,18 @@ pub enum weir_dump_format_value {
     WEIR_DUMP_DOT = 1,
     /// JSON (RFC 8259).
     WEIR_DUMP_JSON = 2,
+}
+
+/// A kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_kernel_info {
+    /// sizeof(weir_kernel_info), set by the caller before the call.
+    pub struct_size: usize,
+    /// Number of inputs.
+    pub num_inputs: usize,
+    /// Number of outputs.
+    pub num_outputs: usize,
+    /// Its name, NUL-terminated UTF-8, cut if too long.
+    pub name: [std::ffi::c_char; 128],
 }

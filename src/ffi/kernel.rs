@@ -2,19 +2,19 @@
 //!
 //! Chapter: Kernel.
 
-use super::argument::{array, flags, out_ptr, out_value};
+use super::argument::{array, flags, out_ptr};
 use super::attributes::{axis, create};
 use super::guard::{guard, guard_release};
 use super::ops_conv::activation;
 use super::ops_packed::packed;
-use super::{context, handle, text, versioned};
+use super::{context, handle, versioned};
 use crate::abi::*;
+use crate::base::text::fixed;
 use crate::base::{Error, Result, dtype};
 use crate::engine::{Borrowed, BoundKernel, KernelAttr, LaunchKey, Tensors};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
-use std::ffi::c_char;
 use std::sync::Arc;
 
 /// Creates a kernel from a function of the host's.
@@ -232,46 +232,28 @@ pub unsafe extern "C" fn weir_kernel_release(kernel: *mut weir_kernel) {
     guard_release("weir_kernel_release", || unsafe { handle::release(kernel) });
 }
 
-/// Copies the kernel's name.
+/// Describes the kernel.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_get_name(
+pub unsafe extern "C" fn weir_kernel_get_info(
     kernel: *const weir_kernel,
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
+    out_info: *mut weir_kernel_info,
 ) -> weir_status {
-    guard("weir_kernel_get_name", || {
+    guard("weir_kernel_get_info", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { text::copy(handle::borrow(kernel, "kernel")?.name(), buffer, capacity, out_length) }
-    })
-}
-
-/// The number of inputs and outputs of the kernel.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_get_arity(
-    kernel: *const weir_kernel,
-    out_num_inputs: *mut usize,
-    out_num_outputs: *mut usize,
-) -> weir_status {
-    guard("weir_kernel_get_arity", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (inputs, outputs, kernel) = unsafe {
-            (
-                out_value(out_num_inputs, "out_num_inputs")?,
-                out_value(out_num_outputs, "out_num_outputs")?,
-                handle::borrow(kernel, "kernel")?,
-            )
-        };
-        inputs.set(kernel.num_inputs());
-        outputs.set(kernel.num_outputs());
-        Ok(())
+        unsafe {
+            let kernel = handle::borrow(kernel, "kernel")?;
+            let info = weir_kernel_info {
+                struct_size: 0,
+                num_inputs: kernel.num_inputs(),
+                num_outputs: kernel.num_outputs(),
+                name: fixed(kernel.name()),
+            };
+            versioned::write(out_info, &info, "out_info")
+        }
     })
 }
 

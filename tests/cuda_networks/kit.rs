@@ -19,15 +19,14 @@ macro_rules! opaque {
 
 opaque!(Engine, Stream, Tensor, Kernel, RawGraph, Program);
 
+#[allow(improper_ctypes, reason = "handles are opaque here")]
 unsafe extern "C" {
     fn weir_engine_create(kind: u32, index: u32, attr: *const c_void, out: *mut *mut Engine) -> weir_status;
     fn weir_engine_release(engine: *mut Engine);
-    fn weir_tensor_create_from(
+    fn weir_tensor_create(
         engine: *mut Engine,
         desc: *const Desc,
-        data: *mut c_void,
-        release: Option<unsafe extern "C" fn(*mut c_void)>,
-        ctx: *mut c_void,
+        from: *const weir_memory,
         out: *mut *mut Tensor,
     ) -> weir_status;
     fn weir_tensor_release(tensor: *mut Tensor);
@@ -55,11 +54,7 @@ unsafe extern "C" {
     fn weir_graph_add_cond(
         graph: *mut RawGraph,
         name: *const c_char,
-        predicate: u64,
-        yes: *const RawGraph,
-        no: *const RawGraph,
-        inputs: *const u64,
-        num_inputs: usize,
+        desc: *const c_void,
         outputs: *mut u64,
         num_outputs: usize,
         node: *mut u64,
@@ -119,9 +114,21 @@ impl Device {
 
     /// A tensor over memory of the host's, which outlives it.
     fn tensor(&self, desc: &Desc, words: &mut [u32]) -> *mut Tensor {
-        let (mut tensor, data) = (null_mut(), words.as_mut_ptr().cast());
+        let mut tensor = null_mut();
+        let from = weir_memory {
+            struct_size: size_of::<weir_memory>(),
+            source: weir_memory_source_value::WEIR_MEMORY_FOREIGN as u32,
+            reserved: 0,
+            data: words.as_mut_ptr().cast(),
+            bytes: 0,
+            release: None,
+            release_ctx: null_mut(),
+            buffer: null_mut(),
+            offset: 0,
+            device: null_mut(),
+        };
         // SAFETY: so many elements, and a place for the answer.
-        ok(unsafe { weir_tensor_create_from(self.processor, desc, data, None, null_mut(), &raw mut tensor) });
+        ok(unsafe { weir_tensor_create(self.processor, desc, &raw const from, &raw mut tensor) });
         tensor
     }
 }
@@ -221,13 +228,19 @@ impl<'a> Graph<'a> {
         no: &Graph<'_>,
         inputs: &[u64],
     ) -> [u64; N] {
-        let (mut outputs, from) = ([0; N], inputs.as_ptr());
-        let (to, name) = (outputs.as_mut_ptr(), text("cond"));
+        let mut outputs = [0; N];
+        let name = text("cond");
+        let desc = weir_cond_desc {
+            struct_size: size_of::<weir_cond_desc>(),
+            predicate,
+            then_graph: yes.graph.cast(),
+            else_graph: no.graph.cast(),
+            inputs: inputs.as_ptr(),
+            num_inputs: inputs.len(),
+        };
+        let desc = (&raw const desc).cast();
         // SAFETY: as above.
-        ok(unsafe {
-            let name = name.as_ptr();
-            weir_graph_add_cond(self.graph, name, predicate, yes.graph, no.graph, from, inputs.len(), to, N, null_mut())
-        });
+        ok(unsafe { weir_graph_add_cond(self.graph, name.as_ptr(), desc, outputs.as_mut_ptr(), N, null_mut()) });
         outputs
     }
 

@@ -20,7 +20,7 @@ static const weir_tensor_desc descs[] = {
 
 weir_tensor *vec_tensor(weir_engine *engine) {
     weir_tensor *t = NULL;
-    MUST(weir_tensor_create(engine, &descs[VEC], &t));
+    MUST(weir_tensor_create(engine, &descs[VEC], NULL, &t));
     return t;
 }
 
