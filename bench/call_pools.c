@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 #include "weir.h"
+#include "weir/ops.h"
+#include "weir/inspect.h"
 
 enum { THREADS = 1, QUEUE = 1024, SIDE = 128, ROUNDS = 201, MARK = SYS_getppid };
 

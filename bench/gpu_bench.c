@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 #include <string.h>
+#include <weir/cuda.h>
 
 #include "gpu/bench.h"
 #include "gpu/weir_side.h"
@@ -40,8 +41,8 @@ static void smoke(raw_device *device) {
     weir_tensor *in = floats_on(engine, COUNT), *out = floats_on(engine, COUNT), *from = NULL, *to = NULL;
     (void)device;
     OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
-    OK(weir_tensor_create_from(cpu, &desc, values, NULL, NULL, &from));
-    OK(weir_tensor_create_from(cpu, &desc, results, NULL, NULL, &to));
+    OK(weir_tensor_create(cpu, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = values}, &from));
+    OK(weir_tensor_create(cpu, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = results}, &to));
     for (int i = 0; i < COUNT; i++) values[i] = (float)i;
     OK(weir_enqueue_copy(stream, from, in));
     OK(weir_enqueue(stream, kernel, &in, 1, &out, 1));

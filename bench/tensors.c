@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "weir.h"
+#include "weir/inspect.h"
 
 enum { ROUNDS = 21, SETS = 2 };
 
@@ -97,7 +98,7 @@ static void measure(weir_engine *engine, size_t pairs) {
     double begin = now();
     OK(weir_graph_compile(graph, &engine, 1, NULL, &program));
     compiling = (now() - begin) / (double)pairs;
-    for (size_t i = 0; i < SETS * 2 * pairs; i++) OK(weir_tensor_create(engine, &desc, &tensors[i]));
+    for (size_t i = 0; i < SETS * 2 * pairs; i++) OK(weir_tensor_create(engine, &desc, NULL, &tensors[i]));
     uint64_t before = 0, allocated = 0;
     size_t runs = 1 + 20000 / pairs;
     for (int way = 0; way < 3; way++) {

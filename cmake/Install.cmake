@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# The installed tree: lib/libweir.so with its soname links, include/weir.h and weir.hpp, bin/weir_conformance, a CMake
+# The installed tree: lib/libweir.so with its soname links, include/weir.h, weir.hpp and weir/, bin/weir_conformance, a CMake
 # package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved as a whole.
 # Components: runtime (the library and its licences) and dev (all the rest).
 
@@ -24,10 +24,8 @@ install(FILES "${weir_links}/${WEIR_SONAME}" DESTINATION "${CMAKE_INSTALL_LIBDIR
 install(FILES "${weir_links}/libweir.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 
 install(FILES include/weir.h include/weir.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev)
-if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/include/weir")
-    install(DIRECTORY include/weir DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-endif()
+install(DIRECTORY include/weir DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.json")
 install(FILES LICENSE-MIT LICENSE-APACHE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir" COMPONENT runtime)
 
 if(TARGET weir_conformance AND WEIR_BUILD_TOOLS)

@@ -64,7 +64,7 @@ def through_weir(engine, relu, capsule, cuda_stream):
     call("weir_tensor_from_dlpack_legacy", engine, pointer, c_uint64(0), byref(source))
     capsule_rename(capsule, USED)  # it is weir's now
     desc = TensorDesc(WEIR_F32, 1, (c_int64 * 8)(COUNT))
-    call("weir_tensor_create", engine, byref(desc), byref(target))
+    call("weir_tensor_create", engine, byref(desc), None, byref(target))
     call("weir_enqueue", stream, relu, byref(source), ctypes.c_size_t(1), byref(target), ctypes.c_size_t(1))
     consumer = None if cuda_stream is None else stream
     call("weir_tensor_to_dlpack_legacy", target, stream, consumer, c_uint64(0), byref(managed))

@@ -1,6 +1,6 @@
 //! weir: a device layer with a C ABI that runs on the host's own threads.
 //!
-//! The product is the shared library and `include/weir.h`; the Rust items here are for the library's own tests and
+//! The product is the shared library and the headers in `include`; the Rust items here are for the library's own tests and
 //! benches and are not a stable API. Rooms, in the order data flows; each imports only rooms to its left
 //! (`tests/layering.rs`):
 //!

@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
+#include <weir/control.h>
+
 #include "bench.h"
 #include "kernels.h"
 #include "weir_side.h"
@@ -109,7 +111,7 @@ static void weir_conds(void) {
         for (int taken = 0; taken < 2; taken++) {
             float values[] = {0, taken ? 1.0f : -1.0f, -1};
             weir_tensor *host[3];
-            for (int i = 0; i < 3; i++) OK(weir_tensor_create_from(cpu, &desc, &values[i], NULL, NULL, &host[i]));
+            for (int i = 0; i < 3; i++) OK(weir_tensor_create(cpu, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = &values[i]}, &host[i]));
             for (int i = 0; i < 2; i++) OK(weir_enqueue_copy(c.stream, host[i], c.inputs[i]));
             /* A program's second run records, and the third is as all others. */
             for (int i = 0; i < 2; i++) run_conds(&c);

@@ -12,6 +12,7 @@
 #include "weir_side.h"
 
 #include <string.h>
+#include <weir/inspect.h>
 
 enum { NODES = 64, WIDTH = 8, MOST_INPUTS = 3, WAYS = 10, ROUNDS = 9 };
 enum { RAW_STREAM, RAW_GRAPH, WEIR_1, WEIR_2, WEIR_4, WEIR_8, WEIR_DEFAULT, HOST_STREAMS, HOST_GRAPH, HOST_PICKED };

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include <weir/ops.h>
 
 #include "bench.h"
 #include "kernels.h"
@@ -221,7 +222,7 @@ static int place(kernels *all, operand *of, size_t *used) {
     if (bytes > all->memory_bytes || *used > all->memory_bytes - bytes) return 0;
     of->at = all->memory + *used;
     *used += (bytes + 511) / 512 * 512;
-    OK(weir_tensor_create_from(all->engine, &of->desc, (void *)(uintptr_t)of->at, NULL, NULL, &of->tensor));
+    OK(weir_tensor_create(all->engine, &of->desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = (void *)(uintptr_t)of->at}, &of->tensor));
     return 1;
 }
 

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
+#include <weir/control.h>
+
 #include "bench.h"
 #include "kernels.h"
 #include "weir_side.h"
@@ -134,7 +136,7 @@ static void bodies_of(loop *l, weir_engine *cpu, weir_engine *engine, weir_kerne
     const char *how = "";
     char what[112];
     RAW(cuMemcpyHtoDAsync_v2(l->counter + 4, &limit, 4, l->raw_stream));
-    for (int i = 0; i < 3; i++) OK(weir_tensor_create_from(cpu, &desc, values[i], NULL, NULL, &host[i]));
+    for (int i = 0; i < 3; i++) OK(weir_tensor_create(cpu, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = values[i]}, &host[i]));
     for (int i = 0; i < 2; i++) OK(weir_enqueue_copy(l->stream, host[i], l->inputs[i]));
     OK(weir_stream_synchronize(l->stream, WEIR_TIMEOUT_INFINITE));
     if (l->down != NULL) l->executable = while_graph(l);

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/cuda.h>
 
 #include "bench.h"
 #include "weir_side.h"
@@ -124,8 +126,8 @@ static weir_tensor *matrices(products *all, weir_dtype type, int64_t batch, int6
         if (bytes == 2) memcpy(data + 2 * i, &half, 2);
         if (bytes == 1) data[i] = (char)(bits >> 3);
     }
-    OK(weir_tensor_create(all->engine, &desc, &tensor));
-    OK(weir_tensor_create_from(all->cpu, &desc, data, NULL, NULL, &from));
+    OK(weir_tensor_create(all->engine, &desc, NULL, &tensor));
+    OK(weir_tensor_create(all->cpu, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data}, &from));
     OK(weir_enqueue_copy(all->stream, from, tensor));
     OK(weir_stream_synchronize(all->stream, WEIR_TIMEOUT_INFINITE));
     *raw_copy = raw_memory(count * bytes);

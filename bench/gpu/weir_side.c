@@ -2,6 +2,9 @@
 #include "weir_side.h"
 
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/cuda.h>
 
 #include "kernels.h"
 
@@ -38,7 +41,7 @@ static weir_tensor_desc floats_desc(int64_t count) {
 weir_tensor *floats_on(weir_engine *engine, int64_t count) {
     const weir_tensor_desc desc = floats_desc(count);
     weir_tensor *tensor = NULL;
-    OK(weir_tensor_create(engine, &desc, &tensor));
+    OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     return tensor;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <weir/control.h>
 
 #include "data.hpp"
 #include "graphs.hpp"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+#include <weir/control.h>
+
 #include "graphs_control.hpp"
 #include "graphs_weir.hpp"
 

@@ -3,6 +3,7 @@
 // Products of halves on one thread, A and B of bf16 and C of bf16 or f32, beside oneDNN's primitive.
 
 #include <cstring>
+#include <weir/ops.h>
 
 #include "kernels_dnnl.hpp"
 #include "kernels_products.hpp"

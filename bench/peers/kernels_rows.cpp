@@ -2,6 +2,8 @@
 //
 // Softmax, layer normalisation, sums and transposition on one thread.
 
+#include <weir/ops.h>
+
 #include "kernels_dnnl.hpp"
 #include "kernels_eigen.hpp"
 #include "kernels.hpp"

@@ -3,6 +3,7 @@
 // Functions of elements on one thread, for arrays in the first and second-level cache and beyond.
 
 #include <cstring>
+#include <weir/ops.h>
 
 #include "kernels_dnnl.hpp"
 #include "kernels_eigen.hpp"

@@ -2,6 +2,8 @@
 //
 // Products by weir, through the C interface.
 
+#include <weir/ops.h>
+
 #include "kernels_products.hpp"
 
 namespace bench {

@@ -3,6 +3,8 @@
  * weir on a queue of libdispatch, or on the stand-in for it.
  */
 
+#include <weir/inspect.h>
+
 #include "weir/adapters/dispatch.h"
 
 #include "exercise.h"

@@ -3,6 +3,8 @@
 #include "exercise.h"
 
 #include <pthread.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 

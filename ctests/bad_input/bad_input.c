@@ -4,6 +4,9 @@
  * rows of the nouns are in bad_input_*.c.
  */
 
+#include <weir/task_group.h>
+#include <weir/inspect.h>
+
 #include "bad_input.h"
 
 objects good;

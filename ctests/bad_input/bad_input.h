@@ -12,6 +12,11 @@
 #ifndef WEIR_CTESTS_BAD_INPUT_H
 #define WEIR_CTESTS_BAD_INPUT_H
 
+#include <weir/memory.h>
+#include <weir/task_group.h>
+#include <weir/ops.h>
+#include <weir/resource.h>
+
 #include "make.h"
 
 /* One good object of each kind. */

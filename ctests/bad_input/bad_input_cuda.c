@@ -4,6 +4,9 @@
  * same with the same status.
  */
 
+#include <weir/device.h>
+#include <weir/cuda.h>
+
 #include "bad_input.h"
 
 static void rows_of_handles(void) {

@@ -3,6 +3,9 @@
  * Bad input for kinds of engines and devices that the host brings.
  */
 
+#include <weir/device.h>
+#include <weir/testing.h>
+
 #include "bad_input.h"
 #include "test_device.h"
 

@@ -3,6 +3,8 @@
  * Bad input for the kernels that compute each element for itself.
  */
 
+#include <weir/ops.h>
+
 #include "bad_input.h"
 
 static void rows_of_functions(void) {

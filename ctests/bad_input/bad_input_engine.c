@@ -3,6 +3,9 @@
  * Bad input for engines, their settings, and the waits for them.
  */
 
+#include <weir/device.h>
+#include <weir/testing.h>
+
 #include "bad_input.h"
 
 static void rows_of_attributes(void) {

@@ -3,6 +3,8 @@
  * Bad input for the products without an engine.
  */
 
+#include <weir/ops.h>
+
 #include "bad_input.h"
 
 static float a[64], b[64], c[64];

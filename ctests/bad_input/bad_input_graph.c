@@ -3,6 +3,9 @@
  * Bad input for graphs, programs and their settings.
  */
 
+#include <weir/control.h>
+#include <weir/inspect.h>
+
 #include "bad_input.h"
 
 static int32_t never_called(void *arg) {
@@ -245,13 +248,8 @@ static void rows_of_statistics(void) {
     char buffer[4];
     weir_program *program = good.program;
     weir_node_stats stats;
-    weir_program_counters counters, small;
     memset(&stats, 0, sizeof stats);
     stats.struct_size = sizeof stats;
-    memset(&counters, 0, sizeof counters);
-    counters.struct_size = sizeof counters;
-    memset(&small, 0, sizeof small);
-    small.struct_size = 8;
 
     ROW(weir_compile_options_set_statistics, (NULL, 1), INVALID, "options is NULL");
     ROW(weir_compile_options_set_statistics, (WRONG(run_options), 1), INVALID, "options: expected compile_options");
@@ -259,16 +257,9 @@ static void rows_of_statistics(void) {
     ROW(weir_compile_options_get_statistics, (NULL, &out.i32), INVALID, "options is NULL");
     ROW(weir_compile_options_get_statistics, (WRONG(run_options), &out.i32), INVALID, "options: expected compile_options");
     ROW(weir_compile_options_get_statistics, (good.compile_options, NULL), INVALID, "out_statistics is NULL");
-    ROW(weir_program_get_num_nodes, (NULL, &out.size), INVALID, "program is NULL");
-    ROW(weir_program_get_num_nodes, (WRONG(graph), &out.size), INVALID, "program: expected a program, got a graph");
-    ROW(weir_program_get_num_nodes, (program, NULL), INVALID, "out_num_nodes is NULL");
     ROW(weir_program_get_node_stats, (NULL, 0, &stats), INVALID, "program is NULL");
     ROW(weir_program_get_node_stats, (WRONG(run), 0, &stats), INVALID, "program: expected a program, got a run");
     ROW(weir_program_get_node_stats, (program, 0, &stats), PRECONDITION, "was compiled without statistics");
-    ROW(weir_program_get_counters, (NULL, &counters), INVALID, "program is NULL");
-    ROW(weir_program_get_counters, (WRONG(graph), &counters), INVALID, "program: expected a program, got a graph");
-    ROW(weir_program_get_counters, (program, NULL), INVALID, "out_counters is NULL");
-    ROW(weir_program_get_counters, (program, &small), INVALID, "out_counters->struct_size is 8");
     ROW(weir_program_save_costs, (NULL, buffer, 4, &out.size), INVALID, "program is NULL");
     ROW(weir_program_save_costs, (WRONG(graph), buffer, 4, &out.size), INVALID, "program: expected a program");
     ROW(weir_program_save_costs, (program, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
@@ -285,27 +276,29 @@ static void rows_of_statistics(void) {
 
 static void rows_of_programs(void) {
     char buffer[4];
+    weir_program_info info = {.struct_size = sizeof info};
+    weir_port_info port = {.struct_size = sizeof port};
     weir_program *program = good.program;
 
     ROW(weir_program_trim, (NULL), INVALID, "program is NULL");
     ROW(weir_program_trim, (WRONG(graph)), INVALID, "program: expected a program, got a graph");
     ROW(weir_program_retain, (NULL), INVALID, "program is NULL");
     ROW(weir_program_retain, (WRONG(graph)), INVALID, "program: expected a program, got a graph");
-    ROW(weir_program_get_arity, (NULL, &out.size, &out.size2), INVALID, "program is NULL");
-    ROW(weir_program_get_arity, (program, NULL, &out.size2), INVALID, "out_num_inputs is NULL");
-    ROW(weir_program_get_arity, (program, &out.size, NULL), INVALID, "out_num_outputs is NULL");
-    ROW(weir_program_get_arity, (WRONG(kernel), &out.size, &out.size2),
-        INVALID, "program: expected a program, got a kernel");
-    ROW(weir_program_get_input_desc, (NULL, 0, &out.desc), INVALID, "program is NULL");
-    ROW(weir_program_get_input_desc, (program, 0, NULL), INVALID, "out_desc is NULL");
-    ROW(weir_program_get_input_desc, (program, 1, &out.desc), RANGE, "index is 1");
-    ROW(weir_program_get_input_desc, (program, SIZE_MAX, &out.desc), RANGE, "index is 18446744073709551615");
-    ROW(weir_program_get_input_desc, (WRONG(run), 0, &out.desc), INVALID, "program: expected a program, got a run");
-    ROW(weir_program_get_output_desc, (NULL, 0, &out.desc), INVALID, "program is NULL");
-    ROW(weir_program_get_output_desc, (program, 0, NULL), INVALID, "out_desc is NULL");
-    ROW(weir_program_get_output_desc, (program, 1, &out.desc), RANGE, "index is 1");
-    ROW(weir_program_get_output_desc, (WRONG(event), 0, &out.desc),
-        INVALID, "program: expected a program, got an event");
+    ROW(weir_program_get_info, (NULL, &info), INVALID, "program is NULL");
+    ROW(weir_program_get_info, (WRONG(kernel), &info), INVALID, "program: expected a program, got a kernel");
+    ROW(weir_program_get_info, (program, NULL), INVALID, "out_info is NULL");
+    ROW(weir_program_get_info, (program, &(weir_program_info){.struct_size = 8}),
+        INVALID, "out_info->struct_size is 8");
+    ROW(weir_program_get_port, (NULL, WEIR_PORT_INPUT, 0, &port), INVALID, "program is NULL");
+    ROW(weir_program_get_port, (WRONG(run), WEIR_PORT_INPUT, 0, &port),
+        INVALID, "program: expected a program, got a run");
+    ROW(weir_program_get_port, (program, 0, 0, &port), INVALID, "kind is 0, expected 1 (INPUT) or 2 (OUTPUT)");
+    ROW(weir_program_get_port, (program, WEIR_PORT_INPUT, 1, &port), RANGE, "index is 1");
+    ROW(weir_program_get_port, (program, WEIR_PORT_INPUT, SIZE_MAX, &port), RANGE, "index is 18446744073709551615");
+    ROW(weir_program_get_port, (program, WEIR_PORT_OUTPUT, 1, &port), RANGE, "index is 1");
+    ROW(weir_program_get_port, (program, WEIR_PORT_OUTPUT, 0, NULL), INVALID, "out_info is NULL");
+    ROW(weir_program_get_port, (program, WEIR_PORT_OUTPUT, 0, &(weir_port_info){.struct_size = 8}),
+        INVALID, "out_info->struct_size is 8");
     ROW(weir_program_dump, (NULL, WEIR_DUMP_JSON, buffer, 4, &out.size), INVALID, "program is NULL");
     ROW(weir_program_dump, (WRONG(graph), WEIR_DUMP_JSON, buffer, 4, &out.size),
         INVALID, "program: expected a program, got a graph");

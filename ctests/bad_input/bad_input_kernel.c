@@ -3,6 +3,8 @@
  * Bad input for kernels, their settings, and calls of them.
  */
 
+#include <weir/ops.h>
+
 #include "bad_input.h"
 
 static void never_released(void *ctx) {
@@ -138,16 +140,16 @@ static void rows_of_builtin_kernels(void) {
 }
 
 static void rows_of_kernels(void) {
-    char buffer[4];
+    weir_kernel_info info = {.struct_size = sizeof info};
     weir_tensor_desc four = vector_desc(4), five = vector_desc(5);
 
     ROW(weir_kernel_retain, (NULL), INVALID, "kernel is NULL");
     ROW(weir_kernel_retain, (WRONG(kernel_attr)), INVALID, "kernel: expected a kernel, got a kernel_attr");
-    ROW(weir_kernel_get_name, (NULL, buffer, 4, &out.size), INVALID, "kernel is NULL");
-    ROW(weir_kernel_get_name, (good.kernel, NULL, 4, &out.size), INVALID, "buffer is NULL");
-    ROW(weir_kernel_get_name, (good.kernel, NULL, 0, NULL), INVALID, "out_length is NULL");
-    ROW(weir_kernel_get_name, (good.kernel, buffer, 4, NULL), RANGE, "capacity is 4, the text needs 8 bytes");
-    ROW(weir_kernel_get_name, (WRONG(run), buffer, 4, &out.size), INVALID, "kernel: expected a kernel, got a run");
+    ROW(weir_kernel_get_info, (NULL, &info), INVALID, "kernel is NULL");
+    ROW(weir_kernel_get_info, (WRONG(run), &info), INVALID, "kernel: expected a kernel, got a run");
+    ROW(weir_kernel_get_info, (good.kernel, NULL), INVALID, "out_info is NULL");
+    ROW(weir_kernel_get_info, (good.kernel, &(weir_kernel_info){.struct_size = 8}),
+        INVALID, "out_info->struct_size is 8");
     weir_kernel_cache_info cache = {.struct_size = 0};
     ROW(weir_kernel_cache_set_capacity, (1048577), RANGE, "capacity is 1048577, expected 0 to 1048576");
     ROW(weir_kernel_cache_set_capacity, (SIZE_MAX), RANGE, "capacity is 18446744073709551615");
@@ -157,11 +159,6 @@ static void rows_of_kernels(void) {
     ROW(weir_kernel_cache_get_info, (UNALIGNED), INVALID, "out_info is not aligned");
     CHECK(cache.capacity == 0);
 
-    ROW(weir_kernel_get_arity, (NULL, &out.size, &out.size2), INVALID, "kernel is NULL");
-    ROW(weir_kernel_get_arity, (good.kernel, NULL, &out.size2), INVALID, "out_num_inputs is NULL");
-    ROW(weir_kernel_get_arity, (good.kernel, &out.size, NULL), INVALID, "out_num_outputs is NULL");
-    ROW(weir_kernel_get_arity, (WRONG(program), &out.size, &out.size2),
-        INVALID, "kernel: expected a kernel, got a program");
     ROW(weir_kernel_infer, (NULL, &four, 1, &out.desc, 1), INVALID, "kernel is NULL");
     ROW(weir_kernel_infer, (WRONG(tensor), &four, 1, &out.desc, 1), INVALID, "kernel: expected a kernel, got a tensor");
     ROW(weir_kernel_infer, (good.kernel, NULL, 1, &out.desc, 1), INVALID, "inputs is NULL, but its length is 1");

@@ -3,6 +3,8 @@
  * Bad input for what the body of a kernel may ask.
  */
 
+#include <weir/task_group.h>
+
 #include "bad_input.h"
 
 static int32_t never_ranged(void *arg, int64_t begin, int64_t end, int32_t slot) {

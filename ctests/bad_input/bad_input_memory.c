@@ -3,6 +3,9 @@
  * Bad input for allocators, and for the memory of engines.
  */
 
+#include <weir/memory.h>
+#include <weir/inspect.h>
+
 #include "bad_input.h"
 
 static void *no_memory(void *ctx, size_t bytes, size_t alignment) {
@@ -75,15 +78,18 @@ static void rows_of_buffers(void) {
     const weir_tensor_desc desc = vector_desc(4);
     weir_tensor_desc wrong = desc;
     char memory[32];
-    CHECK_OK(weir_buffer_create(good.engine, 32, &good.buffer));
-    ROW(weir_buffer_create, (NULL, 8, NEW(buffer)), INVALID, "engine is NULL");
-    ROW(weir_buffer_create, (WRONG(stream), 8, NEW(buffer)), INVALID, "engine: expected an engine, got a stream");
-    ROW(weir_buffer_create, (good.engine, 8, NULL), INVALID, "out_buffer is NULL");
-    ROW(weir_buffer_create, (good.engine, SIZE_MAX, NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
-    ROW(weir_buffer_import, (NULL, memory, 8, NULL, NULL, NEW(buffer)), INVALID, "engine is NULL");
-    ROW(weir_buffer_import, (good.engine, NULL, 8, NULL, NULL, NEW(buffer)), INVALID, "data is NULL");
-    ROW(weir_buffer_import, (good.engine, memory, 8, NULL, NULL, NULL), INVALID, "out_buffer is NULL");
-    ROW(weir_buffer_import, (good.engine, memory, SIZE_MAX, NULL, NULL, NEW(buffer)), RANGE, "bytes is 18446744073709551615");
+    CHECK_OK(weir_buffer_create(good.engine, 32, NULL, &good.buffer));
+    ROW(weir_buffer_create, (NULL, 8, NULL, NEW(buffer)), INVALID, "engine is NULL");
+    ROW(weir_buffer_create, (WRONG(stream), 8, NULL, NEW(buffer)), INVALID, "engine: expected an engine, got a stream");
+    ROW(weir_buffer_create, (good.engine, 8, NULL, NULL), INVALID, "out_buffer is NULL");
+    ROW(weir_buffer_create, (good.engine, SIZE_MAX, NULL, NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
+    ROW(weir_buffer_create, (good.engine, 8, OVER(NULL), NEW(buffer)), INVALID, "data is NULL");
+    ROW(weir_buffer_create, (good.engine, SIZE_MAX, OVER(memory), NEW(buffer)), RANGE, "bytes is 18446744073709551615");
+    ROW(weir_buffer_create, (good.engine, 16, OVER_BYTES(memory, 8), NEW(buffer)),
+        RANGE, "from->bytes is 8, and 16 are needed");
+    ROW(weir_buffer_create, (good.engine, 8, ON_BUFFER(good.buffer, 0), NEW(buffer)),
+        INVALID, "from->source is BUFFER, which is for tensors");
+    ROW(weir_buffer_create, (good.engine, 8, MEMORY(.source = 4), NEW(buffer)), INVALID, "from->source is 4");
     ROW(weir_buffer_retain, (NULL), INVALID, "buffer is NULL");
     ROW(weir_buffer_retain, (WRONG(tensor)), INVALID, "buffer: expected a buffer, got a tensor");
     ROW(weir_buffer_release, (NULL));
@@ -94,15 +100,18 @@ static void rows_of_buffers(void) {
     ROW(weir_buffer_get_size, (good.buffer, NULL), INVALID, "out_bytes is NULL");
     ROW(weir_buffer_get_engine, (NULL, NEW(engine)), INVALID, "buffer is NULL");
     ROW(weir_buffer_get_engine, (good.buffer, NULL), INVALID, "out_engine is NULL");
-    ROW(weir_tensor_create_on_buffer, (NULL, &desc, 0, NEW(tensor)), INVALID, "buffer is NULL");
-    ROW(weir_tensor_create_on_buffer, (good.buffer, NULL, 0, NEW(tensor)), INVALID, "desc is NULL");
-    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 0, NULL), INVALID, "out_tensor is NULL");
-    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 20, NEW(tensor)),
+    ROW(weir_tensor_create, (good.engine, &desc, ON_BUFFER(NULL, 0), NEW(tensor)), INVALID, "from->buffer is NULL");
+    ROW(weir_tensor_create, (good.engine, &desc, ON_BUFFER(WRONG(tensor), 0), NEW(tensor)),
+        INVALID, "from->buffer: expected a buffer, got a tensor");
+    ROW(weir_tensor_create, (good.engine, &desc, ON_BUFFER(good.buffer, 20), NEW(tensor)),
         RANGE, "f32[4] at offset 20 needs 16 bytes, and the buffer has 32");
-    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, SIZE_MAX, NEW(tensor)), RANGE, "f32[4] at offset ");
-    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 2, NEW(tensor)), INVALID, "data is not aligned to 4 bytes");
-    wrong.dims[0] = -1;
-    ROW(weir_tensor_create_on_buffer, (good.buffer, &wrong, 0, NEW(tensor)), INVALID, "dims[0] is -1");
+    ROW(weir_tensor_create, (good.engine, &desc, ON_BUFFER(good.buffer, SIZE_MAX), NEW(tensor)), RANGE, "f32[4] at offset ");
+    ROW(weir_tensor_create, (good.engine, &desc, ON_BUFFER(good.buffer, 2), NEW(tensor)), INVALID, "data is not aligned to 4 bytes");
+    wrong.dims[0] = -2;
+    ROW(weir_tensor_create, (good.engine, &wrong, ON_BUFFER(good.buffer, 0), NEW(tensor)), INVALID, "dims[0] is -2");
+    wrong.dims[0] = WEIR_DIM_DYNAMIC;
+    ROW(weir_tensor_create, (good.engine, &wrong, ON_BUFFER(good.buffer, 0), NEW(tensor)),
+        INVALID, "desc: f32[?] leaves a dimension open");
 }
 
 static void rows_of_pinned(void) {
@@ -112,21 +121,18 @@ static void rows_of_pinned(void) {
     weir_engine *device = NULL;
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &of_device));
     CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, of_device, &device));
-    ROW(weir_tensor_create_pinned, (NULL, &desc, good.engine, NEW(tensor)), INVALID, "engine is NULL");
-    ROW(weir_tensor_create_pinned, (good.engine, NULL, good.engine, NEW(tensor)), INVALID, "desc is NULL");
-    ROW(weir_tensor_create_pinned, (good.engine, &desc, NULL, NEW(tensor)), INVALID, "device is NULL");
-    ROW(weir_tensor_create_pinned, (good.engine, &desc, WRONG(stream), NEW(tensor)),
-        INVALID, "device: expected an engine, got a stream");
-    ROW(weir_tensor_create_pinned, (good.engine, &desc, good.engine, NULL), INVALID, "out_tensor is NULL");
-    ROW(weir_tensor_create_pinned, (device, &desc, good.engine, NEW(tensor)),
+    ROW(weir_tensor_create, (good.engine, &desc, PINNED_FOR(NULL), NEW(tensor)), INVALID, "from->device is NULL");
+    ROW(weir_tensor_create, (good.engine, &desc, PINNED_FOR(WRONG(stream)), NEW(tensor)),
+        INVALID, "from->device: expected an engine, got a stream");
+    ROW(weir_tensor_create, (device, &desc, PINNED_FOR(good.engine), NEW(tensor)),
         INVALID, "engine is emulated:0, expected a cpu engine");
-    wrong.dims[0] = -1;
-    ROW(weir_tensor_create_pinned, (good.engine, &wrong, device, NEW(tensor)), INVALID, "dims[0] is -1");
-    ROW(weir_buffer_create_pinned, (NULL, 8, device, NEW(buffer)), INVALID, "engine is NULL");
-    ROW(weir_buffer_create_pinned, (good.engine, 8, NULL, NEW(buffer)), INVALID, "device is NULL");
-    ROW(weir_buffer_create_pinned, (good.engine, 8, device, NULL), INVALID, "out_buffer is NULL");
-    ROW(weir_buffer_create_pinned, (device, 8, device, NEW(buffer)), INVALID, "engine is emulated:0, expected a cpu engine");
-    ROW(weir_buffer_create_pinned, (good.engine, SIZE_MAX, device, NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
+    ROW(weir_tensor_create, (device, &desc, ON_BUFFER(good.buffer, 0), NEW(tensor)),
+        INVALID, "from->buffer is of engine cpu:0, and the tensor of emulated:0");
+    wrong.dims[0] = -2;
+    ROW(weir_tensor_create, (good.engine, &wrong, PINNED_FOR(device), NEW(tensor)), INVALID, "dims[0] is -2");
+    ROW(weir_buffer_create, (good.engine, 8, PINNED_FOR(NULL), NEW(buffer)), INVALID, "from->device is NULL");
+    ROW(weir_buffer_create, (device, 8, PINNED_FOR(device), NEW(buffer)), INVALID, "engine is emulated:0, expected a cpu engine");
+    ROW(weir_buffer_create, (good.engine, SIZE_MAX, PINNED_FOR(device), NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
     ROW(weir_buffer_pin, (NULL, device), INVALID, "buffer is NULL");
     ROW(weir_buffer_pin, (good.buffer, NULL), INVALID, "device is NULL");
     ROW(weir_buffer_pin, (good.buffer, good.engine), WEIR_UNIMPLEMENTED, "engine cpu:0 does not pin memory");

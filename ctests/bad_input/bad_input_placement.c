@@ -7,7 +7,6 @@
 
 void bad_input_placement(void) {
     weir_graph *graph = good.graph;
-    weir_program *program = good.program;
 
     ROW(weir_graph_set_input_engine, (NULL, 0, good.engine), INVALID, "graph is NULL");
     ROW(weir_graph_set_input_engine, (WRONG(tensor), 0, good.engine), INVALID, "graph: expected a graph, got a tensor");
@@ -26,14 +25,6 @@ void bad_input_placement(void) {
     ROW(weir_compile_options_set_placement, (good.compile_options, UINT32_MAX), INVALID, "placement is 4294967295");
     ROW(weir_compile_options_get_placement, (NULL, &out.u32), INVALID, "options is NULL");
     ROW(weir_compile_options_get_placement, (good.compile_options, NULL), INVALID, "out_placement is NULL");
-    ROW(weir_program_get_input_engine, (NULL, 0, NEW(engine)), INVALID, "program is NULL");
-    ROW(weir_program_get_input_engine, (WRONG(graph), 0, NEW(engine)), INVALID, "program: expected a program");
-    ROW(weir_program_get_input_engine, (program, 0, NULL), INVALID, "out_engine is NULL");
-    ROW(weir_program_get_input_engine, (program, SIZE_MAX, NEW(engine)), RANGE, "index is");
-    ROW(weir_program_get_output_engine, (NULL, 0, NEW(engine)), INVALID, "program is NULL");
-    ROW(weir_program_get_output_engine, (WRONG(kernel), 0, NEW(engine)), INVALID, "program: expected a program");
-    ROW(weir_program_get_output_engine, (program, 0, NULL), INVALID, "out_engine is NULL");
-    ROW(weir_program_get_output_engine, (program, SIZE_MAX, NEW(engine)), RANGE, "index is");
     ROW(weir_compile_options_set_segments, (NULL, 1), INVALID, "options is NULL");
     ROW(weir_compile_options_set_segments, (WRONG(run_options), 1), INVALID, "options: expected compile_options");
     ROW(weir_compile_options_set_segments, (good.compile_options, -1), INVALID, "segments is -1");

@@ -3,6 +3,8 @@
  * Bad input for convolution, pooling, recurrent cells, products of bytes and packed weights.
  */
 
+#include <weir/ops.h>
+
 #include "bad_input.h"
 
 static void rows_of_conv(void) {

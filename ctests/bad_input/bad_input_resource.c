@@ -3,6 +3,9 @@
  * Bad input for resources, variables and tables.
  */
 
+#include <weir/resource.h>
+#include <weir/dlpack.h>
+
 #include "bad_input.h"
 
 static void never_destroyed(void *object) {
@@ -105,29 +108,33 @@ static void rows_of_variables(weir_resource *variable, weir_resource *table) {
     ROW(weir_variable_assign, (NULL, good.tensor), INVALID, "variable is NULL");
     ROW(weir_variable_assign, (variable, WRONG(kernel)), INVALID, "tensor: expected a tensor");
     ROW(weir_variable_assign, (table, good.tensor), INVALID, "without a name is no variable");
-    ROW(weir_kernel_create_variable_read, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_variable_read, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "variable is NULL");
-    ROW(weir_kernel_create_variable_read, (good.engine, table, NULL, NEW(kernel)), INVALID, "is no variable");
-    ROW(weir_kernel_create_variable_read, (good.engine, variable, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
-    ROW(weir_kernel_create_variable_read, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_variable_assign, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_variable_assign, (good.engine, WRONG(tensor), NULL, NEW(kernel)), INVALID, "variable: expected a resource");
-    ROW(weir_kernel_create_variable_assign, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_variable_assign_add, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_variable_assign_add, (good.engine, table, NULL, NEW(kernel)), INVALID, "is no variable");
-    ROW(weir_kernel_create_variable_assign_add, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_variable, (NULL, variable, WEIR_VARIABLE_READ, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_variable, (good.engine, NULL, WEIR_VARIABLE_READ, NULL, NEW(kernel)), INVALID, "variable is NULL");
+    ROW(weir_kernel_create_variable, (good.engine, table, WEIR_VARIABLE_READ, NULL, NEW(kernel)), INVALID, "is no variable");
+    ROW(weir_kernel_create_variable, (good.engine, variable, WEIR_VARIABLE_READ, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_variable, (good.engine, variable, WEIR_VARIABLE_READ, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_variable, (good.engine, variable, 0, NULL, NEW(kernel)),
+        INVALID, "op is 0, expected 1 (READ), 2 (ASSIGN) or 3 (ASSIGN_ADD)");
+    ROW(weir_kernel_create_variable, (NULL, variable, WEIR_VARIABLE_ASSIGN, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_variable, (good.engine, WRONG(tensor), WEIR_VARIABLE_ASSIGN, NULL, NEW(kernel)), INVALID, "variable: expected a resource");
+    ROW(weir_kernel_create_variable, (good.engine, variable, WEIR_VARIABLE_ASSIGN, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_variable, (NULL, variable, WEIR_VARIABLE_ASSIGN_ADD, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_variable, (good.engine, table, WEIR_VARIABLE_ASSIGN_ADD, NULL, NEW(kernel)), INVALID, "is no variable");
+    ROW(weir_kernel_create_variable, (good.engine, variable, WEIR_VARIABLE_ASSIGN_ADD, NULL, NULL), INVALID, "out_kernel is NULL");
 }
 
 static void rows_of_table_kernels(const weir_resource *table, const weir_resource *variable) {
-    ROW(weir_kernel_create_table_find, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_table_find, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "table is NULL");
-    ROW(weir_kernel_create_table_find, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
-    ROW(weir_kernel_create_table_find, (good.engine, table, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
-    ROW(weir_kernel_create_table_find, (good.engine, table, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_table_insert, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_table_insert, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
-    ROW(weir_kernel_create_table_size, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
-    ROW(weir_kernel_create_table_size, (good.engine, table, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_table, (NULL, table, WEIR_TABLE_FIND, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_table, (good.engine, NULL, WEIR_TABLE_FIND, NULL, NEW(kernel)), INVALID, "table is NULL");
+    ROW(weir_kernel_create_table, (good.engine, variable, WEIR_TABLE_FIND, NULL, NEW(kernel)), INVALID, "is no table");
+    ROW(weir_kernel_create_table, (good.engine, table, WEIR_TABLE_FIND, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
+    ROW(weir_kernel_create_table, (good.engine, table, WEIR_TABLE_FIND, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_table, (good.engine, table, 4, NULL, NEW(kernel)),
+        INVALID, "op is 4, expected 1 (FIND), 2 (INSERT) or 3 (SIZE)");
+    ROW(weir_kernel_create_table, (NULL, table, WEIR_TABLE_INSERT, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_table, (good.engine, variable, WEIR_TABLE_INSERT, NULL, NEW(kernel)), INVALID, "is no table");
+    ROW(weir_kernel_create_table, (good.engine, variable, WEIR_TABLE_SIZE, NULL, NEW(kernel)), INVALID, "is no table");
+    ROW(weir_kernel_create_table, (good.engine, table, WEIR_TABLE_SIZE, NULL, NULL), INVALID, "out_kernel is NULL");
 }
 
 static void rows_of_dlpack(void) {

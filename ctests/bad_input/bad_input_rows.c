@@ -3,6 +3,8 @@
  * Bad input for the kernels that move elements, reduce dimensions, and normalise.
  */
 
+#include <weir/ops.h>
+
 #include "bad_input.h"
 
 static void rows_of_transpose(void) {

@@ -12,59 +12,53 @@ static void never_released(void *ctx) {
 
 void bad_input_tensor(void) {
     weir_tensor_desc four = vector_desc(4), huge = make_desc(WEIR_F32, 3, INT64_MAX, 2, 2), deep = vector_desc(4);
-    weir_tensor_desc negative = matrix_desc(3, -1), strange = make_desc(9, 1, 4, 0, 0);
+    weir_tensor_desc negative = matrix_desc(3, -2), strange = make_desc(9, 1, 4, 0, 0);
     float memory[8] = {0};
     deep.rank = 9;
 
-    ROW(weir_tensor_create, (NULL, &four, NEW(tensor)), INVALID, "engine is NULL");
-    ROW(weir_tensor_create, (good.engine, NULL, NEW(tensor)), INVALID, "desc is NULL");
-    ROW(weir_tensor_create, (good.engine, &four, NULL), INVALID, "out_tensor is NULL");
-    ROW(weir_tensor_create, (WRONG(stream), &four, NEW(tensor)), INVALID, "engine: expected an engine, got a stream");
-    ROW(weir_tensor_create, (good.engine, &strange, NEW(tensor)), INVALID, "dtype is 9");
-    ROW(weir_tensor_create, (good.engine, &deep, NEW(tensor)), INVALID, "rank is 9");
-    ROW(weir_tensor_create, (good.engine, &negative, NEW(tensor)), INVALID, "dims[1] is -1");
-    ROW(weir_tensor_create, (good.engine, &huge, NEW(tensor)), RANGE, "f32[9223372036854775807,2,2]");
-    weir_tensor_desc open = matrix_desc(3, WEIR_DIM_DYNAMIC), less = matrix_desc(3, -2), any = open;
+    ROW(weir_tensor_create, (NULL, &four, NULL, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_create, (good.engine, NULL, NULL, NEW(tensor)), INVALID, "desc is NULL");
+    ROW(weir_tensor_create, (good.engine, &four, NULL, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create, (WRONG(stream), &four, NULL, NEW(tensor)), INVALID, "engine: expected an engine, got a stream");
+    ROW(weir_tensor_create, (good.engine, &strange, NULL, NEW(tensor)), INVALID, "dtype is 9");
+    ROW(weir_tensor_create, (good.engine, &deep, NULL, NEW(tensor)), INVALID, "rank is 9");
+    ROW(weir_tensor_create, (good.engine, &negative, NULL, NEW(tensor)), INVALID, "dims[1] is -2");
+    ROW(weir_tensor_create, (good.engine, &huge, NULL, NEW(tensor)), RANGE, "f32[9223372036854775807,2,2]");
+    weir_tensor_desc open = matrix_desc(3, WEIR_DIM_DYNAMIC), less = open, any = open;
+    less.dims[0] = -2;
     any.dtype = WEIR_DTYPE_ANY;
-    ROW(weir_tensor_create_dynamic, (NULL, &open, NEW(tensor)), INVALID, "engine is NULL");
-    ROW(weir_tensor_create_dynamic, (WRONG(stream), &open, NEW(tensor)), INVALID, "engine: expected an engine, got a stream");
-    ROW(weir_tensor_create_dynamic, (good.engine, NULL, NEW(tensor)), INVALID, "desc is NULL");
-    ROW(weir_tensor_create_dynamic, (good.engine, &open, NULL), INVALID, "out_tensor is NULL");
-    ROW(weir_tensor_create_dynamic, (good.engine, &four, NEW(tensor)), INVALID, "desc: f32[4] leaves no dimension open");
-    ROW(weir_tensor_create_dynamic, (good.engine, &less, NEW(tensor)), INVALID, "desc: dims[1] is -2");
-    ROW(weir_tensor_create_dynamic, (good.engine, &any, NEW(tensor)), INVALID, "desc: dtype is 0");
-    ROW(weir_tensor_create_dynamic, (good.engine, &deep, NEW(tensor)), INVALID, "desc: rank is 9");
-    ROW(weir_tensor_create_dynamic_from, (NULL, &open, memory, 32, never_released, NULL, NEW(tensor)), INVALID, "engine is NULL");
-    ROW(weir_tensor_create_dynamic_from, (good.engine, NULL, memory, 32, never_released, NULL, NEW(tensor)),
-        INVALID, "desc is NULL");
-    ROW(weir_tensor_create_dynamic_from, (good.engine, &open, NULL, 32, never_released, NULL, NEW(tensor)),
-        INVALID, "data is NULL");
-    ROW(weir_tensor_create_dynamic_from, (good.engine, &open, (char *)memory + 2, 32, never_released, NULL, NEW(tensor)),
+    ROW(weir_tensor_create, (good.engine, &less, NULL, NEW(tensor)), INVALID, "desc: dims[0] is -2");
+    ROW(weir_tensor_create, (good.engine, &any, NULL, NEW(tensor)), INVALID, "desc: dtype is 0");
+    ROW(weir_tensor_create, (good.engine, &any, OVER_BYTES(memory, 32), NEW(tensor)), INVALID, "desc: dtype is 0");
+    ROW(weir_tensor_create, (good.engine, &open, OVER_BYTES(NULL, 32), NEW(tensor)), INVALID, "data is NULL");
+    ROW(weir_tensor_create, (good.engine, &open, OVER_BYTES((char *)memory + 2, 32), NEW(tensor)),
         INVALID, "data is not aligned to 4 bytes");
-    ROW(weir_tensor_create_dynamic_from, (good.engine, &four, memory, 32, never_released, NULL, NEW(tensor)),
-        INVALID, "desc: f32[4] leaves no dimension open");
-    ROW(weir_tensor_create_dynamic_from, (good.engine, &any, memory, 32, never_released, NULL, NEW(tensor)),
-        INVALID, "desc: dtype is 0");
-    ROW(weir_tensor_create_dynamic_from, (good.engine, &open, memory, 32, never_released, NULL, NULL),
-        INVALID, "out_tensor is NULL");
-    ROW(weir_tensor_create_from, (NULL, &four, memory, never_released, NULL, NEW(tensor)), INVALID, "engine is NULL");
-    ROW(weir_tensor_create_from, (good.engine, NULL, memory, never_released, NULL, NEW(tensor)),
-        INVALID, "desc is NULL");
-    ROW(weir_tensor_create_from, (good.engine, &four, NULL, never_released, NULL, NEW(tensor)),
+    ROW(weir_tensor_create, (good.engine, &open, PINNED_FOR(good.engine), NEW(tensor)),
+        INVALID, "desc: f32[3,?] leaves a dimension open");
+    ROW(weir_tensor_create, (good.engine, &four, OVER_UNTIL(NULL, never_released, NULL), NEW(tensor)),
         INVALID, "data is NULL");
-    ROW(weir_tensor_create_from, (good.engine, &four, memory, never_released, NULL, NULL),
-        INVALID, "out_tensor is NULL");
-    ROW(weir_tensor_create_from, (WRONG(kernel), &four, memory, never_released, NULL, NEW(tensor)),
-        INVALID, "engine: expected an engine");
-    ROW(weir_tensor_create_from, (good.engine, &four, (char *)memory + 2, never_released, NULL, NEW(tensor)),
-        INVALID, "data");
-    ROW(weir_tensor_create_from, (good.engine, &strange, memory, never_released, NULL, NEW(tensor)),
-        INVALID, "dtype is 9");
-    ROW(weir_tensor_create_from, (good.engine, &deep, memory, never_released, NULL, NEW(tensor)), INVALID, "rank is 9");
-    ROW(weir_tensor_create_from, (good.engine, &negative, memory, never_released, NULL, NEW(tensor)),
-        INVALID, "dims[1] is -1");
-    ROW(weir_tensor_create_from, (good.engine, &huge, memory, never_released, NULL, NEW(tensor)),
+    ROW(weir_tensor_create, (good.engine, &four, OVER_UNTIL((char *)memory + 2, never_released, NULL), NEW(tensor)),
+        INVALID, "data is not aligned to 4 bytes");
+    ROW(weir_tensor_create, (good.engine, &four, OVER_BYTES(memory, 12), NEW(tensor)),
+        RANGE, "from->bytes is 12, and 16 are needed");
+    ROW(weir_tensor_create, (good.engine, &strange, OVER_UNTIL(memory, never_released, NULL), NEW(tensor)),
+        INVALID, "desc: dtype is 9");
+    ROW(weir_tensor_create, (good.engine, &deep, OVER_UNTIL(memory, never_released, NULL), NEW(tensor)),
+        INVALID, "desc: rank is 9");
+    ROW(weir_tensor_create, (good.engine, &huge, OVER_UNTIL(memory, never_released, NULL), NEW(tensor)),
         RANGE, "f32[9223372036854775807");
+    ROW(weir_tensor_create, (good.engine, &four, MEMORY(.source = 3), NEW(tensor)),
+        INVALID, "from->source is 3, expected 0 (FOREIGN), 1 (BUFFER) or 2 (PINNED)");
+    ROW(weir_tensor_create, (good.engine, &four, MEMORY(.data = memory, .reserved = 1), NEW(tensor)),
+        INVALID, "from->reserved is 1, expected 0");
+    ROW(weir_tensor_create, (good.engine, &four, MEMORY(.data = memory, .offset = 4), NEW(tensor)),
+        INVALID, "from->source is FOREIGN, and from sets members of another source");
+    ROW(weir_tensor_create, (good.engine, &four, MEMORY(.source = WEIR_MEMORY_BUFFER, .data = memory), NEW(tensor)),
+        INVALID, "from->source is BUFFER, and from sets members of another source");
+    ROW(weir_tensor_create, (good.engine, &four, MEMORY(.source = WEIR_MEMORY_PINNED, .bytes = 1), NEW(tensor)),
+        INVALID, "from->source is PINNED, and from sets members of another source");
+    ROW(weir_tensor_create, (good.engine, &four, &(weir_memory){.struct_size = 8}, NEW(tensor)),
+        INVALID, "from->struct_size is 8");
     ROW(weir_tensor_retain, (NULL), INVALID, "tensor is NULL");
     ROW(weir_tensor_retain, (WRONG(engine)), INVALID, "tensor: expected a tensor, got an engine");
     ROW(weir_tensor_get_desc, (NULL, &out.desc), INVALID, "tensor is NULL");

@@ -4,6 +4,9 @@
  */
 
 #include <math.h>
+#include <weir/task_group.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "bad_input.h"
 

@@ -7,6 +7,14 @@
 #define WEIR_CTESTS_ABI_VALUES_H
 
 #include "weir.h"
+#include "weir/memory.h"
+#include "weir/ops.h"
+#include "weir/resource.h"
+#include "weir/inspect.h"
+#include "weir/device.h"
+#include "weir/cuda.h"
+#include "weir/dlpack.h"
+#include "weir/testing.h"
 
 #define VALUE(name, number) _Static_assert((name) == (number), "value of " #name)
 
@@ -305,6 +313,17 @@ VALUE(WEIR_GRU_LINEAR_BEFORE_RESET, 2);
 /* weir_memory_mode_value */
 VALUE(WEIR_MEMORY_MODE_POOLED, 1);
 VALUE(WEIR_MEMORY_MODE_DIRECT, 2);
+VALUE(WEIR_PORT_INPUT, 1);
+VALUE(WEIR_PORT_OUTPUT, 2);
+VALUE(WEIR_VARIABLE_READ, 1);
+VALUE(WEIR_VARIABLE_ASSIGN, 2);
+VALUE(WEIR_VARIABLE_ASSIGN_ADD, 3);
+VALUE(WEIR_TABLE_FIND, 1);
+VALUE(WEIR_TABLE_INSERT, 2);
+VALUE(WEIR_TABLE_SIZE, 3);
+VALUE(WEIR_MEMORY_FOREIGN, 0);
+VALUE(WEIR_MEMORY_BUFFER, 1);
+VALUE(WEIR_MEMORY_PINNED, 2);
 
 /* weir_packed_weights_flags */
 VALUE(WEIR_PACKED_WEIGHTS_TRANSPOSED, 1);

@@ -6,6 +6,7 @@
 #define WEIR_TEST_ALTERNATE_H
 
 #include <weir.h>
+#include <weir/ops.h>
 
 /* The other engine; NULL = all stays as it is. */
 extern weir_engine *alternate_device;

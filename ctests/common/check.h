@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "weir.h"
+#include "weir/inspect.h"
 
 /* True or the end. */
 #define CHECK(condition)                                                                                               \
@@ -155,5 +156,13 @@ static inline void check_released(const weir_runtime_info *before) {
     EVENTUALLY(runtime_info().attrs <= before->attrs);
     EVENTUALLY(runtime_info().threads_alive <= before->threads_alive);
 }
+
+/* Where the memory of a tensor or a buffer comes from. */
+#define MEMORY(...) (&(weir_memory){.struct_size = sizeof(weir_memory), __VA_ARGS__})
+#define OVER(at) MEMORY(.data = (at))
+#define OVER_BYTES(at, size) MEMORY(.data = (at), .bytes = (size))
+#define OVER_UNTIL(at, end, arg) MEMORY(.data = (at), .release = (end), .release_ctx = (arg))
+#define ON_BUFFER(of, at) MEMORY(.source = WEIR_MEMORY_BUFFER, .buffer = (of), .offset = (at))
+#define PINNED_FOR(engine) MEMORY(.source = WEIR_MEMORY_PINNED, .device = (engine))
 
 #endif /* WEIR_CTESTS_CHECK_H */

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <weir/inspect.h>
 
 [[noreturn]] inline void expect_failed(const char *file, int line, const char *what, const char *how) {
     std::fprintf(stderr, "%s:%d: %s %s\n", file, line, what, how);

@@ -60,7 +60,7 @@ static inline weir_event *make_event(weir_engine *engine, uint64_t flags) {
 
 static inline weir_tensor *make_tensor(weir_engine *engine, weir_tensor_desc desc) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     return tensor;
 }
 

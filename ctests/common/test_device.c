@@ -6,9 +6,11 @@
 
 #include "test_device.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/device.h>
 
 #include "test_device_kernels.h"
 #include "test_device_work.h"

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "weir.h"
+#include "weir/device.h"
 
 enum { TEST_DEVICES = 2, TEST_ALIGNMENT = 64 };
 

@@ -6,6 +6,8 @@
 #ifndef WEIR_CTESTS_TEST_DEVICE_BOARD_H
 #define WEIR_CTESTS_TEST_DEVICE_BOARD_H
 
+#include <weir/device.h>
+
 #include "check.h"
 #include "test_device.h"
 

@@ -5,8 +5,11 @@
 
 #include "test_device_kernels.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/device.h>
 
 typedef enum operation { ADD, RELU, MATMUL, COMPARE, SCALE, HOST, FAIL, REGION, NOTHING } operation;
 

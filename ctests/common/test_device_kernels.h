@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "weir.h"
+#include "weir/device.h"
 
 typedef struct test_kernel test_kernel;
 

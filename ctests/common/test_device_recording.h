@@ -8,6 +8,9 @@
 #ifndef WEIR_CTESTS_TEST_DEVICE_RECORDING_H
 #define WEIR_CTESTS_TEST_DEVICE_RECORDING_H
 
+#include <stdbool.h>
+#include <weir/device.h>
+
 #include "test_device_work.h"
 
 typedef struct steps {

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <weir/device.h>
 
 #include "test_device.h"
 #include "test_device_kernels.h"

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <sys/syscall.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 

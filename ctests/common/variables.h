@@ -6,6 +6,8 @@
 #ifndef WEIR_CTESTS_VARIABLES_H
 #define WEIR_CTESTS_VARIABLES_H
 
+#include <weir/resource.h>
+
 #include "make.h"
 
 typedef struct kernels {
@@ -14,9 +16,9 @@ typedef struct kernels {
 
 static inline kernels make_kernels(weir_engine *engine, weir_resource *variable) {
     kernels k;
-    CHECK_OK(weir_kernel_create_variable_read(engine, variable, NULL, &k.read));
-    CHECK_OK(weir_kernel_create_variable_assign(engine, variable, NULL, &k.assign));
-    CHECK_OK(weir_kernel_create_variable_assign_add(engine, variable, NULL, &k.add));
+    CHECK_OK(weir_kernel_create_variable(engine, variable, WEIR_VARIABLE_READ, NULL, &k.read));
+    CHECK_OK(weir_kernel_create_variable(engine, variable, WEIR_VARIABLE_ASSIGN, NULL, &k.assign));
+    CHECK_OK(weir_kernel_create_variable(engine, variable, WEIR_VARIABLE_ASSIGN_ADD, NULL, &k.add));
     return k;
 }
 

@@ -5,6 +5,7 @@
  */
 
 #include <weir.h>
+#include <weir/ops.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ int main(void) {
     CHECK(weir_stream_create(engine, WEIR_STREAM_DEFAULT, NULL, &stream));
     CHECK(weir_kernel_create_add(engine, NULL, NULL, &add));
     for (int i = 0; i < 3; i++) {
-        CHECK(weir_tensor_create_from(engine, &desc, data[i], NULL, NULL, &tensors[i]));
+        CHECK(weir_tensor_create(engine, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data[i]}, &tensors[i]));
     }
     CHECK(weir_enqueue(stream, add, tensors, 2, &tensors[2], 1));
     CHECK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));

@@ -40,7 +40,7 @@ move_tree() {
     for file in "$lib_dir/$soname" "$lib_dir/libweir.so"; do
         [ -L "$file" ] && [ -e "$file" ] || fail "$file is not a link to the library"
     done
-    for file in include/weir.h include/weir.hpp include/weir/threadpool.hpp include/weir/adapters/openmp.h \
+    for file in include/weir.h include/weir/ops.h include/weir/weir_api.json include/weir.hpp include/weir/threadpool.hpp include/weir/adapters/openmp.h \
         include/weir/adapters/dispatch.h include/weir/adapters/eigen.hpp include/weir/adapters/std_thread.hpp \
         include/weir/adapters/tbb.hpp share/doc/weir/LICENSE-MIT share/doc/weir/LICENSE-APACHE; do
         [ -f "$tree/$file" ] || fail "$file was not installed"

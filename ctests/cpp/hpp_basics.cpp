@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <weir/testing.h>
 
 #include "expect.hpp"
 
@@ -53,7 +54,7 @@ static void test_errors() {
     EXPECT_THROWS(weir::stream(weir::engine()), WEIR_INVALID_ARGUMENT, "engine is NULL");
     EXPECT_THROWS(weir::stream_attr().set_priority(1000), WEIR_OUT_OF_RANGE, "priority is 1000");
     EXPECT_THROWS(weir::desc(WEIR_F32, {1, 1, 1, 1, 1, 1, 1, 1, 1}), WEIR_INVALID_ARGUMENT, "WEIR_MAX_RANK");
-    EXPECT_THROWS(weir::tensor(engine, weir::desc(WEIR_F32, {-1})), WEIR_INVALID_ARGUMENT, "dims[0] is -1");
+    EXPECT_THROWS(weir::tensor(engine, weir::desc(WEIR_F32, {-2})), WEIR_INVALID_ARGUMENT, "dims[0] is -2");
     const weir::error copy = weir::error(WEIR_DATA_LOSS, "text");
     EXPECT(copy.code() == WEIR_DATA_LOSS && std::strcmp(copy.what(), "text") == 0);
 }

@@ -10,6 +10,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <weir/memory.h>
 
 #include "expect.hpp"
 

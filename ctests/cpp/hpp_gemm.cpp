@@ -5,6 +5,7 @@
 #include "expect.hpp"
 
 #include <vector>
+#include <weir/ops.h>
 
 static void test_floats(const weir::threadpool &pool) {
     const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 0, 0, 1, 1, 1};

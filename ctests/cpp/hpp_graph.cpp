@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "expect.hpp"
 
@@ -49,8 +51,8 @@ struct network {
 struct feed {
     weir::tensor x, scores, classes;
     explicit feed(const network &net)
-        : x(net.engine, net.program.input_desc(0)), scores(net.engine, net.program.output_desc(0)),
-          classes(net.engine, net.program.output_desc(1)) {
+        : x(net.engine, net.program.input(0).desc), scores(net.engine, net.program.output(0).desc),
+          classes(net.engine, net.program.output(1).desc) {
         for (int i = 0; i < 6; i++) x.data<float>()[i] = static_cast<float>(i);
     }
     void check() const {
@@ -65,7 +67,7 @@ struct feed {
 void test_runs(const weir::threadpool &pool) {
     const network net(pool);
     const feed f(net);
-    EXPECT(net.program.output_desc(1).dtype == WEIR_S32 && net.program.output_desc(1).dims[0] == 2);
+    EXPECT(net.program.output(1).desc.dtype == WEIR_S32 && net.program.output(1).desc.dims[0] == 2);
     EXPECT(net.program.dump(WEIR_DUMP_JSON).find("\"soft\"") != std::string::npos);
 
     net.program.run({f.x}, {f.scores, f.classes});

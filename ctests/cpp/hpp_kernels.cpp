@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <vector>
+#include <weir/ops.h>
+#include <weir/cuda.h>
 
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <vector>
+#include <weir/resource.h>
 
 namespace {
 

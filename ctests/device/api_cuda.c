@@ -8,6 +8,10 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+#include <weir/cuda.h>
 
 #include "check.h"
 
@@ -57,7 +61,7 @@ static weir_status make_scale(const void *source, weir_cuda_source kind, const c
 
 static weir_tensor *tensor_on(weir_engine *engine) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create(engine, &like, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &like, NULL, &tensor));
     return tensor;
 }
 
@@ -222,9 +226,9 @@ static void test_tables(void) {
     weir_kernel *none = NULL;
     CHECK_OK(weir_table_create(gpu, NULL, "rows", &desc, &table));
     const char refused[] = "engine cuda:0 has no kernels of tables, which are in the host's memory";
-    CHECK_CODE(weir_kernel_create_table_find(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_insert(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_size(gpu, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(gpu, table, WEIR_TABLE_FIND, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(gpu, table, WEIR_TABLE_INSERT, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(gpu, table, WEIR_TABLE_SIZE, NULL, &none), WEIR_UNIMPLEMENTED, refused);
     CHECK(none == NULL);
     weir_resource_release(table);
 }

@@ -6,6 +6,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
 
 #include "make.h"
 #include "test_device_board.h"
@@ -60,8 +64,8 @@ static weir_status make_objects(const board *on, objects *o) {
     if (status == WEIR_OK) status = weir_stream_create(o->engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &o->stream);
     if (status == WEIR_OK) status = weir_stream_create(o->engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &o->other);
     if (status == WEIR_OK) status = weir_event_create(o->engine, WEIR_EVENT_DEFAULT, &o->event);
-    for (int i = 0; i < 4 && status == WEIR_OK; i++) status = weir_tensor_create_from(o->cpu, &descs[i], data[i], NULL, NULL, &o->host[i]);
-    for (int i = 0; i < 5 && status == WEIR_OK; i++) status = weir_tensor_create(o->engine, &descs[i < 4 ? i : 3], &o->there[i]);
+    for (int i = 0; i < 4 && status == WEIR_OK; i++) status = weir_tensor_create(o->cpu, &descs[i], OVER(data[i]), &o->host[i]);
+    for (int i = 0; i < 5 && status == WEIR_OK; i++) status = weir_tensor_create(o->engine, &descs[i < 4 ? i : 3], NULL, &o->there[i]);
     if (status == WEIR_OK) status = weir_kernel_create_matmul(o->engine, &matmul, NULL, &o->matmul);
     if (status == WEIR_OK) status = weir_kernel_create_named(o->engine, &scale, NULL, &o->scale);
     return status;
@@ -163,9 +167,9 @@ static void test_refusals(void) {
     weir_named_kernel_desc named = {.struct_size = sizeof named, .operation = "scale"};
     CHECK_CODE(weir_kernel_create_named(cpu, &named, NULL, &kernel), WEIR_UNIMPLEMENTED, "engine cpu:0 has no kernel 'scale'");
     CHECK_CODE(weir_kernel_create_named(engine, &named, NULL, &kernel), WEIR_UNIMPLEMENTED, "kernel 'scale'");
-    CHECK_CODE(weir_tensor_create(engine, &huge, &tensor), WEIR_RESOURCE_EXHAUSTED, "the test device's memory is full");
+    CHECK_CODE(weir_tensor_create(engine, &huge, NULL, &tensor), WEIR_RESOURCE_EXHAUSTED, "the test device's memory is full");
     CHECK_TEXT(weir_last_error_message(), "tensor f32[1099511627776]");
-    CHECK_OK(weir_tensor_create(engine, &matrix, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &matrix, NULL, &tensor));
     CHECK_CODE(weir_packed_weights_create(engine, tensor, 0, &packed), WEIR_UNIMPLEMENTED, "plain-board:0");
     weir_tensor_release(tensor);
 
@@ -173,8 +177,8 @@ static void test_refusals(void) {
     weir_engine *peer = NULL;
     weir_stream *stream = stream_on(engine);
     CHECK_OK(weir_engine_create(on.kind, 1, NULL, &peer));
-    CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
-    CHECK_OK(weir_tensor_create(peer, &desc, &far));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(peer, &desc, NULL, &far));
     weir_tensor *from = make_tensor(cpu, desc), *to = make_tensor(cpu, desc);
     weir_stream *there = stream_on(peer);
     fill(from, 3);
@@ -206,7 +210,7 @@ static void test_waits(void) {
     weir_tensor *tensor = NULL;
     int64_t elapsed = 0;
     int32_t reached = 7;
-    CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     test_device_slow(on.device, 20000000);
     CHECK_OK(weir_event_record(start, stream));
     for (int i = 0; i < 3; i++) CHECK_OK(weir_enqueue_fill(stream, tensor, i));
@@ -235,7 +239,7 @@ static void test_late_failure(void) {
     weir_stream *stream = stream_on(engine);
     weir_tensor_desc desc = vector_desc(4);
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     test_device_slow(on.device, 1000000);
     for (int round = 0; round < 3; round++) {
         test_device_plan(on.device, "work", 2, WEIR_DATA_LOSS);
@@ -313,7 +317,7 @@ static void *use(void *arg) {
     weir_tensor_desc desc = vector_desc(64);
     for (int i = 0; i < u->rounds; i++) {
         weir_tensor *tensor = NULL;
-        CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
+        CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
         CHECK_OK(weir_enqueue_fill(stream, tensor, i % 256));
         weir_tensor_release(tensor); /* the work holds it */
         if (i % 8 == 0) CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
@@ -346,7 +350,7 @@ static void test_lost(void) {
     weir_tensor_desc desc = vector_desc(4);
     weir_tensor *tensor = NULL;
     weir_stream *other = NULL;
-    CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     test_device_slow(on.device, 1000000);
     test_device_plan(on.device, "work", 3, WEIR_DEVICE_LOST);
     for (int i = 0; i < 8; i++) {

@@ -4,6 +4,12 @@
  * memory, and lends parts of it to an engine of that device.
  */
 
+#include <stdbool.h>
+#include <weir/memory.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 
 enum { ARENA = 4 << 20, MOST = 256, LEN = 1000, RUNS = 4 };
@@ -166,12 +172,12 @@ static void test_refusals(weir_engine *device, arena *a) {
     weir_tensor *tensor = NULL;
     /* A region, and the request alone; in mode direct there is only that. */
     atomic_store(&a->fail, 2);
-    CHECK_CODE(weir_tensor_create(device, &desc, &tensor), WEIR_RESOURCE_EXHAUSTED,
+    CHECK_CODE(weir_tensor_create(device, &desc, NULL, &tensor), WEIR_RESOURCE_EXHAUSTED,
                "the host's allocator has no more memory");
     atomic_store(&a->fail, 0);
     const size_t in_use = a->in_use;
     atomic_store(&a->skewed, 2);
-    CHECK_CODE(weir_tensor_create(device, &desc, &tensor), WEIR_INTERNAL, "which is not aligned to");
+    CHECK_CODE(weir_tensor_create(device, &desc, NULL, &tensor), WEIR_INTERNAL, "which is not aligned to");
     atomic_store(&a->skewed, 0);
     CHECK_EQ(a->in_use, in_use);
     CHECK(tensor == NULL);
@@ -197,7 +203,7 @@ int main(void) {
         /* A limit holds here, too. */
         const weir_tensor_desc large = vector_desc(ARENA / 4);
         weir_tensor *none = NULL;
-        CHECK_CODE(weir_tensor_create(device, &large, &none), WEIR_RESOURCE_EXHAUSTED, "limit 2 MiB");
+        CHECK_CODE(weir_tensor_create(device, &large, NULL, &none), WEIR_RESOURCE_EXHAUSTED, "limit 2 MiB");
         CHECK(a.peak <= ARENA / 2);
         CHECK_OK(weir_engine_trim(device, 0));
         weir_engine_release(device);

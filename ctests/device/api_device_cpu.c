@@ -3,6 +3,11 @@
  * Plug-ins in the place of the host's own device: they give the memory of its tensors, the host's threads do the work.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
 #include "make.h"
 
 enum { LEN = 1000 };
@@ -137,7 +142,7 @@ int main(void) {
     work(engine);
     weir_tensor *tensor = NULL;
     const weir_tensor_desc large = vector_desc(1 << 20);
-    CHECK_CODE(weir_tensor_create(engine, &large, &tensor), WEIR_RESOURCE_EXHAUSTED, "needs 4194304 bytes");
+    CHECK_CODE(weir_tensor_create(engine, &large, NULL, &tensor), WEIR_RESOURCE_EXHAUSTED, "needs 4194304 bytes");
     CHECK_OK(weir_device_unregister("cpu", 70));
     work(engine);
     CHECK(seventy.released == 0);

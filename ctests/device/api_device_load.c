@@ -6,6 +6,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
 
 #include "make.h"
 #include "test_device.h"

@@ -5,6 +5,12 @@
  * functions fail.
  */
 
+#include <stdbool.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
 #include "make.h"
 #include "test_device_board.h"
 
@@ -228,7 +234,7 @@ static weir_status run_resident(weir_program *program, weir_engine *engine, weir
     weir_tensor_desc desc;
     for (int i = 0; i < 8 && status == WEIR_OK; i++) {
         CHECK_OK(weir_tensor_get_desc(i < 6 ? in[i] : out[i - 6], &desc));
-        status = weir_tensor_create(engine, &desc, &there[i]);
+        status = weir_tensor_create(engine, &desc, NULL, &there[i]);
         if (status == WEIR_OK && i < 6) status = weir_enqueue_copy(stream, in[i], there[i]);
     }
     if (status == WEIR_OK) status = weir_program_run(program, stream, there, 6, there + 6, 2, NULL);

@@ -4,6 +4,11 @@
  * nothing, with weights in the device's memory, a kernel that only the device knows, and what the program says of it.
  */
 
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
 #include "make.h"
 #include "test_device_board.h"
 
@@ -204,9 +209,9 @@ static void test_tables(void) {
     weir_kernel *none = NULL;
     CHECK_OK(weir_table_create(b.engine, NULL, "rows", &desc, &table));
     const char refused[] = "engine board-without-tables:0 has no kernels of tables, which are in the host's memory";
-    CHECK_CODE(weir_kernel_create_table_find(b.engine, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_insert(b.engine, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_size(b.engine, table, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(b.engine, table, WEIR_TABLE_FIND, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(b.engine, table, WEIR_TABLE_INSERT, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(b.engine, table, WEIR_TABLE_SIZE, NULL, &none), WEIR_UNIMPLEMENTED, refused);
     CHECK(none == NULL);
     weir_resource_release(table);
     end(&b);

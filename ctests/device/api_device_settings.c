@@ -4,6 +4,12 @@
  * host's: all that a device may have besides.
  */
 
+#include <stdbool.h>
+#include <weir/memory.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
 #include "make.h"
 #include "test_device_board.h"
 

@@ -5,6 +5,9 @@
  */
 
 #include <pthread.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+#include <weir/testing.h>
 
 #include "make.h"
 #include "test_device.h"

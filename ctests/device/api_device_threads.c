@@ -5,6 +5,8 @@
  */
 
 #include <sys/wait.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 

@@ -6,6 +6,12 @@
  */
 
 #include <pthread.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+#include <weir/testing.h>
 
 #include "test_device.h"
 #include "variables.h"
@@ -90,7 +96,7 @@ static void streams(weir_engine *device, uint64_t flags) {
     weir_tensor *small = make_tensor(cpu, vector_desc(7));
     weir_kernel *refused = NULL;
     CHECK_CODE(weir_variable_read(x, small), WEIR_INVALID_ARGUMENT, "tensor: expected f32[100], got f32[7]");
-    CHECK_CODE(weir_kernel_create_variable_read(cpu, x, NULL, &refused), WEIR_INVALID_ARGUMENT, "of another engine");
+    CHECK_CODE(weir_kernel_create_variable(cpu, x, WEIR_VARIABLE_READ, NULL, &refused), WEIR_INVALID_ARGUMENT, "of another engine");
     weir_resource *of_host = make_variable(cpu, "x", flags, NULL);
     CHECK_CODE(weir_variable_read(of_host, there), WEIR_INVALID_ARGUMENT, "expected cpu:0");
     CHECK_CODE(weir_variable_assign(of_host, there), WEIR_INVALID_ARGUMENT, "expected cpu:0");

@@ -5,6 +5,9 @@
  */
 
 #include <time.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "make.h"
 
@@ -78,8 +81,8 @@ static rig *make_rig(weir_emulation emulation) {
     r->c = make_tensor(r->engine, desc);
     r->d = make_tensor(r->engine, desc);
     for (int i = 0; i < LEN; i++) r->source[i] = (float)i;
-    CHECK_OK(weir_tensor_create_from(r->cpu, &desc, r->source, NULL, NULL, &r->from));
-    CHECK_OK(weir_tensor_create_from(r->cpu, &desc, r->target, NULL, NULL, &r->to));
+    CHECK_OK(weir_tensor_create(r->cpu, &desc, OVER(r->source), &r->from));
+    CHECK_OK(weir_tensor_create(r->cpu, &desc, OVER(r->target), &r->to));
     return r;
 }
 
@@ -240,9 +243,9 @@ static void test_fault_sweep(uint64_t seed, const weir_runtime_info *before) {
         weir_tensor *tensors[3] = {NULL};
         for (uint64_t i = 0; i < 3; i++) {
             if (i + 1 == k) {
-                CHECK_CODE(weir_tensor_create(engine, &desc, &tensors[i]), WEIR_RESOURCE_EXHAUSTED, "tensor f32[256] needs 1024");
+                CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensors[i]), WEIR_RESOURCE_EXHAUSTED, "tensor f32[256] needs 1024");
             } else {
-                CHECK_OK(weir_tensor_create(engine, &desc, &tensors[i]));
+                CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensors[i]));
             }
         }
         for (int i = 0; i < 3; i++) weir_tensor_release(tensors[i]);

@@ -10,6 +10,10 @@
 #include "test_device.h"
 #include "test_pools.h"
 #include "weir/dlpack.h"
+#include <weir/memory.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
 
 enum { WIDTH = 16, ENGINES = 16 };
 
@@ -236,12 +240,12 @@ static void test_memory(weir_engine *engine) {
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_tensor *tensor = NULL;
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
-    CHECK_OK(weir_tensor_create_from(engine, &desc, data, destroy, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER_UNTIL(data, destroy, NULL), &tensor));
     weir_tensor_release(tensor);
     expect(1);
     /* The last one to hold it is the stream. */
     gate held = {0};
-    CHECK_OK(weir_tensor_create_from(engine, &desc, data, destroy, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER_UNTIL(data, destroy, NULL), &tensor));
     CHECK_OK(weir_enqueue_task(stream, pass_gate, &held, NULL));
     CHECK_OK(weir_enqueue_fill(stream, tensor, 1));
     weir_tensor_release(tensor);
@@ -341,12 +345,12 @@ static void test_device_stream(weir_engine *engine, weir_engine *host, int runs_
     /* Memory of the host's that the device's work was the last to hold. */
     static float data[WIDTH];
     weir_tensor *lent = NULL;
-    CHECK_OK(weir_tensor_create_from(host, &desc, data, destroy, NULL, &lent));
+    CHECK_OK(weir_tensor_create(host, &desc, OVER_UNTIL(data, destroy, NULL), &lent));
     CHECK_OK(weir_enqueue_copy(stream, out, lent));
     weir_tensor_release(lent);
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
     expect(1);
-    CHECK_OK(weir_tensor_create_from(host, &desc, data, destroy, NULL, &lent));
+    CHECK_OK(weir_tensor_create(host, &desc, OVER_UNTIL(data, destroy, NULL), &lent));
     CHECK_OK(weir_enqueue_copy(stream, out, lent));
     weir_tensor_release(lent);
     expect(1);

@@ -5,6 +5,11 @@
  * devices that copy to one another, a loop that the device decides in.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 
 enum { LEN = 64, STEPS = 20, MORE = 30 };
@@ -47,7 +52,8 @@ static weir_tensor *on_host(weir_engine *cpu, float value) {
 
 /* next = state + x on `engine`; x comes from the host. */
 static weir_program *make_step(weir_engine *cpu, weir_engine *engine) {
-    weir_engine *engines[2] = {cpu, engine}, *home = NULL;
+    weir_engine *engines[2] = {cpu, engine};
+    weir_port_info port = {.struct_size = sizeof port};
     const weir_tensor_desc desc = vector_desc(LEN);
     weir_graph *graph = make_graph("step");
     weir_kernel *add = NULL;
@@ -62,12 +68,12 @@ static weir_program *make_step(weir_engine *cpu, weir_engine *engine) {
     CHECK_OK(weir_graph_set_output_engine(graph, 0, engine));
     CHECK_CODE(weir_graph_compile(graph, &cpu, 1, NULL, &program), WEIR_INVALID_ARGUMENT, "its engine emulated:");
     CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));
-    CHECK_OK(weir_program_get_input_engine(program, 0, &home));
-    CHECK(home == engine);
-    CHECK_OK(weir_program_get_input_engine(program, 1, &home));
-    CHECK(home == cpu);
-    CHECK_OK(weir_program_get_output_engine(program, 0, &home));
-    CHECK(home == engine);
+    CHECK_OK(weir_program_get_port(program, WEIR_PORT_INPUT, 0, &port));
+    CHECK(port.engine == engine && strcmp(port.name, "state") == 0);
+    CHECK_OK(weir_program_get_port(program, WEIR_PORT_INPUT, 1, &port));
+    CHECK(port.engine == cpu);
+    CHECK_OK(weir_program_get_port(program, WEIR_PORT_OUTPUT, 0, &port));
+    CHECK(port.engine == engine);
     weir_kernel_release(add);
     weir_graph_destroy(graph);
     return program;

@@ -4,6 +4,10 @@
  * without, the report.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 
 enum { LEN = 64, CHAINS = 3, LENGTH = 6, RUNS = 5, NODES = CHAINS * LENGTH + CHAINS - 1 };

@@ -10,6 +10,10 @@
  * With an argument, so many milliseconds on both sides, it says how long a run takes.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/testing.h>
+
 #include "make.h"
 #include "test_pools.h"
 

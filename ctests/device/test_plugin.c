@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <weir/device.h>
 
 #include "test_device.h"
 

@@ -5,6 +5,8 @@
 
 #include <float.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <weir/ops.h>
 
 #include "fuzz.h"
 

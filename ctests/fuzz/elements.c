@@ -3,6 +3,9 @@
  * Kernels that compute each element for itself.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+
 #include "fuzz.h"
 
 /* Least error of functions that f32 computes: below the normal numbers errors are absolute. */

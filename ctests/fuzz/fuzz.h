@@ -11,6 +11,8 @@
 #define WEIR_CTESTS_FUZZ_H
 
 #include <math.h>
+#include <stdbool.h>
+#include <weir/ops.h>
 
 #include "make.h"
 

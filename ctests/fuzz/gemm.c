@@ -3,6 +3,9 @@
  * Products of arrays with strides: weir_sgemm and the two products of bytes, some with wrong arguments.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+
 #include "fuzz.h"
 
 /* A matrix of `rows` x `columns` elements, `stride` from row to row, that ends where nobody may touch. */

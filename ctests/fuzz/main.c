@@ -9,6 +9,9 @@
  */
 
 #include <sys/mman.h>
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "fuzz.h"
 
@@ -95,7 +98,7 @@ static operand make_operand(const weir_tensor_desc *desc, int region, bool at_en
     o.canary = at_end ? o.data - CANARY : o.data + o.bytes;
     memset(o.canary, 0xc5, CANARY);
     memset(o.data, 0xa5, o.bytes);
-    if (weir_tensor_create_from(world.engine, desc, o.data, NULL, NULL, &o.tensor) != WEIR_OK) wrong("no tensor over memory");
+    if (weir_tensor_create(world.engine, desc, OVER(o.data), &o.tensor) != WEIR_OK) wrong("no tensor over memory");
     return o;
 }
 
@@ -210,7 +213,7 @@ static weir_status call(const way *w, weir_kernel *kernel, const problem *p, uns
         /* Output 0 in the memory of an input, which the reference's run has left alone. */
         weir_tensor_release(out[0].tensor);
         out[0] = in[w->alias];
-        CHECK_OK(weir_tensor_create_from(world.engine, &p->out[0].desc, out[0].data, NULL, NULL, &out[0].tensor));
+        CHECK_OK(weir_tensor_create(world.engine, &p->out[0].desc, OVER(out[0].data), &out[0].tensor));
         outs[0] = out[0].tensor;
     }
     unsigned char *before[MAX_IN];

@@ -3,6 +3,9 @@
  * Kernels that move elements and compute nothing.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+
 #include "fuzz.h"
 
 /* Element i of a shape as places in each dimension, and back. */

@@ -3,6 +3,9 @@
  * Matrix products of floats, halves and bytes, with weights that were packed before and without.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+
 #include "fuzz.h"
 
 static weir_tensor_desc transposed(weir_tensor_desc desc, bool is) {

@@ -3,6 +3,9 @@
  * Kernels that work on rows: softmax, places of the greatest, reductions, normalisations.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+
 #include "fuzz.h"
 
 static uint32_t draw_rank(draws *d) {

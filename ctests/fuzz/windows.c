@@ -3,6 +3,9 @@
  * Convolution, pooling, and steps of recurrent cells.
  */
 
+#include <stdbool.h>
+#include <weir/ops.h>
+
 #include "fuzz.h"
 
 /* An axis of windows; signals have a first one of one place. */

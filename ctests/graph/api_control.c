@@ -3,6 +3,9 @@
  * Graphs with cond, case, while, switch and merge, on every kind of pool; and none of the later runs allocates.
  */
 
+#include <weir/control.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

@@ -4,6 +4,10 @@
  * gathered for the rest; a loop whose variable grows; branches with different row counts; what is refused.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -134,7 +138,7 @@ static weir_program *make_embedding(weir_engine *engine) {
 
 static weir_tensor *dynamic_tensor(weir_engine *engine, weir_tensor_desc desc) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create_dynamic(engine, &desc, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     return tensor;
 }
 
@@ -350,7 +354,7 @@ static void test_refusals(void) {
     weir_program *program = compile(graph, engine);
     weir_tensor *rows = dynamic_tensor(engine, open), *fixed = make_tensor(engine, matrix_desc(2, 4)), *room = NULL;
     float memory[8];
-    CHECK_OK(weir_tensor_create_dynamic_from(engine, &open, memory, sizeof memory, NULL, NULL, &room));
+    CHECK_OK(weir_tensor_create(engine, &open, OVER_BYTES(memory, sizeof memory), &room));
 
     CHECK_OK(weir_program_run(program, NULL, NULL, 0, &rows, 1, NULL));
     CHECK_EQ(rows_of(rows), 2);

@@ -4,6 +4,10 @@
  * fit.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -20,7 +24,7 @@ static weir_value add(weir_graph *graph, const char *name, weir_kernel *kernel, 
 
 static weir_tensor *dynamic_tensor(weir_engine *engine, weir_tensor_desc desc) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create_dynamic(engine, &desc, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
     return tensor;
 }
 

@@ -4,6 +4,11 @@
  * graphs against a serial evaluation.
  */
 
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -231,14 +236,16 @@ static void test_odd_outputs(void) {
     weir_program *program = compile(graph, engine);
     weir_graph_destroy(graph);
     weir_tensor_release(constant); /* the program keeps it */
-    size_t num_inputs = 0, num_outputs = 0;
-    weir_tensor_desc desc;
-    CHECK_OK(weir_program_get_arity(program, &num_inputs, &num_outputs));
-    CHECK(num_inputs == 1 && num_outputs == OUTPUTS);
-    CHECK_OK(weir_program_get_input_desc(program, 0, &desc));
-    CHECK(desc.dtype == WEIR_F32 && desc.rank == 1 && desc.dims[0] == 1);
-    CHECK_OK(weir_program_get_output_desc(program, OUTPUTS - 1, &desc));
-    CHECK(desc.dtype == WEIR_F32 && desc.rank == 1 && desc.dims[0] == 1);
+    weir_program_info info = {.struct_size = sizeof info};
+    weir_port_info port = {.struct_size = sizeof port};
+    CHECK_OK(weir_program_get_info(program, &info));
+    CHECK(info.num_inputs == 1 && info.num_outputs == OUTPUTS);
+    CHECK_OK(weir_program_get_port(program, WEIR_PORT_INPUT, 0, &port));
+    CHECK(port.desc.dtype == WEIR_F32 && port.desc.rank == 1 && port.desc.dims[0] == 1);
+    CHECK(port.engine == engine);
+    CHECK_OK(weir_program_get_port(program, WEIR_PORT_OUTPUT, OUTPUTS - 1, &port));
+    CHECK(port.desc.dtype == WEIR_F32 && port.desc.rank == 1 && port.desc.dims[0] == 1);
+    CHECK(strcmp(port.name, names[OUTPUTS - 1]) == 0);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < OUTPUTS; i++) floats(out[i])[0] = -1;
         CHECK_OK(weir_program_run(program, NULL, &in, 1, out, OUTPUTS, NULL));

@@ -4,6 +4,9 @@
  * Large-Scale Machine Learning" (Yu et al. 2018), on several pools; and every refusal with its text.
  */
 
+#include <weir/control.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

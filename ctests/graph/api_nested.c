@@ -3,6 +3,9 @@
  * Programs inside of programs: as a node, and many times over from inside a kernel.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

@@ -4,6 +4,9 @@
  * with errors, cancels and deadlines; on every kind of pool and stream. No thread waits for them.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "later.h"
 
 typedef struct feed {

@@ -4,6 +4,8 @@
  * labels.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -179,10 +181,10 @@ static void test_fetches(weir_threadpool *pool) {
     check_counts(&m, 1, 1, 0, 1, 0, 1);
 
     /* Counters and figures are of all runs. */
-    weir_program_counters counters = {.struct_size = sizeof counters};
-    CHECK_OK(weir_program_get_counters(m.program, &counters));
-    CHECK_EQ(counters.ended, 4 * (uint64_t)scale(60) + 1);
-    CHECK_EQ(counters.running, 0);
+    weir_program_info info = {.struct_size = sizeof info};
+    CHECK_OK(weir_program_get_info(m.program, &info));
+    CHECK_EQ(info.ended, 4 * (uint64_t)scale(60) + 1);
+    CHECK_EQ(info.running, 0);
     char report[4096];
     CHECK_OK(weir_program_report(m.program, WEIR_REPORT_JSON, report, sizeof report, NULL));
     CHECK_TEXT(report, "\"partial_runs\":[");

@@ -4,6 +4,8 @@
  * kernels.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 
 /* out[i] = in[i] + 1, in place too; counts its calls. */

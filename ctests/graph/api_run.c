@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

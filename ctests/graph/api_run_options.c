@@ -4,6 +4,9 @@
  * is in failure_sweep.c.
  */
 
+#include <weir/control.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -185,9 +188,9 @@ static weir_program *make_loop(weir_engine *engine, int32_t statistics, uint64_t
 
 static weir_node_stats stats_of(weir_program *program, const char *name) {
     weir_node_stats stats;
-    size_t n = 0;
-    CHECK_OK(weir_program_get_num_nodes(program, &n));
-    for (size_t i = 0; i < n; i++) {
+    weir_program_info info = {.struct_size = sizeof info};
+    CHECK_OK(weir_program_get_info(program, &info));
+    for (size_t i = 0; i < info.num_nodes; i++) {
         memset(&stats, 0, sizeof stats);
         stats.struct_size = sizeof stats;
         CHECK_OK(weir_program_get_node_stats(program, i, &stats));

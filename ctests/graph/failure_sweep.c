@@ -8,6 +8,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <weir/control.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -320,18 +323,16 @@ static void check_where(const outcome *o) {
 }
 
 static void check_counters(sweep *s, weir_status code) {
-    weir_program_counters counters;
-    memset(&counters, 0, sizeof counters);
-    counters.struct_size = sizeof counters;
+    weir_program_info info = {.struct_size = sizeof info};
     s->ended += 1;
     s->cancelled += code == WEIR_CANCELLED;
     s->failed += code != WEIR_OK && code != WEIR_CANCELLED;
-    CHECK_OK(weir_program_get_counters(s->program, &counters));
-    CHECK_EQ(counters.begun, s->ended);
-    CHECK_EQ(counters.ended, s->ended);
-    CHECK_EQ(counters.failed, s->failed);
-    CHECK_EQ(counters.cancelled, s->cancelled);
-    CHECK_EQ(counters.running, 0);
+    CHECK_OK(weir_program_get_info(s->program, &info));
+    CHECK_EQ(info.begun, s->ended);
+    CHECK_EQ(info.ended, s->ended);
+    CHECK_EQ(info.failed, s->failed);
+    CHECK_EQ(info.cancelled, s->cancelled);
+    CHECK_EQ(info.running, 0);
 }
 
 static void check_again(sweep *s, weir_run_options *options) {

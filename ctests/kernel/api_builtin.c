@@ -5,6 +5,9 @@
  */
 
 #include <math.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "make.h"
 #include "test_pools.h"

@@ -5,6 +5,8 @@
  */
 
 #include <math.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -227,8 +229,8 @@ static void test_refusals(const station *t) {
     fill(x, 1);
     float before = floats(x)[3];
     weir_tensor *head = NULL;
-    CHECK_OK(weir_tensor_create_from(t->engine, &seven, floats(x), NULL, NULL, &head));
-    CHECK_OK(weir_tensor_create_from(t->engine, &seven, floats(x) + 1, NULL, NULL, &part));
+    CHECK_OK(weir_tensor_create(t->engine, &seven, OVER(floats(x)), &head));
+    CHECK_OK(weir_tensor_create(t->engine, &seven, OVER(floats(x) + 1), &part));
     weir_kernel *kernel = eltwise(t, WEIR_ELTWISE_EXP, 0, 0);
     CHECK_CODE(weir_enqueue(t->stream, kernel, &head, 1, &part, 1), WEIR_INVALID_ARGUMENT, "shares a part of its memory with input 0");
     CHECK(floats(x)[3] == before);

@@ -12,6 +12,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "make.h"
 #include "test_pools.h"

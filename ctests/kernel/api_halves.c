@@ -7,6 +7,8 @@
  */
 
 #include <math.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

@@ -5,6 +5,9 @@
  */
 
 #include <pthread.h>
+#include <weir/memory.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -50,9 +53,10 @@ static void check_leaky(weir_engine *engine, weir_kernel *kernel, float alpha) {
 }
 
 static const char *name_of(const weir_kernel *kernel) {
-    static char name[64];
-    CHECK_OK(weir_kernel_get_name(kernel, name, sizeof name, NULL));
-    return name;
+    static weir_kernel_info info;
+    info.struct_size = sizeof info;
+    CHECK_OK(weir_kernel_get_info(kernel, &info));
+    return info.name;
 }
 
 /* Each creation gives a handle of its own, with its own name; what is inside is made once. */

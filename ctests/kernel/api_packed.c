@@ -6,6 +6,8 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

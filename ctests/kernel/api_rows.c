@@ -5,6 +5,8 @@
  */
 
 #include <math.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -185,7 +187,7 @@ static void test_reshape(const place *t) {
     void *memory = floats(in);
     weir_tensor *same = NULL;
     weir_tensor_desc as = matrix_desc(3, 4);
-    CHECK_OK(weir_tensor_create_from(t->engine, &as, memory, NULL, NULL, &same));
+    CHECK_OK(weir_tensor_create(t->engine, &as, OVER(memory), &same));
     CHECK_OK(weir_enqueue(t->stream, reshape, &in, 1, &same, 1));
     CHECK(floats(same)[11] == 7);
     weir_tensor_release(same);

@@ -111,7 +111,7 @@ static struct random_graph make_random(weir_engine *engine, uint32_t nodes, uint
         char name[16];
         snprintf(name, sizeof name, "y%u", (unsigned)i);
         CHECK_OK(weir_graph_add_output(graph, name, values[nodes - 1 - i]));
-        CHECK_OK(weir_tensor_create(engine, number(), &made.outputs[i]));
+        CHECK_OK(weir_tensor_create(engine, number(), NULL, &made.outputs[i]));
         made.expected[i] = expected[nodes - 1 - i];
     }
     made.num_outputs = MOST_OUTPUTS;
@@ -144,7 +144,7 @@ static void check_values(struct random_graph *made) {
 static void test_random(weir_engine *engine, uint32_t nodes, uint32_t most, uint32_t near, int own) {
     struct random_graph made = make_random(engine, nodes, most, near, own);
     weir_tensor *kept = NULL;
-    CHECK_OK(weir_tensor_create(engine, number(), &kept));
+    CHECK_OK(weir_tensor_create(engine, number(), NULL, &kept));
     for (int round = 0; round < 3; round++) {
         fails = 0;
         CHECK_OK(run(&made, kept));

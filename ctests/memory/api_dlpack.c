@@ -7,6 +7,7 @@
 
 #include "make.h"
 #include "weir/dlpack.h"
+#include <weir/inspect.h>
 
 /* Another library's tensor. */
 typedef struct foreign {

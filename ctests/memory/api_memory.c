@@ -4,6 +4,9 @@
  * memory is out.
  */
 
+#include <weir/memory.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -175,18 +178,18 @@ static void test_allocator_fails(void) {
         weir_tensor *tensor = NULL;
         weir_tensor_desc desc = vector_desc(1000);
         atomic_store(&a.fail, 2); /* of a region, and of no more than is needed */
-        CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_RESOURCE_EXHAUSTED,
+        CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_RESOURCE_EXHAUSTED,
                    "engine cpu:0: 3.9 KiB (4000 bytes) for tensor f32[1000]: the host's allocator has no more memory");
         atomic_store(&a.fail, 0);
         atomic_store(&a.skewed, 2);
-        CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_INTERNAL, "which is not aligned to 64 bytes");
+        CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_INTERNAL, "which is not aligned to 64 bytes");
         atomic_store(&a.skewed, 0);
         CHECK_EQ(memory_of(engine).reserved, 0);
         CHECK_EQ(memory_of(engine).blocks, 0);
         CHECK_EQ(atomic_load(&a.bytes), 0);
         /* A region is refused, and what is needed is not: good enough. */
         atomic_store(&a.fail, mode == WEIR_MEMORY_MODE_POOLED);
-        CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
+        CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
         check_zero(tensor);
         weir_tensor_release(tensor);
         weir_engine_release(engine);
@@ -201,14 +204,14 @@ static void test_limit(void) {
     weir_tensor *tensors[3] = {NULL}, *refused = NULL;
     const weir_tensor_desc large = matrix_desc(1024, 1024), most = matrix_desc(3 * 1024, 1024), all = matrix_desc(4 * 1024, 1024);
     for (int i = 0; i < 3; i++) tensors[i] = make_tensor(engine, large);
-    CHECK_CODE(weir_tensor_create(engine, &most, &refused), WEIR_RESOURCE_EXHAUSTED,
+    CHECK_CODE(weir_tensor_create(engine, &most, NULL, &refused), WEIR_RESOURCE_EXHAUSTED,
                "engine cpu:0: 12 MiB (12582912 bytes) for tensor f32[3072,1024]: limit 16 MiB, in use 12 MiB, largest free block ");
-    CHECK_CODE(weir_tensor_create(engine, &most, &refused), WEIR_RESOURCE_EXHAUSTED,
+    CHECK_CODE(weir_tensor_create(engine, &most, NULL, &refused), WEIR_RESOURCE_EXHAUSTED,
                "most is held by 3 x tensor f32[1024,1024] (12 MiB)");
     CHECK(refused == NULL);
     weir_tensor_release(tensors[0]);
     weir_tensor_release(tensors[1]);
-    CHECK_CODE(weir_tensor_create(engine, &all, &refused), WEIR_RESOURCE_EXHAUSTED, "in use 4 MiB");
+    CHECK_CODE(weir_tensor_create(engine, &all, NULL, &refused), WEIR_RESOURCE_EXHAUSTED, "in use 4 MiB");
     weir_tensor_release(tensors[2]);
     for (int i = 0; i < 3; i++) {
         weir_tensor *whole = make_tensor(engine, all); /* regions went back to make room for it */
@@ -353,7 +356,7 @@ static void test_values_of_runs(void) {
     weir_tensor *x = make_tensor(engine, desc), *y = NULL, *crowd = make_tensor(engine, vector_desc(6 * N));
     float *out = calloc(N, sizeof *out);
     CHECK(out != NULL);
-    CHECK_OK(weir_tensor_create_from(engine, &desc, out, NULL, NULL, &y));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER(out), &y));
     for (int i = 0; i < N; i++) floats(x)[i] = (float)i;
     /* Two places for six values, and room for one. */
     CHECK_CODE(weir_program_run(program, NULL, &x, 1, &y, 1, NULL), WEIR_RESOURCE_EXHAUSTED,
@@ -385,8 +388,8 @@ static void test_buffers(void) {
     void *data = NULL;
     size_t bytes = 0;
     CHECK_OK(weir_engine_get_info(engine, &info));
-    CHECK_OK(weir_buffer_create(engine, 8 * sizeof(float), &buffer));
-    CHECK_OK(weir_buffer_create(engine, 0, &empty));
+    CHECK_OK(weir_buffer_create(engine, 8 * sizeof(float), NULL, &buffer));
+    CHECK_OK(weir_buffer_create(engine, 0, NULL, &empty));
     CHECK_OK(weir_buffer_get_size(empty, &bytes));
     CHECK_EQ(bytes, 0);
     weir_buffer_release(empty);
@@ -397,8 +400,8 @@ static void test_buffers(void) {
     CHECK_OK(weir_buffer_get_data(buffer, &data));
     CHECK_EQ((uintptr_t)data % info.alignment, 0);
     for (int i = 0; i < 8; i++) ((float *)data)[i] = (float)i;
-    CHECK_OK(weir_tensor_create_on_buffer(buffer, &eight, 0, &all));
-    CHECK_OK(weir_tensor_create_on_buffer(buffer, &three, 4 * sizeof(float), &part));
+    CHECK_OK(weir_tensor_create(engine, &eight, ON_BUFFER(buffer, 0), &all));
+    CHECK_OK(weir_tensor_create(engine, &three, ON_BUFFER(buffer, 4 * sizeof(float)), &part));
     CHECK(floats(all) == data && floats(part) == (float *)data + 4);
     floats(part)[0] = 44;
     CHECK(floats(all)[4] == 44 && floats(all)[5] == 5);
@@ -429,11 +432,11 @@ static void test_imported(void) {
     weir_kernel *kernel = make_unary_kernel(engine, "wait", wait_for_gate, &g, &desc);
     weir_buffer *buffer = NULL;
     weir_tensor *in = NULL, *out = NULL;
-    CHECK_CODE(weir_buffer_import(engine, NULL, 4, count_destroy, &released, &buffer), WEIR_INVALID_ARGUMENT, "data is NULL");
+    CHECK_CODE(weir_buffer_create(engine, 4, OVER_UNTIL(NULL, count_destroy, &released), &buffer), WEIR_INVALID_ARGUMENT, "data is NULL");
     CHECK_EQ(atomic_load(&released), 0);
-    CHECK_OK(weir_buffer_import(engine, memory, sizeof memory, count_destroy, &released, &buffer));
-    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 0, &in));
-    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 32, &out));
+    CHECK_OK(weir_buffer_create(engine, sizeof memory, OVER_UNTIL(memory, count_destroy, &released), &buffer));
+    CHECK_OK(weir_tensor_create(engine, &desc, ON_BUFFER(buffer, 0), &in));
+    CHECK_OK(weir_tensor_create(engine, &desc, ON_BUFFER(buffer, 32), &out));
     CHECK(floats(in)[3] == 4);
     CHECK_OK(weir_enqueue(stream, kernel, &in, 1, &out, 1));
     weir_buffer_release(buffer);
@@ -445,9 +448,9 @@ static void test_imported(void) {
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
     CHECK_EQ(atomic_load(&released), 1);
     /* Over one another is legal, and an output over an input is not. */
-    CHECK_OK(weir_buffer_import(engine, memory, sizeof memory, NULL, NULL, &buffer));
-    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 0, &in));
-    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 8, &out));
+    CHECK_OK(weir_buffer_create(engine, sizeof memory, OVER(memory), &buffer));
+    CHECK_OK(weir_tensor_create(engine, &desc, ON_BUFFER(buffer, 0), &in));
+    CHECK_OK(weir_tensor_create(engine, &desc, ON_BUFFER(buffer, 8), &out));
     CHECK_CODE(weir_enqueue(stream, kernel, &in, 1, &out, 1), WEIR_INVALID_ARGUMENT, "output 0 shares memory with input 0");
     weir_tensor_release(in);
     weir_tensor_release(out);

@@ -8,6 +8,8 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
+#include <weir/inspect.h>
+
 #include "dataset.h"
 #include "make.h"
 #include "model.h"

@@ -4,6 +4,12 @@
  * of the host's own that are pinned, devices that pin nothing, and programs, whose copies go through pinned memory.
  */
 
+#include <weir/memory.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+#include <weir/testing.h>
+
 #include "make.h"
 #include "test_device.h"
 
@@ -43,7 +49,7 @@ static weir_memory_info memory_info(const weir_engine *engine) {
 static weir_tensor *pinned_tensor(weir_engine *cpu, int64_t len, weir_engine *device) {
     const weir_tensor_desc desc = vector_desc(len);
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create_pinned(cpu, &desc, device, &tensor));
+    CHECK_OK(weir_tensor_create(cpu, &desc, PINNED_FOR(device), &tensor));
     return tensor;
 }
 
@@ -134,12 +140,12 @@ static void counts_and_limits(void) {
     CHECK_EQ(memory_info(cpu).pinning, 0);
 
     weir_tensor *first = pinned_tensor(cpu, 100000, device), *second = pinned_tensor(cpu, 100000, device);
-    CHECK_OK(weir_buffer_create_pinned(cpu, 100, device, &buffer));
+    CHECK_OK(weir_buffer_create(cpu, 100, PINNED_FOR(device), &buffer));
     CHECK_OK(weir_buffer_is_pinned(buffer, device, &pinned));
     CHECK_EQ(pinned, 1);
     info = memory_info(device);
     CHECK(info.host_in_use >= 800100 && info.host_in_use <= limit && info.host_reserved == limit && info.in_use == 0);
-    CHECK_CODE(weir_buffer_create_pinned(cpu, 400000, device, &more), WEIR_RESOURCE_EXHAUSTED,
+    CHECK_CODE(weir_buffer_create(cpu, 400000, PINNED_FOR(device), &more), WEIR_RESOURCE_EXHAUSTED,
                "engine emulated:0, pinned memory: 390.6 KiB (400000 bytes) for buffer: limit 1 MiB, in use ");
     CHECK_TEXT(weir_last_error_message(), "most is held by 2 x tensor f32[100000] (");
     char *text = dump(device);
@@ -177,8 +183,8 @@ static void memory_of_the_hosts_own(weir_engine *device, uint64_t (*pinned_now)(
     const uint64_t before = pinned_now(arg);
     int32_t pinned = -1;
     ended = 0;
-    CHECK_OK(weir_buffer_import(cpu, memory, BYTES, note_end, &ended, &buffer));
-    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 0, &tensor));
+    CHECK_OK(weir_buffer_create(cpu, BYTES, OVER_UNTIL(memory, note_end, &ended), &buffer));
+    CHECK_OK(weir_tensor_create(cpu, &desc, ON_BUFFER(buffer, 0), &tensor));
     CHECK_EQ(is_pinned(tensor, device), 0);
     CHECK_OK(weir_buffer_pin(buffer, device));
     CHECK_EQ(is_pinned(tensor, device), 1);
@@ -190,7 +196,7 @@ static void memory_of_the_hosts_own(weir_engine *device, uint64_t (*pinned_now)(
     CHECK_TEXT(text, "\"registered\":[\n{\"address\":\"0x");
     free(text);
     CHECK_CODE(weir_buffer_pin(buffer, device), WEIR_ALREADY_EXISTS, "the buffer's 4096 bytes are pinned for engine ");
-    CHECK_OK(weir_buffer_import(cpu, memory + 10, 40, NULL, NULL, &part));
+    CHECK_OK(weir_buffer_create(cpu, 40, OVER(memory + 10), &part));
     CHECK_CODE(weir_buffer_pin(part, device), WEIR_ALREADY_EXISTS, "40 bytes are pinned");
     weir_buffer_release(part);
 
@@ -245,7 +251,7 @@ static void plug_ins(void) {
         weir_tensor_release(tensor);
         CHECK_OK(weir_engine_trim(device, 0));
         CHECK_EQ(test_device_pinned(own), 0);
-        CHECK_OK(weir_buffer_import(cpu, memory, sizeof memory, NULL, NULL, &buffer));
+        CHECK_OK(weir_buffer_create(cpu, sizeof memory, OVER(memory), &buffer));
         if (i == 0) {
             memory_of_the_hosts_own(device, pinned_by_plug_in, own);
             test_device_plan(own, "host_register", 1, WEIR_RESOURCE_EXHAUSTED);
@@ -253,7 +259,7 @@ static void plug_ins(void) {
             CHECK_EQ(memory_info(device).registered, 0);
             test_device_limit(own, 32);
             const weir_tensor_desc desc = vector_desc(16);
-            CHECK_CODE(weir_tensor_create_pinned(cpu, &desc, device, &tensor), WEIR_RESOURCE_EXHAUSTED,
+            CHECK_CODE(weir_tensor_create(cpu, &desc, PINNED_FOR(device), &tensor), WEIR_RESOURCE_EXHAUSTED,
                        "engine pins:0, pinned memory: 64 bytes for tensor f32[16]: ");
             CHECK_TEXT(weir_last_error_message(), "host_allocate: no more memory can be pinned");
         } else {
@@ -299,7 +305,7 @@ static void programs(void) {
     free(text);
     const weir_tensor_desc huge = vector_desc(300000000);
     weir_tensor *none = NULL;
-    CHECK_CODE(weir_tensor_create(device, &huge, &none), WEIR_RESOURCE_EXHAUSTED, "engine emulated:0: 1.1 GiB (1200000000 bytes) for tensor ");
+    CHECK_CODE(weir_tensor_create(device, &huge, NULL, &none), WEIR_RESOURCE_EXHAUSTED, "engine emulated:0: 1.1 GiB (1200000000 bytes) for tensor ");
     CHECK_TEXT(weir_last_error_message(), "most is held by arena of program 'doubling' (");
     weir_tensor_release(from);
     weir_tensor_release(to);

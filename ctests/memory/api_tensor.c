@@ -3,6 +3,9 @@
  * Tensors: element types, sizes, memory of the engine's and of the caller's.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -71,7 +74,7 @@ static void test_empty(void) {
     size_t bytes = 1;
     CHECK_OK(weir_tensor_get_size(tensor, &bytes));
     CHECK_EQ(bytes, 0);
-    CHECK_OK(weir_tensor_create_from(engine, &desc, NULL, NULL, NULL, &over_nothing));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER(NULL), &over_nothing));
     weir_tensor_release(over_nothing);
     weir_tensor_release(tensor);
     weir_engine_release(engine);
@@ -89,11 +92,11 @@ static void test_caller_memory(void) {
     weir_tensor *x = NULL, *y = NULL, *none = (weir_tensor *)in;
     weir_kernel *relu = NULL;
     void *data = NULL;
-    CHECK_OK(weir_tensor_create_from(engine, &desc, in, count_destroy, &released, &x));
-    CHECK_OK(weir_tensor_create_from(engine, &desc, out, NULL, NULL, &y));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER_UNTIL(in, count_destroy, &released), &x));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER(out), &y));
     CHECK_OK(weir_tensor_get_data(x, &data));
     CHECK(data == in);
-    CHECK_CODE(weir_tensor_create_from(engine, &desc, (char *)in + 1, count_destroy, &released, &none),
+    CHECK_CODE(weir_tensor_create(engine, &desc, OVER_UNTIL((char *)in + 1, count_destroy, &released), &none),
                WEIR_INVALID_ARGUMENT, "data");
     CHECK(none == NULL);
     CHECK_EQ(atomic_load(&released), 0);
@@ -121,22 +124,22 @@ static void test_refusals(void) {
     weir_engine *engine = make_engine(NULL);
     weir_tensor *tensor = (weir_tensor *)engine;
     weir_tensor_desc desc = vector_desc(INT64_MAX);
-    CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_OUT_OF_RANGE, "f32[9223372036854775807]");
+    CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_OUT_OF_RANGE, "f32[9223372036854775807]");
     CHECK(tensor == NULL);
     desc = make_desc(WEIR_U8, 3, INT64_MAX / 2, 3, 1);
-    CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_OUT_OF_RANGE, "weir_tensor_create: ");
+    CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_OUT_OF_RANGE, "weir_tensor_create: ");
     desc = make_desc(WEIR_U8, 1, INT64_C(1) << 60, 0, 0); /* it can be said, but not had */
-    CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_RESOURCE_EXHAUSTED, "1152921504606846976");
-    desc = vector_desc(-1);
-    CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_INVALID_ARGUMENT, "dims[0] is -1");
+    CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_RESOURCE_EXHAUSTED, "1152921504606846976");
+    desc = vector_desc(-2);
+    CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_INVALID_ARGUMENT, "dims[0] is -2");
     desc = make_desc(WEIR_DTYPE_ANY, 1, 1, 0, 0);
-    CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_INVALID_ARGUMENT, "dtype");
+    CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_INVALID_ARGUMENT, "dtype");
     desc = make_desc(99, 1, 1, 0, 0);
-    CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_INVALID_ARGUMENT, "dtype is 99");
+    CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_INVALID_ARGUMENT, "dtype is 99");
     desc = make_desc(WEIR_F32, WEIR_MAX_RANK + 1, 1, 1, 1);
-    CHECK_CODE(weir_tensor_create(engine, &desc, &tensor), WEIR_INVALID_ARGUMENT, "rank is 9");
+    CHECK_CODE(weir_tensor_create(engine, &desc, NULL, &tensor), WEIR_INVALID_ARGUMENT, "rank is 9");
     desc = vector_desc(4);
-    CHECK_CODE(weir_tensor_create_from(engine, &desc, NULL, NULL, NULL, &tensor), WEIR_INVALID_ARGUMENT, "data");
+    CHECK_CODE(weir_tensor_create(engine, &desc, OVER(NULL), &tensor), WEIR_INVALID_ARGUMENT, "data");
     CHECK(tensor == NULL);
     weir_engine_release(engine);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 
+#include <stdbool.h>
+
 #include "base.h"
 
 typedef struct worker {

@@ -3,6 +3,8 @@
  * Pools that do the wrong thing with tasks.
  */
 
+#include <stdbool.h>
+
 #include "pools.h"
 
 static int32_t lossy_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {

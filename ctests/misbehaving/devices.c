@@ -3,6 +3,8 @@
  * A plug-in library with one kind of devices for each thing that a device can do wrong, and "honest".
  */
 
+#include <weir/device.h>
+
 #include "test_device.h"
 
 static const struct {

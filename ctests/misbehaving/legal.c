@@ -3,6 +3,8 @@
  * Pools that are odd and keep the contract.
  */
 
+#include <stdbool.h>
+
 #include "pools.h"
 
 static int32_t one(void *ctx) {

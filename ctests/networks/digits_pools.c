@@ -20,6 +20,8 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "check.h"
 #include "dataset.h"
@@ -99,7 +101,7 @@ static weir_program *compile(weir_engine *engine, int v) {
 
 static weir_tensor *tensor_over(weir_engine *engine, weir_tensor_desc desc, void *memory) {
     weir_tensor *tensor;
-    CHECK_OK(weir_tensor_create_from(engine, &desc, memory, NULL, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER(memory), &tensor));
     return tensor;
 }
 

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "alternate.h"
 #include "check.h"
@@ -45,7 +47,7 @@ static weir_engine *make_device(enum fault fault, uint64_t at) {
 
 static weir_tensor *over(weir_engine *engine, weir_tensor_desc desc, void *data) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create_from(engine, &desc, data, NULL, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER(data), &tensor));
     return tensor;
 }
 

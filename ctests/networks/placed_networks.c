@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "alternate.h"
 #include "check.h"
@@ -41,7 +43,7 @@ static struct outputs alone, found;
 
 static weir_tensor *over(weir_engine *engine, weir_tensor_desc desc, void *data) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create_from(engine, &desc, data, NULL, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &desc, OVER(data), &tensor));
     return tensor;
 }
 

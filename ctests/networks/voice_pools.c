@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
 
 #include "audio.h"
 #include "check.h"

@@ -8,6 +8,13 @@
 
 #include "abi_values.h"
 #include "weir.h"
+#include "weir/memory.h"
+#include "weir/ops.h"
+#include "weir/resource.h"
+#include "weir/inspect.h"
+#include "weir/device.h"
+#include "weir/cuda.h"
+#include "weir/testing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +63,17 @@ OFFSET(weir_allocator_vtable, allocate, 24);
 OFFSET(weir_allocator_vtable, deallocate, 32);
 OFFSET(weir_allocator_vtable, release, 40);
 
+SIZE(weir_memory, 72);
+OFFSET(weir_memory, struct_size, 0);
+OFFSET(weir_memory, source, 8);
+OFFSET(weir_memory, reserved, 12);
+OFFSET(weir_memory, data, 16);
+OFFSET(weir_memory, bytes, 24);
+OFFSET(weir_memory, release, 32);
+OFFSET(weir_memory, release_ctx, 40);
+OFFSET(weir_memory, buffer, 48);
+OFFSET(weir_memory, offset, 56);
+OFFSET(weir_memory, device, 64);
 SIZE(weir_memory_info, 144);
 OFFSET(weir_memory_info, struct_size, 0);
 OFFSET(weir_memory_info, limit, 8);
@@ -155,13 +173,26 @@ OFFSET(weir_failure, not_run_bytes, 1376);
 OFFSET(weir_failure, not_run, 1384);
 OFFSET(weir_failure, not_run_capacity, 1392);
 
-SIZE(weir_program_counters, 48);
-OFFSET(weir_program_counters, struct_size, 0);
-OFFSET(weir_program_counters, begun, 8);
-OFFSET(weir_program_counters, ended, 16);
-OFFSET(weir_program_counters, failed, 24);
-OFFSET(weir_program_counters, cancelled, 32);
-OFFSET(weir_program_counters, running, 40);
+SIZE(weir_program_info, 72);
+OFFSET(weir_program_info, struct_size, 0);
+OFFSET(weir_program_info, num_inputs, 8);
+OFFSET(weir_program_info, num_outputs, 16);
+OFFSET(weir_program_info, num_nodes, 24);
+OFFSET(weir_program_info, begun, 32);
+OFFSET(weir_program_info, ended, 40);
+OFFSET(weir_program_info, failed, 48);
+OFFSET(weir_program_info, cancelled, 56);
+OFFSET(weir_program_info, running, 64);
+SIZE(weir_port_info, 216);
+OFFSET(weir_port_info, struct_size, 0);
+OFFSET(weir_port_info, desc, 8);
+OFFSET(weir_port_info, engine, 80);
+OFFSET(weir_port_info, name, 88);
+SIZE(weir_kernel_info, 152);
+OFFSET(weir_kernel_info, struct_size, 0);
+OFFSET(weir_kernel_info, num_inputs, 8);
+OFFSET(weir_kernel_info, num_outputs, 16);
+OFFSET(weir_kernel_info, name, 24);
 
 SIZE(weir_notice, 40);
 OFFSET(weir_notice, struct_size, 0);

@@ -4,6 +4,8 @@
  */
 
 #include <pthread.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -48,7 +50,7 @@ static scene scene_create(pool_kind kind, atomic_int *destroyed, float *result) 
     s.event = make_event(s.engine, WEIR_EVENT_DEFAULT);
     s.in = make_tensor(s.engine, desc);
     fill(s.in, 3);
-    CHECK_OK(weir_tensor_create_from(s.engine, &desc, result, count_destroy, destroyed, &s.out));
+    CHECK_OK(weir_tensor_create(s.engine, &desc, OVER_UNTIL(result, count_destroy, destroyed), &s.out));
     weir_host_kernel_desc kernel = make_kernel_desc("negate", negate_compute, destroyed);
     kernel.destroy = count_destroy;
     kernel.num_inputs = kernel.num_outputs = 1;
@@ -173,7 +175,7 @@ static void test_settings_go_first(void) {
     weir_stream *stream = NULL;
     weir_kernel *kernel = NULL;
     weir_threadpool *pool = NULL;
-    char name[16];
+    weir_kernel_info info = {.struct_size = sizeof info};
     CHECK_OK(weir_threadpool_create_inline(&pool));
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &engine_attr));
     CHECK_OK(weir_engine_attr_set_threadpool(engine_attr, pool));
@@ -194,8 +196,8 @@ static void test_settings_go_first(void) {
     int32_t width = 0;
     CHECK_OK(weir_threadpool_get_num_threads(pool, &width));
     CHECK_EQ(width, 1);
-    CHECK_OK(weir_kernel_get_name(kernel, name, sizeof name, NULL));
-    CHECK(strcmp(name, "clip") == 0);
+    CHECK_OK(weir_kernel_get_info(kernel, &info));
+    CHECK(strcmp(info.name, "clip") == 0);
     weir_stream_release(stream);
     weir_kernel_release(kernel);
     check_released(&before);

@@ -5,6 +5,8 @@
  */
 
 #include <sys/wait.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 
@@ -72,7 +74,7 @@ static void check_refusals(inherited *i) {
     REFUSED(weir_program_run(i->program, NULL, &i->tensor, 1, &i->tensor, 1, NULL));
     REFUSED(weir_stream_create(i->engine, 0, NULL, &stream));
     REFUSED(weir_threadpool_create_inline(&pool));
-    REFUSED(weir_tensor_create(i->engine, &(weir_tensor_desc){.dtype = WEIR_F32}, &tensor));
+    REFUSED(weir_tensor_create(i->engine, &(weir_tensor_desc){.dtype = WEIR_F32}, NULL, &tensor));
     REFUSED(weir_tensor_retain(i->tensor));
     REFUSED(weir_run_options_set_no_wait(i->options, 1));
     REFUSED(weir_graph_add_input(i->graph, "z", &(weir_tensor_desc){.dtype = WEIR_F32}, &value));

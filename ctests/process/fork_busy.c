@@ -7,6 +7,10 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
+#include <stdbool.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 
@@ -118,7 +122,7 @@ static void child(void) {
     check_product();
     for (int round = 0; round < 2; round++) make_and_run(NULL);
     CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
-    CHECK_CODE(weir_tensor_create(inherited, &(weir_tensor_desc){.dtype = WEIR_F32}, &tensor), WEIR_FAILED_PRECONDITION,
+    CHECK_CODE(weir_tensor_create(inherited, &(weir_tensor_desc){.dtype = WEIR_F32}, NULL, &tensor), WEIR_FAILED_PRECONDITION,
                "engine is of the process that this one was forked from");
     CHECK_CODE(weir_threadpool_create_builtin(NULL, &pool), WEIR_FAILED_PRECONDITION, "was forked");
     CHECK_CODE(weir_threadpool_create_inline(&pool), WEIR_FAILED_PRECONDITION, "was forked");

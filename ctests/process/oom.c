@@ -7,6 +7,9 @@
 
 #include "interpose.h"
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 
 #if INTERPOSED
@@ -125,7 +128,7 @@ static weir_status make_devices(cast *c) {
     TRY(weir_event_create(c->engine, WEIR_EVENT_TIMING, &c->event));
     for (int i = 0; i < 4; i++) {
         weir_tensor_desc desc = i < 2 ? matrix_desc(8, 8) : i == 2 ? vector_desc(8) : matrix_desc(8, 8);
-        TRY(weir_tensor_create(c->engine, &desc, &c->tensors[i]));
+        TRY(weir_tensor_create(c->engine, &desc, NULL, &c->tensors[i]));
     }
 out:
     return status;

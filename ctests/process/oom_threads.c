@@ -8,6 +8,8 @@
 #include "interpose.h"
 
 #include <pthread.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 
@@ -89,12 +91,12 @@ static int make_objects(rig *r) {
     TRY(weir_event_create(r->device, WEIR_EVENT_DEFAULT, &r->event));
     TRY(weir_kernel_create_add(r->engine, NULL, NULL, &r->add));
     TRY(weir_kernel_create_add(r->device, NULL, NULL, &r->add_there));
-    TRY(weir_tensor_create(r->engine, &desc, &r->x));
-    TRY(weir_tensor_create(r->engine, &desc, &r->y));
-    TRY(weir_tensor_create(r->engine, &desc, &r->z));
-    TRY(weir_tensor_create(r->engine, &desc, &r->back));
-    TRY(weir_tensor_create(r->device, &desc, &r->there));
-    TRY(weir_tensor_create(r->device, &desc, &r->sum));
+    TRY(weir_tensor_create(r->engine, &desc, NULL, &r->x));
+    TRY(weir_tensor_create(r->engine, &desc, NULL, &r->y));
+    TRY(weir_tensor_create(r->engine, &desc, NULL, &r->z));
+    TRY(weir_tensor_create(r->engine, &desc, NULL, &r->back));
+    TRY(weir_tensor_create(r->device, &desc, NULL, &r->there));
+    TRY(weir_tensor_create(r->device, &desc, NULL, &r->sum));
     TRY(weir_graph_create("sums", &r->graph));
     TRY(weir_graph_add_input(r->graph, "x", &desc, &x));
     /* One thread's graph is so large that the lists of compile are, too. */

@@ -12,6 +12,8 @@
  */
 
 #include <pthread.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "make.h"
 #include "test_pools.h"

@@ -17,6 +17,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 enum { WIDE = 8, MARK = SYS_getppid };

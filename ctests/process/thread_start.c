@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <weir/inspect.h>
 
 #include "threads.h"
 

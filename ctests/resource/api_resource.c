@@ -5,6 +5,8 @@
  */
 
 #include <pthread.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 

@@ -3,6 +3,9 @@
  * Lookup tables: a vocabulary of words, and rows of floats by integer.
  */
 
+#include <weir/resource.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 
 static weir_resource *make_table(weir_engine *engine, const char *name, weir_table_key key, weir_tensor_desc row) {

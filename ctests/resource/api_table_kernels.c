@@ -4,6 +4,10 @@
  * their keys.
  */
 
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -34,9 +38,9 @@ typedef struct kernels {
 
 static kernels make_kernels(weir_engine *engine, weir_resource *table) {
     kernels k;
-    CHECK_OK(weir_kernel_create_table_find(engine, table, NULL, &k.find));
-    CHECK_OK(weir_kernel_create_table_insert(engine, table, NULL, &k.insert));
-    CHECK_OK(weir_kernel_create_table_size(engine, table, NULL, &k.size));
+    CHECK_OK(weir_kernel_create_table(engine, table, WEIR_TABLE_FIND, NULL, &k.find));
+    CHECK_OK(weir_kernel_create_table(engine, table, WEIR_TABLE_INSERT, NULL, &k.insert));
+    CHECK_OK(weir_kernel_create_table(engine, table, WEIR_TABLE_SIZE, NULL, &k.size));
     return k;
 }
 
@@ -78,15 +82,15 @@ static void on_streams(uint64_t stream_flags) {
     weir_kernel *none = NULL;
     weir_engine *other = make_engine(NULL), *device = NULL;
     weir_resource *words = make_table(engine, "words", WEIR_TABLE_KEY_BYTES);
-    CHECK_CODE(weir_kernel_create_table_find(engine, words, NULL, &none), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_kernel_create_table(engine, words, WEIR_TABLE_FIND, NULL, &none), WEIR_INVALID_ARGUMENT,
                "table 'words' of container 'default' has byte strings as keys, which no tensor has");
-    CHECK_CODE(weir_kernel_create_table_find(other, table, NULL, &none), WEIR_INVALID_ARGUMENT, "of another engine");
+    CHECK_CODE(weir_kernel_create_table(other, table, WEIR_TABLE_FIND, NULL, &none), WEIR_INVALID_ARGUMENT, "of another engine");
     CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, NULL, &device));
     weir_resource *there_too = make_table(device, "rows", WEIR_TABLE_KEY_INT64);
     const char refused[] = "engine emulated:0 has no kernels of tables, which are in the host's memory";
-    CHECK_CODE(weir_kernel_create_table_find(device, there_too, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_insert(device, there_too, NULL, &none), WEIR_UNIMPLEMENTED, refused);
-    CHECK_CODE(weir_kernel_create_table_size(device, there_too, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(device, there_too, WEIR_TABLE_FIND, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(device, there_too, WEIR_TABLE_INSERT, NULL, &none), WEIR_UNIMPLEMENTED, refused);
+    CHECK_CODE(weir_kernel_create_table(device, there_too, WEIR_TABLE_SIZE, NULL, &none), WEIR_UNIMPLEMENTED, refused);
     CHECK(none == NULL);
     weir_resource_release(there_too);
     weir_resource_release(words);

@@ -5,6 +5,10 @@
  */
 
 #include <pthread.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
 
 #include "test_pools.h"
 #include "variables.h"
@@ -53,7 +57,7 @@ static void test_streams(weir_threadpool *pool, uint64_t flags, uint64_t stream_
     CHECK_CODE(weir_enqueue(stream, k.assign, &small, 1, NULL, 0), WEIR_INVALID_ARGUMENT,
                "kernel 'variable_assign': input 0: expected s32[1000], got s32[7]");
     CHECK_CODE(weir_variable_read(variable, small), WEIR_INVALID_ARGUMENT, "tensor: expected s32[1000], got s32[7]");
-    CHECK_CODE(weir_kernel_create_variable_read(other, variable, NULL, &refused), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_kernel_create_variable(other, variable, WEIR_VARIABLE_READ, NULL, &refused), WEIR_INVALID_ARGUMENT,
                "variable is variable 'x' of container 'state', of another engine");
     /* The kernel does not keep it. */
     CHECK_OK(weir_resource_delete(engine, "state", "x"));
@@ -402,7 +406,7 @@ static void test_types(void) {
     }
     weir_tensor_desc truth = make_desc(WEIR_BOOL, 1, 3, 0, 0);
     weir_resource *flags = make_variable(engine, "flags", truth, WEIR_VARIABLE_EXCLUSIVE);
-    CHECK_CODE(weir_kernel_create_variable_assign_add(engine, flags, NULL, &refused), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_kernel_create_variable(engine, flags, WEIR_VARIABLE_ASSIGN_ADD, NULL, &refused), WEIR_INVALID_ARGUMENT,
                "variable 'flags' of container 'default': input 0: expected elements that are numbers, got bool[3]");
     weir_resource_release(flags);
     weir_kernel_release(sum);

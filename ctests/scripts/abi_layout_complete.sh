@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   abi_layout_complete.sh <weir.h> <abi_layout.c> <abi_values.h>
+#   abi_layout_complete.sh <weir_cdef.h> <abi_layout.c> <abi_values.h>
 #
 # They pin the size of every public struct, the offset of each of its members, and the value of every
 # enumerator: nothing can be added to the header without a line there.

@@ -74,7 +74,7 @@ class Tensor:
     def like(array, dtype):
         handle = c_void_p()
         desc = TensorDesc(dtype, array.ndim, (c_int64 * 8)(*array.shape))
-        call("weir_tensor_create", engine, byref(desc), byref(handle))
+        call("weir_tensor_create", engine, byref(desc), None, byref(handle))
         return Tensor(handle)
 
     @staticmethod

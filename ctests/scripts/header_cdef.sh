@@ -1,29 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   header_cdef.sh <weir.h> <libweir.so> <python>
+#   header_cdef.sh <weir_cdef.h> <libweir.so> <python>
 #
-# The header, preprocessed, can be read by the C parsers of other languages: Python's cffi declares all of it, and finds
-# each function in the library.
+# weir_cdef.h can be read by the C parsers of other languages: Python's cffi declares all of it, and finds each function
+# in the library.
 
 set -eu
 
-header=$1
+cdef=$1
 library=$2
 python=$3
 
 "$python" -c 'import cffi' 2>/dev/null || { echo "SKIPPED: Python has no cffi"; exit 77; }
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-# Such parsers know the standard types themselves, so the standard headers are empty here.
-for name in stdbool.h stddef.h stdint.h; do
-    : >"$work/$name"
-done
-"${CC:-cc}" -E -P -DWEIR_NODISCARD= -nostdinc "-I$work" "$header" >"$work/weir.cdef"
-
-"$python" - "$work/weir.cdef" "$library" <<'EOF'
+"$python" - "$cdef" "$library" <<'EOF'
 import re
 import sys
 import cffi

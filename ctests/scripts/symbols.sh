@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   symbols.sh <libweir.so> <weir.h> <soname>
+#   symbols.sh <libweir.so> <weir_cdef.h> <soname>
 #
 # What the library shows to the dynamic linker: it exports the functions of the header and nothing else, its soname is
 # <soname>, it is never unloaded, it needs only the C library and the compiler's runtime, and no symbol of a glibc later

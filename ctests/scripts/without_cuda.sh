@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   without_cuda.sh <libweir.so> <weir.h> <soname> <libweir.so with CUDA>
+#   without_cuda.sh <libweir.so> <weir_cdef.h> <soname> <libweir.so with CUDA>
 #
 # A library that was built without the feature `cuda` has the same functions, and those of CUDA's return UNIMPLEMENTED and speak of this build.
 # To the dynamic linker the feature is nothing: the same libraries are needed, the same functions exported, the same versions of glibc.

@@ -3,6 +3,8 @@
  * Asynchronous kernels: done at once, later, by other threads, twice, with errors; on every kind of pool and stream.
  */
 
+#include <weir/inspect.h>
+
 #include "later.h"
 
 enum { MOST = 64 };

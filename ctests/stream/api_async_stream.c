@@ -4,6 +4,8 @@
  * released meanwhile end when their work has; on every kind of pool.
  */
 
+#include <weir/inspect.h>
+
 #include "later.h"
 
 enum { LENGTH = 32 };

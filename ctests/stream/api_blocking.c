@@ -4,6 +4,7 @@
  */
 
 #include <pthread.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

@@ -3,13 +3,15 @@
  * Copies and fills on streams of the host's: what they do, in which order, and what is refused.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 
 static const weir_tensor_desc FOUR = {.dtype = WEIR_F32, .rank = 1, .dims = {4}};
 
 static weir_tensor *four(weir_engine *engine, float *memory) {
     weir_tensor *tensor = NULL;
-    CHECK_OK(weir_tensor_create_from(engine, &FOUR, memory, NULL, NULL, &tensor));
+    CHECK_OK(weir_tensor_create(engine, &FOUR, OVER(memory), &tensor));
     return tensor;
 }
 
@@ -34,12 +36,12 @@ static void refusals(weir_engine *engine) {
     const weir_tensor_desc two = {.dtype = WEIR_F32, .rank = 1, .dims = {2}};
     weir_tensor *x = four(engine, a), *half_over = four(engine, a + 2), *short_one = NULL, *open_one = NULL;
     weir_stream *stream = NULL;
-    CHECK_OK(weir_tensor_create(engine, &two, &short_one));
+    CHECK_OK(weir_tensor_create(engine, &two, NULL, &short_one));
     CHECK_OK(weir_stream_create(engine, 0, NULL, &stream));
     CHECK_CODE(weir_enqueue_copy(stream, x, short_one), WEIR_INVALID_ARGUMENT, "target: expected f32[4] as source is, got f32[2]");
     CHECK_CODE(weir_enqueue_copy(stream, x, half_over), WEIR_INVALID_ARGUMENT, "target shares memory with source");
     const weir_tensor_desc any = {.dtype = WEIR_F32, .rank = 1, .dims = {WEIR_DIM_DYNAMIC}};
-    CHECK_OK(weir_tensor_create_dynamic(engine, &any, &open_one));
+    CHECK_OK(weir_tensor_create(engine, &any, NULL, &open_one));
     CHECK_CODE(weir_enqueue_copy(stream, open_one, x), WEIR_INVALID_ARGUMENT, "source is a dynamic tensor");
     CHECK_CODE(weir_enqueue_fill(stream, open_one, 1), WEIR_INVALID_ARGUMENT, "tensor is a dynamic tensor");
     weir_tensor_release(open_one);

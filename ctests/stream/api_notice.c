@@ -10,6 +10,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "later.h"
 #include "threads.h"

@@ -4,6 +4,8 @@
  */
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

@@ -3,6 +3,8 @@
  * Errors of asynchronous streams: they come late, stay, skip what is behind them, are reported once, can be cleared.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "test_pools.h"
 

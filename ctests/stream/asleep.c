@@ -7,6 +7,9 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <weir/task_group.h>
+#include <weir/ops.h>
+#include <weir/testing.h>
 
 #include "make.h"
 #include "test_pools.h"

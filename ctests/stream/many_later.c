@@ -5,6 +5,9 @@
  * worker of a pool the wait is refused.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "later.h"
 
 enum { MOST = 24 };

@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

@@ -5,6 +5,8 @@
  */
 
 #include <pthread.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
 
 #include "make.h"
 #include "test_device.h"

@@ -5,6 +5,10 @@
  */
 
 #include <pthread.h>
+#include <weir/ops.h>
+#include <weir/resource.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "make.h"
 

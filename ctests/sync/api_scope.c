@@ -4,6 +4,8 @@
  * time.
  */
 
+#include <weir/inspect.h>
+
 #include "make.h"
 
 enum { ENGINES = 3 };

@@ -4,6 +4,9 @@
  * done all the same, and nothing is left behind.
  */
 
+#include <weir/inspect.h>
+#include <weir/testing.h>
+
 #include "make.h"
 #include "../misbehaving/pools.h"
 

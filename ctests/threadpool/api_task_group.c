@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/task_group.h>
+#include <weir/inspect.h>
 
 #include "make.h"
 #include "test_pools.h"

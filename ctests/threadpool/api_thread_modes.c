@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
+#include <weir/inspect.h>
 
 #include "test_pools.h"
 #include "threads.h"

@@ -5,6 +5,8 @@
  */
 
 #include <pthread.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "test_pools.h"
 #include "threads.h"

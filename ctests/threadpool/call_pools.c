@@ -6,6 +6,9 @@
 
 #include "interpose.h"
 
+#include <stdbool.h>
+#include <weir/inspect.h>
+
 enum { WIDTH = 3, POOLS = 100, CROWD = 40 };
 
 typedef struct context {

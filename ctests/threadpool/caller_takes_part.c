@@ -5,6 +5,8 @@
  * way out. Each run ends, with the right numbers.
  */
 
+#include <stdbool.h>
+
 #include "later.h"
 
 enum { THREADS = 2, MOST_NODES = 48, RUNS = 12 };

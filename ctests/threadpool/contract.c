@@ -3,6 +3,9 @@
  * What weir owes a pool: one function for each clause W1 to W15 of docs/threadpool.md, through the public calls.
  */
 
+#include <weir/ops.h>
+#include <weir/inspect.h>
+
 #include "make.h"
 #include "spy.h"
 #include "test_pools.h"

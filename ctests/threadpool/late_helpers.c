@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/inspect.h>
 
 #include "check.h"
 

@@ -8,6 +8,7 @@
  */
 
 #include <stdatomic.h>
+#include <weir/inspect.h>
 
 #include "check.h"
 

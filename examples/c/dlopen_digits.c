@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <weir.h>
+#include <weir/ops.h>
 
 #include "dataset.h"
 
@@ -31,7 +32,7 @@
     X(weir_last_error_message)     \
     X(weir_engine_create)          \
     X(weir_engine_release)         \
-    X(weir_tensor_create_from)     \
+    X(weir_tensor_create)          \
     X(weir_tensor_release)         \
     X(weir_kernel_create_matmul)   \
     X(weir_kernel_create_softmax)  \
@@ -88,7 +89,7 @@ static weir_value add_constant(weir_graph *graph, weir_engine *engine, const cha
                                float *data) {
     weir_tensor *tensor;
     weir_value value;
-    CHECK(api.weir_tensor_create_from(engine, &desc, data, NULL, NULL, &tensor));
+    CHECK(api.weir_tensor_create(engine, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data}, &tensor));
     CHECK(api.weir_graph_add_constant(graph, name, tensor, &value));
     api.weir_tensor_release(tensor);
     return value;
@@ -149,8 +150,8 @@ static void classify(const struct dataset *data, int32_t *classes) {
     weir_engine *engine;
     weir_tensor *input, *output;
     CHECK(api.weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
-    CHECK(api.weir_tensor_create_from(engine, &scans, data->pixels, NULL, NULL, &input));
-    CHECK(api.weir_tensor_create_from(engine, &results, classes, NULL, NULL, &output));
+    CHECK(api.weir_tensor_create(engine, &scans, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data->pixels}, &input));
+    CHECK(api.weir_tensor_create(engine, &results, &(weir_memory){.struct_size = sizeof(weir_memory), .data = classes}, &output));
     weir_program *program = compile(data, engine);
     CHECK(api.weir_program_run(program, NULL, &input, 1, &output, 1, NULL));
     api.weir_program_release(program);

@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
 
 #include "dataset.h"
 #include "network.h"
@@ -124,10 +125,10 @@ static void open_client(struct client *client, struct server *server, weir_engin
     const weir_notice notice = {.struct_size = sizeof notice, .notify = answer_ready, .ctx = client};
     client->server = server;
     CHECK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &client->stream));
-    CHECK(weir_tensor_create(engine, &scan, &client->input));
+    CHECK(weir_tensor_create(engine, &scan, NULL, &client->input));
     for (int o = 0; o < NETWORK_OUTPUTS; o++) {
         const weir_tensor_desc desc = network_output_desc(o, 1);
-        CHECK(weir_tensor_create(engine, &desc, &client->outputs[o]));
+        CHECK(weir_tensor_create(engine, &desc, NULL, &client->outputs[o]));
     }
     CHECK(weir_run_options_create(&client->options));
     CHECK(weir_run_options_set_notice(client->options, &notice));

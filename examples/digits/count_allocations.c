@@ -31,6 +31,7 @@ uint64_t allocations_so_far(void) {
 
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

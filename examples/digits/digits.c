@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
 
 #include "weir_check.h"
 #include "count_allocations.h"
@@ -100,7 +101,7 @@ static void open_engine(struct demo *demo) {
 
 static weir_tensor *tensor_over(struct demo *demo, weir_tensor_desc desc, void *data) {
     weir_tensor *tensor;
-    CHECK(weir_tensor_create_from(demo->engine, &desc, data, NULL, NULL, &tensor));
+    CHECK(weir_tensor_create(demo->engine, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data}, &tensor));
     return tensor;
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <weir/ops.h>
 
 #include "weir_check.h"
 
@@ -13,7 +14,7 @@ static weir_value add_constant(weir_graph *graph, weir_engine *engine, const cha
                                float *data) {
     weir_tensor *tensor;
     weir_value value;
-    CHECK(weir_tensor_create_from(engine, desc, data, NULL, NULL, &tensor));
+    CHECK(weir_tensor_create(engine, desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data}, &tensor));
     CHECK(weir_graph_add_constant(graph, name, tensor, &value));
     weir_tensor_release(tensor); /* the graph holds it now */
     return value;

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/device.h>
 
 #include "dataset.h"
 #include "weir_check.h"
@@ -27,14 +29,14 @@ struct network {
 /* A tensor over memory of this program's, for copies. */
 static weir_tensor *over(weir_engine *cpu, const weir_tensor_desc *desc, void *data) {
     weir_tensor *tensor;
-    CHECK(weir_tensor_create_from(cpu, desc, data, NULL, NULL, &tensor));
+    CHECK(weir_tensor_create(cpu, desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data}, &tensor));
     return tensor;
 }
 
 /* A tensor on the engine with the content of an array. */
 static weir_tensor *uploaded(struct network *network, weir_engine *cpu, const weir_tensor_desc *desc, float *data) {
     weir_tensor *here = over(cpu, desc, data), *there;
-    CHECK(weir_tensor_create(network->engine, desc, &there));
+    CHECK(weir_tensor_create(network->engine, desc, NULL, &there));
     CHECK(weir_enqueue_copy(network->stream, here, there));
     CHECK(weir_stream_synchronize(network->stream, WEIR_TIMEOUT_INFINITE));
     weir_tensor_release(here);
@@ -43,7 +45,7 @@ static weir_tensor *uploaded(struct network *network, weir_engine *cpu, const we
 
 static void add_step(struct network *network, weir_kernel *kernel, const weir_tensor_desc *output) {
     network->kernels[network->num_steps++] = kernel;
-    CHECK(weir_tensor_create(network->engine, output, &network->values[network->num_steps]));
+    CHECK(weir_tensor_create(network->engine, output, NULL, &network->values[network->num_steps]));
 }
 
 static void network_make(struct network *network, weir_engine *engine, weir_engine *cpu, const struct dataset *dataset) {

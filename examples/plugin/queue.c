@@ -5,8 +5,10 @@
 #include "remote.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
+#include <weir/device.h>
 
 static uint64_t now_ns(void) {
     struct timespec now;

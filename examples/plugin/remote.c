@@ -6,9 +6,12 @@
  */
 #include "remote.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/ops.h>
+#include <weir/device.h>
 
 enum { DEVICES = 2 };
 

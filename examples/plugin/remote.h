@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include <weir.h>
+#include <weir/device.h>
 
 #include "process.h"
 #include "space.h"

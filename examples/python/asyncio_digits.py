@@ -11,54 +11,16 @@ digits are read right, or a request is not answered.
 """
 
 import asyncio
-import ctypes
 import os
 import pathlib
 import sys
-from ctypes import POINTER, Structure, byref
-from ctypes import c_float, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import byref, c_float, c_int32, c_void_p
 
-import digits
-from digits import GOAL, WEIR_F32, WEIR_S32, Dataset, Network, WeirError, builtin_pool, create, desc, open_library
+import weir_ctypes
+from digits import GOAL, Dataset, Network, builtin_pool, desc, over
+from weir_ctypes import WeirError, create, sized
 
-WEIR_STREAM_ASYNCHRONOUS = 1
 CLIENTS, ROUNDS = 4, 5
-
-
-class Notice(Structure):
-    """weir_notice; without a function, so that only the eventfd is raised."""
-
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("notify", c_void_p),
-        ("ctx", c_void_p),
-        ("release", c_void_p),
-        ("event_fd", c_int32),
-        ("reserved", c_uint32),
-    ]
-
-
-digits.STATUS_FUNCTIONS.update(
-    {
-        "weir_stream_create": [c_void_p, c_uint64, c_void_p, POINTER(c_void_p)],
-        "weir_run_options_create": [POINTER(c_void_p)],
-        "weir_run_options_set_notice": [c_void_p, POINTER(Notice)],
-        "weir_program_start": [
-            c_void_p,
-            c_void_p,
-            POINTER(c_void_p),
-            c_size_t,
-            POINTER(c_void_p),
-            c_size_t,
-            c_void_p,
-            POINTER(c_void_p),
-        ],
-        "weir_run_query": [c_void_p, POINTER(c_int32)],
-        "weir_run_synchronize": [c_void_p, c_uint64],
-        "weir_run_cancel": [c_void_p],
-    }
-)
-digits.VOID_FUNCTIONS += ["weir_stream_release", "weir_run_options_destroy", "weir_run_release"]
 
 
 class Runs:
@@ -68,7 +30,7 @@ class Runs:
         self.weir, self.under_way = weir, {}
         self.event_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.options = create(weir.weir_run_options_create)
-        notice = Notice(struct_size=ctypes.sizeof(Notice), event_fd=self.event_fd)
+        notice = sized(weir.weir_notice, event_fd=self.event_fd)  # no function: only the eventfd is raised
         weir.weir_run_options_set_notice(self.options, byref(notice))
         asyncio.get_running_loop().add_reader(self.event_fd, self._some_are_over)
 
@@ -107,15 +69,15 @@ class Client:
     def __init__(self, weir, network):
         data, engine = network.data, network.engine
         self.weir, self.network = weir, network
-        self.stream = create(weir.weir_stream_create, engine, WEIR_STREAM_ASYNCHRONOUS, None)
+        self.stream = create(weir.weir_stream_create, engine, weir.WEIR_STREAM_ASYNCHRONOUS, None)
         width = data.sizes[-1]
         self.logits, self.classes = (c_float * (data.count * width))(), (c_int32 * data.count)()
         self.tensors = [
-            create(weir.weir_tensor_create_from, engine, byref(shape), array, None, None)
+            create(weir.weir_tensor_create, engine, byref(shape), over(weir, array))
             for shape, array in [
-                (desc(WEIR_F32, data.count, data.sizes[0]), data.pixels),
-                (desc(WEIR_F32, data.count, width), self.logits),
-                (desc(WEIR_S32, data.count), self.classes),
+                (desc(weir, weir.WEIR_F32, data.count, data.sizes[0]), data.pixels),
+                (desc(weir, weir.WEIR_F32, data.count, width), self.logits),
+                (desc(weir, weir.WEIR_S32, data.count), self.classes),
             ]
         ]
 
@@ -165,7 +127,7 @@ def main():
         sys.exit(__doc__)
     beside = pathlib.Path(__file__).resolve().parent.parent / "digits"
     data = Dataset(pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else beside)
-    weir = open_library(library)
+    weir = weir_ctypes.load(library)
     pool = builtin_pool(weir, 2)
     network = Network(weir, data, pool)
     accuracies, cancelled, turns = asyncio.run(serve(weir, network))

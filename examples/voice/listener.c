@@ -24,7 +24,7 @@ struct listener {
 
 static weir_tensor *tensor_over(weir_engine *engine, weir_tensor_desc desc, void *data) {
     weir_tensor *tensor;
-    CHECK(weir_tensor_create_from(engine, &desc, data, NULL, NULL, &tensor));
+    CHECK(weir_tensor_create(engine, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data}, &tensor));
     return tensor;
 }
 

@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <weir/control.h>
+#include <weir/ops.h>
 
 #include "weir_check.h"
 
@@ -29,7 +31,7 @@ static weir_value add_tensor(struct builder *b, const char *name, const weir_ten
     weir_tensor *tensor;
     weir_value value;
     /* A constant is only read. */
-    CHECK(weir_tensor_create_from(b->engine, desc, (void *)(uintptr_t)data, NULL, NULL, &tensor));
+    CHECK(weir_tensor_create(b->engine, desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = (void *)(uintptr_t)data}, &tensor));
     CHECK(weir_graph_add_constant(b->graph, name, tensor, &value));
     weir_tensor_release(tensor); /* the graph holds it now */
     return value;

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include <weir.h>
+#include <weir/inspect.h>
 
 #include "audio.h"
 #include "count_allocations.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "device.h"
 #include "handle.hpp"
 
 namespace weir {

@@ -13,6 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "memory.h"
+#include "inspect.h"
+#include "device.h"
+#include "cuda.h"
+#include "testing.h"
 #include "threadpool.hpp"
 
 namespace weir {

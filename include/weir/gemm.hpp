@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "ops.h"
 #include "threadpool.hpp"
 
 namespace weir {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "control.h"
+#include "inspect.h"
 #include "kernel.hpp"
 
 namespace weir {
@@ -110,14 +112,22 @@ public:
         return weir::run(raw);
     }
 
-    weir_tensor_desc input_desc(std::size_t i) const {
-        return detail::value<weir_tensor_desc>(weir_program_get_input_desc, get(), i);
+    weir_program_info info() const {
+        auto info = sized<weir_program_info>();
+        check(weir_program_get_info(*this, &info));
+        return info;
     }
-    weir_tensor_desc output_desc(std::size_t i) const {
-        return detail::value<weir_tensor_desc>(weir_program_get_output_desc, get(), i);
-    }
+    weir_port_info input(std::size_t i) const { return port(WEIR_PORT_INPUT, i); }
+    weir_port_info output(std::size_t i) const { return port(WEIR_PORT_OUTPUT, i); }
     std::string dump(weir_dump_format format) const {
         return detail::text(weir_program_dump, get(), format);
+    }
+
+private:
+    weir_port_info port(weir_port_kind kind, std::size_t i) const {
+        auto info = sized<weir_port_info>();
+        check(weir_program_get_port(*this, kind, i, &info));
+        return info;
     }
 };
 

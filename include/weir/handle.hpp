@@ -14,6 +14,10 @@
 #include <vector>
 
 #include "../weir.h"
+#include "memory.h"
+#include "task_group.h"
+#include "ops.h"
+#include "resource.h"
 
 namespace weir {
 
@@ -79,7 +83,7 @@ inline void drop(weir_graph *p) noexcept { weir_graph_destroy(p); }
 inline void drop(weir_compile_options *p) noexcept { weir_compile_options_destroy(p); }
 inline void drop(weir_run_options *p) noexcept { weir_run_options_destroy(p); }
 
-// Reads a text through the (buffer, capacity, out_length) protocol: text(weir_kernel_get_name, kernel).
+// Reads a text through the (buffer, capacity, out_length) protocol: text(weir_engine_get_name, engine).
 template <class Call, class... Args>
 std::string text(Call call, Args... args) {
     std::string buffer(256, '\0');

@@ -13,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "memory.h"
+#include "ops.h"
+#include "cuda.h"
 #include "engine.hpp"
 
 namespace weir {
@@ -28,15 +31,36 @@ inline weir_tensor_desc desc(weir_dtype dtype, std::initializer_list<std::int64_
     return desc;
 }
 
+namespace detail {
+
+// Memory of the caller's; `release`, if there is one, is called with `ctx` when nothing uses it any more.
+inline weir_memory over(void *data, weir_destroy_fn release = nullptr, void *ctx = nullptr) {
+    auto from = sized<weir_memory>();
+    from.data = data;
+    from.release = release;
+    from.release_ctx = ctx;
+    return from;
+}
+
+inline weir_memory pinned_for(weir_engine *device) {
+    auto from = sized<weir_memory>();
+    from.source = WEIR_MEMORY_PINNED;
+    from.device = device;
+    return from;
+}
+
+} // namespace detail
+
 /// Memory without a shape, which tensors lie in.
 class buffer : public shared<weir_buffer> {
 public:
     using shared::shared;
     buffer() noexcept = default;
-    buffer(const weir::engine &on, std::size_t bytes) { check(weir_buffer_create(on, bytes, out())); }
+    buffer(const weir::engine &on, std::size_t bytes) { check(weir_buffer_create(on, bytes, nullptr, out())); }
     /// Memory of yours, which lives until the buffer, the tensors on it and all work on these are gone.
     buffer(const weir::engine &on, void *data, std::size_t bytes) {
-        check(weir_buffer_import(on, data, bytes, nullptr, nullptr, out()));
+        const auto from = detail::over(data);
+        check(weir_buffer_create(on, bytes, &from, out()));
     }
     /// Memory that weir gives back by calling release(), once, on any thread.
     template <class F>
@@ -47,13 +71,15 @@ public:
             static_cast<void>(owner::call(self));
             owner::destroy(self);
         };
-        check(weir_buffer_import(on, data, bytes, call, held.get(), out()));
+        const auto from = detail::over(data, call, held.get());
+        check(weir_buffer_create(on, bytes, &from, out()));
         static_cast<void>(held.release());
     }
     /// In memory of the host's that copies by `device` go straight from and to; `on` is a CPU engine.
     static buffer pinned(const weir::engine &on, std::size_t bytes, const weir::engine &device) {
         buffer made;
-        check(weir_buffer_create_pinned(on, bytes, device, made.out()));
+        const auto from = detail::pinned_for(device);
+        check(weir_buffer_create(on, bytes, &from, made.out()));
         return made;
     }
     /// Has its memory, which may be yours, pinned for copies by `device` until it ends.
@@ -73,15 +99,20 @@ public:
     using shared::shared;
     tensor() noexcept = default;
     tensor(const weir::engine &on, const weir_tensor_desc &desc) {
-        check(weir_tensor_create(on, &desc, out()));
+        check(weir_tensor_create(on, &desc, nullptr, out()));
     }
     /// On the bytes of a buffer from `offset` on, as they are.
     tensor(const buffer &on, const weir_tensor_desc &desc, std::size_t offset = 0) {
-        check(weir_tensor_create_on_buffer(on, &desc, offset, out()));
+        auto from = sized<weir_memory>();
+        from.source = WEIR_MEMORY_BUFFER;
+        from.buffer = on;
+        from.offset = offset;
+        check(weir_tensor_create(on.engine(), &desc, &from, out()));
     }
     /// Over memory that lives until the tensor and all work on it are gone.
     tensor(const weir::engine &on, const weir_tensor_desc &desc, void *data) {
-        check(weir_tensor_create_from(on, &desc, data, nullptr, nullptr, out()));
+        const auto from = detail::over(data);
+        check(weir_tensor_create(on, &desc, &from, out()));
     }
     /// Over memory that weir gives back by calling release(), once, on any thread.
     template <class F>
@@ -92,14 +123,16 @@ public:
             static_cast<void>(owner::call(self));
             owner::destroy(self);
         };
-        check(weir_tensor_create_from(on, &desc, data, call, held.get(), out()));
+        const auto from = detail::over(data, call, held.get());
+        check(weir_tensor_create(on, &desc, &from, out()));
         static_cast<void>(held.release());
     }
 
     /// Of zeros, in memory of the host's that copies by `device` go straight from and to; `on` is a CPU engine.
     static tensor pinned(const weir::engine &on, const weir_tensor_desc &desc, const weir::engine &device) {
         tensor made;
-        check(weir_tensor_create_pinned(on, &desc, device, made.out()));
+        const auto from = detail::pinned_for(device);
+        check(weir_tensor_create(on, &desc, &from, made.out()));
         return made;
     }
     bool is_pinned(const weir::engine &device) const {
@@ -377,11 +410,14 @@ public:
         return builtin(weir_kernel_create_argmax, on, &desc, attr);
     }
 
-    std::string name() const {
-        return detail::text(weir_kernel_get_name, get());
+    weir_kernel_info info() const {
+        auto info = sized<weir_kernel_info>();
+        check(weir_kernel_get_info(*this, &info));
+        return info;
     }
-    std::size_t num_inputs() const { return arity().first; }
-    std::size_t num_outputs() const { return arity().second; }
+    std::string name() const { return info().name; }
+    std::size_t num_inputs() const { return info().num_inputs; }
+    std::size_t num_outputs() const { return info().num_outputs; }
     /// What the outputs look like for inputs of these types and shapes.
     std::vector<weir_tensor_desc> infer(list<weir_tensor_desc> inputs) const {
         std::vector<weir_tensor_desc> outputs(num_outputs());
@@ -439,11 +475,6 @@ private:
         kernel kernel;
         check(create(on, desc, attr, kernel.out()));
         return kernel;
-    }
-    std::pair<std::size_t, std::size_t> arity() const {
-        std::pair<std::size_t, std::size_t> arity;
-        check(weir_kernel_get_arity(*this, &arity.first, &arity.second));
-        return arity;
     }
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "resource.h"
 #include "kernel.hpp"
 
 namespace weir {
@@ -121,20 +122,19 @@ public:
     // Kernels of this variable.
 
     kernel reader(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
-        return make(weir_kernel_create_variable_read, on, attr);
+        return make(WEIR_VARIABLE_READ, on, attr);
     }
     kernel assigner(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
-        return make(weir_kernel_create_variable_assign, on, attr);
+        return make(WEIR_VARIABLE_ASSIGN, on, attr);
     }
     kernel adder(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
-        return make(weir_kernel_create_variable_assign_add, on, attr);
+        return make(WEIR_VARIABLE_ASSIGN_ADD, on, attr);
     }
 
 private:
-    template <class Create>
-    kernel make(Create create, const engine &on, const kernel_attr &attr) const {
+    kernel make(weir_variable_op op, const engine &on, const kernel_attr &attr) const {
         weir_kernel *raw = nullptr;
-        check(create(on, get(), attr, &raw));
+        check(weir_kernel_create_variable(on, get(), op, attr, &raw));
         return kernel(raw);
     }
 };

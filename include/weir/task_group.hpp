@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "task_group.h"
 #include "callback.hpp"
 #include "threadpool.hpp"
 

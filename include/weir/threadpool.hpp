@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "inspect.h"
+#include "testing.h"
 #include "callback.hpp"
 
 namespace weir {

@@ -1,4 +1,6 @@
 //! Recurrent cells: descriptors.
+//!
+//! Chapter: Recurrent cells.
 #![forbid(unsafe_code)]
 
 /// How the blocks of the weights and biases of a cell are ordered.

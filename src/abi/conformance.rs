@@ -1,4 +1,6 @@
 //! The conformance checks: of a host's pool, and of devices.
+//!
+//! Chapter: Conformance.
 use std::ffi::{c_char, c_void};
 
 /// The verdict of weir_threadpool_conformance and weir_device_conformance on a clause.

@@ -1,7 +1,11 @@
 //! Convolution and pooling: descriptors.
+//!
+//! Chapter: Convolution.
 #![forbid(unsafe_code)]
 
 /// A function applied to each element of a result before it is stored.
+///
+/// Chapter: Products.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_activation_value {
@@ -20,6 +24,8 @@ pub enum weir_activation_value {
 }
 
 /// An activation: one of enum weir_activation_value.
+///
+/// Chapter: Products.
 pub type weir_activation = u32;
 
 /// How the dimensions of images and signals are ordered.

@@ -1,4 +1,6 @@
 //! Types of CUDA devices.
+//!
+//! Chapter: CUDA.
 #![forbid(unsafe_code)]
 
 use super::{weir_destroy_fn, weir_infer_fn, weir_tensor_desc};

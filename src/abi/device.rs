@@ -1,4 +1,6 @@
 //! Devices that a plug-in brings, as a vtable of C functions.
+//!
+//! Chapter: Device.
 use super::kernel::weir_infer_fn;
 use super::recipe::weir_device_recipe;
 use super::recording::{weir_device_address, weir_device_launch, weir_device_recording, weir_device_work};
@@ -116,6 +118,8 @@ pub struct weir_device_stream_attr {
 }
 
 /// A kernel that only the device of an engine knows, by its name.
+///
+/// Chapter: Kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_named_kernel_desc {

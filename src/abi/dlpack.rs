@@ -1,7 +1,8 @@
 //! DLPack: the structs of its specification, and flags.
 //!
-//! The structs are not in weir.h, which only names them: a program that exchanges tensors has dlpack.h, or takes
-//! weir/dlpack.h.
+//! The structs in weir/dlpack.h are not made from these: dlpack.h may have come first.
+//!
+//! Chapter: Exchange.
 #![allow(non_snake_case)]
 use std::ffi::c_void;
 

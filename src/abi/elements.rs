@@ -1,4 +1,6 @@
 //! Elementwise kernels.
+//!
+//! Chapter: Elements.
 #![forbid(unsafe_code)]
 use super::tensor::weir_dtype;
 

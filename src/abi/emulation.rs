@@ -1,4 +1,6 @@
 //! Emulated devices: settings and counters.
+//!
+//! Chapter: Emulated devices.
 #![forbid(unsafe_code)]
 use std::ffi::c_char;
 

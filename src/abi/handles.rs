@@ -1,4 +1,6 @@
 //! Opaque handle types. The objects behind them live in the rooms; `ffi` does the casts.
+//!
+//! Chapter: Objects.
 #![forbid(unsafe_code)]
 
 /// A thread pool of the host (or one of the reference pools). All CPU work runs on such a pool or in the calling
@@ -11,6 +13,8 @@ pub struct weir_threadpool_attr {
     _opaque: [u8; 0],
 }
 /// Tasks that are spawned while others run, and waited for together. Shared: create, retain, release.
+///
+/// Chapter: Task group.
 pub struct weir_task_group {
     _opaque: [u8; 0],
 }
@@ -28,6 +32,8 @@ pub struct weir_engine_attr {
     _opaque: [u8; 0],
 }
 /// A host-provided allocator that engines take their memory from. Shared: create, retain, release.
+///
+/// Chapter: Memory.
 pub struct weir_allocator {
     _opaque: [u8; 0],
 }
@@ -56,6 +62,8 @@ pub struct weir_kernel {
     _opaque: [u8; 0],
 }
 /// Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release.
+///
+/// Chapter: Products.
 pub struct weir_packed_weights {
     _opaque: [u8; 0],
 }
@@ -95,6 +103,8 @@ pub struct weir_run {
 }
 /// An object that an engine keeps by name: a variable, a lookup table, a host object. Shared: create or look up,
 /// retain, release.
+///
+/// Chapter: Resources.
 pub struct weir_resource {
     _opaque: [u8; 0],
 }

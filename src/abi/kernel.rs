@@ -1,4 +1,6 @@
 //! Kernels: descriptors and callback types; and the integers that name parts of a graph.
+//!
+//! Chapter: Kernel.
 use super::conv::weir_activation;
 use super::handles::{weir_completion, weir_kernel_context, weir_packed_weights};
 use super::tensor::weir_tensor_desc;
@@ -93,6 +95,8 @@ pub enum weir_kernel_flags {
 /// (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
+///
+/// Chapter: Products.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_matmul_desc {
@@ -110,6 +114,8 @@ pub struct weir_matmul_desc {
 }
 
 /// Flags of weir_matmul_desc.
+///
+/// Chapter: Products.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_matmul_flags {
@@ -134,6 +140,8 @@ pub enum weir_matmul_flags {
 
 /// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
 /// f32. Inputs: a, b. Output: a + b.
+///
+/// Chapter: Elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_add_desc {
@@ -142,6 +150,8 @@ pub struct weir_add_desc {
 }
 
 /// Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x.
+///
+/// Chapter: Elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_relu_desc {
@@ -151,6 +161,8 @@ pub struct weir_relu_desc {
 
 /// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
 /// as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+///
+/// Chapter: Rows and columns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_softmax_desc {
@@ -165,6 +177,8 @@ pub struct weir_softmax_desc {
 }
 
 /// Flags of weir_softmax_desc.
+///
+/// Chapter: Rows and columns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_softmax_flags {
@@ -174,6 +188,8 @@ pub enum weir_softmax_flags {
 
 /// Index of the greatest element along one axis; the first of equals, and the first NaN if there is one.
 /// Input: x, f32. Output: s32, the shape of x without the axis.
+///
+/// Chapter: Rows and columns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_argmax_desc {
@@ -186,15 +202,23 @@ pub struct weir_argmax_desc {
 }
 
 /// A value in a graph under construction: one output of one node. Meaningful only for the graph that gave it.
+///
+/// Chapter: Graph.
 pub type weir_value = u64;
 
 /// A node in a graph under construction. Meaningful only for the graph that gave it.
+///
+/// Chapter: Graph.
 pub type weir_node = u64;
 
 /// A text format of reports: one of enum weir_report_format_value.
+///
+/// Chapter: Drawings and reports.
 pub type weir_report_format = u32;
 
 /// Text formats of reports.
+///
+/// Chapter: Drawings and reports.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_report_format_value {
@@ -205,6 +229,8 @@ pub enum weir_report_format_value {
 }
 
 /// Values of weir_graph_set_forwarding other than the index of an input.
+///
+/// Chapter: Graph.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_forwarding_value {
@@ -216,9 +242,13 @@ pub enum weir_forwarding_value {
 }
 
 /// Where a node runs: one of enum weir_placement_value.
+///
+/// Chapter: Graph.
 pub type weir_placement = u32;
 
 /// How the engine of a node is chosen.
+///
+/// Chapter: Graph.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_placement_value {
@@ -234,9 +264,13 @@ pub enum weir_placement_value {
 }
 
 /// A text format for dumps: one of enum weir_dump_format_value.
+///
+/// Chapter: Drawings and reports.
 pub type weir_dump_format = u32;
 
 /// Text formats for dumps.
+///
+/// Chapter: Drawings and reports.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_dump_format_value {
@@ -244,4 +278,18 @@ pub enum weir_dump_format_value {
     WEIR_DUMP_DOT = 1,
     /// JSON (RFC 8259).
     WEIR_DUMP_JSON = 2,
+}
+
+/// A kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_kernel_info {
+    /// sizeof(weir_kernel_info), set by the caller before the call.
+    pub struct_size: usize,
+    /// Number of inputs.
+    pub num_inputs: usize,
+    /// Number of outputs.
+    pub num_outputs: usize,
+    /// Its name, NUL-terminated UTF-8, cut if too long.
+    pub name: [std::ffi::c_char; 128],
 }

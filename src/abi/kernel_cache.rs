@@ -1,4 +1,6 @@
 //! Counters of the kernel cache.
+//!
+//! Chapter: Kernel cache.
 #![forbid(unsafe_code)]
 
 /// Counters of this process's kernel cache.

@@ -1,4 +1,6 @@
 //! An engine's memory: host-provided allocators, and figures.
+//!
+//! Chapter: Memory.
 use std::ffi::c_void;
 
 /// A host-provided allocator for the memory of engines: host memory on CPU engines, device memory on other engines.
@@ -8,7 +10,7 @@ use std::ffi::c_void;
 /// them.
 ///
 /// On an engine of another kind `allocate` returns an address that the engine's device can use, as
-/// weir_tensor_create_from takes one; the host may be unable to access it. Tensors, scratch and the values of runs lie
+/// weir_memory takes one (`data`); the host may be unable to access it. Tensors, scratch and the values of runs lie
 /// there; the device's own needs (libraries, recordings) and pinned host memory do not. Memory is given back only when
 /// no work submitted to a stream before uses it any more.
 #[repr(C)]
@@ -47,6 +49,8 @@ pub enum weir_memory_mode_value {
 }
 
 /// Figures of an engine's memory at one moment. Sizes are in bytes.
+///
+/// Chapter: Memory figures.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_memory_info {
@@ -92,10 +96,12 @@ pub struct weir_memory_info {
 }
 
 /// The host memory that a device copies directly from and to.
+///
+/// Chapter: Memory figures.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_pinning {
-    /// Memory that weir allocates for it: weir_tensor_create_pinned, weir_buffer_create_pinned.
+    /// Memory that weir allocates for it: WEIR_MEMORY_PINNED.
     WEIR_PINNING_ALLOCATES = 1,
     /// Memory allocated elsewhere, too: weir_buffer_pin.
     WEIR_PINNING_REGISTERS = 2,

@@ -1,4 +1,6 @@
 //! Descriptors of the data movement kernels, which move elements and compute nothing. They take any element type.
+//!
+//! Chapter: Moving elements.
 #![forbid(unsafe_code)]
 
 /// Transposition: dimension i of the output is dimension permutation[i] of the input.

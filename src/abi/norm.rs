@@ -1,4 +1,6 @@
 //! Descriptor of the normalisations.
+//!
+//! Chapter: Rows and columns.
 #![forbid(unsafe_code)]
 
 /// A normalisation: one of enum weir_norm_op_value.

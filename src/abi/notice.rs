@@ -1,4 +1,6 @@
 //! Notices: how the host is told that something is over.
+//!
+//! Chapter: Stream.
 
 use super::{weir_destroy_fn, weir_run, weir_status};
 use std::ffi::c_void;

@@ -1,4 +1,6 @@
 //! Packed weights, and the product of bytes that takes them: descriptors.
+//!
+//! Chapter: Products.
 #![forbid(unsafe_code)]
 
 use super::handles::weir_packed_weights;

@@ -1,4 +1,6 @@
 //! Recipes, from which a plug-in's device makes its kernels.
+//!
+//! Chapter: Device.
 #![forbid(unsafe_code)]
 
 use super::tensor::weir_tensor_view;

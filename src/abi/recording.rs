@@ -1,4 +1,6 @@
 //! Recordings for a plug-in's device: work that is built once and submitted many times.
+//!
+//! Chapter: Device.
 #![forbid(unsafe_code)]
 
 use super::tensor::weir_tensor_view;

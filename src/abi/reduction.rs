@@ -1,4 +1,6 @@
 //! Descriptor of the reductions.
+//!
+//! Chapter: Rows and columns.
 #![forbid(unsafe_code)]
 
 /// A reduction: one of enum weir_reduce_op_value.

@@ -1,4 +1,6 @@
 //! Regions: parts of a program that a plug-in's device may compile to one kernel.
+//!
+//! Chapter: Device.
 #![forbid(unsafe_code)]
 
 use super::recipe::weir_device_recipe;

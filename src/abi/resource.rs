@@ -1,4 +1,6 @@
 //! Resources: kinds, flags, information, tables.
+//!
+//! Chapter: Resources.
 use super::{weir_resource, weir_status, weir_tensor_desc};
 use std::ffi::{c_char, c_void};
 
@@ -54,6 +56,8 @@ pub struct weir_resource_info {
 }
 
 /// Flags of weir_variable_create.
+///
+/// Chapter: Variable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_variable_flags {
@@ -64,10 +68,57 @@ pub enum weir_variable_flags {
     WEIR_VARIABLE_OPTIMISTIC = 1,
 }
 
+/// An operation of a kernel on a variable: one of enum weir_variable_op_value.
+///
+/// Chapter: Variable.
+pub type weir_variable_op = u32;
+
+/// Operations of weir_kernel_create_variable.
+///
+/// Chapter: Variable.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_variable_op_value {
+    /// No input; one output, the value as it is when the kernel runs.
+    WEIR_VARIABLE_READ = 1,
+    /// One input like the variable, its new value; no output. A write that has begun is completed, even if the run is
+    /// cancelled.
+    WEIR_VARIABLE_ASSIGN = 2,
+    /// As ASSIGN, and the input is added to the value: f32, bf16, f16, s32, s8, u8, with the sums of
+    /// weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which may show
+    /// in floating point.
+    WEIR_VARIABLE_ASSIGN_ADD = 3,
+}
+
+/// An operation of a kernel on a table: one of enum weir_table_op_value.
+///
+/// Chapter: Lookup table.
+pub type weir_table_op = u32;
+
+/// Operations of weir_kernel_create_table.
+///
+/// Chapter: Lookup table.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_table_op_value {
+    /// Inputs: keys, s64 of any shape; the row for missing keys. Outputs: the rows, of the keys' shape followed by the
+    /// row's; and bool of the keys' shape, whether each key was found. It sees all of an insert or nothing of it.
+    WEIR_TABLE_FIND = 1,
+    /// Inputs: keys, s64 of any shape; rows, of the keys' shape followed by the row's. No output. As weir_table_insert:
+    /// in the order of the keys, all or none.
+    WEIR_TABLE_INSERT = 2,
+    /// No input; one output, a scalar of s64, the number of keys.
+    WEIR_TABLE_SIZE = 3,
+}
+
 /// The key type of a table: one of enum weir_table_key_value.
+///
+/// Chapter: Lookup table.
 pub type weir_table_key = u32;
 
 /// Key types of tables.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_table_key_value {
@@ -78,6 +129,8 @@ pub enum weir_table_key_value {
 }
 
 /// Descriptor of a table.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_desc {
@@ -92,6 +145,8 @@ pub struct weir_table_desc {
 }
 
 /// Keys of one call: `integers`, or `bytes` with `lengths`, according to the table's key type; the others are NULL.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_keys {
@@ -108,6 +163,8 @@ pub struct weir_table_keys {
 }
 
 /// Output arrays of weir_table_export. Arrays that are NULL with a capacity of 0 are left out.
+///
+/// Chapter: Lookup table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_table_contents {

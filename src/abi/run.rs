@@ -1,7 +1,9 @@
 //! Failures and figures of runs.
+//!
+//! Chapter: Failures.
 #![forbid(unsafe_code)]
 
-use super::weir_status;
+use super::{weir_engine, weir_status, weir_tensor_desc};
 
 /// A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
 /// they are too long.
@@ -35,12 +37,21 @@ pub struct weir_failure {
     pub not_run_capacity: usize,
 }
 
-/// Counters of the runs of a program since it was compiled.
+/// A program, and the runs that it has had since it was compiled.
+///
+/// Chapter: Program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct weir_program_counters {
-    /// sizeof(weir_program_counters), set by the caller before the call.
+pub struct weir_program_info {
+    /// sizeof(weir_program_info), set by the caller before the call.
     pub struct_size: usize,
+    /// Number of inputs of a run.
+    pub num_inputs: usize,
+    /// Number of outputs of a run.
+    pub num_outputs: usize,
+    /// Number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
+    /// inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
+    pub num_nodes: usize,
     /// Runs that have begun. A run cancelled before its turn in a stream never begins.
     pub begun: u64,
     /// Runs that have ended.
@@ -53,7 +64,40 @@ pub struct weir_program_counters {
     pub running: u64,
 }
 
+/// Inputs or outputs of a program: one of enum weir_port_kind_value.
+///
+/// Chapter: Program.
+pub type weir_port_kind = u32;
+
+/// Inputs or outputs of a program.
+///
+/// Chapter: Program.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_port_kind_value {
+    WEIR_PORT_INPUT = 1,
+    WEIR_PORT_OUTPUT = 2,
+}
+
+/// An input or output of a program.
+///
+/// Chapter: Program.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_port_info {
+    /// sizeof(weir_port_info), set by the caller before the call.
+    pub struct_size: usize,
+    /// Element type and shape.
+    pub desc: weir_tensor_desc,
+    /// The engine in whose memory runs receive it; borrowed, it lives as long as the program.
+    pub engine: *mut weir_engine,
+    /// Its name, NUL-terminated UTF-8, cut if too long.
+    pub name: [std::ffi::c_char; 128],
+}
+
 /// Time that a node has taken, over all runs since the program was compiled.
+///
+/// Chapter: Statistics.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_node_stats {

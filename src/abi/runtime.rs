@@ -1,4 +1,6 @@
 //! Information about the library and its engines.
+//!
+//! Chapter: Runtime.
 #![forbid(unsafe_code)]
 
 /// Counters of the whole library in this process.
@@ -115,6 +117,8 @@ pub struct weir_thread_info {
 }
 
 /// Facts about an engine.
+///
+/// Chapter: Engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_engine_info {

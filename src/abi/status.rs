@@ -1,4 +1,6 @@
 //! Status codes.
+//!
+//! Chapter: Library.
 #![forbid(unsafe_code)]
 
 /// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are Abseil's

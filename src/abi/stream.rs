@@ -1,11 +1,17 @@
 //! Engines, streams and events: kinds and flags.
+//!
+//! Chapter: Stream.
 use super::weir_status;
 use std::ffi::{c_char, c_void};
 
 /// The kind of an engine: one of enum weir_engine_kind_value.
+///
+/// Chapter: Engine.
 pub type weir_engine_kind = u32;
 
 /// Kinds of engines. A build or a machine may lack some: weir_engine_count counts the devices of a kind.
+///
+/// Chapter: Engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_engine_kind_value {
@@ -20,12 +26,18 @@ pub enum weir_engine_kind_value {
 
 /// The first number of plug-in kinds. Kinds are numbered in the order in which their names were first registered in the
 /// process (weir_engine_kind_from_name).
+///
+/// Chapter: Engine.
 pub const WEIR_ENGINE_PLUGIN_FIRST: weir_engine_kind = 4096;
 
 /// How threads wait for the device of an engine: one of enum weir_wait_policy_value.
+///
+/// Chapter: Engine.
 pub type weir_wait_policy = u32;
 
 /// Wait policies: how a thread waits for a device after its spin budget.
+///
+/// Chapter: Engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_wait_policy_value {
@@ -39,10 +51,14 @@ pub enum weir_wait_policy_value {
 }
 
 /// Where the threads of an engine come from: one of enum weir_thread_mode_value.
+///
+/// Chapter: Engine.
 pub type weir_thread_mode = u32;
 
 /// Thread modes of engines. In every mode a pool of the call comes before a pool of the stream, and that before the
 /// engine's. weir_engine_attr_set_thread_mode describes the modes of accelerator engines.
+///
+/// Chapter: Engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_thread_mode_value {
@@ -69,6 +85,8 @@ pub enum weir_stream_flags {
 }
 
 /// Flags of weir_event_create.
+///
+/// Chapter: Event.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_event_flags {
@@ -79,6 +97,8 @@ pub enum weir_event_flags {
 }
 
 /// Time-outs. All time-outs are relative and in nanoseconds.
+///
+/// Chapter: Library.
 pub const WEIR_TIMEOUT_INFINITE: u64 = u64::MAX;
 
 /// A host function that runs as one piece of work: on a stream (weir_enqueue_task) or as a node of a graph
@@ -86,6 +106,8 @@ pub const WEIR_TIMEOUT_INFINITE: u64 = u64::MAX;
 pub type weir_host_fn = Option<unsafe extern "C" fn(arg: *mut c_void) -> i32>;
 
 /// The result of synchronising one engine.
+///
+/// Chapter: Everything at once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_engine_sync {

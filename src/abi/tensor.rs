@@ -1,5 +1,8 @@
 //! Tensors: element types, descriptors and views.
+//!
+//! Chapter: Tensor.
 #![forbid(unsafe_code)]
+use super::{weir_buffer, weir_destroy_fn, weir_engine};
 use std::ffi::c_void;
 
 /// An element type: one of enum weir_dtype_value.
@@ -69,4 +72,53 @@ pub struct weir_tensor_view {
     pub bytes: usize,
     /// Element type and shape.
     pub desc: weir_tensor_desc,
+}
+
+/// Where memory comes from: one of enum weir_memory_source_value.
+pub type weir_memory_source = u32;
+
+/// Where the memory of a tensor or a buffer comes from, if it is not new memory of its engine's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_memory_source_value {
+    /// Memory of the caller's that the engine's kernels can reach.
+    WEIR_MEMORY_FOREIGN = 0,
+    /// A part of a buffer, for a tensor.
+    WEIR_MEMORY_BUFFER = 1,
+    /// New host memory that a device copies directly from and to, for an object of a CPU engine.
+    WEIR_MEMORY_PINNED = 2,
+}
+
+/// Memory for weir_tensor_create and weir_buffer_create.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_memory {
+    /// sizeof(weir_memory), set by the caller.
+    pub struct_size: usize,
+    /// Which of the members below count; those of other sources are 0.
+    pub source: weir_memory_source,
+    /// 0.
+    pub reserved: u32,
+    /// FOREIGN: the elements, dense and row-major, aligned to the element size. NULL only for no bytes.
+    pub data: *mut c_void,
+    /// FOREIGN: size of the memory at data; 0 = as large as the object. For a tensor whose shape a run decides it is the
+    /// most that a run may store.
+    pub bytes: usize,
+    /// FOREIGN, may be NULL: called with release_ctx exactly once, when nothing uses the memory any more: no reference
+    /// to the object, no tensor on the buffer, no queued work with such a tensor. It is called in the thread that drops
+    /// the last use: one that releases a handle, or one that works for a stream or a run. Not called if the creation
+    /// fails. Without it the memory must live until nothing uses it any more.
+    pub release: weir_destroy_fn,
+    /// Argument of release.
+    pub release_ctx: *mut c_void,
+    /// BUFFER: a buffer of the same engine, which the tensor keeps. Any number of tensors may lie on a buffer and
+    /// overlap; a call of a kernel still refuses an output that shares memory with its other tensors.
+    pub buffer: *mut weir_buffer,
+    /// BUFFER: byte of the buffer that the tensor begins at.
+    pub offset: usize,
+    /// PINNED: an engine. Copies between the object and this engine's memory proceed by themselves, while copies of
+    /// other memory may be staged, or block the submitting thread. If its device pins no memory (`pinning` of
+    /// weir_memory_info is 0), or is the host, the memory is ordinary, so the same program works everywhere. It is
+    /// counted in weir_memory_info of this engine, under its limit, and returns to it; the object may outlive both.
+    pub device: *mut weir_engine,
 }

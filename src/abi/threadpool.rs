@@ -1,4 +1,6 @@
 //! The host's thread pool, as a vtable of C functions.
+//!
+//! Chapter: Thread pool.
 use std::ffi::c_void;
 
 /// One closure of weir's: call it as fn(arg, i). It never unwinds, never blocks on another closure of weir's, and may
@@ -104,6 +106,8 @@ pub struct weir_threadpool_vtable {
 
 /// The costs of bringing threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
 /// than that.
+///
+/// Chapter: Costs of a pool.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_threadpool_costs {

@@ -1,4 +1,6 @@
 //! The limit of concurrent runs of a program.
+//!
+//! Chapter: Run.
 
 use super::argument::{boolean, out_value};
 use super::guard::guard;
@@ -21,6 +23,8 @@ use crate::abi::*;
 /// on which a run of its own program waits for a slot is refused (FAILED_PRECONDITION).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Program.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_compile_options_set_max_concurrent_runs(
@@ -37,6 +41,8 @@ pub unsafe extern "C" fn weir_compile_options_set_max_concurrent_runs(
 /// The limit set by weir_compile_options_set_max_concurrent_runs.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Program.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_compile_options_get_max_concurrent_runs(

@@ -1,4 +1,6 @@
 //! The conformance checks: of a host's pool, and of devices.
+//!
+//! Chapter: Conformance.
 
 use super::argument::out_value;
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! Control flow in the graph builder.
+//!
+//! Chapter: Control flow.
 
 use super::argument::{array, array_mut, out_value as checked_out, string};
 use super::guard::guard;

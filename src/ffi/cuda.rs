@@ -1,4 +1,6 @@
 //! CUDA devices: their properties, and the host's own contexts, streams, events and kernels on them.
+//!
+//! Chapter: CUDA.
 
 use super::argument::{flags, out_ptr, string};
 use super::context::HostKernel;

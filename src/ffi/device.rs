@@ -1,4 +1,6 @@
 //! Kinds of engines, and devices provided by the host or a plug-in library.
+//!
+//! Chapter: Device.
 
 use super::argument::{array_mut, out_value, string};
 use super::guard::{guard, guard_value};

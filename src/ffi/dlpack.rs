@@ -2,6 +2,8 @@
 //!
 //! An export is a box that holds the tensor; the receiver's call of the deleter frees it. An import is a tensor over
 //! the producer's memory, and its end calls the producer's deleter. Either happens once, on any thread.
+//!
+//! Chapter: Exchange.
 
 use super::argument::{flags, out_ptr};
 use super::dlpack_device::{NO_DEVICE, check, device};

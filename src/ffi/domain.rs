@@ -1,4 +1,6 @@
 //! Domains: several users of the library in one process, and the names of their engines.
+//!
+//! Chapter: Domain.
 
 use super::argument::{out_ptr, out_value, string};
 use super::guard::{guard, guard_release};

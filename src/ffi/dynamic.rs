@@ -1,73 +1,14 @@
-//! Shapes known only at run time: tensors that take them, and outputs that kernels allocate.
+//! Shapes known only at run time: outputs that kernels allocate.
+//!
+//! Chapter: Shapes that a run decides.
 
 use super::argument::{array, out_ptr};
 use super::guard::guard;
-use super::tensor::read_desc;
-use super::{context, handle, task};
+use super::{context, handle};
 use crate::abi::*;
 use crate::base::Error;
 use crate::base::desc::MAX_RANK;
-use crate::engine::Tensor;
-use std::any::Any;
 use std::ffi::c_void;
-use std::sync::Arc;
-
-/// Creates a tensor whose shape is decided by the run that writes it: it is passed to runs as an output whose shape is
-/// open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run whose output shape does not match `desc` fails.
-/// Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc,
-/// weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and addresses obtained before are no
-/// longer valid. It can be an input whose shape is open too.
-///
-/// Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
-/// one reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open
-/// dimension).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_tensor_create_dynamic(
-    engine: *mut weir_engine,
-    desc: *const weir_tensor_desc,
-    out_tensor: *mut *mut weir_tensor,
-) -> weir_status {
-    guard("weir_tensor_create_dynamic", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, engine, desc) =
-            unsafe { (out_ptr(out_tensor, "out_tensor")?, handle::share(engine, "engine")?, read_desc(desc, "desc")?) };
-        handle::into_c(Tensor::create_open(engine, desc)?, out)
-    })
-}
-
-/// As weir_tensor_create_dynamic, over `capacity` bytes of the caller's at `data`, aligned to the element size; the
-/// address stays. A run whose output does not fit fails with OUT_OF_RANGE and both sizes in its text, and leaves all
-/// its dynamic outputs unchanged. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses
-/// the memory any more; not if this call fails.
-///
-/// Thread safety: any thread; reading it while a run writes it is a race. Blocking: never. Ownership: the caller owns
-/// one reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor
-/// and all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_tensor_create_dynamic_from(
-    engine: *mut weir_engine,
-    desc: *const weir_tensor_desc,
-    data: *mut c_void,
-    capacity: usize,
-    release: weir_destroy_fn,
-    release_ctx: *mut c_void,
-    out_tensor: *mut *mut weir_tensor,
-) -> weir_status {
-    guard("weir_tensor_create_dynamic_from", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe {
-            let out = out_ptr(out_tensor, "out_tensor")?;
-            let (engine, desc) = (handle::share(engine, "engine")?, read_desc(desc, "desc")?);
-            let release = Arc::new(task::Destroy::new(release, release_ctx));
-            let kept: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&release));
-            handle::into_c(Tensor::create_open_from(engine, desc, data.cast(), capacity, kept)?, out)?;
-            release.adopt();
-            Ok(())
-        }
-    })
-}
 
 /// Sets the shape of an open output (WEIR_KERNEL_DYNAMIC), and returns its memory, aligned to 64, contents undefined:
 /// once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with the

@@ -1,4 +1,6 @@
 //! Emulated devices: settings, counters, order and race reports.
+//!
+//! Chapter: Emulated devices.
 
 use super::argument::out_value;
 use super::guard::guard;

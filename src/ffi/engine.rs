@@ -1,4 +1,6 @@
 //! Engines and their attributes.
+//!
+//! Chapter: Engine.
 
 use super::argument::{array, array_mut, out_const, out_ptr, out_value};
 use super::guard::{guard, guard_release};
@@ -213,6 +215,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
 /// INVALID_ARGUMENT; weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
+///
+/// Chapter: Device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_device_settings(
@@ -234,6 +238,8 @@ pub unsafe extern "C" fn weir_engine_attr_set_device_settings(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
+///
+/// Chapter: Device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_device_settings(

@@ -1,4 +1,6 @@
 //! Events.
+//!
+//! Chapter: Event.
 
 use super::argument::{flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};

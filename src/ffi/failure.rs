@@ -1,4 +1,6 @@
 //! Failures: of the calling thread's last failed call, of a stream, of a run.
+//!
+//! Chapter: Failures.
 
 use super::argument::array_mut;
 use super::guard::guard;

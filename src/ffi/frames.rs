@@ -1,4 +1,6 @@
 //! TensorFlow's original control flow in the graph builder.
+//!
+//! Chapter: Loops of single nodes.
 
 use super::argument::{boolean, out_value as checked_out, string};
 use super::guard::guard;

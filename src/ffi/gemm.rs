@@ -1,4 +1,6 @@
 //! Standalone matrix products: sgemm and its integer forms, without an engine, on a pool given by the call.
+//!
+//! Chapter: Matrix products without an engine.
 
 use super::argument::boolean;
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! The graph builder.
+//!
+//! Chapter: Graph.
 
 use super::argument::{array, array_mut, out_ptr, out_value as checked_out, string};
 use super::guard::{guard, guard_release};
@@ -293,6 +295,8 @@ pub unsafe extern "C" fn weir_graph_add_output(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_dump(

@@ -1,18 +1,20 @@
 //! Kernels: creation, queries, enqueuing.
+//!
+//! Chapter: Kernel.
 
-use super::argument::{array, flags, out_ptr, out_value};
+use super::argument::{array, flags, out_ptr};
 use super::attributes::{axis, create};
 use super::guard::{guard, guard_release};
 use super::ops_conv::activation;
 use super::ops_packed::packed;
-use super::{context, handle, text, versioned};
+use super::{context, handle, versioned};
 use crate::abi::*;
+use crate::base::text::fixed;
 use crate::base::{Error, Result, dtype};
 use crate::engine::{Borrowed, BoundKernel, KernelAttr, LaunchKey, Tensors};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
-use std::ffi::c_char;
 use std::sync::Arc;
 
 /// Creates a kernel from a function of the host's.
@@ -58,6 +60,8 @@ pub unsafe extern "C" fn weir_kernel_create_host(
 /// attr are copied, and the kernel keeps desc->weights alive.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
 /// are to be transposed or are of another engine's device, WEIR_MAX_ISA).
+///
+/// Chapter: Products.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_matmul(
@@ -111,6 +115,8 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
+///
+/// Chapter: Elements.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_add(
@@ -133,6 +139,8 @@ pub unsafe extern "C" fn weir_kernel_create_add(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
+///
+/// Chapter: Elements.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_relu(
@@ -155,6 +163,8 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
 /// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
 /// (axis outside -8..7).
+///
+/// Chapter: Rows and columns.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_softmax(
@@ -181,6 +191,8 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+///
+/// Chapter: Rows and columns.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_argmax(
@@ -220,46 +232,28 @@ pub unsafe extern "C" fn weir_kernel_release(kernel: *mut weir_kernel) {
     guard_release("weir_kernel_release", || unsafe { handle::release(kernel) });
 }
 
-/// Copies the kernel's name.
+/// Describes the kernel.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_get_name(
+pub unsafe extern "C" fn weir_kernel_get_info(
     kernel: *const weir_kernel,
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
+    out_info: *mut weir_kernel_info,
 ) -> weir_status {
-    guard("weir_kernel_get_name", || {
+    guard("weir_kernel_get_info", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { text::copy(handle::borrow(kernel, "kernel")?.name(), buffer, capacity, out_length) }
-    })
-}
-
-/// The number of inputs and outputs of the kernel.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_get_arity(
-    kernel: *const weir_kernel,
-    out_num_inputs: *mut usize,
-    out_num_outputs: *mut usize,
-) -> weir_status {
-    guard("weir_kernel_get_arity", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (inputs, outputs, kernel) = unsafe {
-            (
-                out_value(out_num_inputs, "out_num_inputs")?,
-                out_value(out_num_outputs, "out_num_outputs")?,
-                handle::borrow(kernel, "kernel")?,
-            )
-        };
-        inputs.set(kernel.num_inputs());
-        outputs.set(kernel.num_outputs());
-        Ok(())
+        unsafe {
+            let kernel = handle::borrow(kernel, "kernel")?;
+            let info = weir_kernel_info {
+                struct_size: 0,
+                num_inputs: kernel.num_inputs(),
+                num_outputs: kernel.num_outputs(),
+                name: fixed(kernel.name()),
+            };
+            versioned::write(out_info, &info, "out_info")
+        }
     })
 }
 

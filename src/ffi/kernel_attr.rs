@@ -1,4 +1,6 @@
 //! Settings for kernels.
+//!
+//! Chapter: Kernel.
 
 use super::argument::{out_ptr, out_value, string};
 use super::guard::{guard, guard_release};

@@ -1,4 +1,6 @@
 //! The cache of built-in kernels.
+//!
+//! Chapter: Kernel cache.
 
 use super::argument::out_value;
 use super::guard::guard;

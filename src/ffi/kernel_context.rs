@@ -1,4 +1,6 @@
 //! Functions for host kernels: queries and work of the running call.
+//!
+//! Chapter: Kernel.
 
 use super::argument::{out_const, out_ptr, out_value, string};
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! Named kernels, which only the device of an engine knows.
+//!
+//! Chapter: Kernel.
 
 use super::argument::{array, out_ptr, string};
 use super::context::HostKernel;

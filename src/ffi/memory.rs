@@ -1,4 +1,6 @@
 //! Memory of engines: host-provided allocators, settings, figures.
+//!
+//! Chapter: Memory.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release};
@@ -167,6 +169,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_memory_mode(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
 /// INVALID_ARGUMENT.
+///
+/// Chapter: Memory figures.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_memory_info(
@@ -182,6 +186,8 @@ pub unsafe extern "C" fn weir_engine_get_memory_info(
 /// Resets the peaks to the current values.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Memory figures.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_reset_memory_peak(engine: *mut weir_engine) -> weir_status {
@@ -217,6 +223,8 @@ pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_kee
 /// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
 /// the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);
 /// RESOURCE_EXHAUSTED.
+///
+/// Chapter: Memory figures.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_dump_memory(

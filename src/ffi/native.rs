@@ -1,4 +1,6 @@
 //! Native handles of engines, streams and events.
+//!
+//! Chapter: Native handles.
 
 use super::argument::out_value;
 use super::guard::guard;

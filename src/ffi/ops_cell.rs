@@ -1,4 +1,6 @@
 //! Recurrent cells.
+//!
+//! Chapter: Recurrent cells.
 
 use super::argument::flags;
 use super::attributes::create;

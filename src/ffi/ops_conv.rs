@@ -1,4 +1,6 @@
 //! Convolution and pooling.
+//!
+//! Chapter: Convolution.
 
 use super::argument::flags;
 use super::attributes::create;

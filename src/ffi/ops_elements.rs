@@ -1,4 +1,6 @@
 //! Elementwise kernels: functions, selection, conversion between storage types, quantization.
+//!
+//! Chapter: Elements.
 
 use super::argument::flags;
 use super::attributes::create;

@@ -1,4 +1,6 @@
 //! Data movement kernels, which compute nothing.
+//!
+//! Chapter: Moving elements.
 
 use super::attributes::{axis, create};
 use super::guard::guard;

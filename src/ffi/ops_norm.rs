@@ -1,4 +1,6 @@
 //! Normalisations.
+//!
+//! Chapter: Rows and columns.
 
 use super::argument::flags;
 use super::attributes::{axis, create};

@@ -1,4 +1,6 @@
 //! Packed weights, and int8 matrix products.
+//!
+//! Chapter: Products.
 
 use super::argument::{flags, out_ptr, out_value};
 use super::attributes::create;

@@ -1,4 +1,6 @@
 //! Reductions.
+//!
+//! Chapter: Rows and columns.
 
 use super::argument::flags;
 use super::attributes::create;

@@ -1,4 +1,6 @@
 //! Runs that compute a part of a program's outputs.
+//!
+//! Chapter: Run.
 
 use super::argument::{array, out_const, out_value};
 use super::guard::guard;
@@ -15,6 +17,8 @@ use crate::graph::MOST_PARTS;
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
 /// OUT_OF_RANGE (more than 256).
+///
+/// Chapter: Program.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_compile_options_set_partial_runs(
@@ -35,6 +39,8 @@ pub unsafe extern "C" fn weir_compile_options_set_partial_runs(
 /// The value set by weir_compile_options_set_partial_runs.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Program.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_compile_options_get_partial_runs(

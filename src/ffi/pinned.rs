@@ -1,64 +1,15 @@
 //! Host memory that is pinned for the copies of a device.
+//!
+//! Chapter: Pinned memory.
 
-use super::argument::{out_ptr, out_value};
+use super::argument::out_value;
 use super::guard::guard;
 use super::handle;
-use super::tensor::read_desc;
 use crate::abi::*;
-use crate::engine::{Buffer, Tensor};
 
-/// Creates a tensor of zeros in host memory that `device` copies directly from and to: such copies proceed by
-/// themselves, while copies of other memory may be staged, or block the submitting thread. `engine` is a CPU engine:
-/// for it, and for programs, this is a tensor like any other. `device` is any engine; if its device pins no memory
-/// (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program works
-/// everywhere. The memory is counted in weir_memory_info of `device`, under its limit, and returns to it.
-///
-/// Thread safety: any thread. Blocking: as long as the device takes to pin memory, when another region is needed.
-/// Ownership: the caller owns one reference to *out_tensor, which may outlive both engines; desc is copied. Errors:
-/// INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if
-/// the size overflows; RESOURCE_EXHAUSTED.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_tensor_create_pinned(
-    engine: *mut weir_engine,
-    desc: *const weir_tensor_desc,
-    device: *mut weir_engine,
-    out_tensor: *mut *mut weir_tensor,
-) -> weir_status {
-    guard("weir_tensor_create_pinned", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe {
-            let (out, engine) = (out_ptr(out_tensor, "out_tensor")?, handle::share(engine, "engine")?);
-            let (desc, device) = (read_desc(desc, "desc")?, handle::borrow(device, "device")?);
-            handle::into_c(Tensor::create_pinned(engine, desc, device)?, out)
-        }
-    })
-}
-
-/// As weir_tensor_create_pinned, without a shape: `bytes` bytes with any contents. 0 bytes are legal.
-///
-/// Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to
-/// *out_buffer. Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_buffer_create_pinned(
-    engine: *mut weir_engine,
-    bytes: usize,
-    device: *mut weir_engine,
-    out_buffer: *mut *mut weir_buffer,
-) -> weir_status {
-    guard("weir_buffer_create_pinned", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe {
-            let (out, engine) = (out_ptr(out_buffer, "out_buffer")?, handle::share(engine, "engine")?);
-            handle::into_c(Buffer::create_pinned(engine, bytes, handle::borrow(device, "device")?)?, out)
-        }
-    })
-}
-
-/// Pins existing memory, above all that of weir_buffer_import, for copies by `device`, until the buffer ends: before
-/// its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be pinned for
-/// several engines, one after the other.
+/// Pins existing memory, above all that of the caller (WEIR_MEMORY_FOREIGN), for copies by `device`, until the buffer
+/// ends: before its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be
+/// pinned for several engines, one after the other.
 ///
 /// Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
 /// buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED

@@ -1,12 +1,14 @@
 //! Placement: the memory of a program's inputs and outputs, and the engines of its nodes.
+//!
+//! Chapter: Program.
 
-use super::argument::{out_ptr, out_value};
+use super::argument::out_value;
 use super::guard::guard;
 use super::handle;
 use crate::abi::weir_placement_value as V;
 use crate::abi::*;
 use crate::base::{Error, Result};
-use crate::graph::{NodeId, Port, Program};
+use crate::graph::NodeId;
 
 /// Declares that runs receive input `input`, by index in the order in which inputs were added, in memory of `engine`:
 /// nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
@@ -115,46 +117,4 @@ fn open(placement: weir_placement) -> Result<Option<bool>> {
     let found = all.iter().find(|(value, _)| *value as weir_placement == placement).map(|(_, open)| *open);
     found
         .ok_or_else(|| Error::invalid(format!("placement is {placement}, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)")))
-}
-
-/// The engine in whose memory runs receive input `index`.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_get_input_engine(
-    program: *const weir_program,
-    index: usize,
-    out_engine: *mut *mut weir_engine,
-) -> weir_status {
-    guard("weir_program_get_input_engine", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, program) = unsafe { (out_ptr(out_engine, "out_engine")?, handle::borrow(program, "program")?) };
-        *out = home(program, Program::port(program.inputs(), index)?);
-        Ok(())
-    })
-}
-
-/// The engine in whose memory runs receive output `index`.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_get_output_engine(
-    program: *const weir_program,
-    index: usize,
-    out_engine: *mut *mut weir_engine,
-) -> weir_status {
-    guard("weir_program_get_output_engine", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, program) = unsafe { (out_ptr(out_engine, "out_engine")?, handle::borrow(program, "program")?) };
-        *out = home(program, Program::port(program.outputs(), index)?);
-        Ok(())
-    })
-}
-
-fn home(program: &Program, port: &Port) -> *mut weir_engine {
-    handle::borrowed_c(port.engine.as_ref().unwrap_or(program.engine()))
 }

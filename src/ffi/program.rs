@@ -1,11 +1,14 @@
 //! Compiling a graph, and the compiled program.
+//!
+//! Chapter: Program.
 
 use super::argument::{array, boolean, out_ptr, out_value};
 use super::graph::dump_format;
 use super::guard::{guard, guard_release};
-use super::{handle, text};
+use super::{handle, text, versioned};
 use crate::abi::*;
 use crate::base::Error;
+use crate::base::text::fixed;
 use crate::graph::{CompileOptions, Program, ReportFormat};
 use crate::sync::ambient;
 use std::ffi::c_char;
@@ -216,64 +219,68 @@ pub unsafe extern "C" fn weir_program_release(program: *mut weir_program) {
     guard_release("weir_program_release", || unsafe { handle::release(program) });
 }
 
-/// The number of inputs and outputs of a run.
+/// Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_get_arity(
+pub unsafe extern "C" fn weir_program_get_info(
     program: *const weir_program,
-    out_num_inputs: *mut usize,
-    out_num_outputs: *mut usize,
+    out_info: *mut weir_program_info,
 ) -> weir_status {
-    guard("weir_program_get_arity", || {
+    guard("weir_program_get_info", || {
         // SAFETY: the caller's pointers, as documented.
-        let (inputs, outputs, program) = unsafe {
-            (
-                out_value(out_num_inputs, "out_num_inputs")?,
-                out_value(out_num_outputs, "out_num_outputs")?,
-                handle::borrow(program, "program")?,
-            )
-        };
-        inputs.set(program.inputs().len());
-        outputs.set(program.outputs().len());
-        Ok(())
+        unsafe {
+            let program = handle::borrow(program, "program")?;
+            let counters = program.counters();
+            let info = weir_program_info {
+                struct_size: 0,
+                num_inputs: program.inputs().len(),
+                num_outputs: program.outputs().len(),
+                num_nodes: program.num_nodes(),
+                begun: counters.begun,
+                ended: counters.ended,
+                failed: counters.failed,
+                cancelled: counters.cancelled,
+                running: counters.begun - counters.ended,
+            };
+            versioned::write(out_info, &info, "out_info")
+        }
     })
 }
 
-/// Element type and shape of input `index`.
+/// Describes input or output `index` of the program.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its engine is borrowed.
+/// Errors: INVALID_ARGUMENT (NULL, unknown kind, struct_size); OUT_OF_RANGE (index).
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_get_input_desc(
+pub unsafe extern "C" fn weir_program_get_port(
     program: *const weir_program,
+    kind: weir_port_kind,
     index: usize,
-    out_desc: *mut weir_tensor_desc,
+    out_info: *mut weir_port_info,
 ) -> weir_status {
-    guard("weir_program_get_input_desc", || {
+    use weir_port_kind_value::*;
+    guard("weir_program_get_port", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, program) = unsafe { (out_value(out_desc, "out_desc")?, handle::borrow(program, "program")?) };
-        out.set(Program::port(program.inputs(), index)?.desc);
-        Ok(())
-    })
-}
-
-/// Element type and shape of output `index`.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_get_output_desc(
-    program: *const weir_program,
-    index: usize,
-    out_desc: *mut weir_tensor_desc,
-) -> weir_status {
-    guard("weir_program_get_output_desc", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, program) = unsafe { (out_value(out_desc, "out_desc")?, handle::borrow(program, "program")?) };
-        out.set(Program::port(program.outputs(), index)?.desc);
-        Ok(())
+        unsafe {
+            let program = handle::borrow(program, "program")?;
+            let ports = match kind {
+                kind if kind == WEIR_PORT_INPUT as u32 => program.inputs(),
+                kind if kind == WEIR_PORT_OUTPUT as u32 => program.outputs(),
+                kind => return Err(Error::invalid(format!("kind is {kind}, expected 1 (INPUT) or 2 (OUTPUT)"))),
+            };
+            let port = Program::port(ports, index)?;
+            let info = weir_port_info {
+                struct_size: 0,
+                desc: port.desc,
+                engine: handle::borrowed_c(port.engine.as_ref().unwrap_or(program.engine())),
+                name: fixed(&port.name),
+            };
+            versioned::write(out_info, &info, "out_info")
+        }
     })
 }
 
@@ -281,6 +288,8 @@ pub unsafe extern "C" fn weir_program_get_output_desc(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_dump(
@@ -305,6 +314,8 @@ pub unsafe extern "C" fn weir_program_dump(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_report(

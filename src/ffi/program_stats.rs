@@ -1,4 +1,6 @@
-//! Counters and learned costs of a program: runs, times of nodes, profiles.
+//! Times of the nodes of a program, and its learned costs.
+//!
+//! Chapter: Statistics.
 
 use super::argument::{boolean, out_value, string};
 use super::guard::guard;
@@ -42,25 +44,6 @@ pub unsafe extern "C" fn weir_compile_options_get_statistics(
     })
 }
 
-/// The number of nodes that a run goes through: those that compile has kept, including nested ones, and copies of the
-/// inside of loops whose iterations overlap; the figures of such a node are those of its first copy.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_get_num_nodes(
-    program: *const weir_program,
-    out_num_nodes: *mut usize,
-) -> weir_status {
-    guard("weir_program_get_num_nodes", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, program) =
-            unsafe { (out_value(out_num_nodes, "out_num_nodes")?, handle::borrow(program, "program")?) };
-        out.set(program.num_nodes());
-        Ok(())
-    })
-}
-
 /// Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
@@ -87,33 +70,6 @@ pub unsafe extern "C" fn weir_program_get_node_stats(
                 waited_ns: stats.waited_ns,
             };
             versioned::write(out_stats, &stats, "out_stats")
-        }
-    })
-}
-
-/// Fills *out_counters with the numbers of runs that have begun, ended, failed, and are active.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
-/// INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_get_counters(
-    program: *const weir_program,
-    out_counters: *mut weir_program_counters,
-) -> weir_status {
-    guard("weir_program_get_counters", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe {
-            let counters = handle::borrow(program, "program")?.counters();
-            let counters = weir_program_counters {
-                struct_size: 0,
-                begun: counters.begun,
-                ended: counters.ended,
-                failed: counters.failed,
-                cancelled: counters.cancelled,
-                running: counters.begun - counters.ended,
-            };
-            versioned::write(out_counters, &counters, "out_counters")
         }
     })
 }

@@ -1,4 +1,6 @@
 //! Resources of any kind, by name and by number.
+//!
+//! Chapter: Resources.
 
 use super::argument::{out_ptr, out_value, string};
 use super::guard::{guard, guard_release};

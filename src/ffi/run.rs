@@ -1,4 +1,6 @@
 //! Running a program.
+//!
+//! Chapter: Run.
 
 use super::argument::{array, out_ptr, out_value};
 use super::guard::{guard, guard_release};

@@ -1,4 +1,6 @@
 //! Options of a run.
+//!
+//! Chapter: Run.
 
 use super::argument::{boolean, out_ptr, out_value};
 use super::guard::guard;

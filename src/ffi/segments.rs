@@ -1,4 +1,6 @@
 //! Recording and compilation of work on devices, and device-side branches and loops.
+//!
+//! Chapter: Program.
 
 use super::argument::{boolean, out_value};
 use super::guard::guard;

@@ -1,4 +1,6 @@
 //! Streams and their attributes.
+//!
+//! Chapter: Stream.
 
 use super::argument::{boolean, flags, out_const, out_ptr, out_value, string};
 use super::guard::{guard, guard_release};

@@ -1,4 +1,6 @@
 //! Device synchronisation: one call for everything.
+//!
+//! Chapter: Everything at once.
 
 use super::argument::{array_mut, out_value};
 use super::guard::guard;

@@ -1,12 +1,16 @@
-//! Lookup tables.
+//! Lookup tables, and their kernels.
+//!
+//! Chapter: Lookup table.
 
 use super::argument::{array, array_mut, out_ptr, out_value};
 use super::guard::guard;
 use super::{handle, resource, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result};
+use crate::device;
+use crate::engine::{BoundKernel, KernelAttr};
 use crate::memory::heap;
-use crate::resource::{KeyKind, Keys, LookupTable, ResourceBody, TableKey};
+use crate::resource::{KeyKind, Keys, LookupTable, ResourceBody, TableKey, TableOperation, table_kernel};
 use std::ffi::{c_char, c_void};
 
 /// Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
@@ -228,4 +232,47 @@ unsafe fn copy_out(to: &weir_table_contents, keys: &[TableKey], rows: &[u8]) -> 
         }
     }
     Ok(())
+}
+
+/// Creates a kernel that looks into a table with integer keys, or inserts. The kernel refers to the table by its id and
+/// does not keep it alive; a program compiled with the kernel does.
+///
+/// A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
+/// (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+/// Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings, unknown op);
+/// UNIMPLEMENTED (an accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
+/// destroyed); of an insert RESOURCE_EXHAUSTED, too.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_table(
+    engine: *mut weir_engine,
+    table: *const weir_resource,
+    op: weir_table_op,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    use weir_table_op_value::*;
+    guard("weir_kernel_create_table", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine, resource, attr) = unsafe {
+            let out = out_ptr(out_kernel, "out_kernel")?;
+            let (engine, resource) = (handle::share(engine, "engine")?, handle::borrow(table, "table")?);
+            (out, engine, resource, handle::borrow_opt(attr, "attr")?)
+        };
+        let operation = match op {
+            op if op == WEIR_TABLE_FIND as u32 => TableOperation::Find,
+            op if op == WEIR_TABLE_INSERT as u32 => TableOperation::Insert,
+            op if op == WEIR_TABLE_SIZE as u32 => TableOperation::Size,
+            op => return Err(Error::invalid(format!("op is {op}, expected 1 (FIND), 2 (INSERT) or 3 (SIZE)"))),
+        };
+        resource.check_engine(engine.resources(), "table")?;
+        let kernel = table_kernel(operation, engine.resources(), resource)?;
+        if engine.accelerator().is_some() {
+            return Err(device::unimplemented(&engine.label(), "kernels of tables, which are in the host's memory"));
+        }
+        let default = KernelAttr::default();
+        handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
+    })
 }

@@ -1,4 +1,6 @@
 //! Task groups.
+//!
+//! Chapter: Task group.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release};

@@ -1,20 +1,21 @@
 //! Tensors.
+//!
+//! Chapter: Tensor.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release, guard_value};
-use super::{handle, task};
+use super::handle;
+use super::source::Source;
 use crate::abi::*;
-use crate::base::{Desc, Error};
-use crate::engine::Tensor;
-use std::any::Any;
+use crate::base::{Desc, Error, Ref, Result};
+use crate::engine::{Engine, Tensor};
 use std::ffi::{c_char, c_void};
-use std::sync::Arc;
 
 /// Reads a descriptor argument.
 ///
 /// # Safety
 /// `desc` is NULL or readable.
-pub(super) unsafe fn read_desc(desc: *const weir_tensor_desc, argument: &str) -> crate::base::Result<Desc> {
+pub(super) unsafe fn read_desc(desc: *const weir_tensor_desc, argument: &str) -> Result<Desc> {
     if desc.is_null() {
         return Err(Error::null(argument));
     }
@@ -44,56 +45,74 @@ pub unsafe extern "C" fn weir_dtype_size(dtype: weir_dtype, out_bytes: *mut usiz
     })
 }
 
-/// Creates a tensor in the engine's memory: zeros on a CPU engine, any contents on others (weir_enqueue_fill).
+/// Creates a tensor. `from` NULL: in new memory of the engine's, zeros on a CPU engine, any contents on others
+/// (weir_enqueue_fill); else in the memory that it names, as it is, or zeros in pinned memory.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
-/// Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
-/// RESOURCE_EXHAUSTED.
+/// A `desc` with dimensions of WEIR_DIM_DYNAMIC makes a tensor whose shape is decided by the run that writes it: it is
+/// passed to runs as an output whose shape is open, and may be an input of such a shape. A run whose output shape does
+/// not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows, or
+/// is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and
+/// addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
+/// fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
+///
+/// Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device
+/// takes to pin memory, when another region of it is needed. Ownership: the caller owns one reference to *out_tensor;
+/// desc and from are copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, negative dimension; of from: its
+/// source, members that do not belong to it, NULL or misaligned data, a buffer of another engine, PINNED for an engine
+/// that is no CPU engine, open dimensions in a buffer or pinned memory); OUT_OF_RANGE if the size overflows, or the
+/// memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's engine); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create(
     engine: *mut weir_engine,
     desc: *const weir_tensor_desc,
+    from: *const weir_memory,
     out_tensor: *mut *mut weir_tensor,
 ) -> weir_status {
     guard("weir_tensor_create", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, engine, desc) =
-            unsafe { (out_ptr(out_tensor, "out_tensor")?, handle::share(engine, "engine")?, read_desc(desc, "desc")?) };
-        handle::into_c(Tensor::create(engine, desc)?, out)
-    })
-}
-
-/// Creates a tensor over memory of the caller's that the engine's device can use: `data` holds the elements, dense and
-/// row-major, aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when
-/// nothing uses the memory any more; not if this call fails.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
-/// must live until release is called, or, without release, until the tensor and all work on it are gone.
-/// Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension);
-/// OUT_OF_RANGE.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_tensor_create_from(
-    engine: *mut weir_engine,
-    desc: *const weir_tensor_desc,
-    data: *mut c_void,
-    release: weir_destroy_fn,
-    release_ctx: *mut c_void,
-    out_tensor: *mut *mut weir_tensor,
-) -> weir_status {
-    guard("weir_tensor_create_from", || {
-        // SAFETY: the caller's pointers, as documented.
         unsafe {
             let out = out_ptr(out_tensor, "out_tensor")?;
             let (engine, desc) = (handle::share(engine, "engine")?, read_desc(desc, "desc")?);
-            let release = Arc::new(task::Destroy::new(release, release_ctx));
-            let kept: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&release));
-            handle::into_c(Tensor::create_from(engine, desc, data.cast(), kept)?, out)?;
-            release.adopt();
-            Ok(())
+            let rank = (desc.rank as usize).min(desc.dims.len());
+            let is_open = desc.dims[..rank].contains(&WEIR_DIM_DYNAMIC);
+            let tensor = match Source::read(from)? {
+                Source::New if is_open => Tensor::create_open(engine, desc)?,
+                Source::New => Tensor::create(engine, desc)?,
+                Source::Foreign(foreign) if is_open => {
+                    let capacity = foreign.bytes.unwrap_or(0);
+                    foreign.adopt(0, |data, kept| Tensor::create_open_from(engine, desc, data, capacity, kept))?
+                }
+                Source::Foreign(foreign) => {
+                    let bytes = desc.check().and_then(|desc| desc.bytes()).map_err(|error| error.within("desc"))?;
+                    foreign.adopt(bytes, |data, kept| Tensor::create_from(engine, desc, data, kept))?
+                }
+                _ if is_open => {
+                    let text =
+                        format!("desc: {} leaves a dimension open, which only new and FOREIGN memory can", desc.text());
+                    return Err(Error::invalid(text));
+                }
+                Source::Buffer { buffer, offset } => {
+                    check_same(&engine, buffer.engine())?;
+                    Tensor::create_on(buffer, desc, offset)?
+                }
+                Source::Pinned(device) => Tensor::create_pinned(engine, desc, device)?,
+            };
+            handle::into_c(tensor, out)
         }
     })
+}
+
+/// A tensor on a buffer is of the buffer's engine.
+fn check_same(engine: &Ref<Engine>, of_buffer: &Ref<Engine>) -> Result<()> {
+    match std::ptr::eq(&raw const **engine, &raw const **of_buffer) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "from->buffer is of engine {}, and the tensor of {}",
+            of_buffer.label(),
+            engine.label()
+        ))),
+    }
 }
 
 /// Takes one more reference.

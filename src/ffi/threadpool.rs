@@ -1,4 +1,6 @@
 //! Thread pools: the host's vtable, the reference pools, and weir_parallel_for.
+//!
+//! Chapter: Thread pool.
 
 use super::argument::{flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};
@@ -91,6 +93,8 @@ pub unsafe extern "C" fn weir_threadpool_create_with_attr(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+///
+/// Chapter: Pools for tests.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_broken_clause(
@@ -176,6 +180,8 @@ pub unsafe extern "C" fn weir_threadpool_create_inline(out_pool: *mut *mut weir_
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
 /// Errors: INVALID_ARGUMENT (num_threads outside 1..256); RESOURCE_EXHAUSTED if threads cannot be started.
+///
+/// Chapter: Pools for tests.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_create_seeded(
@@ -378,6 +384,8 @@ pub unsafe extern "C" fn weir_parallel_nd(
 /// Thread safety: any thread. Blocking: usually less than a millisecond, a few if the machine is busy, and for as long
 /// as the pool keeps a parallel_for. Ownership: none. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of
 /// the pool.
+///
+/// Chapter: Costs of a pool.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_measure(pool: *mut weir_threadpool) -> weir_status {
@@ -397,6 +405,8 @@ pub unsafe extern "C" fn weir_threadpool_measure(pool: *mut weir_threadpool) -> 
 /// (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Costs of a pool.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_costs(

@@ -1,4 +1,6 @@
 //! Settings of thread pools.
+//!
+//! Chapter: Thread pool.
 
 use super::argument::{boolean, out_ptr, out_value};
 use super::guard::{guard, guard_release};
@@ -112,6 +114,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_spin_ns(
 /// task costs a few microseconds more; without checking mode there is no cost.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Pools for tests.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_attr_set_checking(
@@ -129,6 +133,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_set_checking(
 /// Whether checking mode was set (1) or not (0).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Pools for tests.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_attr_get_checking(
@@ -148,6 +154,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_checking(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
 /// Errors: INVALID_ARGUMENT (a figure below 0 or not finite).
+///
+/// Chapter: Costs of a pool.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_attr_set_costs(
@@ -176,6 +184,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_set_costs(
 /// The costs that were set; all members 0 if none were.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+///
+/// Chapter: Costs of a pool.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_attr_get_costs(

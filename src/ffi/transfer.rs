@@ -1,4 +1,6 @@
 //! Copies and fills.
+//!
+//! Chapter: Stream.
 
 use super::guard::guard;
 use super::handle;

@@ -1,11 +1,13 @@
 //! Variables, and their kernels.
+//!
+//! Chapter: Variable.
 
 use super::argument::{flags, out_ptr};
 use super::guard::guard;
 use super::tensor::read_desc;
 use super::{handle, resource};
 use crate::abi::*;
-use crate::base::Result;
+use crate::base::Error;
 use crate::engine::{BoundKernel, KernelAttr, check_tensor, device_sum, side_of};
 use crate::resource::{ResourceBody, Side, Variable, VariableOperation, kernel};
 use std::ffi::c_char;
@@ -100,92 +102,47 @@ pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tens
     })
 }
 
-/// The shared end of the creation of a variable's kernels.
-///
-/// # Safety
-/// The caller's pointers are as the C documentation demands.
-unsafe fn create(
-    engine: *mut weir_engine,
-    variable: *const weir_resource,
-    operation: VariableOperation,
-    attr: *const weir_kernel_attr,
-    out_kernel: *mut *mut weir_kernel,
-) -> Result<()> {
-    // SAFETY: the caller's pointers, as documented.
-    let (out, engine, resource, attr) = unsafe {
-        let out = out_ptr(out_kernel, "out_kernel")?;
-        let (engine, resource) = (handle::share(engine, "engine")?, handle::borrow(variable, "variable")?);
-        (out, engine, resource, handle::borrow_opt(attr, "attr")?)
-    };
-    resource.check_engine(engine.resources(), "variable")?;
-    let sum = match operation {
-        VariableOperation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
-        _ => None,
-    };
-    let kernel = kernel(operation, engine.resources(), resource, sum)?;
-    let default = KernelAttr::default();
-    handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
-}
-
-/// Creates a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
-/// refers to the variable by its id and does not keep it alive; a program compiled with the kernel does.
+/// Creates a kernel that reads or writes a variable. The kernel refers to the variable by its id and does not keep it
+/// alive; a program compiled with the kernel does.
 ///
 /// Kernels of an exclusive variable complete later while another node holds it, so synchronous streams and runs inside
 /// of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
 /// anywhere. They run in every run of a program, whether or not their outputs are used.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
-/// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Calls of the kernel, and weir_graph_compile:
-/// NOT_FOUND (the variable was destroyed).
+/// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine, unknown op, a sum of elements that are no
+/// numbers). Calls of the kernel, and weir_graph_compile: NOT_FOUND (the variable was destroyed); of a write
+/// RESOURCE_EXHAUSTED, too.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_variable_read(
+pub unsafe extern "C" fn weir_kernel_create_variable(
     engine: *mut weir_engine,
     variable: *const weir_resource,
+    op: weir_variable_op,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
-    guard("weir_kernel_create_variable_read", || {
+    use weir_variable_op_value::*;
+    guard("weir_kernel_create_variable", || {
         // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, VariableOperation::Read, attr, out_kernel) }
-    })
-}
-
-/// Creates a kernel that assigns a value to a variable: one input like the variable, no output. Otherwise as
-/// weir_kernel_create_variable_read. A write that has begun is completed, even if the run is cancelled.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
-/// Errors: those of weir_kernel_create_variable_read.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_variable_assign(
-    engine: *mut weir_engine,
-    variable: *const weir_resource,
-    attr: *const weir_kernel_attr,
-    out_kernel: *mut *mut weir_kernel,
-) -> weir_status {
-    guard("weir_kernel_create_variable_assign", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, VariableOperation::Assign, attr, out_kernel) }
-    })
-}
-
-/// Creates a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
-/// the sums of weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which
-/// may show in floating point. Otherwise as weir_kernel_create_variable_assign.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
-/// Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_variable_assign_add(
-    engine: *mut weir_engine,
-    variable: *const weir_resource,
-    attr: *const weir_kernel_attr,
-    out_kernel: *mut *mut weir_kernel,
-) -> weir_status {
-    guard("weir_kernel_create_variable_assign_add", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe { create(engine, variable, VariableOperation::AssignAdd, attr, out_kernel) }
+        let (out, engine, resource, attr) = unsafe {
+            let out = out_ptr(out_kernel, "out_kernel")?;
+            let (engine, resource) = (handle::share(engine, "engine")?, handle::borrow(variable, "variable")?);
+            (out, engine, resource, handle::borrow_opt(attr, "attr")?)
+        };
+        let operation = match op {
+            op if op == WEIR_VARIABLE_READ as u32 => VariableOperation::Read,
+            op if op == WEIR_VARIABLE_ASSIGN as u32 => VariableOperation::Assign,
+            op if op == WEIR_VARIABLE_ASSIGN_ADD as u32 => VariableOperation::AssignAdd,
+            op => return Err(Error::invalid(format!("op is {op}, expected 1 (READ), 2 (ASSIGN) or 3 (ASSIGN_ADD)"))),
+        };
+        resource.check_engine(engine.resources(), "variable")?;
+        let sum = match operation {
+            VariableOperation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
+            _ => None,
+        };
+        let kernel = kernel(operation, engine.resources(), resource, sum)?;
+        let default = KernelAttr::default();
+        handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
     })
 }

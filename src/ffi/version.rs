@@ -1,4 +1,6 @@
 //! Version, ABI check, status names, error text, runtime counters, list of threads.
+//!
+//! Chapter: Library.
 
 use super::argument::out_value;
 use super::guard::{guard, guard_value, release_ended_pools};
@@ -88,6 +90,8 @@ pub extern "C" fn weir_last_error_message() -> *const c_char {
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+///
+/// Chapter: Runtime.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info) -> weir_status {
@@ -138,6 +142,8 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
 /// Ownership: the caller's array.
 /// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one); OUT_OF_RANGE if capacity is too
 /// small (out_count is set, the entries are left alone).
+///
+/// Chapter: Runtime.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_runtime_get_threads(

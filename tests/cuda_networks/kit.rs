@@ -19,15 +19,14 @@ macro_rules! opaque {
 
 opaque!(Engine, Stream, Tensor, Kernel, RawGraph, Program);
 
+#[allow(improper_ctypes, reason = "handles are opaque here")]
 unsafe extern "C" {
     fn weir_engine_create(kind: u32, index: u32, attr: *const c_void, out: *mut *mut Engine) -> weir_status;
     fn weir_engine_release(engine: *mut Engine);
-    fn weir_tensor_create_from(
+    fn weir_tensor_create(
         engine: *mut Engine,
         desc: *const Desc,
-        data: *mut c_void,
-        release: Option<unsafe extern "C" fn(*mut c_void)>,
-        ctx: *mut c_void,
+        from: *const weir_memory,
         out: *mut *mut Tensor,
     ) -> weir_status;
     fn weir_tensor_release(tensor: *mut Tensor);
@@ -119,9 +118,21 @@ impl Device {
 
     /// A tensor over memory of the host's, which outlives it.
     fn tensor(&self, desc: &Desc, words: &mut [u32]) -> *mut Tensor {
-        let (mut tensor, data) = (null_mut(), words.as_mut_ptr().cast());
+        let mut tensor = null_mut();
+        let from = weir_memory {
+            struct_size: size_of::<weir_memory>(),
+            source: weir_memory_source_value::WEIR_MEMORY_FOREIGN as u32,
+            reserved: 0,
+            data: words.as_mut_ptr().cast(),
+            bytes: 0,
+            release: None,
+            release_ctx: null_mut(),
+            buffer: null_mut(),
+            offset: 0,
+            device: null_mut(),
+        };
         // SAFETY: so many elements, and a place for the answer.
-        ok(unsafe { weir_tensor_create_from(self.processor, desc, data, None, null_mut(), &raw mut tensor) });
+        ok(unsafe { weir_tensor_create(self.processor, desc, &raw const from, &raw mut tensor) });
         tensor
     }
 }

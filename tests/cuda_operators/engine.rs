@@ -20,7 +20,6 @@ pub fn is_wanted() -> bool {
 }
 
 unsafe extern "C" {
-    fn weir_tensor_create(engine: *mut Engine, desc: *const Desc, out: *mut *mut Held) -> weir_status;
     fn weir_enqueue_copy(stream: *mut Stream, source: *mut Held, target: *mut Held) -> weir_status;
     fn weir_enqueue_fill(stream: *mut Stream, tensor: *mut Held, value: u8) -> weir_status;
     fn weir_stream_synchronize(stream: *mut Stream, timeout_ns: i64) -> weir_status;
@@ -52,9 +51,8 @@ pub fn call<D>(create: Create<D>, desc: &D, inputs: &[Tensor], outputs: &[Desc])
         let (mut held, mut host) = (null_mut(), null_mut());
         // SAFETY: memory of the tensor's size, which lives until the stream has waited.
         unsafe {
-            ok(weir_tensor_create(engine, &raw const tensor.desc, &raw mut held));
-            let data = memory.as_mut_ptr().cast();
-            ok(weir_tensor_create_from(processor, &raw const tensor.desc, data, None, null_mut(), &raw mut host));
+            ok(weir_tensor_create(engine, &raw const tensor.desc, null(), &raw mut held));
+            ok(weir_tensor_create(processor, &raw const tensor.desc, &over(memory), &raw mut host));
         }
         (held, host)
     });

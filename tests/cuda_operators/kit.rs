@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use weir::abi::{weir_kernel_attr, weir_status, weir_tensor_desc};
+use weir::abi::{weir_kernel_attr, weir_memory, weir_memory_source_value, weir_status, weir_tensor_desc};
 use weir::base::{Code, Desc, dtype};
 use weir::device::Recipe;
 use weir::device::cuda::operator;
@@ -38,12 +38,10 @@ unsafe extern "C" {
     pub fn weir_engine_create(kind: u32, index: u32, attr: *const u8, out: *mut *mut Engine) -> weir_status;
     pub fn weir_stream_create(engine: *mut Engine, flags: u64, attr: *const u8, out: *mut *mut Stream) -> weir_status;
     pub fn weir_stream_release(stream: *mut Stream);
-    pub fn weir_tensor_create_from(
+    pub fn weir_tensor_create(
         engine: *mut Engine,
         desc: *const weir_tensor_desc,
-        data: *mut u8,
-        release: Option<unsafe extern "C" fn(*mut u8)>,
-        ctx: *mut u8,
+        from: *const weir_memory,
         out: *mut *mut Held,
     ) -> weir_status;
     pub fn weir_tensor_release(tensor: *mut Held);
@@ -196,6 +194,22 @@ pub fn words(tensor: &Tensor) -> Vec<u64> {
     words
 }
 
+/// Memory of the host's for a tensor.
+pub fn over(words: &mut [u64]) -> weir_memory {
+    weir_memory {
+        struct_size: size_of::<weir_memory>(),
+        source: weir_memory_source_value::WEIR_MEMORY_FOREIGN as u32,
+        reserved: 0,
+        data: words.as_mut_ptr().cast(),
+        bytes: 0,
+        release: None,
+        release_ctx: std::ptr::null_mut(),
+        buffer: std::ptr::null_mut(),
+        offset: 0,
+        device: std::ptr::null_mut(),
+    }
+}
+
 pub fn as_bytes(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: the same memory; all bits of both mean something.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
@@ -233,17 +247,7 @@ pub fn on_processor<D>(create: Create<D>, desc: &D, inputs: &[Tensor], num_outpu
         .map(|(tensor, memory)| {
             let mut handle = std::ptr::null_mut();
             // SAFETY: memory of the tensor's size, which lives until it is released.
-            ok(unsafe {
-                let data = memory.as_mut_ptr().cast();
-                weir_tensor_create_from(
-                    engine,
-                    &raw const tensor.desc,
-                    data,
-                    None,
-                    std::ptr::null_mut(),
-                    &raw mut handle,
-                )
-            });
+            ok(unsafe { weir_tensor_create(engine, &raw const tensor.desc, &over(memory), &raw mut handle) });
             handle
         })
         .collect();

@@ -14,6 +14,8 @@
 
 #include <weir.h>
 #include <weir/conformance.h>
+#include <weir/device.h>
+#include <weir/testing.h>
 
 enum { CONFORMS = 0, BREAKS = 1, TROUBLE = 2, UNSEEN = 3 };
 

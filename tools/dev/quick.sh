@@ -24,7 +24,7 @@ folders_of() {
     src/stream/* | src/engine/*) echo stream sync ;;
     src/resource/*) echo resource ;;
     src/graph/*) echo graph device networks ;;
-    src/abi/* | src/ffi/*) echo bad_input process ;;
+    src/abi/* | src/ffi/* | book/*) echo bad_input process ;;
     include/*.hpp) echo cpp ;;
     examples/*) echo networks ;;
     esac

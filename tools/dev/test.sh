@@ -38,6 +38,7 @@ summary() {
     printf 'Rust tests       %5d\n' "$rust_tests"
     printf 'C and C++ tests  %5d\n' "$c_tests"
     printf 'Header compiles  %5d\n' "$header_compiles"
+    [ -z "${python:-}" ] || "$python" ctests/scripts/interface.py . || true
     printf '%d passed, %d failed' $((checks + rust_tests + c_tests + header_compiles)) "$failed"
     if [ "$skipped" -gt 0 ]; then
         printf ', %d skipped' "$skipped"
@@ -231,7 +232,7 @@ without_cuda() {
     package=profile.checked.package
     cargo rustc --locked --lib --crate-type cdylib --profile checked --no-default-features --target "$machine" --config "$package.weir.opt-level=0" \
         --config "$package.weir.debug=0" &&
-        ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir.h "$soname" "$beside_tests/libweir.so"
+        ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname" "$beside_tests/libweir.so"
 }
 
 # Says why ThreadSanitizer cannot be used here; fails if it can.

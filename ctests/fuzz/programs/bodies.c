@@ -3,6 +3,7 @@
  * The bodies of kernels and tasks, and the threads that complete kernels later.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static const weir_tensor_desc descs[] = {
 
 weir_tensor *vec_tensor(weir_engine *engine) {
     weir_tensor *t = NULL;
-    MUST(weir_tensor_create(engine, &descs[VEC], &t));
+    MUST(weir_tensor_create(engine, &descs[VEC], NULL, &t));
     return t;
 }
 

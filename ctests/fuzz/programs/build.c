@@ -4,9 +4,14 @@
  */
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/control.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "world.h"
 
@@ -33,7 +38,7 @@ static weir_value constant_of(building *b, const char *name, type t, const float
     weir_tensor *tensor = NULL;
     weir_value value;
     void *data = NULL;
-    MUST(weir_tensor_create(b->w->cpu, &desc, &tensor));
+    MUST(weir_tensor_create(b->w->cpu, &desc, NULL, &tensor));
     MUST(weir_tensor_get_data(tensor, &data));
     if (t == VEC) memcpy(data, v, WIDTH * sizeof(float));
     else *(int32_t *)data = (int32_t)v[0];

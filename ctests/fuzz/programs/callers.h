@@ -6,6 +6,8 @@
 #ifndef WEIR_CTESTS_FUZZ_PROGRAMS_CALLERS_H
 #define WEIR_CTESTS_FUZZ_PROGRAMS_CALLERS_H
 
+#include <stdbool.h>
+
 #include "world.h"
 
 enum { MAX_TENSORS = 4 * MAX_PROGRAM_OUTS };

@@ -2,6 +2,7 @@
 
 #include "plan.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * What is left out of a plan that was drawn, and what is noted of the rest.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

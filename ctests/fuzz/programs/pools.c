@@ -3,9 +3,12 @@
  * Thread pools of all kinds that the contract allows (docs/threadpool.md). They run jobs of the host's own, too.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "world.h"
 

@@ -3,9 +3,12 @@
  * One program from its plan to the point where nothing of it is left.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/inspect.h>
+#include <weir/testing.h>
 
 #include "world.h"
 

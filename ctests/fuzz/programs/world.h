@@ -7,6 +7,7 @@
 #define WEIR_CTESTS_FUZZ_PROGRAMS_WORLD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "plan.h"
 #include "weir.h"

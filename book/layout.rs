@@ -1,0 +1,107 @@
+//! Sizes and offsets of the structs on x86-64 (LP64), and the values of enumerators.
+
+use super::source::{Book, docs, name};
+use super::{Result, c};
+use std::collections::HashMap;
+use syn::{Expr, Item, ItemEnum, ItemStruct, Lit, Type, UnOp};
+
+/// The types by name.
+pub struct Types<'a> {
+    items: HashMap<String, &'a Item>,
+}
+
+pub struct Layout {
+    pub size: usize,
+    pub alignment: usize,
+    /// Of each member.
+    pub offsets: Vec<usize>,
+    /// The size in the first version that had the struct: up to the first member that says "Since".
+    pub first_size: usize,
+}
+
+impl<'a> Types<'a> {
+    pub fn of(book: &'a Book) -> Types<'a> {
+        Types { items: book.items().map(|(_, _, item)| (name(item), item)).collect() }
+    }
+
+    pub fn item(&self, name: &str) -> Option<&'a Item> {
+        self.items.get(name).copied()
+    }
+
+    pub fn layout(&self, item: &ItemStruct) -> Result<Layout> {
+        let (mut end, mut alignment, mut first_end) = (0usize, 1, None);
+        let mut offsets = Vec::new();
+        for field in &item.fields {
+            if first_end.is_none() && docs(&field.attrs).iter().any(|line| line.starts_with("Since ")) {
+                first_end = Some(end.next_multiple_of(alignment));
+            }
+            let (size, own) = self.size(&field.ty).map_err(|error| format!("{}: {error}", item.ident))?;
+            let offset = end.next_multiple_of(own);
+            offsets.push(offset);
+            (end, alignment) = (offset + size, alignment.max(own));
+        }
+        let size = end.next_multiple_of(alignment);
+        Ok(Layout { size, alignment, offsets, first_size: first_end.unwrap_or(size) })
+    }
+
+    /// Size and alignment.
+    fn size(&self, ty: &Type) -> Result<(usize, usize)> {
+        match ty {
+            Type::Ptr(_) => Ok((8, 8)),
+            Type::Array(array) => {
+                let (size, alignment) = self.size(&array.elem)?;
+                Ok((size * usize::try_from(self.value(&array.len)?)?, alignment))
+            }
+            Type::Path(_) if c::callback(ty).is_some() => Ok((8, 8)),
+            Type::Path(path) => match c::last(path).as_str() {
+                "u8" | "i8" | "c_char" => Ok((1, 1)),
+                "u16" | "i16" => Ok((2, 2)),
+                "u32" | "i32" | "f32" | "c_int" => Ok((4, 4)),
+                "u64" | "i64" | "f64" | "usize" | "isize" => Ok((8, 8)),
+                other => match self.item(other) {
+                    Some(Item::Enum(_)) => Ok((4, 4)),
+                    Some(Item::Type(item)) => self.size(&item.ty),
+                    Some(Item::Struct(item)) => self.layout(item).map(|layout| (layout.size, layout.alignment)),
+                    _ => Err(format!("{other} has no known size").into()),
+                },
+            },
+            other => Err(format!("{} has no known size", c::tokens(other)).into()),
+        }
+    }
+
+    /// The enumerators with their values.
+    pub fn values(&self, item: &ItemEnum) -> Result<Vec<i128>> {
+        let mut next = 0;
+        let mut values = Vec::new();
+        for variant in &item.variants {
+            let value = match &variant.discriminant {
+                Some((_, value)) => self.value(value)?,
+                None => next,
+            };
+            values.push(value);
+            next = value + 1;
+        }
+        Ok(values)
+    }
+
+    /// The value of a constant expression.
+    pub fn value(&self, of: &Expr) -> Result<i128> {
+        match of {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(number) => Ok(number.base10_parse()?),
+                _ => Err(format!("{} is no integer", c::tokens(of)).into()),
+            },
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => Ok(-self.value(&unary.expr)?),
+            Expr::Binary(binary) => {
+                let (left, right) = (self.value(&binary.left)?, self.value(&binary.right)?);
+                match binary.op {
+                    syn::BinOp::Shl(_) => Ok(left << right),
+                    syn::BinOp::BitOr(_) => Ok(left | right),
+                    _ => Err(format!("{} is not understood", c::tokens(of)).into()),
+                }
+            }
+            Expr::Path(_) if c::tokens(of) == "u64 :: MAX" => Ok(u64::MAX.into()),
+            other => Err(format!("{} is not understood", c::tokens(other)).into()),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Makes the C headers, and what other languages read instead of them, from `src/abi` and `src/ffi`.
+//!
+//! `book.md` has the headers, their chapters and the prose; each source says which chapter it belongs to. From these
+//! come `include/weir.h` and `include/weir/*.h` (declared by cbindgen), `weir_api.json` and `weir_cdef.h`.
+
+mod api;
+mod c;
+mod cdef;
+mod contract;
+mod header;
+mod json;
+mod layout;
+mod source;
+
+use std::path::Path;
+
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The files that the sources make, each with its path in the repository. `work` is a folder for what lies between.
+pub fn files(root: &Path, work: &Path) -> Result<Vec<(String, String)>> {
+    let book = source::Book::read(root)?;
+    let mut files = header::write(&book, &root.join("cbindgen.toml"), work)?;
+    let cdef = cdef::write(&book, &files)?;
+    files.push(("include/weir/weir_api.json".to_owned(), api::write(&book)?));
+    files.push(("include/weir/weir_cdef.h".to_owned(), cdef));
+    Ok(files)
+}

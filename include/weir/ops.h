@@ -1,0 +1,1390 @@
+/* weir/ops.h: weir's own kernels, and products without an engine
+ *
+ * Generated from src/abi and src/ffi by cbindgen; do not edit.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef WEIR_OPS_H
+#define WEIR_OPS_H
+
+#include "../weir.h"
+
+/** @file weir/ops.h
+ * weir's own kernels, and products without an engine. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Products -----------------------------------------------------------------------------------------------------
+ * Products of matrices of floats and of bytes, with weights packed once.
+ */
+
+/** A function applied to each element of a result before it is stored. */
+typedef enum weir_activation_value {
+  /** Nothing. */
+  WEIR_ACTIVATION_NONE = 0,
+  /** max(x, 0). A NaN stays a NaN. */
+  WEIR_ACTIVATION_RELU = 1,
+  /** x / 2 * (1 + erf(x / sqrt 2)). */
+  WEIR_ACTIVATION_GELU_ERF = 2,
+  /** x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). */
+  WEIR_ACTIVATION_GELU_TANH = 3,
+  /** 1 / (1 + e^-x). */
+  WEIR_ACTIVATION_SIGMOID = 4,
+  /** Hyperbolic tangent. */
+  WEIR_ACTIVATION_TANH = 5
+} weir_activation_value;
+
+/** Flags of weir_matmul_desc. */
+typedef enum weir_matmul_flags {
+  /** A is given as [..., K, M]. */
+  WEIR_MATMUL_TRANSPOSE_A = 1,
+  /** B is given as [..., N, K]. */
+  WEIR_MATMUL_TRANSPOSE_B = 2,
+  /** A third input, bias[N], is added to each row. */
+  WEIR_MATMUL_BIAS = 4,
+  /**
+   * The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another
+   * activation.
+   */
+  WEIR_MATMUL_RELU = 8,
+  /** The last input, of the shape of C, is added. */
+  WEIR_MATMUL_SUM = 16,
+  /** C, bias and addend are f32 even if A and B are f16 or bf16. */
+  WEIR_MATMUL_F32_RESULT = 32,
+  /**
+   * f32 factors may be rounded to TF32 (10 bits of fraction) before they are multiplied, where the device has units
+   * for it and is faster with them: on CUDA engines with cuBLASLt. No effect elsewhere. Without this flag f32
+   * products use all bits.
+   */
+  WEIR_MATMUL_ALLOW_TF32 = 64
+} weir_matmul_flags;
+
+/** Flags of weir_packed_weights_desc. */
+typedef enum weir_packed_weights_flags {
+  /** The tensor is [N, K]. */
+  WEIR_PACKED_WEIGHTS_TRANSPOSED = 1
+} weir_packed_weights_flags;
+
+/** Flags of weir_matmul_int8_desc. */
+typedef enum weir_matmul_int8_flags {
+  /** A is given as [K, M]. */
+  WEIR_MATMUL_INT8_TRANSPOSE_A = 1,
+  /** B is given as [N, K]. */
+  WEIR_MATMUL_INT8_TRANSPOSE_B = 2,
+  /** One more input, bias[N] of s32, is added to the sums. */
+  WEIR_MATMUL_INT8_BIAS = 4,
+  /** The last input, scales[N] of f32, has a scale for each column, besides `scale`. */
+  WEIR_MATMUL_INT8_SCALES = 8
+} weir_matmul_int8_flags;
+
+/** Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release. */
+typedef struct weir_packed_weights weir_packed_weights;
+
+/** An activation: one of enum weir_activation_value. */
+typedef uint32_t weir_activation;
+
+/**
+ * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are
+ * both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT.
+ * Accumulators are f32, rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a
+ * dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of weir's other kernels may be open
+ * (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
+ *
+ * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
+ */
+typedef struct weir_matmul_desc {
+  /** sizeof(weir_matmul_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_matmul_flags. */
+  uint64_t flags;
+  /** The function applied to each element of C at the end. */
+  weir_activation activation;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /**
+   * B, packed from the type of A, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_TRANSPOSE_B: the
+   * orientation was fixed when the weights were packed.
+   */
+  weir_packed_weights *weights;
+} weir_matmul_desc;
+
+/** Descriptor of packed weights: B of a matrix product, packed from a tensor [K, N] of f32, f16, bf16 or s8. */
+typedef struct weir_packed_weights_desc {
+  /** sizeof(weir_packed_weights_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_packed_weights_flags. */
+  uint64_t flags;
+} weir_packed_weights_desc;
+
+/**
+ * Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
+ * zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
+ *
+ * The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and
+ * with a scale of 1, the rest is exact too; otherwise it is computed in f64 and rounded to the nearest integer, ties
+ * to even. A C of f32 is not rounded to an integer.
+ *
+ * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES
+ * scales. Output: C.
+ */
+typedef struct weir_matmul_int8_desc {
+  /** sizeof(weir_matmul_int8_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_matmul_int8_flags. */
+  uint64_t flags;
+  /** The type of C: WEIR_S32 (also if it is 0), WEIR_F32, WEIR_S8 or WEIR_U8. */
+  weir_dtype dtype;
+  /** Finite; 0 = 1. */
+  float scale;
+  /** Zero point of A, subtracted from each element; a value of its type. */
+  int32_t zero_a;
+  /** Zero point of B, subtracted from each element: -128 to 127. */
+  int32_t zero_b;
+  /** Zero point of C, added to each element at the end. */
+  int32_t zero_c;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** B, packed from s8, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_INT8_TRANSPOSE_B. */
+  weir_packed_weights *weights;
+} weir_matmul_int8_desc;
+
+/**
+ * Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * flags.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied, and the kernel keeps desc->weights alive.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
+ * are to be transposed or are of another engine's device, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_matmul(weir_engine *engine,
+                                      const weir_matmul_desc *desc,
+                                      const weir_kernel_attr *attr,
+                                      weir_kernel **out_kernel);
+
+/**
+ * Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not
+ * transposed. Any number of kernels, on any pools and threads, take the result in place of the input B. The packed
+ * layout depends only on the size, the type and the instruction set. The tensor is read before this returns, and not
+ * needed any more.
+ *
+ * Thread safety: any thread, while nothing writes the tensor. Blocking: never, but it takes the time to copy the
+ * tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own. Errors:
+ * INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's device,
+ * WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_packed_weights_create(weir_engine *engine,
+                                       const weir_tensor *tensor,
+                                       const weir_packed_weights_desc *desc,
+                                       weir_packed_weights **out_weights);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_packed_weights_retain(weir_packed_weights *weights);
+
+/**
+ * Gives up one reference. NULL does nothing. Kernels made with the weights keep them.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_packed_weights_release(weir_packed_weights *weights);
+
+/**
+ * Size of the packed weights in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_packed_weights_get_size(const weir_packed_weights *weights,
+                                         size_t *out_bytes);
+
+/**
+ * Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
+ * desc = 32-bit sums, no zero points.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
+ * type, reserved not 0, a scale that is not finite, weights that are not s8, are to be transposed or are of another
+ * engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_matmul_int8(weir_engine *engine,
+                                           const weir_matmul_int8_desc *desc,
+                                           const weir_kernel_attr *attr,
+                                           weir_kernel **out_kernel);
+
+/* ---- Elements -----------------------------------------------------------------------------------------------------
+ * Functions of one element or two, selection, conversion and quantization.
+ */
+
+/**
+ * Unary functions of x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc where the formula names them.
+ * Infinities give the limits of the function, and a NaN stays a NaN.
+ */
+typedef enum weir_eltwise_op_value {
+  /** x where x >= 0, else a x: the rectifier, and with a > 0 the leaky one. */
+  WEIR_ELTWISE_RELU = 1,
+  /** x where x >= 0, else a (e^x - 1). */
+  WEIR_ELTWISE_ELU = 2,
+  /** x (1 + erf(x / sqrt 2)) / 2. */
+  WEIR_ELTWISE_GELU_ERF = 3,
+  /** x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. */
+  WEIR_ELTWISE_GELU_TANH = 4,
+  /** tanh x. */
+  WEIR_ELTWISE_TANH = 5,
+  /** 1 / (1 + e^-x). */
+  WEIR_ELTWISE_SIGMOID = 6,
+  /** x / (1 + e^(-a x)); SiLU with a = 1. */
+  WEIR_ELTWISE_SWISH = 7,
+  /** e^x. */
+  WEIR_ELTWISE_EXP = 8,
+  /** The natural logarithm. */
+  WEIR_ELTWISE_LOG = 9,
+  /** The square root. */
+  WEIR_ELTWISE_SQRT = 10,
+  /** x x. */
+  WEIR_ELTWISE_SQUARE = 11,
+  /** |x|. */
+  WEIR_ELTWISE_ABS = 12,
+  /** -x. */
+  WEIR_ELTWISE_NEG = 13,
+  /** min(max(x, a), b): b for all x if a > b. Either may be an infinity. */
+  WEIR_ELTWISE_CLIP = 14,
+  /** a x + b, as IEEE has it: a NaN of an infinity if a is 0. */
+  WEIR_ELTWISE_LINEAR = 15,
+  /** a x^b, as the pow of C. */
+  WEIR_ELTWISE_POW = 16,
+  /** min(max(a x + b, 0), 1). */
+  WEIR_ELTWISE_HARDSIGMOID = 17,
+  /** x min(max(a x + b, 0), 1). */
+  WEIR_ELTWISE_HARDSWISH = 18,
+  /** The nearest integer, the even one of two. */
+  WEIR_ELTWISE_ROUND = 19,
+  /** x tanh(ln(1 + e^x)). */
+  WEIR_ELTWISE_MISH = 20,
+  /** ln(1 + e^(a x)) / a; a is not 0. */
+  WEIR_ELTWISE_SOFTPLUS = 21
+} weir_eltwise_op_value;
+
+/** Binary elementwise functions. */
+typedef enum weir_binary_op_value {
+  /** a + b. */
+  WEIR_BINARY_ADD = 1,
+  /** a - b. */
+  WEIR_BINARY_SUB = 2,
+  /** a b. */
+  WEIR_BINARY_MUL = 3,
+  /** a / b. */
+  WEIR_BINARY_DIV = 4,
+  /** The lesser one; a NaN if one is NaN. */
+  WEIR_BINARY_MIN = 5,
+  /** The greater one; a NaN if one is NaN. */
+  WEIR_BINARY_MAX = 6,
+  /** a^b, as the pow of C. */
+  WEIR_BINARY_POW = 7,
+  /** a == b. */
+  WEIR_BINARY_EQ = 8,
+  /** a != b: also if one is NaN, where all other comparisons are false. */
+  WEIR_BINARY_NE = 9,
+  /** a < b. */
+  WEIR_BINARY_LT = 10,
+  /** a <= b. */
+  WEIR_BINARY_LE = 11,
+  /** a > b. */
+  WEIR_BINARY_GT = 12,
+  /** a >= b. */
+  WEIR_BINARY_GE = 13
+} weir_binary_op_value;
+
+/** Flags of weir_quantize_desc and weir_dequantize_desc. */
+typedef enum weir_quantize_flags {
+  /** A third input, zero_point. Without it zero points are 0. */
+  WEIR_QUANTIZE_ZERO_POINT = 1
+} weir_quantize_flags;
+
+/**
+ * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
+ * f32. Inputs: a, b. Output: a + b.
+ */
+typedef struct weir_add_desc {
+  /** sizeof(weir_add_desc) of the caller's header. */
+  size_t struct_size;
+} weir_add_desc;
+
+/** Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x. */
+typedef struct weir_relu_desc {
+  /** sizeof(weir_relu_desc) of the caller's header. */
+  size_t struct_size;
+} weir_relu_desc;
+
+/** A unary elementwise function: one of enum weir_eltwise_op_value. */
+typedef uint32_t weir_eltwise_op;
+
+/**
+ * Unary elementwise kernel for f32, bf16 or f16, computed in f32. Input: x. Output: as x, in the same memory or in
+ * other memory.
+ */
+typedef struct weir_eltwise_desc {
+  /** sizeof(weir_eltwise_desc) of the caller's header. */
+  size_t struct_size;
+  /** The function. */
+  weir_eltwise_op op;
+  /** A parameter of the function; 0 if it has none. */
+  float alpha;
+  /** A second one; 0 if it has none. */
+  float beta;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_eltwise_desc;
+
+/** A binary elementwise function: one of enum weir_binary_op_value. */
+typedef uint32_t weir_binary_op;
+
+/**
+ * Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a
+ * dimension of 1 is broadcast. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the other
+ * comparisons also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
+ * operand that has the output's shape and type.
+ *
+ * Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
+ * NaN is 0 as an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and
+ * saturated in the same way. Integers have no WEIR_BINARY_POW.
+ */
+typedef struct weir_binary_desc {
+  /** sizeof(weir_binary_desc) of the caller's header. */
+  size_t struct_size;
+  /** The function. */
+  weir_binary_op op;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_binary_desc;
+
+/**
+ * Elementwise choice: a where the condition holds, else b, with broadcasting of all three as in weir_binary_desc.
+ * Inputs: condition, bool; a and b of one type, any but s64. Output: of that type.
+ */
+typedef struct weir_select_desc {
+  /** sizeof(weir_select_desc) of the caller's header. */
+  size_t struct_size;
+} weir_select_desc;
+
+/**
+ * Conversion to another storage type: x scale + shift, between all types but s64. Input: x. Output: the same shape.
+ *
+ * Computed in f32. An integer is rounded to nearest, ties to even, and saturates; a NaN becomes 0; as a bool
+ * everything but 0 becomes 1. With scale 1 and shift 0, values that both types can hold are exact, in s32 too.
+ */
+typedef struct weir_convert_desc {
+  /** sizeof(weir_convert_desc) of the caller's header. */
+  size_t struct_size;
+  /** The type of the output, not s64. */
+  weir_dtype dtype;
+  /** The factor; 0 stands for 1. */
+  float scale;
+  /** Added after that. */
+  float shift;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_convert_desc;
+
+/**
+ * Quantization: round(x / scale) + zero_point, saturated. Inputs: x, f32, bf16 or f16; scale, f32; with
+ * WEIR_QUANTIZE_ZERO_POINT zero_point, s32. Output: the shape of x, s8, u8 or s32.
+ *
+ * scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
+ * Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+ */
+typedef struct weir_quantize_desc {
+  /** sizeof(weir_quantize_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_quantize_flags. */
+  uint64_t flags;
+  /** The type of the output. */
+  weir_dtype dtype;
+  /** The axis of scale and zero_point, unless they have one element; negative counts from the end, -1 = last. */
+  int32_t axis;
+} weir_quantize_desc;
+
+/**
+ * Dequantization: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
+ * Output: the shape of x, f32, bf16 or f16. Computed in f32.
+ */
+typedef struct weir_dequantize_desc {
+  /** sizeof(weir_dequantize_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_quantize_flags. */
+  uint64_t flags;
+  /** The type of the output; 0 stands for WEIR_F32. */
+  weir_dtype dtype;
+  /** As in weir_quantize_desc. */
+  int32_t axis;
+} weir_dequantize_desc;
+
+/**
+ * Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_add(weir_engine *engine,
+                                   const weir_add_desc *desc,
+                                   const weir_kernel_attr *attr,
+                                   weir_kernel **out_kernel);
+
+/**
+ * Creates a rectifier, see weir_relu_desc. desc may be NULL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_relu(weir_engine *engine,
+                                    const weir_relu_desc *desc,
+                                    const weir_kernel_attr *attr,
+                                    weir_kernel **out_kernel);
+
+/**
+ * Creates a unary elementwise function, see weir_eltwise_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
+ * does not have, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_eltwise(weir_engine *engine,
+                                       const weir_eltwise_desc *desc,
+                                       const weir_kernel_attr *attr,
+                                       weir_kernel **out_kernel);
+
+/**
+ * Creates a binary elementwise function, see weir_binary_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_binary(weir_engine *engine,
+                                      const weir_binary_desc *desc,
+                                      const weir_kernel_attr *attr,
+                                      weir_kernel **out_kernel);
+
+/**
+ * Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_select(weir_engine *engine,
+                                      const weir_select_desc *desc,
+                                      const weir_kernel_attr *attr,
+                                      weir_kernel **out_kernel);
+
+/**
+ * Creates a conversion to another storage type, see weir_convert_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, dtype, scale or shift that is NaN, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_convert(weir_engine *engine,
+                                       const weir_convert_desc *desc,
+                                       const weir_kernel_attr *attr,
+                                       weir_kernel **out_kernel);
+
+/**
+ * Creates a quantization, see weir_quantize_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_quantize(weir_engine *engine,
+                                        const weir_quantize_desc *desc,
+                                        const weir_kernel_attr *attr,
+                                        weir_kernel **out_kernel);
+
+/**
+ * Creates a dequantization, see weir_dequantize_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_dequantize(weir_engine *engine,
+                                          const weir_dequantize_desc *desc,
+                                          const weir_kernel_attr *attr,
+                                          weir_kernel **out_kernel);
+
+/* ---- Moving elements ----------------------------------------------------------------------------------------------
+ * Kernels that move elements and compute nothing.
+ */
+
+/** Contents of a margin. */
+typedef enum weir_pad_mode_value {
+  /** One value. */
+  WEIR_PAD_CONSTANT = 0,
+  /** The tensor, mirrored at its first and its last element, which are not repeated: c b | a b c | b a. */
+  WEIR_PAD_REFLECT = 1,
+  /** The nearest element of the tensor: a a | a b c | c c. */
+  WEIR_PAD_EDGE = 2
+} weir_pad_mode_value;
+
+/**
+ * Transposition: dimension i of the output is dimension permutation[i] of the input.
+ *
+ * Input: x. Output: x with its dimensions in that order.
+ */
+typedef struct weir_transpose_desc {
+  /** sizeof(weir_transpose_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of x; 0 = any number, in reverse order. */
+  uint32_t rank;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** A permutation of 0 to rank - 1. */
+  int32_t permutation[8];
+} weir_transpose_desc;
+
+/**
+ * Concatenation of tensors along an axis. They have one type, and the same size in all other dimensions.
+ *
+ * Inputs: num_inputs tensors. Output: as the inputs; its size along the axis is the sum of theirs.
+ */
+typedef struct weir_concat_desc {
+  /** sizeof(weir_concat_desc) of the caller's header. */
+  size_t struct_size;
+  /** 1 to WEIR_MAX_ARGS. */
+  uint32_t num_inputs;
+  /** The axis; negative counts from the end, -1 = last. */
+  int32_t axis;
+} weir_concat_desc;
+
+/**
+ * Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
+ * excluded.
+ *
+ * Negative positions count from the end. Positions outside of the tensor are clamped: INT64_MAX as end means "to the
+ * last", and with a negative step INT64_MIN means "to the first". Input: x. Output: the slice.
+ */
+typedef struct weir_slice_desc {
+  /** sizeof(weir_slice_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of x. */
+  uint32_t rank;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** The first element in each dimension. */
+  int64_t begin[8];
+  /** Where each dimension ends. */
+  int64_t end[8];
+  /** The distance; 0 = 1. A negative step goes backwards, from begin down to end. */
+  int64_t step[8];
+} weir_slice_desc;
+
+/** The contents of the margin of a weir_pad_desc: one of enum weir_pad_mode_value. */
+typedef uint32_t weir_pad_mode;
+
+/**
+ * Padding: a margin of `before` elements in front and `after` behind in each dimension.
+ *
+ * A reflecting margin is smaller than the dimension. Input: x. Output: x with the margin.
+ */
+typedef struct weir_pad_desc {
+  /** sizeof(weir_pad_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of x. */
+  uint32_t rank;
+  /** One of weir_pad_mode_value. */
+  weir_pad_mode mode;
+  /** Elements added in front in each dimension, 0 or more. */
+  int64_t before[8];
+  /** Elements added behind in each dimension, 0 or more. */
+  int64_t after[8];
+  /**
+   * The element of a WEIR_PAD_CONSTANT margin. Floats are rounded to the nearest; an integer type must be able to
+   * hold it.
+   */
+  double value;
+} weir_pad_desc;
+
+/**
+ * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
+ * possible, and nothing is copied; on a stream x may be its own output.
+ *
+ * Input: x. Output: x in the shape.
+ */
+typedef struct weir_reshape_desc {
+  /** sizeof(weir_reshape_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of the output. */
+  uint32_t rank;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** The output's shape. One dimension may be -1: it follows from the number of elements. */
+  int64_t dims[8];
+} weir_reshape_desc;
+
+/**
+ * Gather: rows of a table by their indices, as for an embedding.
+ *
+ * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in place of the axis. A
+ * call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA
+ * engine that is a late failure of the stream or run, and the rows of such indices are zeros.
+ */
+typedef struct weir_gather_desc {
+  /** sizeof(weir_gather_desc) of the caller's header. */
+  size_t struct_size;
+  /** The axis of the table that the indices select from; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+} weir_gather_desc;
+
+/**
+ * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
+ * WEIR_MAX_RANK, a dimension that does not exist).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_transpose(weir_engine *engine,
+                                         const weir_transpose_desc *desc,
+                                         const weir_kernel_attr *attr,
+                                         weir_kernel **out_kernel);
+
+/**
+ * Creates a concatenation, see weir_concat_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size); OUT_OF_RANGE (num_inputs, axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_concat(weir_engine *engine,
+                                      const weir_concat_desc *desc,
+                                      const weir_kernel_attr *attr,
+                                      weir_kernel **out_kernel);
+
+/**
+ * Creates a slice, see weir_slice_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_slice(weir_engine *engine,
+                                     const weir_slice_desc *desc,
+                                     const weir_kernel_attr *attr,
+                                     weir_kernel **out_kernel);
+
+/**
+ * Creates a padding, see weir_pad_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
+ * WEIR_MAX_RANK).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_pad(weir_engine *engine,
+                                   const weir_pad_desc *desc,
+                                   const weir_kernel_attr *attr,
+                                   weir_kernel **out_kernel);
+
+/**
+ * Creates a reshape, see weir_reshape_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
+ * OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_reshape(weir_engine *engine,
+                                       const weir_reshape_desc *desc,
+                                       const weir_kernel_attr *attr,
+                                       weir_kernel **out_kernel);
+
+/**
+ * Creates a gather, see weir_gather_desc. NULL desc = axis -1.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gather(weir_engine *engine,
+                                      const weir_gather_desc *desc,
+                                      const weir_kernel_attr *attr,
+                                      weir_kernel **out_kernel);
+
+/* ---- Rows and columns ---------------------------------------------------------------------------------------------
+ * Softmax, reductions and normalisation along axes.
+ */
+
+/** Flags of weir_softmax_desc. */
+typedef enum weir_softmax_flags {
+  /** The logarithm of the softmax: x - max - ln(sum). */
+  WEIR_SOFTMAX_LOG = 1
+} weir_softmax_flags;
+
+/** Normalisations. */
+typedef enum weir_norm_op_value {
+  /**
+   * Layer: (x - mean) / sqrt(variance + epsilon), with mean and variance of the elements along `axis` and all axes
+   * behind it. Scale and shift have the shape of these axes.
+   */
+  WEIR_NORM_LAYER = 1,
+  /** Root mean square: x / sqrt(mean of x * x + epsilon), of the same elements, with the same scale and shift. */
+  WEIR_NORM_RMS = 2,
+  /**
+   * Batch, with given statistics: (x - mean) / sqrt(variance + epsilon), where mean and variance are further inputs,
+   * with one element for each element along `axis`, the channels. So have scale and shift.
+   */
+  WEIR_NORM_BATCH = 3,
+  /**
+   * Group: as layer, with mean and variance over all elements of a group of channels and of the axes behind them,
+   * for each position in front of the channels. Scale and shift have one element for each channel.
+   */
+  WEIR_NORM_GROUP = 4
+} weir_norm_op_value;
+
+/** Flags of weir_norm_desc. */
+typedef enum weir_norm_flags {
+  /** The result is multiplied with an input. */
+  WEIR_NORM_SCALE = 1,
+  /** An input is added to the result, after the multiplication. */
+  WEIR_NORM_SHIFT = 2
+} weir_norm_flags;
+
+/** Reductions. A NaN among the elements gives a NaN. */
+typedef enum weir_reduce_op_value {
+  /** The sum; 0 for no elements. */
+  WEIR_REDUCE_SUM = 1,
+  /** The sum divided by the number of elements; a NaN for no elements. */
+  WEIR_REDUCE_MEAN = 2,
+  /** The least element; infinity for no elements. */
+  WEIR_REDUCE_MIN = 3,
+  /** The greatest element; minus infinity for no elements. */
+  WEIR_REDUCE_MAX = 4,
+  /** The product; 1 for no elements. */
+  WEIR_REDUCE_MUL = 5,
+  /** With s the sum of |x| to the power of p: the root of max(s, eps). */
+  WEIR_REDUCE_NORM_MAX = 6,
+  /** The root of s + eps. */
+  WEIR_REDUCE_NORM_SUM = 7,
+  /** max(s, eps). */
+  WEIR_REDUCE_NORM_POWER_MAX = 8,
+  /** s + eps. */
+  WEIR_REDUCE_NORM_POWER_SUM = 9,
+  /**
+   * Index of the greatest element, as s32, among those that are reduced to one, in their order in memory. The first
+   * of equals, and the first NaN if there is one. Refused for no elements.
+   */
+  WEIR_REDUCE_ARGMAX = 10,
+  /** Index of the least element, likewise. */
+  WEIR_REDUCE_ARGMIN = 11
+} weir_reduce_op_value;
+
+/** Flags of weir_reduce_desc. */
+typedef enum weir_reduce_flags {
+  /** The reduced axes stay, with one element each. */
+  WEIR_REDUCE_KEEP_DIMS = 1
+} weir_reduce_flags;
+
+/**
+ * Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
+ * as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+ */
+typedef struct weir_softmax_desc {
+  /** sizeof(weir_softmax_desc) of the caller's header. */
+  size_t struct_size;
+  /** The axis; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** OR of weir_softmax_flags. */
+  uint64_t flags;
+} weir_softmax_desc;
+
+/**
+ * Index of the greatest element along one axis; the first of equals, and the first NaN if there is one.
+ * Input: x, f32. Output: s32, the shape of x without the axis.
+ */
+typedef struct weir_argmax_desc {
+  /** sizeof(weir_argmax_desc) of the caller's header. */
+  size_t struct_size;
+  /** The axis; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+} weir_argmax_desc;
+
+/** A normalisation: one of enum weir_norm_op_value. */
+typedef uint32_t weir_norm_op;
+
+/**
+ * Normalisation, then times scale and plus shift on request. The variance is that of the elements themselves: divided
+ * by their number.
+ *
+ * Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with
+ * WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. All types are computed in f32 or wider, and
+ * rounded once.
+ */
+typedef struct weir_norm_desc {
+  /** sizeof(weir_norm_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_norm_flags. */
+  uint64_t flags;
+  /** One of weir_norm_op_value. */
+  weir_norm_op op;
+  /** The first axis that is normalised, or the axis of the channels; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /**
+   * Number of groups of WEIR_NORM_GROUP, a divisor of the number of channels; equal to it for an instance
+   * normalisation. 0 for other operations.
+   */
+  uint32_t groups;
+  /** Added to the variance, 0 or more. */
+  float epsilon;
+} weir_norm_desc;
+
+/** A reduction: one of enum weir_reduce_op_value. */
+typedef uint32_t weir_reduce_op;
+
+/**
+ * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
+ * only on the shape.
+ *
+ * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or s32 for indices.
+ */
+typedef struct weir_reduce_desc {
+  /** sizeof(weir_reduce_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_reduce_flags. */
+  uint64_t flags;
+  /** One of weir_reduce_op_value. */
+  weir_reduce_op op;
+  /** Number of axes; 0 = all. */
+  uint32_t num_axes;
+  /** The axes that are reduced, in any order; negative ones count from the end. */
+  int32_t axes[8];
+  /** The power of a norm: 1 or 2. For other operations 0. */
+  float p;
+  /** The eps of a norm, 0 or more. For other operations 0. */
+  float eps;
+} weir_reduce_desc;
+
+/**
+ * Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
+ * (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_softmax(weir_engine *engine,
+                                       const weir_softmax_desc *desc,
+                                       const weir_kernel_attr *attr,
+                                       weir_kernel **out_kernel);
+
+/**
+ * Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_argmax(weir_engine *engine,
+                                      const weir_argmax_desc *desc,
+                                      const weir_kernel_attr *attr,
+                                      weir_kernel **out_kernel);
+
+/**
+ * Creates a normalisation, see weir_norm_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group
+ * normalisation or not 0 of another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_norm(weir_engine *engine,
+                                    const weir_norm_desc *desc,
+                                    const weir_kernel_attr *attr,
+                                    weir_kernel **out_kernel);
+
+/**
+ * Creates a reduction, see weir_reduce_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2,
+ * eps below 0 or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above
+ * WEIR_MAX_RANK, an axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_reduce(weir_engine *engine,
+                                      const weir_reduce_desc *desc,
+                                      const weir_kernel_attr *attr,
+                                      weir_kernel **out_kernel);
+
+/* ---- Convolution --------------------------------------------------------------------------------------------------
+ * Convolution and pooling over windows.
+ */
+
+/** How the dimensions of images and signals are ordered. */
+typedef enum weir_data_layout_value {
+  /** [N, C, W], or [N, C, H, W]. */
+  WEIR_LAYOUT_NCHW = 0
+} weir_data_layout_value;
+
+/** How the dimensions of the weights of a convolution are ordered. */
+typedef enum weir_weights_layout_value {
+  /** [O, I / groups, KW], or [O, I / groups, KH, KW]. */
+  WEIR_LAYOUT_OIHW = 0
+} weir_weights_layout_value;
+
+/** The values assumed beyond the ends of an axis. */
+typedef enum weir_padding_value {
+  /** Zeros. */
+  WEIR_PADDING_ZERO = 0,
+  /** The elements mirrored at the first and the last one, which are not repeated. Shorter than the axis. */
+  WEIR_PADDING_REFLECT = 1
+} weir_padding_value;
+
+/** Flags of weir_conv_desc. */
+typedef enum weir_conv_flags {
+  /** A third input, bias[O], is added to each channel. */
+  WEIR_CONV_BIAS = 1
+} weir_conv_flags;
+
+/** The value that pooling computes from a window. */
+typedef enum weir_pooling_op_value {
+  /** The greatest element; NaN if there is one; -infinity for a window without elements. */
+  WEIR_POOLING_MAX = 1,
+  /** The average over all taps; padding counts as zeros. */
+  WEIR_POOLING_AVERAGE = 2,
+  /** The average over the elements, without padding; 0 for a window without elements. */
+  WEIR_POOLING_AVERAGE_INSIDE = 3
+} weir_pooling_op_value;
+
+/** Flags of weir_pooling_desc. */
+typedef enum weir_pooling_flags {
+  /** The window is the whole signal or image; the output has one element per channel. The other members are 0. */
+  WEIR_POOLING_GLOBAL = 1
+} weir_pooling_flags;
+
+/** A layout of data: one of enum weir_data_layout_value. */
+typedef uint32_t weir_data_layout;
+
+/** A layout of weights: one of enum weir_weights_layout_value. */
+typedef uint32_t weir_weights_layout;
+
+/** A kind of padding: one of enum weir_padding_value. */
+typedef uint32_t weir_padding;
+
+/**
+ * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
+ * the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
+ * is mirrored), plus the bias, then the activation.
+ *
+ * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW]
+ * or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_conv_desc {
+  /** sizeof(weir_conv_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_conv_flags. */
+  uint64_t flags;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** How the weights are ordered. */
+  weir_weights_layout weights_layout;
+  /** The values assumed beyond the ends. */
+  weir_padding padding;
+  /** The function applied to each element of the output. */
+  weir_activation activation;
+  /** Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it. */
+  int64_t groups;
+  /** Distance from one window to the next, in elements; 0 = 1. */
+  int64_t strides[2];
+  /** Distance from one tap to the next, in elements; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements of padding before the first one. */
+  int64_t padding_begin[2];
+  /** Elements of padding behind the last one. */
+  int64_t padding_end[2];
+} weir_conv_desc;
+
+/** A kind of pooling: one of enum weir_pooling_op_value. */
+typedef uint32_t weir_pooling_op;
+
+/**
+ * Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N,
+ * C, OH, OW], as large as that of a convolution with such windows.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_pooling_desc {
+  /** sizeof(weir_pooling_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_pooling_flags. */
+  uint64_t flags;
+  /** The value computed from a window. */
+  weir_pooling_op op;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** Taps of a window. */
+  int64_t kernel[2];
+  /** Distance from one window to the next, in elements; 0 = 1. */
+  int64_t strides[2];
+  /** Distance from one tap to the next, in elements; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements of padding before the first one; fewer than the window spans. */
+  int64_t padding_begin[2];
+  /** Elements of padding behind the last one; fewer than the window spans. */
+  int64_t padding_end[2];
+} weir_pooling_desc;
+
+/**
+ * Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
+ * no padding, strides of 1.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
+ * OUT_OF_RANGE (negative or enormous numbers).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_conv(weir_engine *engine,
+                                    const weir_conv_desc *desc,
+                                    const weir_kernel_attr *attr,
+                                    weir_kernel **out_kernel);
+
+/**
+ * Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
+ * OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_pooling(weir_engine *engine,
+                                       const weir_pooling_desc *desc,
+                                       const weir_kernel_attr *attr,
+                                       weir_kernel **out_kernel);
+
+/* ---- Recurrent cells ----------------------------------------------------------------------------------------------
+ * Layers with a memory.
+ */
+
+/** How the blocks of the weights and biases of a cell are ordered. */
+typedef enum weir_gate_order_value {
+  /** As in ONNX. LSTM: input, output, forget, cell. GRU: update, reset, new. */
+  WEIR_GATES_ONNX = 0,
+  /** As in PyTorch. LSTM: input, forget, cell, output. GRU: reset, update, new. */
+  WEIR_GATES_TORCH = 1
+} weir_gate_order_value;
+
+/** Flags of weir_lstm_desc. */
+typedef enum weir_lstm_flags {
+  /** Two more inputs, the biases of W and of R, [4 H] each, are added to the gates. */
+  WEIR_LSTM_BIAS = 1
+} weir_lstm_flags;
+
+/** Flags of weir_gru_desc. */
+typedef enum weir_gru_flags {
+  /** Two more inputs, the biases of W and of R, [3 H] each, are added to the gates. */
+  WEIR_GRU_BIAS = 1,
+  /**
+   * The reset gate is applied to h * R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only
+   * way of PyTorch.
+   */
+  WEIR_GRU_LINEAR_BEFORE_RESET = 2
+} weir_gru_flags;
+
+/** An order of gates: one of enum weir_gate_order_value. */
+typedef uint32_t weir_gate_order;
+
+/**
+ * One step of an LSTM in f32. With the gates i, o, f (sigmoid) and g (tanh), each of x * W^T + h * R^T of its block:
+ * c' = f * c + i * g, h' = o * tanh(c').
+ *
+ * Inputs: x[N, I], h[N, H], c[N, H], W[4 H, I], R[4 H, H] and, with WEIR_LSTM_BIAS, the biases. Outputs: h'[N, H],
+ * c'[N, H].
+ */
+typedef struct weir_lstm_desc {
+  /** sizeof(weir_lstm_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_lstm_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_lstm_desc;
+
+/**
+ * One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x * W^T + h * R^T of their blocks,
+ * and n = tanh(x * W^T + (r * h) * R^T) of its block, or tanh(x * W^T + r * (h * R^T)) as flags say: h' = (1 - z) * n
+ * + z * h.
+ *
+ * Inputs: x[N, I], h[N, H], W[3 H, I], R[3 H, H] and, with WEIR_GRU_BIAS, the biases. Output: h'[N, H].
+ */
+typedef struct weir_gru_desc {
+  /** sizeof(weir_gru_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_gru_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_gru_desc;
+
+/**
+ * Creates a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * biases, gates in the order of ONNX.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_lstm(weir_engine *engine,
+                                    const weir_lstm_desc *desc,
+                                    const weir_kernel_attr *attr,
+                                    weir_kernel **out_kernel);
+
+/**
+ * Creates a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * biases, gates in the order of ONNX, reset before the product.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gru(weir_engine *engine,
+                                   const weir_gru_desc *desc,
+                                   const weir_kernel_attr *attr,
+                                   weir_kernel **out_kernel);
+
+/* ---- Kernel cache -------------------------------------------------------------------------------------------------
+ * Who creates a built-in kernel that was created before, for the same device and with the same settings, is given the
+ * same kernel in a handle of its own: name, cost and engine are the handle's. The cache keeps no engine, pool or
+ * packed weights alive, and is empty when the last engine is released. Kernels of the host are not in it. The
+ * environment variable WEIR_KERNEL_CACHE_CAPACITY, 0 to 1048576, says how many kernels are kept if
+ * weir_kernel_cache_set_capacity does not; it is read once per process, and any other value is INVALID_ARGUMENT where
+ * a built-in kernel is created.
+ */
+
+/** Counters of this process's kernel cache. */
+typedef struct weir_kernel_cache_info {
+  /** sizeof(weir_kernel_cache_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Maximum number of kernels kept; 0 = no cache. */
+  uint64_t capacity;
+  /** Kernels in the cache now. */
+  uint64_t entries;
+  /** Creations that found their kernel in the cache, since the library was loaded. */
+  uint64_t hits;
+  /** Creations that had to build the kernel. */
+  uint64_t misses;
+  /** Creations that found another thread building the kernel, and waited for it. */
+  uint64_t shared_builds;
+  /** Kernels evicted to make room, or because the capacity was lowered. */
+  uint64_t evictions;
+} weir_kernel_cache_info;
+
+/**
+ * Sets the maximum number of kernels kept, 0 to 1048576; 0 = no cache. It comes before WEIR_KERNEL_CACHE_CAPACITY from
+ * the environment; without either it is 1024. Excess kernels are released, least recently used first.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_set_capacity(size_t capacity);
+
+/**
+ * The maximum number of kernels kept.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_capacity(size_t *out_capacity);
+
+/**
+ * Fills *out_info with the cache's capacity, size and counters.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_info(weir_kernel_cache_info *out_info);
+
+/* ---- Matrix products without an engine ----------------------------------------------------------------------------
+ * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says which
+ * pool shares its work; NULL is the calling thread alone. The results do not depend on it. They use the best
+ * instruction set of the processor up to the one that the environment variable WEIR_MAX_ISA names when the first
+ * product is made: portable, neon, avx2, avx512, avx512_vnni or amx. The registers of AMX are given by the system to
+ * a whole process, which costs it larger signal frames: weir asks for them only if the variable says amx, and uses
+ * them too if the process has asked before (docs/kernels.md).
+ */
+
+/** Shape of the offset in `co`. */
+typedef enum weir_gemm_offset_value {
+  /** One number, for all elements. */
+  WEIR_GEMM_OFFSET_FIXED = 1,
+  /** A row of n numbers, added to each row of C. */
+  WEIR_GEMM_OFFSET_ROW = 2,
+  /** A column of m numbers, added to each column of C. */
+  WEIR_GEMM_OFFSET_COLUMN = 3
+} weir_gemm_offset_value;
+
+/** Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value. */
+typedef uint32_t weir_gemm_offset;
+
+/**
+ * C = alpha * op(A) * op(B) + beta * C in f32, where op(A) is m x k and op(B) is k x n. With transpose_a = 1 A is
+ * stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with row strides
+ * lda, ldb and ldc in elements. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is not
+ * read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, follow IEEE 754. C must not
+ * overlap A or B.
+ *
+ * The work runs on `pool`, or in the calling thread if pool is NULL. The bits of C depend on the arguments and the
+ * instruction set, never on the pool. The second and later calls of a size allocate nothing: the library keeps scratch
+ * memory for them, at most about a megabyte for each thread that was in such a call at once.
+ *
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
+ * Errors: INVALID_ARGUMENT (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all
+ * of them C is untouched.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sgemm(int32_t transpose_a,
+                       int32_t transpose_b,
+                       int64_t m,
+                       int64_t n,
+                       int64_t k,
+                       float alpha,
+                       const float *a,
+                       int64_t lda,
+                       const float *b,
+                       int64_t ldb,
+                       float beta,
+                       float *c,
+                       int64_t ldc,
+                       weir_threadpool *pool);
+
+/**
+ * Integer GEMM: C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B
+ * and 32-bit C. The zero points ao and bo are subtracted from every element of A and B. Sizes, transposes and strides
+ * are those of weir_sgemm. `co` holds the offset, 1, n or m numbers according to `offsetc` (weir_gemm_offset_value). A
+ * NULL co is an offset of 0.
+ *
+ * The sum of products is exact for every k on every processor: nothing saturates or wraps on the way. With alpha and
+ * beta 0 or 1 the rest is exact too. Otherwise it is computed in f64 as (alpha * sum + beta * C) + offset, each step
+ * rounded to nearest even, and then rounded to the nearest integer, ties to even. Results beyond 32 bits become
+ * INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
+ *
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
+ * Errors: as weir_sgemm, and INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_gemm_u8s8s32(int32_t transpose_a,
+                              int32_t transpose_b,
+                              weir_gemm_offset offsetc,
+                              int64_t m,
+                              int64_t n,
+                              int64_t k,
+                              float alpha,
+                              const uint8_t *a,
+                              int64_t lda,
+                              uint8_t ao,
+                              const int8_t *b,
+                              int64_t ldb,
+                              int8_t bo,
+                              float beta,
+                              int32_t *c,
+                              int64_t ldc,
+                              const int32_t *co,
+                              weir_threadpool *pool);
+
+/**
+ * As weir_gemm_u8s8s32, with signed A.
+ *
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
+ * Errors: as weir_gemm_u8s8s32.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_gemm_s8s8s32(int32_t transpose_a,
+                              int32_t transpose_b,
+                              weir_gemm_offset offsetc,
+                              int64_t m,
+                              int64_t n,
+                              int64_t k,
+                              float alpha,
+                              const int8_t *a,
+                              int64_t lda,
+                              int8_t ao,
+                              const int8_t *b,
+                              int64_t ldb,
+                              int8_t bo,
+                              float beta,
+                              int32_t *c,
+                              int64_t ldc,
+                              const int32_t *co,
+                              weir_threadpool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_OPS_H */
