@@ -101,7 +101,7 @@ static void rows_of_create(void) {
     CHECK(all[0] == NULL);
     ROW(weir_engine_create, (99, 0, NULL, NEW(engine)), INVALID, "kind is 99");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 4711, NULL, NEW(engine)), RANGE, "index is 4711");
-    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, WRONG(engine_attr), NEW(engine)),
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, WRONG(stream_attr), NEW(engine)),
         INVALID, "attr: expected an engine_attr");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, other_engine_kind, NEW(engine)), INVALID, "attr");
     ROW(weir_stream_create, (good.engine, 0, other_kind, NEW(stream)), INVALID, "attr");

@@ -33,7 +33,7 @@ static void rows_of_attributes(void) {
         INVALID, "attr: expected a stream_attr, got no weir object");
     ROW(weir_stream_attr_set_spin_ns, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_stream_attr_set_spin_ns, (attr, UINT64_MAX), INVALID, "spin_ns is 18446744073709551615");
-    ROW(weir_stream_attr_set_spin_ns, (WRONG(stream_attr), 1), INVALID, "attr: expected a stream_attr");
+    ROW(weir_stream_attr_set_spin_ns, (WRONG(engine_attr), 1), INVALID, "attr: expected a stream_attr");
     ROW(weir_stream_attr_get_spin_ns, (NULL, &out.u64), INVALID, "attr is NULL");
     ROW(weir_stream_attr_get_spin_ns, (attr, NULL), INVALID, "out_spin_ns is NULL");
     ROW(weir_stream_attr_get_spin_ns, (WRONG(event), &out.u64), INVALID, "attr: expected a stream_attr, got an event");
