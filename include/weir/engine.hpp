@@ -95,7 +95,7 @@ public:
         check(weir_engine_attr_get_wait_policy(raw(), &policy, &ignored));
         return policy;
     }
-    /// How long a wait looks before it sleeps, with WEIR_WAIT_SPIN.
+    /// How long a wait polls first, 0 = as suits the device.
     std::uint64_t wait_spin_ns() const {
         weir_wait_policy ignored{};
         std::uint64_t spin_ns = 0;

@@ -72,7 +72,7 @@ inline std::optional<error> take_error() {
 
 /// "INVALID_ARGUMENT", and so on.
 inline const char *status_name(weir_status status) noexcept { return weir_status_name(status); }
-/// The library's version, as WEIR_VERSION_NUMBER is the header's.
+/// The library's version: major << 16 | minor << 8 | patch.
 inline std::uint32_t version() noexcept { return weir_version(); }
 inline const char *version_string() noexcept { return weir_version_string(); }
 inline const char *dtype_name(weir_dtype dtype) noexcept { return weir_dtype_name(dtype); }

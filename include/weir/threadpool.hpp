@@ -247,7 +247,8 @@ public:
     void close(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_threadpool_close(get(), timeout_ns));
     }
-    /// The functions of the pool and their context, for those who run their own work on it.
+    /// The functions of the pool and their context, for those who run their own work on it: call
+    /// vtable.release(*out_ctx) once.
     weir_threadpool_vtable vtable(void **out_ctx) const {
         auto vtable = sized<weir_threadpool_vtable>();
         check(weir_threadpool_get_vtable(get(), &vtable, out_ctx));
