@@ -78,7 +78,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
     OK(weir_graph_create("branches", &graph));
     OK(weir_graph_add_input(graph, "x", &desc, &values[0]));
     OK(weir_graph_add_input(graph, "limit", &desc, &values[1]));
-    for (size_t i = 0; i < 2; i++) OK(weir_graph_set_input_engine(graph, i, engine));
+    for (size_t i = 0; i < 2; i++) OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, i, engine));
     OK(weir_graph_add_kernel(graph, "less", less, values, 2, &predicate, 1, NULL));
     value = values[0];
     for (int i = 0; i < IFS; i++) {
@@ -87,7 +87,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
         OK(weir_graph_add_cond(graph, name, predicate, taken, not_taken, &value, 1, &value, 1, NULL));
     }
     OK(weir_graph_add_output(graph, "y", value));
-    OK(weir_graph_set_output_engine(graph, 0, engine));
+    OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
     OK(weir_compile_options_create(&options));
     OK(weir_compile_options_set_device_control(options, by_device));
     OK(weir_graph_compile(graph, engines, 2, options, &program));
